@@ -1,0 +1,88 @@
+"""The errors that fastpipe raises.
+
+FastpipeError
+├── ConfigError        (ValueError)    a config file or setting that can't be used; names the file and line
+├── DatasetError       (ValueError)    a folder, list or index that can't be used as it was given
+├── PlanError          (TypeError)     a transform or recipe that can't be planned or replayed as asked
+└── ReaderError        (ValueError)    a reader that was asked for and can't serve
+    ├── UnknownReaderError             no reader of that name is registered
+    ├── ReaderUnavailableError         registered, but its package or library doesn't load here
+    ├── UnsupportedRequestError        the reader can't give that box, scale or format
+    └── DecodeError    (OSError)       a file that can't be decoded; names the file, format, reader, reason
+
+Each message says what was given, what is accepted and what to do. The second base in brackets is the
+built-in error that the same mistake raises elsewhere, so that code written for Pillow or torchvision
+keeps catching it.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "ConfigError",
+    "DatasetError",
+    "DecodeError",
+    "FastpipeError",
+    "FastpipeWarning",
+    "PlanError",
+    "ReaderError",
+    "ReaderUnavailableError",
+    "UnknownReaderError",
+    "UnsupportedRequestError",
+]
+
+
+class FastpipeError(Exception):
+    """The base of every error that fastpipe raises on purpose."""
+
+
+class ConfigError(FastpipeError, ValueError):
+    """A config file or setting that can't be used."""
+
+
+class DatasetError(FastpipeError, ValueError):
+    """A folder, list or index of files that can't be used as it was given."""
+
+
+class PlanError(FastpipeError, TypeError):
+    """A transform or recipe that can't be planned, printed or replayed as asked."""
+
+
+class ReaderError(FastpipeError, ValueError):
+    """A reader that was asked for and can't serve."""
+
+
+class UnknownReaderError(ReaderError):
+    """No reader of that name is registered."""
+
+
+class ReaderUnavailableError(ReaderError):
+    """The reader is registered, but its package or shared library doesn't load here."""
+
+
+class UnsupportedRequestError(ReaderError):
+    """The reader can't give that box or scale, or doesn't read that kind of file exactly."""
+
+
+class DecodeError(ReaderError, OSError):
+    """A file that can't be decoded.
+
+    Attributes:
+        source: the path, or ``"<bytes>"`` for data that came without one.
+        format: the format that the first bytes show (``"JPEG"``), or None where none is recognised.
+        reader: the name of the reader that refused it last.
+        reason: what the reader said.
+    """
+
+    def __init__(self, source: str, format: str | None, reader: str, reason: str) -> None:
+        super().__init__(source, format, reader, reason)
+        self.source = source
+        self.format = format
+        self.reader = reader
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"can't decode {self.source} ({self.format or 'unknown format'}, reader {self.reader!r}): {self.reason}"
+
+
+class FastpipeWarning(UserWarning):
+    """Something works, but not as fast or not as configured; says what and how to mend it."""

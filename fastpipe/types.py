@@ -1,0 +1,163 @@
+"""The small frozen values that the layers hand to each other.
+
+Sizes are ``(height, width)`` and boxes ``(top, left, height, width)``, in pixels, as in torchvision; they
+are turned into ``(x, y)`` order only where cv2, Pillow or libjpeg-turbo is called.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+if TYPE_CHECKING:
+    import torch
+
+__all__ = ["Box", "DecodeRequest", "Generators", "Header", "ImageShape", "Recipe", "Size", "Step"]
+
+
+class Size(NamedTuple):
+    """Height and width of an image, in pixels."""
+
+    height: int
+    width: int
+
+
+class Box(NamedTuple):
+    """A rectangle of pixels; torchvision's ``(top, left, height, width)``."""
+
+    top: int
+    left: int
+    height: int
+    width: int
+
+    @property
+    def size(self) -> Size:
+        return Size(self.height, self.width)
+
+    @property
+    def bottom(self) -> int:
+        """First row below the box."""
+        return self.top + self.height
+
+    @property
+    def right(self) -> int:
+        """First column right of the box."""
+        return self.left + self.width
+
+    def inside(self, size: tuple[int, int]) -> bool:
+        """Whether every pixel of the box is a pixel of an image of that ``(height, width)``."""
+        return self.top >= 0 and self.left >= 0 and self.bottom <= size[0] and self.right <= size[1]
+
+
+class ImageShape(NamedTuple):
+    """Height, width and channels: all that a draw may know of an image."""
+
+    height: int
+    width: int
+    channels: int = 3
+
+    @property
+    def size(self) -> Size:
+        return Size(self.height, self.width)
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """What the first bytes of an image file say, without decoding a pixel.
+
+    The claims are the file's: nothing is allocated on their word alone.
+
+    Attributes:
+        format: Pillow's name of the format (``"JPEG"``, ``"PNG"``, ``"WEBP"``, ``"MPO"``, …).
+        height: rows, in pixels, before any EXIF orientation.
+        width: columns, in pixels, before any EXIF orientation.
+        channels: samples per pixel as stored (a palette image has 1).
+        bit_depth: bits per sample as stored.
+        color_space: ``"YCbCr"``, ``"RGB"``, ``"L"``, ``"CMYK"``, ``"YCCK"``, ``"P"``, ``"RGBA"``, ``"LA"``,
+            or Pillow's mode where none of these fits.
+        subsampling: chroma subsampling of a JPEG or lossy WebP (``"4:2:0"``); None where the notion
+            doesn't apply, ``"unknown"`` for factors without a common name.
+        progressive: a progressive JPEG or an interlaced PNG or GIF.
+        orientation: the EXIF orientation, 1 to 8; 1 where none (or none of these) is given.
+        animated: more than one frame.
+        transparency: a transparent colour or palette entries beside the pixels (PNG ``tRNS``).
+        data_offset: where compressed pixel data starts, in bytes (a JPEG's first scan); -1 if not known.
+        plain: the header holds nothing that keeps a fast reader from Pillow's pixels (see `readers`).
+    """
+
+    format: str
+    height: int
+    width: int
+    channels: int
+    bit_depth: int
+    color_space: str
+    subsampling: str | None = None
+    progressive: bool = False
+    orientation: int = 1
+    animated: bool = False
+    transparency: bool = False
+    data_offset: int = -1
+    plain: bool = False
+
+    @property
+    def size(self) -> Size:
+        return Size(self.height, self.width)
+
+
+@dataclass(frozen=True, slots=True)
+class DecodeRequest:
+    """Which pixels are wanted, or which a reader would return.
+
+    Attributes:
+        box: a box of the full-size image; None for all of it.
+        scale: the denominator of a reduced size: 1, 2, 4 or 8. A box of height h at scale s comes as
+            ``ceil(h / s)`` rows, as libjpeg-turbo rounds.
+    """
+
+    box: Box | None = None
+    scale: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Generators:
+    """Where random numbers come from: torchvision draws from torch's and from Python's generator.
+
+    Attributes:
+        torch: None for torch's global generator.
+        python: ``random.Random`` or, for the global one, the module ``random`` itself.
+    """
+
+    torch: torch.Generator | None = None
+    python: Any = field(default=random)
+
+
+class Step(Protocol):
+    """One drawn operation of a recipe: a frozen, printable, picklable value with no randomness left."""
+
+    def apply(self, image: Any) -> Any:
+        """The operation on a PIL image, an ndarray ``(H, W, C)`` or a tensor ``(…, C, H, W)``."""
+
+    def output_shape(self, shape: ImageShape) -> ImageShape:
+        """The shape that `apply` gives an image of that shape, worked out without pixels."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """Every random parameter of every transform for one image: what `run` will do to it, in order.
+
+    Attributes:
+        shape: the image that it was drawn for.
+        steps: the drawn operations.
+    """
+
+    shape: ImageShape
+    steps: tuple[Step, ...]
+
+    def __iter__(self) -> Iterator[Step]:
+        return iter(self.steps)
+
+    def __str__(self) -> str:
+        head = f"{self.shape.height}×{self.shape.width}"
+        return " → ".join([head, *map(str, self.steps)])
