@@ -1,0 +1,378 @@
+"""Which reader serves which format on this machine: a small value, and the TOML file that keeps it.
+
+A `MachineConfig` is passed and pickled like any value; nothing is read at import. `fastpipe configure` measures
+and writes the file, `current_config` gives what holds in this process:
+
+    reader= argument   (beats all; the readers see to it)
+    FASTPIPE_READER    "cv2", or "jpeg=cv2,png=pil", or both: "cv2,png=pil"
+    the config file    FASTPIPE_CONFIG: a folder, or a file whose name ends in .toml; else the user's config folder
+    built-in defaults  where none of these names a reader
+
+Whether a named reader exists is not known here: the readers say so when they are asked for it.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import platform
+import re
+import sys
+import tempfile
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from importlib import metadata
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import platformdirs
+
+from fastpipe.errors import ConfigError, FastpipeWarning
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+__all__ = ["MachineConfig", "current_config", "format_key", "library_versions", "machine_fingerprint"]
+
+ANY_FORMAT = "*"
+"""The key of `MachineConfig.readers` that serves the formats without a key of their own."""
+
+_ALIASES = {"jpg": "jpeg", "mpo": "jpeg", "jpe": "jpeg", "jfif": "jpeg", "tif": "tiff"}
+
+# What decodes here, under each name that its distribution may have.
+_LIBRARIES: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "fastpipe": ("fastpipe",),
+        "imageio": ("imageio",),
+        "kornia-rs": ("kornia-rs",),
+        "opencv": (
+            "opencv-python-headless",
+            "opencv-python",
+            "opencv-contrib-python-headless",
+            "opencv-contrib-python",
+        ),
+        "pillow": ("pillow", "pillow-simd"),
+        "simplejpeg": ("simplejpeg",),
+        "torchcodec": ("torchcodec",),
+        "torchvision": ("torchvision",),
+        "turbojpeg": ("turbojpeg", "PyTurboJPEG"),
+    }
+)
+
+_HEAD = """\
+Which reader fastpipe uses for each format on this machine; written by `fastpipe configure`.
+Change it with `fastpipe configure --set jpeg=cv2`, or measure again with `fastpipe configure`.
+"""
+
+
+def format_key(name: str) -> str:
+    """The config's key of a format: ``"JPEG"``, ``"MPO"`` and ``"jpg"`` are ``"jpeg"``."""
+    key = name.strip().lower()
+    return _ALIASES.get(key, key)
+
+
+@functools.lru_cache(maxsize=1)
+def machine_fingerprint() -> Mapping[str, str | int]:
+    """What tells machines with other speeds apart: system, architecture, processor and the number of CPUs.
+
+    No host name: containers change theirs, and the nodes of a cluster share one home folder.
+    """
+    processor = platform.processor()
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as lines:
+            processor = next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "")
+    except OSError:
+        pass  # not Linux: what `platform` says is all there is
+    return MappingProxyType(
+        {
+            "system": platform.system(),
+            "architecture": platform.machine(),
+            "processor": processor,
+            "cpus": os.cpu_count() or 1,
+        }
+    )
+
+
+@functools.lru_cache(maxsize=1)
+def library_versions() -> Mapping[str, str]:
+    """The versions of the installed libraries that decode images, and of fastpipe, by their short names."""
+    found = {}
+    for name, distributions in _LIBRARIES.items():
+        for distribution in distributions:
+            try:
+                found[name] = metadata.version(distribution)
+                break
+            except metadata.PackageNotFoundError:
+                continue
+    return MappingProxyType(found)
+
+
+@dataclass(frozen=True)
+class MachineConfig:
+    """The chosen reader of each format, and what the choice rests on. Without a choice: built-in defaults.
+
+    Immutable and picklable; `dataclasses.replace` makes a changed copy.
+
+    Attributes:
+        readers: format (``"jpeg"``, ``"png"``, ``"webp"``, …; MPO counts as jpeg) to the name of a reader;
+            the key ``"*"`` serves every format without a key of its own.
+        measured: format to reader to the median time of one region request under DataLoader workers, in
+            microseconds: the figures that the choice was made by.
+        versions: the versions of the measured libraries; empty for a choice made by hand.
+        machine: the measured machine, as `machine_fingerprint` gives it; empty for a choice made by hand.
+        created: when it was measured, ISO 8601.
+    """
+
+    readers: Mapping[str, str] = field(default_factory=dict)
+    measured: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    versions: Mapping[str, str] = field(default_factory=dict)
+    machine: Mapping[str, str | int] = field(default_factory=dict)
+    created: str = ""
+
+    def __post_init__(self) -> None:
+        readers = {format_key(name): reader for name, reader in self.readers.items()}
+        measured = {name: MappingProxyType(dict(times)) for name, times in self.measured.items()}
+        for name, value in (
+            ("readers", readers),
+            ("measured", measured),
+            ("versions", self.versions),
+            ("machine", self.machine),
+        ):
+            object.__setattr__(self, name, MappingProxyType(dict(value)))
+
+    def __reduce__(self) -> tuple[Any, ...]:  # mapping proxies don't pickle
+        return MachineConfig, (
+            dict(self.readers),
+            {name: dict(times) for name, times in self.measured.items()},
+            dict(self.versions),
+            dict(self.machine),
+            self.created,
+        )
+
+    def __hash__(self) -> int:
+        return hash((frozenset(self.readers.items()), frozenset(self.versions.items()), self.created))
+
+    def reader_for(self, format: str) -> str | None:
+        """The reader chosen for a format, in Pillow's (``"JPEG"``) or the config's writing; None: the default."""
+        return self.readers.get(format_key(format), self.readers.get(ANY_FORMAT))
+
+    def mismatches(self) -> tuple[str, ...]:
+        """What differs between this machine and the measured one, one phrase each; empty: the config holds here."""
+        here, versions = machine_fingerprint(), library_versions()
+        other = [
+            f"{key} is {here.get(key, 'unknown')!r}, was {value!r}"
+            for key, value in self.machine.items()
+            if here.get(key) != value
+        ]
+        other += [
+            f"{name} is {versions.get(name, 'not installed')}, was {value}"
+            for name, value in self.versions.items()
+            if name in _LIBRARIES and versions.get(name) != value
+        ]
+        return tuple(other)
+
+    @classmethod
+    def path(cls) -> Path:
+        """Where this user's config file is, whether it exists or not."""
+        override = os.environ.get("FASTPIPE_CONFIG")
+        if not override:
+            return platformdirs.user_config_path("fastpipe", appauthor=False) / "config.toml"
+        given = Path(override).expanduser()
+        return given if given.suffix.lower() == ".toml" else given / "config.toml"
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str] | None = None, *, check: bool = True) -> MachineConfig:
+        """Reads a config file; a missing one is the empty config.
+
+        Args:
+            path: the file; None for `path()`.
+            check: give the empty config, and say so once, where the file was measured on another machine or
+                with other library versions. False returns the file's content whatever it is.
+
+        Raises:
+            ConfigError: the file can't be read or understood; names the file and, where one is to blame, the line.
+        """
+        file = cls.path() if path is None else Path(path)
+        try:
+            data = file.read_bytes()
+        except (FileNotFoundError, NotADirectoryError):
+            return cls()
+        except OSError as error:
+            raise ConfigError(f"can't read the config file {file}: {error.strerror or error}") from error
+        config = _parse(data, file)
+        other = config.mismatches() if check else ()
+        if not other:
+            return config
+        _say_once(
+            f"{file} is not used, because it was not measured here: {'; '.join(other)}. Built-in defaults apply. "
+            "Run `fastpipe configure` to measure this machine."
+        )
+        return cls()
+
+    def save(self, path: str | os.PathLike[str] | None = None) -> Path:
+        """Writes the config file: beside the old one first, then in its place, so that no reader sees half a file.
+
+        Args:
+            path: the file; None for `path()`. Its folder is made where it is missing.
+
+        Returns:
+            The path written.
+
+        Raises:
+            ConfigError: the file can't be written.
+        """
+        file = self.path() if path is None else Path(path)
+        text = self.to_toml()
+        temporary = None
+        try:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            with tempfile.NamedTemporaryFile(
+                "w", encoding="utf-8", newline="\n", dir=file.parent, prefix=f".{file.name}.", delete=False
+            ) as out:
+                temporary = out.name
+                out.write(text)
+                out.flush()
+                os.fsync(out.fileno())
+            os.replace(temporary, file)
+        except OSError as error:
+            if temporary is not None:
+                Path(temporary).unlink(missing_ok=True)
+            raise ConfigError(f"can't write the config file {file}: {error.strerror or error}") from error
+        _current.cache_clear()
+        return file
+
+    def to_toml(self) -> str:
+        """The config file's text."""
+        import tomlkit
+
+        document = tomlkit.document()
+        for line in _HEAD.splitlines():
+            document.add(tomlkit.comment(line))
+        if self.created:
+            document.add("created", tomlkit.item(self.created))
+        for name in ("readers", "machine", "versions"):
+            if values := getattr(self, name):
+                document.add(name, tomlkit.item(dict(sorted(values.items()))))
+        if self.measured:
+            table = tomlkit.table(is_super_table=True)
+            for name, times in sorted(self.measured.items()):
+                one = tomlkit.table()
+                one.comment("microseconds per region, median, under DataLoader workers")
+                one.update(dict(sorted(times.items(), key=lambda item: item[1])))
+                table.add(name, one)
+            document.add("measured", table)
+        return tomlkit.dumps(document)
+
+
+def current_config() -> MachineConfig:
+    """The config that holds in this process: the file, overridden by ``FASTPIPE_READER``. Read once, at first use.
+
+    Raises:
+        ConfigError: the file or the variable can't be understood.
+    """
+    return _current(MachineConfig.path(), os.environ.get("FASTPIPE_READER", ""))
+
+
+@functools.lru_cache(maxsize=8)
+def _current(path: Path, override: str) -> MachineConfig:
+    asked = parse_reader_override(override)
+    if ANY_FORMAT in asked:
+        return MachineConfig(readers=asked)
+    config = MachineConfig.load(path)
+    return replace(config, readers={**config.readers, **asked}) if asked else config
+
+
+def parse_reader_override(text: str) -> dict[str, str]:
+    """``"jpeg=cv2,png=pil"`` as ``{"jpeg": "cv2", "png": "pil"}``; a bare name stands for every other format.
+
+    Raises:
+        ConfigError: an item is neither a name nor ``format=name``, or a format is given twice.
+    """
+    found: dict[str, str] = {}
+    for item in filter(None, (part.strip() for part in text.split(","))):
+        left, equals, right = (part.strip() for part in item.partition("="))
+        key, reader = (format_key(left), right) if equals else (ANY_FORMAT, left)
+        if not key or not reader or "=" in reader:
+            raise ConfigError(f"FASTPIPE_READER={text!r}: {item!r} is neither a reader's name nor format=name")
+        if key in found:
+            raise ConfigError(
+                f"FASTPIPE_READER={text!r} names two readers for {'every format' if key == ANY_FORMAT else key}"
+            )
+        found[key] = reader
+    return found
+
+
+_said: set[str] = set()
+
+
+def _say_once(message: str) -> None:
+    if message not in _said:
+        _said.add(message)
+        warnings.warn(message, FastpipeWarning, stacklevel=3)
+
+
+def _parse(data: bytes, file: Path) -> MachineConfig:
+    """The config that a file's bytes hold, each value's type checked."""
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise _unusable(file, data.count(b"\n", 0, error.start) + 1, "it is not UTF-8 text") from error
+    try:
+        values = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        found = re.search(r"line (\d+)", str(error))
+        line = int(found[1]) if found else max(1, len(text.splitlines()))
+        raise _unusable(file, line, f"it is not TOML: {error}") from error
+
+    kinds: dict[str, type | tuple[type, ...]] = {"readers": str, "versions": str, "machine": (str, int)}
+    for name, value in values.items():
+        if name == "created":
+            if not isinstance(value, str):
+                raise _unusable(file, _line_of(text, "", name), f"{name} must be a string, not {value!r}")
+        elif name != "measured" and name not in kinds:
+            accepted = ", ".join(["created", "machine", "measured", "readers", "versions"])
+            raise _unusable(file, _line_of(text, "", name), f"unknown key {name!r} (known: {accepted})")
+        elif not isinstance(value, dict):
+            raise _unusable(file, _line_of(text, "", name), f"{name} must be a table, not {value!r}")
+        elif name == "measured":
+            for format, times in value.items():
+                if not isinstance(times, dict):
+                    raise _unusable(file, _line_of(text, name, format), f"{name}.{format} must be a table of times")
+                for reader, time in times.items():
+                    _check(file, text, f"{name}.{format}", reader, time, (int, float))
+        else:
+            for key, item in value.items():
+                _check(file, text, name, key, item, kinds[name])
+                if name == "readers" and not item.strip():
+                    raise _unusable(file, _line_of(text, name, key), f"{name}.{key} names no reader")
+    return MachineConfig(**values)
+
+
+def _check(file: Path, text: str, table: str, key: str, value: object, kind: type | tuple[type, ...]) -> None:
+    if not isinstance(value, kind) or isinstance(value, bool):
+        wanted = "a string" if kind is str else "a string or a whole number" if kind == (str, int) else "a number"
+        raise _unusable(file, _line_of(text, table, key), f"{table}.{key} must be {wanted}, not {value!r}")
+
+
+def _unusable(file: Path, line: int | None, reason: str) -> ConfigError:
+    where = f"{file}, line {line}" if line else f"{file}"
+    return ConfigError(f"{where}: {reason}. Mend it, or start anew with `fastpipe configure --reset`.")
+
+
+def _line_of(text: str, table: str, key: str) -> int | None:
+    """The line of ``key`` in ``[table]``: the TOML parser gives values without their places."""
+    inside, mentioned = "", None
+    for number, line in enumerate(text.splitlines(), 1):
+        if header := re.match(r"\s*\[\s*([^\[\]]+?)\s*\]", line):
+            inside = re.sub(r"[\"'\s]", "", header[1])
+            if inside == f"{table}.{key}".lstrip(".") or inside.startswith(f"{table}.{key}.".lstrip(".")):
+                return number
+        elif re.match(rf"\s*[\"']?{re.escape(key)}[\"']?\s*[=.]", line) and inside == table:
+            return number
+        elif mentioned is None and key in line:
+            mentioned = number  # an inline table or a dotted key
+    return mentioned

@@ -1,0 +1,209 @@
+"""MachineConfig: the file, the variables, and what makes a file untrusted."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import pickle
+import subprocess
+import sys
+import warnings
+from dataclasses import FrozenInstanceError, replace
+from pathlib import Path
+
+import pytest
+
+from fastpipe import config as config_module
+from fastpipe.config import (
+    MachineConfig,
+    current_config,
+    format_key,
+    library_versions,
+    machine_fingerprint,
+    parse_reader_override,
+)
+from fastpipe.errors import ConfigError, FastpipeWarning
+
+
+def measured_here() -> MachineConfig:
+    return MachineConfig(
+        readers={"jpeg": "turbojpeg", "png": "cv2"},
+        measured={"jpeg": {"turbojpeg": 801.5, "cv2": 1500.25, "pil": 2000.0}, "png": {"cv2": 90.0}},
+        versions=library_versions(),
+        machine=machine_fingerprint(),
+        created="2026-01-02T03:04:05+00:00",
+    )
+
+
+def test_without_a_file_nothing_is_chosen() -> None:
+    assert current_config() == MachineConfig()
+    assert current_config().reader_for("JPEG") is None
+
+
+def test_round_trip() -> None:
+    config = measured_here()
+    written = config.save()
+    assert written == MachineConfig.path()
+    assert MachineConfig.load() == config
+    assert current_config() == config
+    assert "# Which reader fastpipe uses" in written.read_text(encoding="utf-8")
+
+
+def test_save_makes_the_folder_and_leaves_only_the_file(tmp_path: Path) -> None:
+    file = tmp_path / "a" / "b" / "mine.toml"
+    measured_here().save(file)
+    MachineConfig(readers={"jpeg": "pil"}).save(file)
+    assert [entry.name for entry in file.parent.iterdir()] == ["mine.toml"]
+    assert MachineConfig.load(file).readers == {"jpeg": "pil"}
+
+
+def test_a_failed_save_keeps_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = measured_here().save(tmp_path / "config.toml")
+    before = file.read_bytes()
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "replace", full)
+    with pytest.raises(ConfigError, match="No space left"):
+        MachineConfig().save(file)
+    assert file.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [file]
+
+
+def test_it_is_a_value() -> None:
+    config = measured_here()
+    assert pickle.loads(pickle.dumps(config)) == config
+    assert hash(pickle.loads(pickle.dumps(config))) == hash(config)
+    with pytest.raises(FrozenInstanceError):
+        config.created = "now"  # type: ignore[misc]
+    with pytest.raises(TypeError):
+        config.readers["jpeg"] = "pil"  # type: ignore[index]
+    assert replace(config, readers={"JPG": "pil"}).readers == {"jpeg": "pil"}
+
+
+def _reader_in_worker(config: MachineConfig) -> str | None:
+    return config.reader_for("PNG")
+
+
+def test_it_travels_to_a_spawned_process() -> None:
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        assert pool.apply(_reader_in_worker, (measured_here(),)) == "cv2"
+
+
+@pytest.mark.parametrize("name", ["JPEG", "MPO", "jpg", "jpeg", " Jpeg "])
+def test_formats_are_named_as_pillow_or_the_file_names_them(name: str) -> None:
+    assert format_key(name) == "jpeg"
+    assert measured_here().reader_for(name) == "turbojpeg"
+
+
+def test_the_star_serves_the_rest() -> None:
+    config = MachineConfig(readers={"*": "cv2", "png": "pil"})
+    assert [config.reader_for(name) for name in ("PNG", "WEBP", "JPEG")] == ["pil", "cv2", "cv2"]
+
+
+def test_the_path_follows_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FASTPIPE_CONFIG", str(tmp_path))
+    assert MachineConfig.path() == tmp_path / "config.toml"
+    monkeypatch.setenv("FASTPIPE_CONFIG", str(tmp_path / "other.toml"))
+    assert MachineConfig.path() == tmp_path / "other.toml"
+    monkeypatch.delenv("FASTPIPE_CONFIG")
+    assert MachineConfig.path().parts[-2:] == ("fastpipe", "config.toml")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", {"jpeg": "turbojpeg", "png": "cv2"}),
+        ("pil", {"*": "pil"}),
+        ("jpeg=pil", {"jpeg": "pil", "png": "cv2"}),
+        (" JPG = pil , webp=cv2,", {"jpeg": "pil", "png": "cv2", "webp": "cv2"}),
+        ("cv2,png=pil", {"*": "cv2", "png": "pil"}),
+    ],
+)
+def test_the_reader_variable_beats_the_file(
+    text: str, expected: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    measured_here().save()
+    monkeypatch.setenv("FASTPIPE_READER", text)
+    assert current_config().readers == expected
+
+
+@pytest.mark.parametrize("text", ["jpeg=", "=cv2", "jpeg=cv2=pil", "cv2,pil", "jpeg=cv2,jpg=pil"])
+def test_a_malformed_reader_variable_is_an_error(text: str) -> None:
+    with pytest.raises(ConfigError, match="FASTPIPE_READER"):
+        parse_reader_override(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "reason"),
+    [
+        ('[readers]\njpeg = "cv2"\npng = cv2\n', 3, "not TOML"),
+        ('[readers]\njpeg = "cv2', 2, "not TOML"),
+        ('created = "x"\n\n[raeders]\njpeg = "cv2"\n', 3, "unknown key 'raeders'"),
+        ('[readers]\njpeg = "cv2"\n# jpeg\npng = 3\n', 4, "readers.png must be a string, not 3"),
+        ('[machine]\ncpus = 2\n[readers]\njpeg = ""\n', 4, "names no reader"),
+        ('[machine]\ncpus = true\n[readers]\njpeg = "cv2"\n', 2, "machine.cpus must be"),
+        ("created = 1\n", 1, "created must be a string"),
+        ("\nreaders = 5\n", 2, "readers must be a table"),
+        ('[measured.jpeg]\npil = 1.5\n[measured.png]\npil = "slow"\n', 4, "measured.png.pil must be a number"),
+        ("\n[measured]\njpeg = 3\n", 3, "measured.jpeg must be a table"),
+        ('[readers]\n\njpeg = "\xff"\n', 3, "not UTF-8"),
+    ],
+)
+def test_an_unusable_file_is_an_error_with_its_line(text: str, line: int, reason: str) -> None:
+    file = MachineConfig.path()
+    file.write_bytes(text.encode("latin-1"))
+    for read in (MachineConfig.load, current_config):
+        with pytest.raises(ConfigError) as caught:
+            read()
+        assert f"{file}, line {line}: " in str(caught.value)
+        assert reason in str(caught.value)
+
+
+def test_a_folder_in_the_file_s_place_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="can't read the config file"):
+        MachineConfig.load(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("change", "phrase"),
+    [
+        ({"machine": {"processor": "Another 9000", "cpus": 2}}, "was 'Another 9000'"),
+        ({"versions": {"pillow": "1.0"}}, "was 1.0"),
+    ],
+)
+def test_a_foreign_file_is_said_once_and_not_used(change: dict[str, dict[str, str | int]], phrase: str) -> None:
+    foreign = replace(measured_here(), **change)  # type: ignore[arg-type]
+    file = foreign.save()
+    with pytest.warns(FastpipeWarning, match=phrase):
+        assert MachineConfig.load() == MachineConfig()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert current_config() == MachineConfig()
+        assert MachineConfig.load() == MachineConfig()
+        assert MachineConfig.load(check=False) == foreign
+    assert file.exists()
+
+
+def test_a_file_written_by_hand_is_used() -> None:
+    MachineConfig.path().write_text('readers = {jpg = "cv2"}\n[versions]\nmine = "3"\n', encoding="utf-8")
+    assert current_config().reader_for("JPEG") == "cv2"
+
+
+def test_a_removed_library_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    config = measured_here()
+    monkeypatch.setattr(config_module, "library_versions", dict)
+    assert any("pillow is not installed" in phrase for phrase in config.mismatches())
+
+
+def test_import_reads_nothing(tmp_path: Path) -> None:
+    broken = tmp_path / "config.toml"
+    broken.write_text("][", encoding="utf-8")
+    code = (
+        "import fastpipe.config as c, sys\nassert 'tomlkit' not in sys.modules\n"
+        "try: c.current_config()\nexcept c.ConfigError as e: print('line 1' in str(e))"
+    )
+    environment = {**os.environ, "FASTPIPE_CONFIG": str(broken)}
+    ran = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    assert ran.stdout.strip() == "True"
