@@ -13,6 +13,7 @@ from functools import lru_cache
 import cv2
 import numpy as np
 import numpy.typing as npt
+import PIL
 import torch
 from PIL import Image
 
@@ -34,6 +35,7 @@ _PILLOW_FILTERS = {
     "lanczos": Image.Resampling.LANCZOS,
 }
 _CV2_MAX_CHANNELS = 4
+_PILLOW_CHOOSES = int(PIL.__version__.partition(".")[0]) >= 13
 
 
 def crop(image: UInt8Array, top: int, left: int, height: int, width: int) -> UInt8Array:
@@ -166,8 +168,12 @@ def resize_nearest(image: UInt8Array, height: int, width: int) -> UInt8Array:
 
 
 def vertical_first(rows: int, columns: int, height: int, width: int) -> bool:
-    """Whether Pillow's resize goes down the columns first, which changes what is rounded when."""
-    return False
+    """Whether Pillow's resize goes down the columns first, which changes what is rounded when.
+
+    Since Pillow 13 it does where more rows go away than twice the columns that do (pull request 9549 there;
+    found by comparing with resizing one axis after the other); before that, rows were always resized first.
+    """
+    return _PILLOW_CHOOSES and rows > height and rows - height > 2 * (columns - width)
 
 
 def _antialiased(batch: torch.Tensor, height: int, width: int, interpolation: str) -> torch.Tensor:
