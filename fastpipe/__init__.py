@@ -1,1 +1,44 @@
-"""Decodes and augments images for PyTorch training, with torchvision's API, pixels and random numbers."""
+"""Decodes and augments images for PyTorch training, with torchvision's API, pixels and random numbers.
+
+``import fastpipe`` is light: each public name imports its module when it is first used.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from fastpipe import readers, transforms
+    from fastpipe.config import MachineConfig
+    from fastpipe.datasets import ImageFolder
+    from fastpipe.pipeline import explain
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "ImageFolder",
+    "MachineConfig",
+    "__version__",
+    "explain",
+    "readers",
+    "transforms",
+]
+
+_HOME = {
+    "ImageFolder": "fastpipe.datasets",
+    "MachineConfig": "fastpipe.config",
+    "explain": "fastpipe.pipeline",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME:
+        return getattr(importlib.import_module(_HOME[name]), name)
+    if name in __all__:
+        return importlib.import_module(f"fastpipe.{name}")
+    raise AttributeError(f"module 'fastpipe' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

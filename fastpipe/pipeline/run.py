@@ -1,0 +1,57 @@
+"""Bytes and a recipe to the finished sample; no random number is drawn here."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from PIL import Image
+
+from fastpipe import readers
+from fastpipe.config import MachineConfig
+from fastpipe.pipeline.plan import Fidelity, plan_decode
+from fastpipe.pipeline.scaled import ScaledResize
+from fastpipe.types import Header, Recipe
+
+__all__ = ["run", "to_pil"]
+
+
+def run(
+    data: bytes,
+    recipe: Recipe,
+    *,
+    header: Header | None = None,
+    reader: str | None = None,
+    config: MachineConfig | None = None,
+    fidelity: Fidelity = "torchvision",
+    source: str = "<bytes>",
+) -> Any:
+    """Decodes only what the recipe needs and does what it says.
+
+    Args:
+        data: the whole file.
+        recipe: what `Pipeline.draw` drew for an image of this size.
+        header: the parsed header, where the caller has it already.
+        reader: a reader's name; None for the config's choice.
+        config: the machine's config; None for the one on disk.
+        fidelity: ``"torchvision"`` or ``"fast"``.
+        source: what an error calls the file.
+
+    Returns:
+        What the last step gives: a uint8 array ``(H, W, C)`` or, after a conversion, a tensor ``(C, H, W)``. The
+        array may be a view of this thread's decode buffer: it is valid until the thread's next decode.
+    """
+    plan = plan_decode(recipe, fidelity)
+    image: Any
+    image, got = readers.decode(data, plan.request, header=header, reader=reader, config=config, source=source)
+    for step in plan.steps:
+        image = step.apply_to(image, got) if isinstance(step, ScaledResize) else step.apply(image)
+    return image
+
+
+def to_pil(image: Any) -> Any:
+    """An array ``(H, W)`` or ``(H, W, 1 or 3)`` as a PIL image of its own memory; anything else as it is."""
+    if not isinstance(image, np.ndarray):
+        return image
+    pixels = image[..., 0] if image.ndim == 3 and image.shape[2] == 1 else image
+    return Image.fromarray(np.array(pixels, order="C"))  # a copy: the array may be the thread's decode buffer
