@@ -100,8 +100,4 @@ def _normalized(step: Step, channels: int) -> ToNormalizedTensor | None:
 
 
 def _numbers(values: Any) -> tuple[float, ...]:
-    return (
-        tuple(torch.as_tensor(values).reshape(-1).tolist())
-        if not isinstance(values, (list, tuple))
-        else tuple(map(float, values))
-    )
+    return tuple(torch.as_tensor(values, dtype=torch.float32).reshape(-1).tolist())

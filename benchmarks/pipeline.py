@@ -1,0 +1,169 @@
+"""The whole way from files to tensors, against torchvision's ImageFolder and v1 transforms, in one run.
+
+    python benchmarks/pipeline.py PATH [--rounds 7] [--json FILE]
+
+PATH is a folder as ImageFolder takes it (root/class/….jpg). One process, one thread, bytes read from disk. Rounds
+are interleaved, so that drift of the machine hits every contender alike; a figure is the median over the rounds,
+a ratio the median of each round's ratio.
+
+The rows: training (RandomResizedCrop, flip) as uint8 and as normalised float, evaluation (Resize, CenterCrop) as
+float; for the training rows also albumentations on images that cv2 decoded, as people write it. The bound is what
+libjpeg-turbo needs to undo the Huffman coding of the same files alone: a decode at 1/8 scale.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
+
+import cv2
+import fastpipe
+import numpy as np
+import torch
+from fastpipe import readers
+from fastpipe import transforms as T
+from fastpipe.types import DecodeRequest
+from rich.console import Console
+from rich.progress import track
+from rich.table import Table
+from tv import torchvision
+
+MEAN, STD = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]
+
+
+def recipes(module: Any) -> dict[str, Any]:
+    """The same three pipelines from torchvision's or from fastpipe's transforms."""
+    train = [module.RandomResizedCrop(224), module.RandomHorizontalFlip()]
+    tensor = [module.ToTensor(), module.Normalize(MEAN, STD)]
+    return {
+        "train, uint8": module.Compose([*train, module.PILToTensor()]),
+        "train, float": module.Compose([*train, *tensor]),
+        "evaluation, float": module.Compose([module.Resize(256), module.CenterCrop(224), *tensor]),
+    }
+
+
+def albumentations_rows(paths: list[str]) -> dict[str, Callable[[int], Any]]:
+    """The usual hand-written cv2 dataset; empty where albumentations isn't installed."""
+    try:
+        import albumentations as A
+        from albumentations.pytorch import ToTensorV2
+    except ImportError:
+        return {}
+    train = [A.RandomResizedCrop(size=(224, 224)), A.HorizontalFlip()]
+    chains = {
+        "train, uint8": A.Compose([*train, ToTensorV2()]),
+        "train, float": A.Compose([*train, A.Normalize(MEAN, STD), ToTensorV2()]),
+    }
+
+    def reading(chain: Any) -> Callable[[int], Any]:
+        def sample(index: int) -> Any:
+            return chain(image=cv2.cvtColor(cv2.imread(paths[index]), cv2.COLOR_BGR2RGB))["image"]
+
+        return sample
+
+    return {row: reading(chain) for row, chain in chains.items()}
+
+
+def huffman_bound(paths: list[str]) -> Callable[[int], Any] | None:
+    """Reads a file and decodes it at 1/8 scale; None where no reader here decodes at a scale."""
+    config = fastpipe.MachineConfig.load()
+    name = config.reader_for("JPEG") or "turbojpeg"
+    names = [n for n in (name, "turbojpeg", "simplejpeg") if n in readers.available_readers()]
+    names = [n for n in names if 8 in readers.get_reader(n).capabilities.scales]
+    if not names:
+        return None
+
+    def sample(index: int) -> Any:
+        data = Path(paths[index]).read_bytes()
+        return readers.decode(data, DecodeRequest(scale=8), reader=names[0], source=paths[index])
+
+    return sample
+
+
+def measure(contenders: dict[str, Callable[[int], Any]], count: int, rounds: int) -> dict[str, list[float]]:
+    """Milliseconds an image, one figure a round, for each contender; the first, uncounted round warms the caches."""
+    times: dict[str, list[float]] = {name: [] for name in contenders}
+    for round_ in track(range(rounds + 1), "measuring", disable=not sys.stderr.isatty(), console=Console(stderr=True)):
+        for name, sample in contenders.items():
+            torch.manual_seed(round_)
+            start = time.perf_counter()
+            for index in range(count):
+                sample(index)
+            if round_:
+                times[name].append((time.perf_counter() - start) / count * 1e3)
+    return times
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("path", type=Path, help="a folder of images, one folder a class")
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--json", type=Path, help="also write the figures to this file")
+    arguments = parser.parse_args()
+    torch.set_num_threads(1)
+    cv2.setNumThreads(1)
+
+    ours, theirs = recipes(T), recipes(torchvision.transforms)
+    contenders: dict[str, Callable[[int], Any]] = {}
+    for row in ours:
+        contenders[f"fastpipe | {row}"] = fastpipe.ImageFolder(arguments.path, ours[row]).__getitem__
+        contenders[f"torchvision | {row}"] = torchvision.datasets.ImageFolder(arguments.path, theirs[row]).__getitem__
+    paths = [path for path, _ in fastpipe.ImageFolder(arguments.path).samples]
+    for row, sample in albumentations_rows(paths).items():
+        contenders[f"albumentations | {row}"] = sample
+    bound = huffman_bound(paths)
+    if bound:
+        contenders["bound"] = bound
+    times = measure(contenders, len(paths), arguments.rounds)
+
+    def median(name: str) -> float:
+        return statistics.median(times[name])
+
+    def ratio(name: str, other: str) -> float:
+        return statistics.median(b / a for a, b in zip(times[name], times[other], strict=True))
+
+    table = Table(title=f"{len(paths)} images, one process, one thread: ms an image (median of {arguments.rounds} rounds)")
+    for column in ("pipeline", "fastpipe", "torchvision", "ratio", "albumentations", "ratio", "of the Huffman bound"):
+        table.add_column(column, justify="left" if column == "pipeline" else "right")
+    rows = []
+    for row in ours:
+        us, tv, alb = (f"{who} | {row}" for who in ("fastpipe", "torchvision", "albumentations"))
+        figures: dict[str, Any] = {"pipeline": row, "fastpipe_ms": median(us), "torchvision_ms": median(tv)}
+        figures["torchvision_ratio"] = ratio(us, tv)
+        if alb in times:
+            figures |= {"albumentations_ms": median(alb), "albumentations_ratio": ratio(us, alb)}
+        if bound:
+            figures["fraction_of_bound"] = statistics.median(
+                b / a for a, b in zip(times[us], times["bound"], strict=True)
+            )
+        rows.append(figures)
+        table.add_row(
+            row,
+            f"{figures['fastpipe_ms']:.3f}",
+            f"{figures['torchvision_ms']:.3f}",
+            f"{figures['torchvision_ratio']:.2f}×",
+            f"{figures['albumentations_ms']:.3f}" if alb in times else "",
+            f"{figures['albumentations_ratio']:.2f}×" if alb in times else "",
+            f"{figures['fraction_of_bound']:.0%}" if bound else "",
+        )
+    console = Console()
+    console.print(table)
+    if bound:
+        console.print(f"Huffman bound: {median('bound'):.3f} ms an image")
+    if arguments.json:
+        versions = {m.__name__: m.__version__ for m in (fastpipe, torch, torchvision, cv2, np)}
+        report = {"rows": rows, "rounds": times, "machine": platform.processor(), "versions": versions}
+        arguments.json.write_text(json.dumps(report, indent=2))
+
+
+if __name__ == "__main__":
+    main()
