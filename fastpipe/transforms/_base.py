@@ -1,0 +1,143 @@
+"""What the transform classes share: which of them can be drawn, checks of arguments, and the simplest draws.
+
+The ``draw_*`` functions here and in the classes' files are torchvision's random numbers: the same calls in the same
+order with the same rounding, from torch's global generator or from one that is given. TorchScript compiles them as
+part of a class's ``forward``.
+"""
+
+import inspect
+import numbers
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from fastpipe.transforms.functional.interpolation import interpolation_from_int
+
+__all__ = [
+    "check_fill",
+    "check_interpolation",
+    "check_length",
+    "draw_chance",
+    "draw_integer",
+    "draw_uniform",
+    "drawable",
+    "setup_angle",
+    "setup_size",
+]
+
+# A subclass may add or replace these and still be drawn by what it inherits: they have no say in an image's fate.
+_HARMLESS = frozenset({"__init__", "__repr__", "__str__", "extra_repr"})
+_CALLS = frozenset({"__call__", "__getattr__", "__getattribute__", "_call_impl", "forward"})
+
+
+def drawable(transform: Any) -> bool:
+    """Whether a transform's parameters can be drawn from an image's size alone, by its ``draw``.
+
+    True where the class defines ``draw(self, shape, generators)``, nothing below that class replaces a method that
+    takes part in its forward (``forward``, ``get_params``, …), no hook is registered on the module, and, for
+    composites, all members are drawable. So a user's subclass that changes what happens to an image is never
+    planned with the draw of its base, unless it brings its own.
+
+    A class of yours takes part by defining ``draw``: from an `ImageShape` and `Generators` to a tuple of steps.
+    """
+    lineage = type(transform).__mro__
+    position = next((i for i, base in enumerate(lineage) if "draw" in vars(base)), None)
+    if position is None or not _draws_from_shape(lineage[position]):
+        return False
+    own = {name for base in lineage[position:] if _is_transform(base, lineage[position]) for name in vars(base)}
+    replaced = {name for base in lineage[:position] for name in vars(base)} | set(vars(transform))
+    methods = {name for name in own if callable(getattr(lineage[position], name, None)) and not _is_dunder(name)}
+    if replaced & ((methods | _CALLS) - _HARMLESS):
+        return False
+    if getattr(transform, "_forward_hooks", None) or getattr(transform, "_forward_pre_hooks", None):
+        return False
+    members = getattr(transform, "_drawn_members", None)
+    return members is None or all(drawable(member) for member in members())
+
+
+def _draws_from_shape(cls: type) -> bool:
+    """A foreign class may well have a ``draw`` of another meaning."""
+    draw = vars(cls)["draw"]
+    return inspect.isfunction(draw) and list(inspect.signature(draw).parameters)[1:] == ["shape", "generators"]
+
+
+def _is_transform(base: type, owner: type) -> bool:
+    return base is owner or base.__module__.startswith("fastpipe.transforms.")
+
+
+def _is_dunder(name: str) -> bool:
+    return name.startswith("__") and name.endswith("__")
+
+
+def draw_chance(p: float, generator: torch.Generator | None = None) -> bool:
+    """``torch.rand(1) < p``, compared in float32 as a tensor with a number is."""
+    return bool(torch.rand([1], generator=generator) < p)
+
+
+def draw_uniform(low: float, high: float, generator: torch.Generator | None = None) -> float:
+    """A float32 from ``[low, high)``, as a Python float."""
+    return float(torch.empty([1]).uniform_(low, high, generator=generator).item())
+
+
+def draw_integer(low: int, high: int, generator: torch.Generator | None = None) -> int:
+    """An integer from ``[low, high)``."""
+    return int(torch.randint(low, high, [1], generator=generator).item())
+
+
+def setup_size(size: Any, error_msg: str) -> Any:
+    """``(height, width)`` from one number, a sequence of one, or a sequence of two (which is returned as it is).
+
+    Raises:
+        ValueError: a sequence of another length, with ``error_msg``.
+    """
+    if isinstance(size, numbers.Number):
+        return int(size), int(size)  # type: ignore[call-overload]
+    if isinstance(size, Sequence) and len(size) == 1:
+        return size[0], size[0]
+    if len(size) != 2:
+        raise ValueError(error_msg)
+    return size
+
+
+def check_length(x: Any, name: str, req_sizes: tuple[int, ...]) -> None:
+    """Raises TypeError unless ``x`` is a sequence, ValueError unless its length is one of ``req_sizes``."""
+    message = f"{name} should be a sequence of length {' or '.join(str(size) for size in req_sizes)}."
+    if not isinstance(x, Sequence):
+        raise TypeError(message)
+    if len(x) not in req_sizes:
+        raise ValueError(message)
+
+
+def setup_angle(x: Any, name: str, req_sizes: tuple[int, ...] = (2,)) -> list[float]:
+    """A range of degrees: ``[-x, x]`` for a number, else the sequence as floats.
+
+    Raises:
+        TypeError: neither a number nor a sequence.
+        ValueError: a negative number, or a sequence of a length that isn't in ``req_sizes``.
+    """
+    if isinstance(x, numbers.Number):
+        if x < 0:  # type: ignore[operator]
+            raise ValueError(f"If {name} is a single number, it must be positive.")
+        x = [-x, x]  # type: ignore[operator]
+    else:
+        check_length(x, name, req_sizes)
+    return [float(d) for d in x]
+
+
+def check_interpolation(interpolation: Any) -> Any:
+    """The argument, with one of Pillow's integers turned into an `InterpolationMode`."""
+    return interpolation_from_int(interpolation) if isinstance(interpolation, int) else interpolation
+
+
+def check_fill(fill: Any) -> Any:
+    """The argument, with 0 for None.
+
+    Raises:
+        TypeError: neither None, a number nor a sequence.
+    """
+    if fill is None:
+        return 0
+    if not isinstance(fill, Sequence | numbers.Number):
+        raise TypeError("Fill should be either a sequence or a number.")
+    return fill

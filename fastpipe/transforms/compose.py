@@ -1,0 +1,190 @@
+"""Transforms made of transforms: all in order, all or none, one of several, all in random order; and a callable."""
+
+import random
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import torch
+
+from fastpipe.transforms.functional._types import Image
+from fastpipe.types import Generators, ImageShape, Step
+
+__all__ = ["Compose", "Lambda", "RandomApply", "RandomChoice", "RandomOrder", "RandomTransforms"]
+
+
+def _draw_all(transforms: Iterable[Any], shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
+    """The steps of transforms applied one after the other, each drawn for the shape that the last one gives."""
+    steps: list[Step] = []
+    for transform in transforms:
+        drawn = transform.draw(shape, generators)
+        for step in drawn:
+            shape = step.output_shape(shape)
+        steps += drawn
+    return tuple(steps)
+
+
+def _lines(transforms: Iterable[Any]) -> str:
+    return "".join(f"\n    {transform}" for transform in transforms)
+
+
+class Compose:
+    """Applies several transforms one after the other.
+
+    Not scriptable: for TorchScript, put scriptable transforms into a ``torch.nn.Sequential``.
+
+    Args:
+        transforms: the transforms, called in order, each with the result of the one before.
+    """
+
+    def __init__(self, transforms: Sequence[Callable[[Any], Any]]) -> None:
+        self.transforms = transforms
+
+    def __call__(self, img: Any) -> Any:
+        for t in self.transforms:
+            img = t(img)
+        return img
+
+    def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
+        return _draw_all(self.transforms, shape, generators)
+
+    def _drawn_members(self) -> Sequence[Any]:
+        return self.transforms
+
+    def __repr__(self) -> str:
+        return f"{self.__class__.__name__}({_lines(self.transforms)}\n)"
+
+
+class Lambda:
+    """Applies a function of yours. It can't be drawn ahead: what follows it runs transform by transform.
+
+    Args:
+        lambd: the function; gets the image and returns it.
+
+    Raises:
+        TypeError: ``lambd`` isn't callable.
+    """
+
+    def __init__(self, lambd: Callable[[Any], Any]) -> None:
+        if not callable(lambd):
+            raise TypeError(f"Argument lambd should be callable, got {type(lambd).__name__!r}")
+        self.lambd = lambd
+
+    def __call__(self, img: Any) -> Any:
+        return self.lambd(img)
+
+    def __repr__(self) -> str:
+        return f"{self.__class__.__name__}()"
+
+
+class RandomTransforms:
+    """The base of transforms that choose among or shuffle a list of transforms.
+
+    Args:
+        transforms: the transforms.
+
+    Raises:
+        TypeError: ``transforms`` isn't a sequence.
+    """
+
+    def __init__(self, transforms: Sequence[Callable[..., Any]]) -> None:
+        if not isinstance(transforms, Sequence):
+            raise TypeError("Argument transforms should be a sequence")
+        self.transforms = transforms
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        raise NotImplementedError
+
+    def _drawn_members(self) -> Sequence[Any]:
+        return self.transforms
+
+    def __repr__(self) -> str:
+        return f"{self.__class__.__name__}({_lines(self.transforms)}\n)"
+
+
+class RandomApply(torch.nn.Module):
+    """Applies all of the transforms with probability ``p``, or none.
+
+    Args:
+        transforms: a sequence of transforms; a ``torch.nn.ModuleList`` where it is to be scripted.
+        p: the probability.
+    """
+
+    def __init__(self, transforms: Any, p: float = 0.5) -> None:
+        super().__init__()
+        self.transforms = transforms
+        self.p = p
+
+    def forward(self, img: Image) -> Image:
+        """Applies the transforms, or returns ``img`` itself."""
+        if _draw_skip(float(self.p)):
+            return img
+        for t in self.transforms:
+            img = t(img)
+        return img
+
+    def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
+        if _draw_skip(float(self.p), generators.torch):
+            return ()
+        return _draw_all(self.transforms, shape, generators)
+
+    def _drawn_members(self) -> Sequence[Any]:
+        return tuple(self.transforms)
+
+    def __repr__(self) -> str:
+        return f"{self.__class__.__name__}(\n    p={self.p}{_lines(self.transforms)}\n)"
+
+
+class RandomOrder(RandomTransforms):
+    """Applies the transforms in a random order, drawn with Python's ``random``."""
+
+    def __call__(self, img: Any) -> Any:
+        for i in _draw_order(len(self.transforms), random):
+            img = self.transforms[i](img)
+        return img
+
+    def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
+        order = _draw_order(len(self.transforms), generators.python)
+        return _draw_all([self.transforms[i] for i in order], shape, generators)
+
+
+class RandomChoice(RandomTransforms):
+    """Applies one transform, picked with Python's ``random``.
+
+    Args:
+        transforms: the transforms.
+        p: their weights; None for equal ones.
+
+    Raises:
+        TypeError: ``transforms`` or ``p`` isn't a sequence.
+    """
+
+    def __init__(self, transforms: Sequence[Callable[..., Any]], p: Any = None) -> None:
+        super().__init__(transforms)
+        if p is not None and not isinstance(p, Sequence):
+            raise TypeError("Argument p should be a sequence")
+        self.p = p
+
+    def __call__(self, *args: Any) -> Any:
+        return _draw_member(self.transforms, self.p, random)(*args)
+
+    def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
+        steps: tuple[Step, ...] = _draw_member(self.transforms, self.p, generators.python).draw(shape, generators)
+        return steps
+
+    def __repr__(self) -> str:
+        return f"{super().__repr__()}(p={self.p})"
+
+
+def _draw_skip(p: float, generator: torch.Generator | None = None) -> bool:
+    """``p < torch.rand(1)``: unlike in the other transforms, equality applies."""
+    return bool(torch.rand([1], generator=generator) > p)
+
+
+def _draw_order(count: int, generator: Any) -> list[int]:
+    order = list(range(count))
+    generator.shuffle(order)
+    return order
+
+
+def _draw_member(transforms: Sequence[Any], weights: Any, generator: Any) -> Any:
+    return generator.choices(transforms, weights=weights)[0]

@@ -1,0 +1,178 @@
+"""Between PIL images, arrays and tensors, and the arithmetic on tensors that ends most pipelines."""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from fastpipe.transforms import functional as F
+from fastpipe.transforms.steps import Call
+from fastpipe.types import Generators, ImageShape, Step
+
+__all__ = ["ConvertImageDtype", "LinearTransformation", "Normalize", "PILToTensor", "ToPILImage", "ToTensor"]
+
+
+class ToTensor:
+    """A PIL image or an ndarray ``(H, W)`` or ``(H, W, C)`` as a tensor ``(C, H, W)``.
+
+    uint8 values (and the PIL modes L, LA, P, RGB, YCbCr, RGBA, CMYK, 1) become float32 in [0, 1]; other dtypes are
+    kept, without scaling. So don't use it for masks of class labels. Not scriptable.
+    """
+
+    def __init__(self) -> None:
+        pass
+
+    def __call__(self, pic: Any) -> Tensor:
+        return F.to_tensor(pic)
+
+    def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
+        return (_TO_TENSOR,)
+
+    def __repr__(self) -> str:
+        return f"{self.__class__.__name__}()"
+
+
+class PILToTensor:
+    """A PIL image as a tensor ``(C, H, W)`` of its own dtype, unscaled; the data is copied. Not scriptable."""
+
+    def __init__(self) -> None:
+        pass
+
+    def __call__(self, pic: Any) -> Tensor:
+        return F.pil_to_tensor(pic)
+
+    def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
+        return (_PIL_TO_TENSOR,)
+
+    def __repr__(self) -> str:
+        return f"{self.__class__.__name__}()"
+
+
+class ConvertImageDtype(torch.nn.Module):
+    """A tensor image in another dtype, its values scaled to that dtype's range ([0, 1] for floats).
+
+    Args:
+        dtype: the dtype of the result.
+
+    Raises:
+        RuntimeError: when called, from float32 to int32 or int64, or from float64 to int64: such a float can't hold
+            every integer of the range.
+    """
+
+    def __init__(self, dtype: torch.dtype) -> None:
+        super().__init__()
+        self.dtype = dtype
+
+    def forward(self, image: Tensor) -> Tensor:
+        """The tensor ``(…, C, H, W)`` converted."""
+        return F.convert_image_dtype(image, self.dtype)
+
+    def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
+        return (Call.of("convert_image_dtype", dtype=self.dtype),)
+
+
+class ToPILImage:
+    """A tensor ``(C, H, W)`` or an ndarray ``(H, W, C)`` as a PIL image. Not scriptable.
+
+    Args:
+        mode: Pillow's mode of the result. By default RGBA for 4 channels, RGB for 3, LA for 2, and for 1 whatever
+            fits the dtype.
+    """
+
+    def __init__(self, mode: Any = None) -> None:
+        self.mode = mode
+
+    def __call__(self, pic: Any) -> Any:
+        return F.to_pil_image(pic, self.mode)
+
+    def __repr__(self) -> str:
+        return f"{self.__class__.__name__}({'' if self.mode is None else f'mode={self.mode}'})"
+
+
+class Normalize(torch.nn.Module):
+    """``(image - mean) / std`` for each channel of a float tensor ``(…, C, H, W)``.
+
+    Args:
+        mean: one number for each channel.
+        std: one number for each channel; none may be 0.
+        inplace: overwrite the tensor that is given. (A drawn pipeline never does: its result is the same.)
+    """
+
+    def __init__(self, mean: Any, std: Any, inplace: bool = False) -> None:
+        super().__init__()
+        self.mean = mean
+        self.std = std
+        self.inplace = inplace
+
+    def forward(self, tensor: Tensor) -> Tensor:
+        """The normalised tensor."""
+        return F.normalize(tensor, self.mean, self.std, self.inplace)
+
+    def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
+        return (Call.of("normalize", mean=self.mean, std=self.std),)
+
+    def __repr__(self) -> str:
+        return f"{self.__class__.__name__}(mean={self.mean}, std={self.std})"
+
+
+class LinearTransformation(torch.nn.Module):
+    """``(flattened image - mean_vector) @ transformation_matrix`` in the image's own shape, as for whitening.
+
+    Args:
+        transformation_matrix: a tensor ``(D, D)`` with ``D = C * H * W``.
+        mean_vector: a tensor ``(D,)``.
+
+    Raises:
+        ValueError: the two don't fit each other in size, dtype or device; when called, the image doesn't fit them.
+    """
+
+    def __init__(self, transformation_matrix: Tensor, mean_vector: Tensor) -> None:
+        super().__init__()
+        rows, columns = transformation_matrix.size(0), transformation_matrix.size(1)
+        if rows != columns:
+            raise ValueError(
+                f"transformation_matrix should be square. Got {tuple(transformation_matrix.size())} rectangular matrix."
+            )
+        if mean_vector.size(0) != rows:
+            raise ValueError(
+                f"mean_vector should have the same length {mean_vector.size(0)}"
+                f" as any one of the dimensions of the transformation_matrix [{tuple(transformation_matrix.size())}]"
+            )
+        if transformation_matrix.device != mean_vector.device:
+            raise ValueError(
+                "Input tensors should be on the same device. "
+                f"Got {transformation_matrix.device} and {mean_vector.device}"
+            )
+        if transformation_matrix.dtype != mean_vector.dtype:
+            raise ValueError(
+                f"Input tensors should have the same dtype. Got {transformation_matrix.dtype} and {mean_vector.dtype}"
+            )
+        self.transformation_matrix = transformation_matrix
+        self.mean_vector = mean_vector
+
+    def forward(self, tensor: Tensor) -> Tensor:
+        """The transformed tensor ``(…, C, H, W)``."""
+        shape = tensor.shape
+        n = shape[-3] * shape[-2] * shape[-1]
+        if n != self.transformation_matrix.shape[0]:
+            raise ValueError(
+                "Input tensor and transformation matrix have incompatible shape."
+                f"[{shape[-3]} x {shape[-2]} x {shape[-1]}] != {self.transformation_matrix.shape[0]}"
+            )
+        if tensor.device.type != self.mean_vector.device.type:
+            raise ValueError(
+                "Input tensor should be on the same device as transformation matrix and mean vector. "
+                f"Got {tensor.device} vs {self.mean_vector.device}"
+            )
+        flat = tensor.view(-1, n) - self.mean_vector
+        return torch.mm(flat, self.transformation_matrix.to(flat.dtype)).view(shape)
+
+    def __repr__(self) -> str:
+        return (
+            f"{self.__class__.__name__}(transformation_matrix={self.transformation_matrix.tolist()}"
+            f", mean_vector={self.mean_vector.tolist()})"
+        )
+
+
+_TO_TENSOR = Call("to_tensor")
+_PIL_TO_TENSOR = Call("pil_to_tensor")

@@ -1,0 +1,456 @@
+"""Crops, pads, flips and resizes: pixels are moved or averaged, on the axes."""
+
+import functools
+import math
+import numbers
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from fastpipe.transforms import functional as F
+from fastpipe.transforms._base import check_interpolation, draw_chance, draw_integer, draw_uniform, setup_size
+from fastpipe.transforms.functional import InterpolationMode
+from fastpipe.transforms.functional._types import Floats, Image
+from fastpipe.transforms.steps import Call
+from fastpipe.types import Generators, ImageShape, Step
+
+__all__ = [
+    "CenterCrop",
+    "FiveCrop",
+    "Pad",
+    "RandomCrop",
+    "RandomHorizontalFlip",
+    "RandomResizedCrop",
+    "RandomVerticalFlip",
+    "Resize",
+    "TenCrop",
+]
+
+_TWO_SIZES = "Please provide only two dimensions (h, w) for size."
+_HFLIP, _VFLIP = Call("hflip"), Call("vflip")
+
+
+class Resize(torch.nn.Module):
+    """Resizes an image.
+
+    Args:
+        size: ``(height, width)``, or the length of the shorter edge (an int, or a sequence of one), the longer one
+            following in proportion.
+        interpolation: an `InterpolationMode`, or Pillow's integer for one. Tensors take NEAREST, NEAREST_EXACT,
+            BILINEAR and BICUBIC.
+        max_size: a bound for the longer edge, which wins over ``size``; only where ``size`` is one length.
+        antialias: average over all pixels when shrinking, in bilinear and bicubic mode. Tensors only: PIL images and
+            uint8 ndarrays always are.
+
+    Raises:
+        TypeError: ``size`` is neither an int nor a sequence.
+        ValueError: ``size`` doesn't have 1 or 2 elements.
+    """
+
+    def __init__(
+        self,
+        size: Any,
+        interpolation: Any = InterpolationMode.BILINEAR,
+        max_size: int | None = None,
+        antialias: bool | None = True,
+    ) -> None:
+        super().__init__()
+        if not isinstance(size, int | Sequence):
+            raise TypeError(f"Size should be int or sequence. Got {type(size)}")
+        if isinstance(size, Sequence) and len(size) not in (1, 2):
+            raise ValueError("If size is a sequence, it should have 1 or 2 values")
+        self.size = size
+        self.max_size = max_size
+        self.interpolation = check_interpolation(interpolation)
+        self.antialias = antialias
+
+    def forward(self, img: Image) -> Image:
+        """The resized image."""
+        return F.resize(img, self.size, self.interpolation, self.max_size, self.antialias)
+
+    def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
+        return (
+            Call(
+                "resize",
+                (
+                    ("size", self.size),
+                    ("interpolation", self.interpolation),
+                    ("max_size", self.max_size),
+                    ("antialias", self.antialias),
+                ),
+            ),
+        )
+
+    def __repr__(self) -> str:
+        return (
+            f"{self.__class__.__name__}(size={self.size}, interpolation={self.interpolation.value}"
+            f", max_size={self.max_size}, antialias={self.antialias})"
+        )
+
+
+class CenterCrop(torch.nn.Module):
+    """Crops the middle of an image; one that is too small is first padded with zeros.
+
+    Args:
+        size: ``(height, width)`` of the crop; an int, or a sequence of one, for a square.
+    """
+
+    def __init__(self, size: Any) -> None:
+        super().__init__()
+        self.size = setup_size(size, error_msg=_TWO_SIZES)
+
+    def forward(self, img: Image) -> Image:
+        """The crop."""
+        return F.center_crop(img, self.size)
+
+    def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
+        return (Call("center_crop", (("output_size", self.size),)),)
+
+    def __repr__(self) -> str:
+        return f"{self.__class__.__name__}(size={self.size})"
+
+
+class Pad(torch.nn.Module):
+    """Pads an image on all sides.
+
+    Args:
+        padding: pixels on every side; ``(left and right, top and bottom)``; or ``(left, top, right, bottom)``.
+        fill: the value of new pixels in mode ``"constant"``: a number, or one for each channel.
+        padding_mode: ``"constant"``, ``"edge"`` (the nearest pixel), ``"reflect"`` (a mirror on the outermost pixel:
+            ``3 2 [1 2 3 4] 3 2``) or ``"symmetric"`` (a mirror behind it: ``2 1 [1 2 3 4] 4 3``).
+
+    Raises:
+        TypeError: ``padding`` or ``fill`` is neither a number, a tuple nor a list.
+        ValueError: another mode, or another number of paddings than 1, 2 or 4.
+    """
+
+    def __init__(self, padding: Any, fill: Any = 0, padding_mode: str = "constant") -> None:
+        super().__init__()
+        if not isinstance(padding, numbers.Number | tuple | list):
+            raise TypeError("Got inappropriate padding arg")
+        if not isinstance(fill, numbers.Number | tuple | list):
+            raise TypeError("Got inappropriate fill arg")
+        if padding_mode not in ["constant", "edge", "reflect", "symmetric"]:
+            raise ValueError("Padding mode should be either constant, edge, reflect or symmetric")
+        if isinstance(padding, Sequence) and len(padding) not in [1, 2, 4]:
+            raise ValueError(
+                f"Padding must be an int or a 1, 2, or 4 element tuple, not a {len(padding)} element tuple"
+            )
+        self.padding = padding
+        self.fill = fill
+        self.padding_mode = padding_mode
+
+    def forward(self, img: Image) -> Image:
+        """The padded image."""
+        return F.pad(img, self.padding, self.fill, self.padding_mode)
+
+    def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
+        return (_pad_call(self.padding, self.fill, self.padding_mode),)
+
+    def __repr__(self) -> str:
+        return f"{self.__class__.__name__}(padding={self.padding}, fill={self.fill}, padding_mode={self.padding_mode})"
+
+
+def _pad_call(padding: Any, fill: Any, padding_mode: str) -> Call:
+    return Call("pad", (("padding", padding), ("fill", fill), ("padding_mode", padding_mode)))
+
+
+def _crop_call(top: int, left: int, height: int, width: int) -> Call:
+    return Call("crop", (("top", top), ("left", left), ("height", height), ("width", width)))
+
+
+class RandomCrop(torch.nn.Module):
+    """Crops an image at a random place.
+
+    Args:
+        size: ``(height, width)`` of the crop; an int, or a sequence of one, for a square.
+        padding: pad first, as `Pad` does; None for not.
+        pad_if_needed: then pad an image that is too small: on the left and right if too narrow, on the top and
+            bottom if too low, by all that is missing on each side.
+        fill: as `Pad`'s.
+        padding_mode: as `Pad`'s.
+
+    Raises:
+        ValueError: when called, an image smaller than the crop.
+    """
+
+    @staticmethod
+    def get_params(img: Image, output_size: tuple[int, int]) -> tuple[int, int, int, int]:
+        """``(top, left, height, width)`` of a random crop.
+
+        Args:
+            img: the image; only its size matters.
+            output_size: ``(height, width)`` of the crop.
+        """
+        _, height, width = F.get_dimensions(img)
+        return _draw_crop(height, width, output_size)
+
+    def __init__(
+        self,
+        size: Any,
+        padding: Any = None,
+        pad_if_needed: bool = False,
+        fill: Any = 0,
+        padding_mode: str = "constant",
+    ) -> None:
+        super().__init__()
+        self.size = tuple(setup_size(size, error_msg=_TWO_SIZES))
+        self.padding = padding
+        self.pad_if_needed = pad_if_needed
+        self.fill = fill
+        self.padding_mode = padding_mode
+
+    def forward(self, img: Image) -> Image:
+        """The crop."""
+        if self.padding is not None:
+            img = F.pad(img, self.padding, self.fill, self.padding_mode)
+        _, height, width = F.get_dimensions(img)
+        if self.pad_if_needed and width < self.size[1]:
+            img = F.pad(img, [self.size[1] - width, 0], self.fill, self.padding_mode)
+        if self.pad_if_needed and height < self.size[0]:
+            img = F.pad(img, [0, self.size[0] - height], self.fill, self.padding_mode)
+        i, j, h, w = self.get_params(img, self.size)
+        return F.crop(img, i, j, h, w)
+
+    def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
+        steps: list[Step] = []
+        if self.padding is not None:
+            steps.append(_pad_call(self.padding, self.fill, self.padding_mode))
+            shape = steps[-1].output_shape(shape)
+        missing_width, missing_height = self.size[1] - shape.width, self.size[0] - shape.height
+        if self.pad_if_needed and missing_width > 0:
+            steps.append(_pad_call([missing_width, 0], self.fill, self.padding_mode))
+            shape = steps[-1].output_shape(shape)
+        if self.pad_if_needed and missing_height > 0:
+            steps.append(_pad_call([0, missing_height], self.fill, self.padding_mode))
+            shape = steps[-1].output_shape(shape)
+        steps.append(_crop_call(*_draw_crop(shape.height, shape.width, self.size, generators.torch)))
+        return tuple(steps)
+
+    def __repr__(self) -> str:
+        return f"{self.__class__.__name__}(size={self.size}, padding={self.padding})"
+
+
+def _draw_crop(
+    height: int, width: int, output_size: tuple[int, int], generator: torch.Generator | None = None
+) -> tuple[int, int, int, int]:
+    """``(top, left, height, width)``; nothing is drawn where the crop is the image."""
+    th, tw = output_size
+    if height < th or width < tw:
+        raise ValueError(f"Required crop size {(th, tw)} is larger than input image size {(height, width)}")
+    if width == tw and height == th:
+        return 0, 0, height, width
+    i = draw_integer(0, height - th + 1, generator)
+    j = draw_integer(0, width - tw + 1, generator)
+    return i, j, th, tw
+
+
+class RandomHorizontalFlip(torch.nn.Module):
+    """Mirrors left and right, with probability ``p``.
+
+    Args:
+        p: the probability.
+    """
+
+    def __init__(self, p: float = 0.5) -> None:
+        super().__init__()
+        self.p = p
+
+    def forward(self, img: Image) -> Image:
+        """The mirrored image, or ``img`` itself."""
+        if draw_chance(float(self.p)):
+            return F.hflip(img)
+        return img
+
+    def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
+        return (_HFLIP,) if draw_chance(float(self.p), generators.torch) else ()
+
+    def __repr__(self) -> str:
+        return f"{self.__class__.__name__}(p={self.p})"
+
+
+class RandomVerticalFlip(torch.nn.Module):
+    """Mirrors top and bottom, with probability ``p``.
+
+    Args:
+        p: the probability.
+    """
+
+    def __init__(self, p: float = 0.5) -> None:
+        super().__init__()
+        self.p = p
+
+    def forward(self, img: Image) -> Image:
+        """The mirrored image, or ``img`` itself."""
+        if draw_chance(float(self.p)):
+            return F.vflip(img)
+        return img
+
+    def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
+        return (_VFLIP,) if draw_chance(float(self.p), generators.torch) else ()
+
+    def __repr__(self) -> str:
+        return f"{self.__class__.__name__}(p={self.p})"
+
+
+class RandomResizedCrop(torch.nn.Module):
+    """Crops a part of random area and aspect ratio at a random place, and resizes it: Inception-style training.
+
+    Args:
+        size: ``(height, width)`` of the result; an int, or a sequence of one, for a square.
+        scale: bounds of the crop's area, as fractions of the image's.
+        ratio: bounds of the crop's width divided by its height.
+        interpolation: as `Resize`'s.
+        antialias: as `Resize`'s.
+
+    Raises:
+        TypeError: ``scale`` or ``ratio`` isn't a sequence.
+    """
+
+    def __init__(
+        self,
+        size: Any,
+        scale: Any = (0.08, 1.0),
+        ratio: Any = (3.0 / 4.0, 4.0 / 3.0),
+        interpolation: Any = InterpolationMode.BILINEAR,
+        antialias: bool | None = True,
+    ) -> None:
+        super().__init__()
+        self.size = setup_size(size, error_msg=_TWO_SIZES)
+        if not isinstance(scale, Sequence):
+            raise TypeError("Scale should be a sequence")
+        if not isinstance(ratio, Sequence):
+            raise TypeError("Ratio should be a sequence")
+        if (scale[0] > scale[1]) or (ratio[0] > ratio[1]):
+            warnings.warn("Scale and ratio should be of kind (min, max)", stacklevel=2)
+        self.interpolation = check_interpolation(interpolation)
+        self.antialias = antialias
+        self.scale = scale
+        self.ratio = ratio
+
+    @staticmethod
+    def get_params(img: Image, scale: Floats, ratio: Floats) -> tuple[int, int, int, int]:
+        """``(top, left, height, width)`` of a random crop.
+
+        Args:
+            img: the image; only its size matters.
+            scale: bounds of the crop's area, as fractions of the image's.
+            ratio: bounds of the crop's width divided by its height.
+        """
+        _, height, width = F.get_dimensions(img)
+        log_ratio: list[float] = torch.log(torch.tensor(ratio)).tolist()
+        return _draw_resized_crop(height, width, scale, ratio, log_ratio)
+
+    def forward(self, img: Image) -> Image:
+        """The crop, resized."""
+        i, j, h, w = self.get_params(img, self.scale, self.ratio)
+        return F.resized_crop(img, i, j, h, w, self.size, self.interpolation, antialias=self.antialias)
+
+    def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
+        log_ratio = cached_log_ratio(tuple(self.ratio), torch.get_default_dtype())
+        box = _draw_resized_crop(shape.height, shape.width, self.scale, self.ratio, log_ratio, generators.torch)
+        return (
+            _crop_call(*box),
+            Call(
+                "resize",
+                (("size", list(self.size)), ("interpolation", self.interpolation), ("antialias", self.antialias)),
+            ),
+        )
+
+    def __repr__(self) -> str:
+        return (
+            f"{self.__class__.__name__}(size={self.size}, scale={tuple(round(s, 4) for s in self.scale)}"
+            f", ratio={tuple(round(r, 4) for r in self.ratio)}, interpolation={self.interpolation.value}"
+            f", antialias={self.antialias})"
+        )
+
+
+@functools.lru_cache(maxsize=64)
+def cached_log_ratio(ratio: tuple[float, ...], dtype: torch.dtype) -> list[float]:
+    """The logarithms in float32 (torch's default ``dtype``, which is part of the key), as torchvision rounds them."""
+    logarithms: list[float] = torch.log(torch.tensor(ratio)).tolist()
+    return logarithms
+
+
+def _draw_resized_crop(
+    height: int,
+    width: int,
+    scale: Floats,
+    ratio: Floats,
+    log_ratio: list[float],
+    generator: torch.Generator | None = None,
+) -> tuple[int, int, int, int]:
+    """``(top, left, height, width)``: the first of ten tries that fits, else the largest central crop of that ratio."""
+    # ``int(round(…))``, here and in other draws: TorchScript's round gives a float.
+    area = height * width
+    for _ in range(10):
+        target_area = area * draw_uniform(scale[0], scale[1], generator)
+        aspect_ratio = float(
+            torch.exp(torch.empty([1]).uniform_(log_ratio[0], log_ratio[1], generator=generator)).item()
+        )
+        w = int(round(math.sqrt(target_area * aspect_ratio)))  # noqa: RUF046
+        h = int(round(math.sqrt(target_area / aspect_ratio)))  # noqa: RUF046
+        if 0 < w <= width and 0 < h <= height:
+            i = draw_integer(0, height - h + 1, generator)
+            j = draw_integer(0, width - w + 1, generator)
+            return i, j, h, w
+
+    in_ratio = float(width) / float(height)
+    if in_ratio < min(ratio):
+        w = width
+        h = int(round(w / min(ratio)))  # noqa: RUF046
+    elif in_ratio > max(ratio):
+        h = height
+        w = int(round(h * max(ratio)))  # noqa: RUF046
+    else:
+        w = width
+        h = height
+    return (height - h) // 2, (width - w) // 2, h, w
+
+
+class FiveCrop(torch.nn.Module):
+    """The four corners and the centre of an image, as a tuple of five.
+
+    Args:
+        size: ``(height, width)`` of the crops; an int, or a sequence of one, for squares.
+
+    Raises:
+        ValueError: when called, an image smaller than the crops.
+    """
+
+    def __init__(self, size: Any) -> None:
+        super().__init__()
+        self.size = setup_size(size, error_msg=_TWO_SIZES)
+
+    def forward(self, img: Image) -> tuple[Image, Image, Image, Image, Image]:
+        """Top left, top right, bottom left, bottom right, centre."""
+        return F.five_crop(img, self.size)
+
+    def __repr__(self) -> str:
+        return f"{self.__class__.__name__}(size={self.size})"
+
+
+class TenCrop(torch.nn.Module):
+    """The crops of `FiveCrop`, and those of the mirrored image, as a tuple of ten.
+
+    Args:
+        size: ``(height, width)`` of the crops; an int, or a sequence of one, for squares.
+        vertical_flip: mirror top and bottom instead of left and right.
+
+    Raises:
+        ValueError: when called, an image smaller than the crops.
+    """
+
+    def __init__(self, size: Any, vertical_flip: bool = False) -> None:
+        super().__init__()
+        self.size = setup_size(size, error_msg=_TWO_SIZES)
+        self.vertical_flip = vertical_flip
+
+    def forward(self, img: Image) -> tuple[Image, Image, Image, Image, Image, Image, Image, Image, Image, Image]:
+        """Five crops of the image, then of its mirror image."""
+        return F.ten_crop(img, self.size, self.vertical_flip)
+
+    def __repr__(self) -> str:
+        return f"{self.__class__.__name__}(size={self.size}, vertical_flip={self.vertical_flip})"
