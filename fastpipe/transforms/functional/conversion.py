@@ -1,0 +1,172 @@
+"""From image to tensor and back, scaling between dtypes, and normalising.
+
+Derived from torchvision (BSD-3-Clause, see NOTICE).
+"""
+
+# TorchScript needs narrow annotations; eagerly wider values arrive, which the type checker calls unreachable.
+# mypy: no-warn-unreachable
+
+import sys
+from typing import Any
+
+import numpy as np
+import torch
+from PIL.Image import Image as PILImage
+from torch import Tensor
+
+from fastpipe.transforms.functional import _pil_common, _tensor_conversion
+from fastpipe.transforms.functional._types import Floats
+from fastpipe.transforms.kernels import conversion as kernels
+
+__all__ = ["convert_image_dtype", "normalize", "pil_to_tensor", "to_pil_image", "to_tensor"]
+
+_INT16_MODE = "I;16" if sys.byteorder == "little" else "I;16B"
+_ARRAY_DTYPES: dict[str, Any] = {"I": np.int32, _INT16_MODE: np.int16, "F": np.float32}
+_MODES_OF_GRAY: dict[Any, str] = {
+    np.dtype(np.uint8): "L",
+    np.dtype(np.int16): _INT16_MODE,
+    np.dtype(np.int32): "I",
+    np.dtype(np.float32): "F",
+}
+
+
+def to_tensor(pic: PILImage | np.ndarray) -> Tensor:
+    """A PIL image or ndarray as a tensor ``(C, H, W)``; always a copy.
+
+    8-bit pixels become the default float dtype in [0, 1]; other pixels keep their type and values (modes I, I;16 and
+    F: int32, int16 and float32). Not for TorchScript.
+
+    Args:
+        pic: PIL image, or ndarray ``(H, W)`` or ``(H, W, C)`` of any dtype.
+
+    Raises:
+        TypeError: ``pic`` is neither.
+        ValueError: an ndarray of another number of dimensions.
+    """
+    if isinstance(pic, np.ndarray):
+        if pic.ndim not in (2, 3):
+            raise ValueError(f"pic should be 2/3 dimensional. Got {pic.ndim} dimensions.")
+        array = pic[:, :, None] if pic.ndim == 2 else pic
+    elif isinstance(pic, PILImage):
+        array = _pixels(pic, np.asarray(pic, _ARRAY_DTYPES.get(pic.mode, np.uint8)))
+        if pic.mode == "1":
+            array = 255 * array
+    else:
+        raise TypeError(f"pic should be PIL Image or ndarray. Got {type(pic)}")
+
+    dtype = torch.get_default_dtype()
+    if array.dtype != np.uint8:
+        return torch.from_numpy(np.array(array.transpose(2, 0, 1), order="C"))
+    if dtype == torch.float32:
+        return kernels.to_tensor(array)
+    return kernels.array_to_tensor(array).to(dtype=dtype).div(255)
+
+
+def pil_to_tensor(pic: Any) -> Tensor:
+    """A PIL image, or the uint8 ndarray of one, as a tensor ``(C, H, W)`` of the same type; always a copy.
+
+    Not for TorchScript.
+
+    Args:
+        pic: PIL image, or uint8 ndarray ``(H, W)`` or ``(H, W, C)``.
+
+    Raises:
+        TypeError: ``pic`` is neither.
+    """
+    if isinstance(pic, np.ndarray) and pic.dtype == np.uint8 and pic.ndim in (2, 3):
+        return kernels.array_to_tensor(pic)
+    if not isinstance(pic, PILImage):
+        raise TypeError(f"pic should be PIL Image. Got {type(pic)}")
+    array = _pixels(pic, np.asarray(pic))
+    if array.dtype == np.uint8:
+        return kernels.array_to_tensor(array)
+    return torch.as_tensor(array.copy()).permute((2, 0, 1))
+
+
+def _pixels(pic: PILImage, array: "np.ndarray[Any, Any]") -> "np.ndarray[Any, Any]":
+    return array.reshape(pic.size[1], pic.size[0], len(pic.getbands()))
+
+
+def convert_image_dtype(image: torch.Tensor, dtype: torch.dtype = torch.float) -> torch.Tensor:
+    """A tensor in another dtype, its values scaled: white stays white (1.0, or the integer dtype's largest value).
+
+    From a smaller to a larger integer dtype, the largest value isn't mapped exactly; there and back it is.
+
+    Args:
+        image: tensor of any shape.
+        dtype: the dtype wanted.
+
+    Raises:
+        TypeError: ``image`` is no tensor.
+        RuntimeError: from float32 to int32 or int64, or from float64 to int64: a float can't hold every such integer.
+    """
+    if not isinstance(image, torch.Tensor):
+        raise TypeError("Input img should be Tensor Image")
+    return _tensor_conversion.convert_image_dtype(image, dtype)
+
+
+def to_pil_image(pic, mode=None):  # type: ignore[no-untyped-def]
+    """A tensor ``(H, W)`` or ``(C, H, W)`` or an ndarray ``(H, W)`` or ``(H, W, C)`` as a PIL image; always a copy.
+
+    Floating values are taken as [0, 1] and become 8 bits, unless the mode is F. Not for TorchScript.
+
+    Args:
+        pic: tensor or ndarray of 1 to 4 channels.
+        mode: Pillow's mode of the result; by default L, LA, RGB or RGBA for 8 bits, I;16, I or F for one channel of
+            int16, int32 or float32.
+
+    Raises:
+        TypeError: ``pic`` is neither, or its dtype has no mode.
+        ValueError: another shape, or a mode that doesn't fit it.
+    """
+    if isinstance(pic, torch.Tensor):
+        array = (pic.permute((1, 2, 0)) if pic.ndim == 3 else pic).numpy(force=True)
+    elif isinstance(pic, np.ndarray):
+        array = pic
+    else:
+        raise TypeError(f"pic should be Tensor or ndarray. Got {type(pic)}.")
+
+    if array.ndim == 2:
+        array = array[:, :, None]
+    if array.ndim != 3:
+        raise ValueError(f"pic should be 2/3 dimensional. Got {array.ndim} dimensions.")
+    channels = array.shape[-1]
+    if channels > 4:
+        raise ValueError(f"pic should not have > 4 channels. Got {channels} channels.")
+    if np.issubdtype(array.dtype, np.floating) and mode != "F":
+        array = (array * 255).astype(np.uint8)
+
+    if channels == 1:
+        array = array[:, :, 0]
+        expected = _MODES_OF_GRAY.get(array.dtype)
+        if mode is not None and mode != expected:
+            raise ValueError(f"Incorrect mode ({mode}) supplied for input type {array.dtype}. Should be {expected}")
+        mode = expected
+    else:
+        # Torchvision takes everything that is neither 2 nor 4 channels for 3, an array of none included.
+        permitted = {2: ["LA"], 4: ["RGBA", "CMYK", "RGBX"]}.get(channels, ["RGB", "YCbCr", "HSV"])
+        if mode is not None and mode not in permitted:
+            raise ValueError(f"Only modes {permitted} are supported for {channels}D inputs")
+        if mode is None and array.dtype == np.uint8:
+            mode = permitted[0]
+    if mode is None:
+        raise TypeError(f"Input type {array.dtype} is not supported")
+    return _pil_common.from_array(array, mode)
+
+
+def normalize(tensor: Tensor, mean: Floats, std: Floats, inplace: bool = False) -> Tensor:
+    """``(tensor - mean) / std``, channel by channel.
+
+    Args:
+        tensor: floating ``(..., C, H, W)``.
+        mean: one value a channel.
+        std: one value a channel; not zero.
+        inplace: change and return ``tensor`` itself.
+
+    Raises:
+        TypeError: ``tensor`` is no floating tensor.
+        ValueError: fewer than three dimensions, or a zero in ``std``.
+    """
+    if not isinstance(tensor, torch.Tensor):
+        raise TypeError(f"img should be Tensor Image. Got {type(tensor)}")
+    return _tensor_conversion.normalize(tensor, mean=mean, std=std, inplace=inplace)

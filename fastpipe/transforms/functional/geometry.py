@@ -1,0 +1,276 @@
+"""Crop, flip, pad and resize: each call goes to the backend of its image's type.
+
+Images are tensors ``(..., C, H, W)`` of any dtype and device, PIL images of any mode, or ndarrays ``(H, W)`` or
+``(H, W, C)``, uint8 or floating in [0, 1]. What comes back has the type that went in, and an input is never changed.
+Tensors get torchvision's tensor backend (compiled by TorchScript), PIL images Pillow, uint8 ndarrays kernels that give
+what torchvision gives for the same PIL image, and floating ndarrays the tensor backend's result.
+
+Derived from torchvision (BSD-3-Clause, see NOTICE).
+"""
+
+# TorchScript needs narrow annotations; eagerly wider values arrive, which the type checker calls unreachable.
+# mypy: no-warn-unreachable
+
+import warnings
+
+import numpy as np
+import torch
+
+from fastpipe.transforms.functional import (
+    _array_common,
+    _array_geometry,
+    _pil_common,
+    _pil_geometry,
+    _tensor_common,
+    _tensor_geometry,
+)
+from fastpipe.transforms.functional._types import Image, Ints, Scalar
+from fastpipe.transforms.functional.interpolation import InterpolationMode, interpolation_from_int, pil_modes_mapping
+from fastpipe.transforms.functional.sizes import (
+    center_crop_box,
+    height_and_width,
+    padding_ltrb,
+    resized_size,
+    rotated_size,
+)
+
+__all__ = [
+    "center_crop",
+    "center_crop_box",
+    "crop",
+    "five_crop",
+    "get_dimensions",
+    "get_image_num_channels",
+    "get_image_size",
+    "hflip",
+    "pad",
+    "padding_ltrb",
+    "resize",
+    "resized_crop",
+    "resized_size",
+    "rotated_size",
+    "ten_crop",
+    "vflip",
+]
+
+
+def get_dimensions(img: Image) -> list[int]:
+    """``[channels, height, width]`` of an image.
+
+    Raises:
+        TypeError: it is no image.
+    """
+    if not isinstance(img, torch.Tensor):
+        if isinstance(img, np.ndarray):
+            return _array_common.get_dimensions(img)
+        return _pil_common.get_dimensions(img)
+    return _tensor_common.get_dimensions(img)
+
+
+def get_image_size(img: Image) -> list[int]:
+    """``[width, height]`` of an image, in this order.
+
+    Raises:
+        TypeError: it is no image.
+    """
+    if not isinstance(img, torch.Tensor):
+        if isinstance(img, np.ndarray):
+            return _array_common.get_dimensions(img)[:0:-1]
+        return _pil_common.get_image_size(img)
+    return _tensor_common.get_image_size(img)
+
+
+def get_image_num_channels(img: Image) -> int:
+    """The number of an image's channels.
+
+    Raises:
+        TypeError: it is no image.
+    """
+    if not isinstance(img, torch.Tensor):
+        if isinstance(img, np.ndarray):
+            return _array_common.get_dimensions(img)[0]
+        return _pil_common.get_image_num_channels(img)
+    return _tensor_common.get_image_num_channels(img)
+
+
+def resize(
+    img: Image,
+    size: Ints,
+    interpolation: InterpolationMode = InterpolationMode.BILINEAR,
+    max_size: int | None = None,
+    antialias: bool | None = True,
+) -> Image:
+    """The image at another size; the image itself where it has that size.
+
+    Args:
+        img: tensor ``(..., H, W)``, PIL image or ndarray.
+        size: ``(height, width)``, or one length for the shorter edge, which keeps the aspect ratio. TorchScript needs
+            a list.
+        interpolation: an `InterpolationMode` or Pillow's integer constant. Tensors (and floating ndarrays) take
+            nearest, nearest-exact, bilinear and bicubic.
+        max_size: the most pixels of the longer edge; only where ``size`` is one length.
+        antialias: whether bilinear and bicubic shrinking of tensors and floating ndarrays is smoothed first; None is
+            False. PIL images and uint8 ndarrays always are.
+
+    Raises:
+        TypeError: ``interpolation`` is neither a mode nor an integer, or ``img`` no image.
+        ValueError: ``size`` or ``max_size`` don't fit each other.
+    """
+    if isinstance(interpolation, int):
+        interpolation = interpolation_from_int(interpolation)
+    elif not isinstance(interpolation, InterpolationMode):
+        raise TypeError(
+            "Argument interpolation should be a InterpolationMode or a corresponding Pillow integer constant"
+        )
+    _, height, width = get_dimensions(img)
+    new_height, new_width = resized_size(height, width, size, max_size)
+    if height == new_height and width == new_width:
+        return img
+
+    if not isinstance(img, torch.Tensor):
+        if isinstance(img, np.ndarray):
+            return _array_geometry.resize(img, new_height, new_width, interpolation, bool(antialias))
+        if antialias is False:
+            warnings.warn(
+                "Anti-alias option is always applied for PIL Image input. Argument antialias is ignored.", stacklevel=2
+            )
+        return _pil_geometry.resize(img, [new_height, new_width], pil_modes_mapping[interpolation])
+
+    return _tensor_geometry.resize(img, [new_height, new_width], interpolation.value, antialias)
+
+
+def pad(img: Image, padding: Ints, fill: Scalar = 0, padding_mode: str = "constant") -> Image:
+    """The image with a border; negative padding crops.
+
+    Args:
+        img: tensor ``(..., H, W)`` (at most 2 leading dimensions for reflect and symmetric), PIL image or ndarray.
+        padding: pixels on every side, or (left and right, top and bottom), or (left, top, right, bottom). TorchScript
+            needs a list.
+        fill: the border's value for "constant"; for PIL images and ndarrays also one number a channel.
+        padding_mode: "constant", "edge" (the edge's pixel goes on), "reflect" (mirrored without the edge's pixel:
+            [3, 2, 1, 2, 3, 2, 1]) or "symmetric" (mirrored with it: [2, 1, 1, 2, 3, 3, 2]).
+
+    Raises:
+        TypeError: an argument of another type.
+        ValueError: another number of paddings, another mode, or a colour of another length than the channels.
+    """
+    if not isinstance(img, torch.Tensor):
+        if isinstance(img, np.ndarray):
+            return _array_geometry.pad(img, padding, fill, padding_mode)
+        return _pil_geometry.pad(img, padding, fill, padding_mode)
+    return _tensor_geometry.pad(img, padding, fill, padding_mode)
+
+
+def crop(img: Image, top: int, left: int, height: int, width: int) -> Image:
+    """A box of the image, black where it leaves the image; a view of a tensor or ndarray where it stays inside.
+
+    Args:
+        img: tensor ``(..., H, W)``, PIL image or ndarray.
+        top: the box's first row.
+        left: its first column.
+        height: its rows.
+        width: its columns.
+    """
+    if not isinstance(img, torch.Tensor):
+        if isinstance(img, np.ndarray):
+            return _array_geometry.crop(img, top, left, height, width)
+        return _pil_geometry.crop(img, top, left, height, width)
+    return _tensor_geometry.crop(img, top, left, height, width)
+
+
+def center_crop(img: Image, output_size: Ints) -> Image:
+    """The box in the image's middle, on black where the image is smaller than the box.
+
+    Args:
+        img: tensor ``(..., H, W)``, PIL image or ndarray.
+        output_size: ``(height, width)``, or one number for both. TorchScript needs a list.
+    """
+    _, height, width = get_dimensions(img)
+    top, left, crop_height, crop_width = center_crop_box(height, width, output_size)
+    return crop(img, top, left, crop_height, crop_width)
+
+
+def resized_crop(
+    img: Image,
+    top: int,
+    left: int,
+    height: int,
+    width: int,
+    size: Ints,
+    interpolation: InterpolationMode = InterpolationMode.BILINEAR,
+    antialias: bool | None = True,
+) -> Image:
+    """`crop`, then `resize`.
+
+    Args:
+        img: tensor ``(..., H, W)``, PIL image or ndarray.
+        top: the box's first row.
+        left: its first column.
+        height: its rows.
+        width: its columns.
+        size: as in `resize`.
+        interpolation: as in `resize`.
+        antialias: as in `resize`.
+    """
+    img = crop(img, top, left, height, width)
+    return resize(img, size, interpolation, antialias=antialias)
+
+
+def hflip(img: Image) -> Image:
+    """The image mirrored left to right: a tensor ``(..., H, W)``, PIL image or ndarray."""
+    if not isinstance(img, torch.Tensor):
+        if isinstance(img, np.ndarray):
+            return _array_geometry.hflip(img)
+        return _pil_geometry.hflip(img)
+    return _tensor_geometry.hflip(img)
+
+
+def vflip(img: Image) -> Image:
+    """The image upside down: a tensor ``(..., H, W)``, PIL image or ndarray."""
+    if not isinstance(img, torch.Tensor):
+        if isinstance(img, np.ndarray):
+            return _array_geometry.vflip(img)
+        return _pil_geometry.vflip(img)
+    return _tensor_geometry.vflip(img)
+
+
+def five_crop(img: Image, size: Ints) -> tuple[Image, Image, Image, Image, Image]:
+    """The four corners and the middle: ``(top left, top right, bottom left, bottom right, centre)``.
+
+    Args:
+        img: tensor ``(..., H, W)``, PIL image or ndarray.
+        size: ``(height, width)`` of each, or one number for both. TorchScript needs a list.
+
+    Raises:
+        ValueError: ``size`` isn't one or two numbers, or larger than the image.
+    """
+    _, height, width = get_dimensions(img)
+    crop_height, crop_width = height_and_width(size)
+    if crop_width > width or crop_height > height:
+        raise ValueError(f"Requested crop size {size} is bigger than input size {(height, width)}")
+
+    return (
+        crop(img, 0, 0, crop_height, crop_width),
+        crop(img, 0, width - crop_width, crop_height, crop_width),
+        crop(img, height - crop_height, 0, crop_height, crop_width),
+        crop(img, height - crop_height, width - crop_width, crop_height, crop_width),
+        center_crop(img, [crop_height, crop_width]),
+    )
+
+
+def ten_crop(
+    img: Image, size: Ints, vertical_flip: bool = False
+) -> tuple[Image, Image, Image, Image, Image, Image, Image, Image, Image, Image]:
+    """`five_crop` of the image, then of the flipped image.
+
+    Args:
+        img: tensor ``(..., H, W)``, PIL image or ndarray.
+        size: as in `five_crop`.
+        vertical_flip: flip upside down instead of left to right.
+
+    Raises:
+        ValueError: as in `five_crop`.
+    """
+    first_five = five_crop(img, size)
+    flipped = vflip(img) if vertical_flip else hflip(img)
+    return first_five + five_crop(flipped, size)
