@@ -1,0 +1,38 @@
+"""Readers: bytes → header, bytes → pixels.
+
+One file a backend, one row in `registry`. Pillow says what the right pixels are; the others are used where a file's
+header proves that they give the same.
+"""
+
+from __future__ import annotations
+
+from fastpipe.readers.base import Capabilities, Reader, Scratch
+from fastpipe.readers.decode import decode, read_image
+from fastpipe.readers.header import parse_header, read_header
+from fastpipe.readers.registry import (
+    ReaderStatus,
+    available_readers,
+    default_order,
+    get_reader,
+    reader_status,
+    register_reader,
+)
+from fastpipe.types import DecodeRequest, Header
+
+__all__ = [
+    "Capabilities",
+    "DecodeRequest",
+    "Header",
+    "Reader",
+    "ReaderStatus",
+    "Scratch",
+    "available_readers",
+    "decode",
+    "default_order",
+    "get_reader",
+    "parse_header",
+    "read_header",
+    "read_image",
+    "reader_status",
+    "register_reader",
+]

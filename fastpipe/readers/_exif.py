@@ -1,0 +1,69 @@
+"""The orientation that Pillow's `ImageOps.exif_transpose` would apply, from EXIF and XMP data."""
+
+from __future__ import annotations
+
+import re
+from struct import Struct
+from typing import Any
+
+from PIL import Image
+
+__all__ = ["orientation_of", "valid_orientation"]
+
+_ORIENTATION = 0x0112
+_SHORT = 3
+_XMP_ORIENTATION = re.compile(rb'tiff:Orientation(?:="|>)([0-9])')
+
+_layouts = {
+    byte_order: (Struct(mark + "I").unpack_from, Struct(mark + "H").unpack_from, Struct(mark + "HHI").unpack_from)
+    for byte_order, mark in ((b"II*\0", "<"), (b"MM\0*", ">"))
+}
+
+
+def valid_orientation(value: Any) -> int:
+    """The value if it is one of the eight orientations, else 1."""
+    return value if isinstance(value, int) and 1 <= value <= 8 else 1
+
+
+def orientation_of(exif: bytes | None, xmp: bytes | None) -> int:
+    """The EXIF orientation, 1 to 8; XMP's where EXIF has none, 1 where neither gives one.
+
+    Args:
+        exif: the data of a JPEG's Exif segment (``Exif\\0\\0`` and on) or a bare TIFF structure.
+        xmp: an XMP packet.
+    """
+    value: Any = None
+    if exif is not None:
+        value = _from_exif(exif)
+    if value is None and xmp is not None and (found := _XMP_ORIENTATION.search(xmp)):
+        value = int(found[1])
+    return valid_orientation(value)
+
+
+def _from_exif(exif: bytes) -> Any:
+    """The tag's value, None where it isn't there. A plain IFD is read here, anything else by Pillow."""
+    base = 6 if exif.startswith(b"Exif\0\0") else 0
+    layout = _layouts.get(exif[base : base + 4])
+    if layout is not None:
+        u32, u16, entry = layout
+        offset = base + u32(exif, base + 4)[0] if len(exif) >= base + 8 else len(exif)
+        if offset + 2 <= len(exif):
+            count = u16(exif, offset)[0]
+            if offset + 2 + 12 * count <= len(exif):
+                for position in range(offset + 2, offset + 2 + 12 * count, 12):
+                    tag, kind, values = entry(exif, position)
+                    if tag == _ORIENTATION:
+                        if kind == _SHORT and values == 1:
+                            return u16(exif, position + 8)[0]
+                        return _from_pillow(exif)
+                return None
+    return _from_pillow(exif)
+
+
+def _from_pillow(exif: bytes) -> Any:
+    reader = Image.Exif()
+    try:
+        reader.load(exif)
+        return reader.get(_ORIENTATION)
+    except Exception:  # damaged EXIF data raises nearly anything, and has no orientation to give
+        return None

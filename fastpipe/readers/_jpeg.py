@@ -1,0 +1,193 @@
+"""The structure of a JPEG file: its header, and whether its scans are whole. No pixel is decoded here.
+
+Markers and segments are those of ITU-T T.81. What is out of the ordinary gets ``None`` or False, and Pillow decides.
+"""
+
+from __future__ import annotations
+
+import re
+from struct import Struct
+
+from fastpipe.readers._exif import orientation_of
+from fastpipe.types import Header
+
+__all__ = ["intact_jpeg", "parse_jpeg"]
+
+_u16 = Struct(">H").unpack_from
+_frame = Struct(">BHHB").unpack_from
+
+_MIN_SEGMENT = 2
+_DHT, _SOI, _EOI, _SOS, _DQT, _DNL, _DRI = 0xC4, 0xD8, 0xD9, 0xDA, 0xDB, 0xDC, 0xDD
+
+# (horizontal, vertical) factors of the three components → the common name. With these, and all of libjpeg-turbo's
+# decoders alike, a region decode has been shown equal to a full one.
+_SUBSAMPLING = {
+    bytes((0x11, 0x11, 0x11)): "4:4:4",
+    bytes((0x21, 0x11, 0x11)): "4:2:2",
+    bytes((0x22, 0x11, 0x11)): "4:2:0",
+    bytes((0x12, 0x11, 0x11)): "4:4:0",
+    bytes((0x41, 0x11, 0x11)): "4:1:1",
+}
+
+_NEXT_MARKER = re.compile(rb"\xff[^\x00\xd0-\xd7\xff]")
+
+
+def parse_jpeg(data: bytes) -> Header | None:
+    """The header of a JPEG; None where it is cut off, or so odd that Pillow had better say.
+
+    Args:
+        data: the file, or its beginning.
+    """
+    position, length = 2, len(data)
+    adobe = -1
+    jfif = multi_picture = plain_tables = False
+    exif: bytes | None = None
+    xmp: bytes | None = None
+    frame: tuple[int, int, int, int] | None = None
+    components = b""
+    sof = 0
+    ordinary = True
+    plain_tables = False
+    try:
+        while True:
+            if data[position] != 0xFF:
+                return None
+            marker = data[position + 1]
+            if marker == 0xFF:  # fill byte
+                position += 1
+                continue
+            if marker < 0xC0 or 0xD0 <= marker <= _EOI:
+                return None
+            size = _u16(data, position + 2)[0]
+            end = position + 2 + size
+            if size < _MIN_SEGMENT or end > length:
+                return None
+            if marker == _SOS:
+                break
+            start = position + 4
+            if marker >= 0xE0:
+                if marker == 0xE1:
+                    if data.startswith(b"Exif\0\0", start):
+                        # Pillow joins several Exif segments; the fast way is for one.
+                        exif = data[start:end] if exif is None else exif + data[start + 6 : end]
+                    elif data.startswith(b"http://ns.adobe.com/xap/1.0/\0", start):
+                        xmp = data[start:end]
+                elif marker == 0xE2:
+                    multi_picture = multi_picture or data.startswith(b"MPF\0", start)
+                elif marker == 0xE0:
+                    jfif = jfif or (size >= 16 and data.startswith(b"JFIF\0", start))
+                elif marker == 0xEE and size >= 14 and data.startswith(b"Adobe", start):
+                    adobe = data[start + 11]
+            elif marker == _DQT:
+                plain_tables = True
+            elif marker == _DHT:
+                pass
+            elif 0xC0 <= marker <= 0xCF:
+                if frame is not None or marker in (0xC8, 0xCC):
+                    return None
+                sof = marker
+                frame = _frame(data, start)
+                components = data[start + 6 : end]
+            elif marker != _DRI:
+                ordinary = False
+            position = end
+    except (IndexError, ValueError, ArithmeticError):
+        return None
+    except Exception as error:
+        if type(error).__name__ == "error":  # struct.error: the data ends here
+            return None
+        raise
+    if frame is None:
+        return None
+    bits, height, width, channels = frame
+    if len(components) != 3 * channels or not height or not width or multi_picture:
+        return None
+    factors, identifiers = components[1::3], components[0::3]
+    subsampling: str | None
+    if channels == 1:
+        color, subsampling = "L", None
+        known = factors == b"\x11"
+    elif channels == 3:
+        subsampling = _SUBSAMPLING.get(factors)
+        known = subsampling is not None
+        color = _color_space(jfif, adobe, identifiers)
+        subsampling = subsampling or "unknown"
+        # RGB with subsampled components has no name in TurboJPEG, and Adobe's unknown transforms warn.
+        known = known and (adobe in (-1, 0, 1) or jfif) and (color == "YCbCr" or subsampling == "4:4:4")
+    elif channels == 4:
+        color, subsampling, known = "YCCK" if adobe == 2 else "CMYK", "unknown", False
+        if factors == b"\x11\x11\x11\x11":
+            subsampling = "4:4:4"
+    else:
+        return None
+    first = data[position + 4 : end]
+    # All components in the first scan, or a progressive file: what libjpeg decodes without holes.
+    whole = len(first) > 0 and (sof == 0xC2 or first[0] == channels)
+    return Header(
+        "JPEG",
+        height,
+        width,
+        channels,
+        bits,
+        color,
+        subsampling,
+        sof in (0xC2, 0xC6, 0xCA, 0xCE),
+        1 if exif is None and xmp is None else orientation_of(exif, xmp),
+        False,
+        False,
+        end,
+        known and ordinary and plain_tables and whole and bits == 8 and 0xC0 <= sof <= 0xC2,
+    )
+
+
+def _color_space(jfif: bool, adobe: int, identifiers: bytes) -> str:
+    """libjpeg's rule (jdapimin.c, default_decompress_parms) for three components."""
+    if jfif:
+        return "YCbCr"
+    if adobe >= 0:
+        return "RGB" if adobe == 0 else "YCbCr"
+    return "RGB" if identifiers == b"RGB" else "YCbCr"
+
+
+def intact_jpeg(data: bytes, header: Header) -> bool:
+    """Whether the scans are complete and an end-of-image marker follows them.
+
+    Pillow refuses a file that ends early, and a region decode wouldn't notice. In a progressive file every
+    coefficient must have arrived in full, or libjpeg smooths what is missing and a region may differ.
+    """
+    position = header.data_offset
+    if not header.progressive:
+        found = _NEXT_MARKER.search(data, position)
+        return found is not None and data[found.start() + 1] == _EOI
+    # Lowest bit not yet sent, by component and coefficient; -1 before anything came.
+    missing: dict[int, list[int]] = {}
+    length = len(data)
+    # The first scan's own segment ends where its data starts.
+    position = data.rfind(b"\xff\xda", 0, position)
+    while 0 <= position < length - 4:
+        marker = data[position + 1]
+        end = position + 2 + int.from_bytes(data[position + 2 : position + 4], "big")
+        if end > length:
+            return False
+        if marker == _SOS:
+            count = data[position + 4]
+            if end != position + 8 + 2 * count or not 1 <= count <= 4:
+                return False
+            first, last, successive = data[end - 3], data[end - 2], data[end - 1]
+            if first > last or last > 63:
+                return False
+            for component in data[position + 5 : end - 3 : 2]:
+                bits = missing.setdefault(component, [-1] * 64)
+                for coefficient in range(first, last + 1):
+                    if successive >> 4 and bits[coefficient] != successive >> 4:
+                        return False
+                    bits[coefficient] = successive & 15
+        elif marker not in (_DHT, _DRI, 0xFE) and not 0xE0 <= marker <= 0xEF:
+            return False
+        found = _NEXT_MARKER.search(data, end) if marker == _SOS else _NEXT_MARKER.match(data, end)
+        if found is None:
+            return False
+        position = found.start()
+        if data[position + 1] == _EOI:
+            return len(missing) == header.channels and not any(any(bits) for bits in missing.values())
+    return False

@@ -1,0 +1,189 @@
+"""libturbojpeg through ctypes: where the library is found, its functions' types, and one handle for a thread.
+
+The C API's reference is turbojpeg.h of libjpeg-turbo 2.1 and 3.0. ctypes gives up the GIL during a call.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import ctypes.util
+import os
+import sys
+from ctypes import POINTER, c_char_p, c_int, c_size_t, c_ulong, c_void_p
+from importlib import metadata
+from pathlib import Path
+
+from fastpipe.errors import DecodeError
+
+__all__ = ["Decompressor", "Library"]
+
+_VARIABLE = "FASTPIPE_TURBOJPEG"
+
+_INIT_DECOMPRESS = 1  # enum TJINIT
+_PARAM_STOP_ON_WARNING, _PARAM_SUBSAMPLING, _PARAM_WIDTH, _PARAM_HEIGHT = 0, 4, 5, 6  # enum TJPARAM
+_PIXELS_RGB = 0  # enum TJPF
+_FLAG_STOP_ON_WARNING = 8192  # TJFLAG_STOPONWARNING
+
+_SYSTEM_NAMES = {
+    "win32": ("turbojpeg.dll", "libturbojpeg.dll"),
+    "darwin": ("libturbojpeg.dylib", "/opt/homebrew/opt/jpeg-turbo/lib/libturbojpeg.dylib"),
+}
+
+
+class _Region(ctypes.Structure):
+    _fields_ = (("x", c_int), ("y", c_int), ("w", c_int), ("h", c_int))
+
+
+class _Factor(ctypes.Structure):
+    _fields_ = (("num", c_int), ("denom", c_int))
+
+
+def _candidates() -> list[str]:
+    """Names and paths to try, best first: the environment variable alone, or the wheel's library, then the system's."""
+    named = os.environ.get(_VARIABLE)
+    if named:
+        return [named]
+    found = []
+    try:
+        files = metadata.files("turbojpeg") or []
+    except metadata.PackageNotFoundError:
+        files = []
+    for file in files:
+        # turbojpeg.libs/ (auditwheel, delvewheel) or turbojpeg/.dylibs/ (delocate); not the extension module itself.
+        if "turbojpeg" in file.name and len(file.parts) > 1 and file.suffix not in (".py", ".pyd"):
+            path = Path(str(file.locate()))
+            if path.suffix in (".dll", ".dylib") or ".so" in path.name:
+                found.append(str(path))
+    by_linker = ctypes.util.find_library("turbojpeg")
+    if by_linker:
+        found.append(by_linker)
+    return [*found, *_SYSTEM_NAMES.get(sys.platform, ("libturbojpeg.so.0", "libturbojpeg.so"))]
+
+
+class Library:
+    """A loaded libturbojpeg.
+
+    Attributes:
+        path: where it was found.
+        major: 3 with the API that has regions (``tj3…``), else 2.
+    """
+
+    def __init__(self) -> None:
+        failures = []
+        for candidate in _candidates():
+            try:
+                self.c = ctypes.CDLL(candidate)
+                break
+            except OSError as error:
+                failures.append(f"{candidate}: {error}")
+        else:
+            named = f" (from {_VARIABLE})" if os.environ.get(_VARIABLE) else ""
+            raise OSError(f"no libturbojpeg loads{named}: {'; '.join(failures)}")
+        self.path = candidate
+        self.major = 3 if hasattr(self.c, "tj3SetCroppingRegion") else 2
+        try:
+            self._declare()
+        except AttributeError as error:
+            raise OSError(f"{candidate} is not a libturbojpeg that serves: {error}") from error
+
+    def _declare(self) -> None:
+        c = self.c
+        if self.major == 3:
+            signatures = {
+                "tj3Init": (c_void_p, (c_int,)),
+                "tj3Destroy": (None, (c_void_p,)),
+                "tj3Set": (c_int, (c_void_p, c_int, c_int)),
+                "tj3Get": (c_int, (c_void_p, c_int)),
+                "tj3DecompressHeader": (c_int, (c_void_p, c_char_p, c_size_t)),
+                "tj3SetScalingFactor": (c_int, (c_void_p, _Factor)),
+                "tj3SetCroppingRegion": (c_int, (c_void_p, _Region)),
+                "tj3Decompress8": (c_int, (c_void_p, c_char_p, c_size_t, c_void_p, c_int, c_int)),
+                "tj3GetErrorStr": (c_char_p, (c_void_p,)),
+            }
+        else:
+            ints = POINTER(c_int)
+            signatures = {
+                "tjInitDecompress": (c_void_p, ()),
+                "tjDestroy": (c_int, (c_void_p,)),
+                "tjDecompressHeader3": (c_int, (c_void_p, c_char_p, c_ulong, ints, ints, ints, ints)),
+                "tjDecompress2": (c_int, (c_void_p, c_char_p, c_ulong, c_void_p, c_int, c_int, c_int, c_int, c_int)),
+                "tjGetErrorStr2": (c_char_p, (c_void_p,)),
+            }
+        for name, (result, arguments) in signatures.items():
+            function = getattr(c, name)
+            function.restype = result
+            function.argtypes = arguments
+
+
+class Decompressor:
+    """One handle of the library; used by one thread of one process, and destroyed with it.
+
+    `header` comes before each `decompress`, which refers to it.
+    """
+
+    def __init__(self, library: Library) -> None:
+        self.pid = os.getpid()
+        self._c = library.c
+        self._major = library.major
+        self._cropped = False
+        self._handle = self._c.tj3Init(_INIT_DECOMPRESS) if self._major == 3 else self._c.tjInitDecompress()
+        if not self._handle:
+            raise DecodeError("<bytes>", "JPEG", "turbojpeg", "the library gives no decompressor")
+        if self._major == 3:
+            self._c.tj3Set(self._handle, _PARAM_STOP_ON_WARNING, 1)
+
+    def alive(self) -> bool:
+        """Whether this process made the handle; a forked child makes its own."""
+        return self.pid == os.getpid()
+
+    def __del__(self) -> None:
+        # A forked child leaves its copy of the parent's handle alone.
+        if getattr(self, "_handle", None) and self.alive():
+            (self._c.tj3Destroy if self._major == 3 else self._c.tjDestroy)(self._handle)
+
+    def header(self, data: bytes) -> tuple[int, int, int]:
+        """Height, width and TJSAMP number of the chroma subsampling (-1 where it has no name)."""
+        if self._major == 3:
+            if self._cropped:  # a region that doesn't fit the next image would make its header fail
+                self._c.tj3SetCroppingRegion(self._handle, _Region(0, 0, 0, 0))
+                self._c.tj3SetScalingFactor(self._handle, _Factor(1, 1))
+                self._cropped = False
+            if self._c.tj3DecompressHeader(self._handle, data, len(data)):
+                raise self._error()
+            get, handle = self._c.tj3Get, self._handle
+            return get(handle, _PARAM_HEIGHT), get(handle, _PARAM_WIDTH), get(handle, _PARAM_SUBSAMPLING)
+        width, height, subsampling, color = c_int(), c_int(), c_int(), c_int()
+        if self._c.tjDecompressHeader3(self._handle, data, len(data), width, height, subsampling, color):
+            raise self._error()
+        return height.value, width.value, subsampling.value
+
+    def decompress(
+        self, data: bytes, address: int, scale: int, region: tuple[int, int, int, int] | None, size: tuple[int, int]
+    ) -> None:
+        """RGB rows, three bytes a pixel without padding, written to memory at an address.
+
+        Args:
+            data: the file whose `header` was read last.
+            address: where ``size[0] * size[1] * 3`` bytes may be written.
+            scale: denominator of the reduced size.
+            region: ``(x, y, width, height)`` in the reduced image, x being a multiple of the (reduced) iMCU's width;
+                version 3 only. None for all of it.
+            size: height and width of what is written.
+        """
+        if self._major == 3:
+            c, handle = self._c, self._handle
+            self._cropped = True
+            if c.tj3SetScalingFactor(handle, _Factor(1, scale)):
+                raise self._error()
+            if region is not None and c.tj3SetCroppingRegion(handle, _Region(*region)):
+                raise self._error()
+            if c.tj3Decompress8(handle, data, len(data), address, size[1] * 3, _PIXELS_RGB):
+                raise self._error()
+        elif self._c.tjDecompress2(
+            self._handle, data, len(data), address, size[1], size[1] * 3, size[0], _PIXELS_RGB, _FLAG_STOP_ON_WARNING
+        ):
+            raise self._error()
+
+    def _error(self) -> DecodeError:
+        text = (self._c.tj3GetErrorStr if self._major == 3 else self._c.tjGetErrorStr2)(self._handle)
+        return DecodeError("<bytes>", "JPEG", "turbojpeg", text.decode(errors="replace"))

@@ -1,0 +1,173 @@
+"""What a reader is: it declares what it can do, says what it would return, and returns exactly that."""
+
+from __future__ import annotations
+
+import threading
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastpipe.errors import UnsupportedRequestError
+from fastpipe.types import Box, DecodeRequest, Header, Size
+
+__all__ = [
+    "WHOLE_IMAGE",
+    "Capabilities",
+    "Pixels",
+    "Reader",
+    "Scratch",
+    "covering_box",
+    "scaled_size",
+    "thread_scratch",
+]
+
+Pixels = NDArray[np.uint8]
+
+WHOLE_IMAGE = DecodeRequest()
+"""All pixels at full size."""
+
+_KEEP_BYTES = 64 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Capabilities:
+    """What a reader can do; worked out once from the library that it loaded.
+
+    Attributes:
+        formats: Pillow's names of the formats that it reads (``"JPEG"``); where it reads any, ``"*"``.
+        regions: decodes a box without the pixels around it.
+        scales: denominators of the reduced sizes that cost less than the full one (JPEG: 1, 2, 4, 8).
+        writes_into: puts the pixels where it is told to, so that a `Scratch` saves an allocation.
+        reference: the reader is Pillow itself, which no header needs to be proved for.
+    """
+
+    formats: frozenset[str]
+    regions: bool = False
+    scales: tuple[int, ...] = (1,)
+    writes_into: bool = False
+    reference: bool = False
+
+
+class Scratch:
+    """Memory that is used again for every image: a new half megabyte costs a quarter of a decode in page faults.
+
+    The array that `take` gives is valid until the next `take`.
+    """
+
+    __slots__ = ("_buffer",)
+
+    def __init__(self) -> None:
+        self._buffer: Pixels = np.empty(0, np.uint8)
+
+    def take(self, height: int, width: int) -> Pixels:
+        """An uninitialised, contiguous ``(height, width, 3)`` uint8 array."""
+        needed = height * width * 3
+        if needed > self._buffer.size:
+            fresh = np.empty(needed + (needed >> 2 if needed < _KEEP_BYTES else 0), np.uint8)
+            if needed > _KEEP_BYTES:  # one huge image must not hold its memory for the rest of the training
+                return fresh[:needed].reshape(height, width, 3)
+            self._buffer = fresh
+        return self._buffer[:needed].reshape(height, width, 3)
+
+
+_local = threading.local()
+
+
+def thread_scratch() -> Scratch:
+    """The calling thread's own scratch memory."""
+    try:
+        scratch: Scratch = _local.scratch
+    except AttributeError:
+        scratch = _local.scratch = Scratch()
+    return scratch
+
+
+def scaled_size(size: tuple[int, int], scale: int) -> Size:
+    """The size of an image or a box at a reduced scale, rounded up as libjpeg-turbo does."""
+    return Size(-(-size[0] // scale), -(-size[1] // scale))
+
+
+def covering_box(box: Box, size: Size, scale: int) -> Box:
+    """The smallest box around a box whose edges are whole pixels of the reduced image (or the image's edges)."""
+    top, left = box.top // scale * scale, box.left // scale * scale
+    bottom = min(-(-box.bottom // scale) * scale, size.height)
+    right = min(-(-box.right // scale) * scale, size.width)
+    return Box(top, left, bottom - top, right - left)
+
+
+class Reader(ABC):
+    """One way of turning the bytes of an image file into pixels.
+
+    A subclass sets `name`, gives `capabilities` and writes `decode`; `accepts` and `resolve` follow from the
+    capabilities and are overridden where the library has rules of its own. Making the instance loads the library:
+    an ImportError or OSError there means that the reader isn't available. One instance serves all threads.
+    """
+
+    name: ClassVar[str]
+    capabilities: Capabilities
+
+    @property
+    def version(self) -> str:
+        """The library's version, for reports."""
+        return ""
+
+    def accepts(self, header: Header) -> bool:
+        """Whether the header proves that this reader gives Pillow's pixels (or refuses the file)."""
+        return header.plain and header.format in self.capabilities.formats
+
+    def resolve(self, header: Header, request: DecodeRequest) -> DecodeRequest:
+        """The box and scale that `decode` returns for that request; no pixel is touched.
+
+        The scale is the largest one offered that doesn't exceed the one asked for. The box covers the one asked
+        for: exactly it at scale 1, up to the reduced pixels' edges otherwise; None, so all of the image, where the
+        reader has no regions.
+        """
+        scale = self._scale(header, request.scale)
+        if request.box is None or not self.capabilities.regions:
+            return DecodeRequest(None, scale)
+        return DecodeRequest(request.box if scale == 1 else covering_box(request.box, header.size, scale), scale)
+
+    def _scale(self, header: Header, wanted: int) -> int:
+        return max(scale for scale in self.capabilities.scales if scale <= max(wanted, 1))
+
+    @abstractmethod
+    def decode(self, data: bytes, request: DecodeRequest = WHOLE_IMAGE, out: Scratch | None = None) -> Pixels:
+        """The pixels of a request that came from `resolve`.
+
+        Args:
+            data: the whole file.
+            request: a box inside the image and a scale, as `resolve` gives them.
+            out: memory to decode into; without it, or where the reader doesn't write into given memory, the result
+                is fresh.
+
+        Returns:
+            ``(h, w, 3)`` uint8 RGB, ``(h, w)`` being the box at that scale. It may be a strided view, and with
+            `out` it is valid until `out` is used again.
+
+        Raises:
+            DecodeError: the library refuses the file, or warns about it.
+            UnsupportedRequestError: a box or scale that `resolve` wouldn't give.
+        """
+
+    def __repr__(self) -> str:
+        return f"<reader {self.name!r} {self.version}>"
+
+    def _refuse_box(self, request: DecodeRequest, height: int, width: int) -> UnsupportedRequestError:
+        return UnsupportedRequestError(
+            f"reader {self.name!r} can't give {request}: the image has {height}×{width} pixels; "
+            "ask its resolve() for what it can give"
+        )
+
+    def _only(self, request: DecodeRequest, **accepted: Any) -> None:
+        """Refuse a box where only all of the image can be had."""
+        if request.box is not None:
+            raise UnsupportedRequestError(
+                f"reader {self.name!r} decodes whole images only, not {request.box}; its resolve() gives box=None"
+            )
+        if request.scale not in self.capabilities.scales:
+            raise UnsupportedRequestError(
+                f"reader {self.name!r} decodes at the scales {self.capabilities.scales}, not {request.scale}"
+            )

@@ -1,0 +1,233 @@
+"""Bytes → pixels: picks a reader, hands over only what its header proves, and lets Pillow decide the rest."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from typing import Any, Protocol
+
+import numpy as np
+from PIL import Image
+
+from fastpipe.errors import (
+    DecodeError,
+    FastpipeWarning,
+    ReaderError,
+    ReaderUnavailableError,
+    UnsupportedRequestError,
+)
+from fastpipe.readers._containers import intact_png, intact_webp
+from fastpipe.readers._jpeg import intact_jpeg
+from fastpipe.readers.base import WHOLE_IMAGE, Pixels, Reader, Scratch, thread_scratch
+from fastpipe.readers.header import BytesLike, Source, as_bytes, parse_header
+from fastpipe.readers.registry import default_order, get_reader
+from fastpipe.types import Box, DecodeRequest, Header
+
+__all__ = ["decode", "read_image"]
+
+_INTACT = {"JPEG": intact_jpeg, "MPO": intact_jpeg, "PNG": intact_png, "WEBP": intact_webp}
+_PILLOW = "pil"
+
+# EXIF orientation → whether rows and columns are swapped first, and then which of them run backwards.
+_TURNS = {
+    2: (False, False, True),
+    3: (False, True, True),
+    4: (False, True, False),
+    5: (True, False, False),
+    6: (True, False, True),
+    7: (True, True, True),
+    8: (True, True, False),
+}
+
+
+class ReaderChoice(Protocol):
+    """What the readers ask of a config: `fastpipe.MachineConfig` or anything like it."""
+
+    def reader_for(self, format: str) -> str | None: ...
+
+
+def decode(
+    data: BytesLike,
+    request: DecodeRequest = WHOLE_IMAGE,
+    *,
+    header: Header | None = None,
+    reader: str | None = None,
+    config: ReaderChoice | None = None,
+    source: str = "<bytes>",
+) -> tuple[Pixels, DecodeRequest]:
+    """Pixels of an image in memory, equal to Pillow's, and what they are.
+
+    A fast reader is used where the header proves that its pixels are Pillow's and it decodes without a complaint;
+    Pillow decodes everything else, whichever reader is named.
+
+    Args:
+        data: the whole file.
+        request: the box and scale that are wanted.
+        header: of this file, if it has been parsed.
+        reader: a reader's name; without it the config's choice for the format, or the built-in order.
+        config: the machine's config; without it the current one.
+        source: what an error calls the file.
+
+    Returns:
+        ``(h, w, 3)`` uint8 RGB, and its box and scale. At scale 1 exactly the box that was asked for. Where the
+        scale is reduced, it may be less reduced than asked for, and the box covers the one asked for (None for all
+        of the image). The array may be a strided view of memory that the same thread's next `decode` writes to:
+        copy what must live longer.
+
+    Raises:
+        DecodeError: Pillow refuses the file.
+        UnsupportedRequestError: the box isn't inside the image, or the scale isn't 1, 2, 4 or 8.
+        UnknownReaderError, ReaderUnavailableError: `reader` or the config names one that can't be had.
+    """
+    data = as_bytes(data)
+    if header is None:
+        header = parse_header(data, source)
+    return _decode(data, request, header, reader, config, source, thread_scratch())
+
+
+def read_image(
+    src: Source,
+    *,
+    reader: str | None = None,
+    region: tuple[int, int, int, int] | None = None,
+    apply_exif: bool = False,
+    config: ReaderChoice | None = None,
+) -> Pixels:
+    """An image file's pixels, equal to ``numpy.asarray(PIL.Image.open(src).convert("RGB"))``.
+
+    Args:
+        src: a path, or the file as bytes-like data. The format comes from the bytes, never from the extension.
+        reader: the name of the reader to use where it gives Pillow's pixels; see `available_readers`. Without it,
+            the machine's config chooses.
+        region: ``(top, left, height, width)`` in pixels: only these, and where the reader can, only these are
+            decoded. With `apply_exif` it refers to the upright image.
+        apply_exif: turn the image upright as its EXIF orientation says, as `PIL.ImageOps.exif_transpose` does.
+        config: the machine's config; without it the current one.
+
+    Returns:
+        ``(height, width, 3)`` uint8 RGB: fresh, contiguous and writable.
+
+    Raises:
+        DecodeError: Pillow refuses the file; names the file, its format, the reader and the reason.
+        UnsupportedRequestError: a region that isn't inside the image.
+        UnknownReaderError, ReaderUnavailableError: `reader` or the config names one that can't be had.
+        OSError: the path can't be opened (FileNotFoundError, IsADirectoryError, …).
+    """
+    if isinstance(src, (str, os.PathLike)):
+        source = str(os.fspath(src))
+        with open(src, "rb", buffering=0) as file:
+            data = file.read()
+    else:
+        source, data = "<bytes>", as_bytes(src)
+    header = parse_header(data, source)
+    turn = _TURNS.get(header.orientation) if apply_exif else None
+    box = None
+    if region is not None:
+        upright = (header.width, header.height) if turn is not None and turn[0] else (header.height, header.width)
+        box = _checked_box(region, upright)
+        if turn is not None:
+            box = _stored_box(box, upright, turn)
+    pixels, _ = _decode(data, DecodeRequest(box), header, reader, config, source, Scratch())
+    if turn is not None:
+        swapped, rows_back, columns_back = turn
+        if swapped:
+            pixels = pixels.transpose(1, 0, 2)
+        pixels = pixels[:: -1 if rows_back else 1, :: -1 if columns_back else 1]
+    if pixels.flags.c_contiguous and pixels.flags.writeable and pixels.base is None:
+        return pixels
+    whole_buffer = pixels.flags.c_contiguous and pixels.flags.writeable and _fills_its_buffer(pixels)
+    return pixels if whole_buffer else np.array(pixels, order="C")
+
+
+def _fills_its_buffer(pixels: Pixels) -> bool:
+    """Whether keeping the array keeps no more memory alive than it shows."""
+    base = pixels.base
+    return isinstance(base, np.ndarray) and base.nbytes <= pixels.nbytes * 1.5
+
+
+def _decode(
+    data: bytes,
+    request: DecodeRequest,
+    header: Header,
+    reader: str | None,
+    config: ReaderChoice | None,
+    source: str,
+    out: Scratch,
+) -> tuple[Pixels, DecodeRequest]:
+    if request.box is not None:
+        _checked_box(request.box, header.size)
+    if request.scale not in (1, 2, 4, 8):
+        raise UnsupportedRequestError(f"an image is decoded at scale 1, 2, 4 or 8, not {request.scale!r}")
+    chosen = _choose(header, reader, config)
+    if not chosen.capabilities.reference and chosen.accepts(header) and _intact(data, header):
+        got = chosen.resolve(header, request)
+        try:
+            return _trim(chosen.decode(data, got, out), got, request)
+        except ReaderError:
+            pass  # refused or warned about: Pillow decides
+        except Exception as error:  # another package's reader; a file must not stop training where Pillow can read it
+            message = f"the reader {chosen.name!r} failed on {source} ({type(error).__name__}: {error}); Pillow read it"
+            warnings.warn(message, FastpipeWarning, stacklevel=3)
+    pillow = get_reader(_PILLOW)
+    got = pillow.resolve(header, request)
+    try:
+        return _trim(pillow.decode(data, got, out), got, request)
+    except DecodeError as error:
+        raise DecodeError(source, header.format or error.format, _PILLOW, error.reason) from error.__cause__
+
+
+def _choose(header: Header, reader: str | None, config: ReaderChoice | None) -> Reader:
+    if reader is None:
+        if config is None:
+            from fastpipe.config import current_config  # reads the config file: on first use, never at import
+
+            config = current_config()
+        reader = config.reader_for(header.format)
+    if reader is not None:
+        return get_reader(reader)
+    for name in default_order(header.format):
+        try:
+            candidate = get_reader(name)
+        except ReaderUnavailableError:
+            continue
+        if candidate.accepts(header):
+            return candidate
+    return get_reader(_PILLOW)
+
+
+def _intact(data: bytes, header: Header) -> bool:
+    limit: Any = Image.MAX_IMAGE_PIXELS
+    if limit is not None and header.height * header.width > limit:
+        return False  # Pillow warns or refuses, as its user set it
+    check = _INTACT.get(header.format)
+    return check is None or check(data, header)
+
+
+def _trim(pixels: Pixels, got: DecodeRequest, wanted: DecodeRequest) -> tuple[Pixels, DecodeRequest]:
+    """Cut a whole image at full size down to the box that was asked for."""
+    if got.scale == 1 and got.box is None and wanted.box is not None:
+        box = wanted.box
+        return pixels[box.top : box.bottom, box.left : box.right], DecodeRequest(box, 1)
+    return pixels, got
+
+
+def _checked_box(region: tuple[int, int, int, int], size: tuple[int, int]) -> Box:
+    try:
+        box = Box(*(int(value) for value in region))
+    except (TypeError, ValueError):
+        box = None
+    if box is None or box != tuple(region) or box.height < 1 or box.width < 1 or not box.inside(size):
+        raise UnsupportedRequestError(
+            f"region {tuple(region) if isinstance(region, (tuple, list)) else region!r} is not inside the image of "
+            f"{size[0]}×{size[1]} pixels (height×width); a region is (top, left, height, width) in whole pixels, "
+            "at least 1×1"
+        )
+    return box
+
+
+def _stored_box(box: Box, upright: tuple[int, int], turn: tuple[bool, bool, bool]) -> Box:
+    """Where a box of the upright image lies in the image as it is stored."""
+    swapped, rows_back, columns_back = turn
+    top = upright[0] - box.bottom if rows_back else box.top
+    left = upright[1] - box.right if columns_back else box.left
+    return Box(left, top, box.width, box.height) if swapped else Box(top, left, box.height, box.width)

@@ -1,0 +1,139 @@
+"""What an image file's first bytes say: `read_header` and `parse_header`.
+
+JPEG, PNG and WebP are parsed here in microseconds; other formats and whatever is odd are Pillow's to describe.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+from typing import IO, Any
+
+from PIL import Image
+
+from fastpipe.errors import DecodeError
+from fastpipe.readers._containers import parse_png, parse_webp
+from fastpipe.readers._exif import valid_orientation
+from fastpipe.readers._jpeg import parse_jpeg
+from fastpipe.types import Header
+
+__all__ = ["BytesLike", "Source", "as_bytes", "guess_format", "parse_header", "read_header"]
+
+BytesLike = bytes | bytearray | memoryview
+Source = str | os.PathLike[str] | BytesLike
+
+# Most headers fit in the first; a large EXIF thumbnail or colour profile needs the second or third.
+_PREFIXES = (4096, 1 << 16, 1 << 20)
+
+_BITS = {"1": 1, "I;16": 16, "I;16B": 16, "I;16L": 16, "I": 32, "F": 32}
+
+
+def as_bytes(data: Any) -> bytes:
+    """The data as one bytes object; copied only where it is another kind of buffer."""
+    if type(data) is bytes:
+        return data
+    try:
+        return bytes(memoryview(data))
+    except TypeError:
+        raise TypeError(
+            f"an image is given as a path (str or os.PathLike) or as bytes-like data, not {type(data).__name__}"
+        ) from None
+
+
+def parse_header(data: BytesLike, source: str = "<bytes>") -> Header:
+    """The header of an image in memory, without decoding a pixel.
+
+    Args:
+        data: the whole file.
+        source: what an error calls it.
+
+    Raises:
+        DecodeError: neither fastpipe nor Pillow recognises it.
+    """
+    data = as_bytes(data)
+    return _parse(data) or _ask_pillow(io.BytesIO(data), source, data[:16])
+
+
+def read_header(src: Source) -> Header:
+    """Format, size, channels, bit depth, orientation and more of an image file, without decoding a pixel.
+
+    Of a path, only the first 4 KiB are read where these hold the header.
+
+    Args:
+        src: a path, or the file as bytes-like data. The format comes from the bytes, never from the extension.
+
+    Raises:
+        DecodeError: not an image that Pillow recognises.
+        OSError: the path can't be opened (FileNotFoundError, IsADirectoryError, …).
+    """
+    if not isinstance(src, (str, os.PathLike)):
+        return parse_header(src)
+    path = os.fspath(src)
+    with open(path, "rb", buffering=0) as file:
+        data = b""
+        for size in _PREFIXES:
+            more = file.read(size - len(data))
+            data += more
+            header = _parse(data)
+            if header is not None:
+                return header
+            if not more or len(data) < size:
+                break
+        file.seek(0)
+        return _ask_pillow(file, str(path), data[:16])
+
+
+def _parse(data: bytes) -> Header | None:
+    if data.startswith(b"\xff\xd8\xff"):
+        return parse_jpeg(data)
+    if data.startswith(b"\x89PNG\r\n\x1a\n"):
+        return parse_png(data)
+    if data.startswith(b"RIFF") and data[8:12] == b"WEBP":
+        return parse_webp(data)
+    return None
+
+
+def guess_format(data: bytes) -> str | None:
+    """The format that the magic number shows, for messages about files that nothing recognises."""
+    if data.startswith(b"\xff\xd8\xff"):
+        return "JPEG"
+    if data.startswith(b"\x89PNG\r\n\x1a\n"):
+        return "PNG"
+    if data.startswith(b"RIFF") and data[8:12] == b"WEBP":
+        return "WEBP"
+    if data.startswith((b"GIF87a", b"GIF89a")):
+        return "GIF"
+    if data.startswith((b"II*\0", b"MM\0*")):
+        return "TIFF"
+    return "BMP" if data.startswith(b"BM") else None
+
+
+def _ask_pillow(file: IO[bytes], source: str, start: bytes) -> Header:
+    try:
+        with Image.open(file) as image:
+            orientation = 1
+            if image.format != "TIFF":  # Pillow turns a TIFF upright by itself when it loads
+                try:
+                    orientation = valid_orientation(image.getexif().get(0x0112))
+                except Exception:  # damaged EXIF data raises nearly anything, and has no orientation to give
+                    orientation = 1
+            return Header(
+                image.format or "",
+                image.height,
+                image.width,
+                len(image.getbands()),
+                _BITS.get(image.mode, 8),
+                image.mode,
+                "unknown" if image.format in ("JPEG", "MPO") and len(image.getbands()) > 1 else None,
+                bool(image.info.get("progressive") or image.info.get("interlace")),
+                orientation,
+                bool(getattr(image, "is_animated", False)),
+                "transparency" in image.info,
+            )
+    except Exception as error:  # Pillow's plugins raise nearly anything on a damaged file
+        reason = str(error) or type(error).__name__
+        if not start:
+            reason = "the file is empty"
+        elif type(error).__name__ == "UnidentifiedImageError":
+            reason = "not an image that Pillow recognises; it is damaged or of another kind"
+        raise DecodeError(source, guess_format(start), "pil", reason) from error

@@ -1,0 +1,71 @@
+"""Pillow: reads everything, and says what the right pixels are."""
+
+from __future__ import annotations
+
+import io
+
+import numpy as np
+import PIL
+from PIL import Image
+
+from fastpipe.errors import DecodeError
+from fastpipe.readers.base import WHOLE_IMAGE, Capabilities, Pixels, Reader, Scratch, covering_box, scaled_size
+from fastpipe.types import Box, DecodeRequest, Header
+
+__all__ = ["PillowReader"]
+
+_DRAFTED = ("JPEG", "MPO")
+
+
+class PillowReader(Reader):
+    """`PIL.Image.open(f).convert("RGB")`, with Pillow's draft mode for the reduced sizes of a JPEG.
+
+    A box is cut out after the whole image is decoded, as Pillow has no region decode, but converted alone.
+    """
+
+    name = "pil"
+    capabilities = Capabilities(frozenset({"*"}), regions=False, scales=(1, 2, 4, 8), reference=True)
+
+    @property
+    def version(self) -> str:
+        return PIL.__version__
+
+    def accepts(self, header: Header) -> bool:
+        return True
+
+    def resolve(self, header: Header, request: DecodeRequest) -> DecodeRequest:
+        scale = self._scale(header, request.scale)
+        box = request.box
+        return DecodeRequest(box if box is None or scale == 1 else covering_box(box, header.size, scale), scale)
+
+    def _scale(self, header: Header, wanted: int) -> int:
+        if header.format not in _DRAFTED:
+            return 1
+        # Draft mode takes a size and picks the scale; below one pixel it can't be told which.
+        fits = [scale for scale in self.capabilities.scales if scale <= min(wanted, header.height, header.width)]
+        return max(fits, default=1)
+
+    def decode(self, data: bytes, request: DecodeRequest = WHOLE_IMAGE, out: Scratch | None = None) -> Pixels:
+        image_format = None
+        try:
+            with Image.open(io.BytesIO(data)) as image:
+                image_format = image.format
+                scale = request.scale
+                if scale > 1:
+                    image.draft(None, (image.width // scale, image.height // scale))
+                image.load()
+                shown: Image.Image = image
+                if request.box is not None:
+                    box = request.box
+                    top, left = box.top // scale, box.left // scale
+                    height, width = scaled_size(box.size, scale)
+                    if not Box(top, left, height, width).inside((image.height, image.width)):
+                        raise self._refuse_box(request, image.height, image.width)
+                    if (height, width) != (image.height, image.width):
+                        shown = image.crop((left, top, left + width, top + height))
+                return np.array(shown.convert("RGB"))
+        except Exception as error:  # Pillow's plugins raise nearly anything on a damaged file
+            if isinstance(error, ValueError) and type(error).__module__.startswith("fastpipe"):
+                raise
+            reason = str(error) or type(error).__name__
+            raise DecodeError("<bytes>", image_format, self.name, reason) from error

@@ -1,0 +1,174 @@
+"""Which readers there are: the built-in ones, those of installed packages, those that a program registers.
+
+None is imported before it is asked for. The order in which a format's readers are preferred stands here too; a
+`MachineConfig` with measurements replaces it.
+"""
+
+from __future__ import annotations
+
+import importlib
+import threading
+import warnings
+from dataclasses import dataclass
+from importlib import metadata
+from typing import Any
+
+from fastpipe.errors import FastpipeWarning, ReaderUnavailableError, UnknownReaderError
+from fastpipe.readers.base import Reader
+
+__all__ = [
+    "ReaderStatus",
+    "available_readers",
+    "default_order",
+    "get_reader",
+    "known_readers",
+    "reader_status",
+    "register_reader",
+]
+
+ENTRY_POINTS = "fastpipe.readers"
+
+# name → (class, what to do where it doesn't load)
+_BUILT_IN: dict[str, tuple[str, str]] = {
+    "cv2": ("fastpipe.readers.cv2:OpenCvReader", "pip install opencv-python-headless"),
+    "pil": ("fastpipe.readers.pil:PillowReader", "pip install pillow"),
+    "turbojpeg": (
+        "fastpipe.readers.turbojpeg:TurboJpegReader",
+        "pip install turbojpeg, or install libjpeg-turbo and name its library in FASTPIPE_TURBOJPEG",
+    ),
+}
+
+# Where two libraries decode alike, the one with regions comes first; see benchmarks/readers.py for the figures.
+_JPEG_ORDER = ("turbojpeg", "simplejpeg", "cv2", "pil")
+_DEFAULT_ORDER: dict[str, tuple[str, ...]] = {
+    "JPEG": _JPEG_ORDER,
+    "MPO": _JPEG_ORDER,
+    "PNG": ("cv2", "pil"),
+    "WEBP": ("cv2", "pil"),
+}
+
+_lock = threading.RLock()
+_registered: dict[str, Reader | str] = {}  # a reader, or the "module:class" of an entry point
+_loaded: dict[str, Reader] = {}
+_failed: dict[str, str] = {}
+_plugins_seen = False
+
+
+@dataclass(frozen=True, slots=True)
+class ReaderStatus:
+    """Whether a reader can be used here.
+
+    Attributes:
+        name: its name.
+        available: whether its library loads.
+        version: of the library; empty where it doesn't load.
+        reason: why it doesn't load and what to do; empty where it does.
+    """
+
+    name: str
+    available: bool
+    version: str = ""
+    reason: str = ""
+
+
+def default_order(format: str) -> tuple[str, ...]:
+    """The built-in order of preference for a format, by Pillow's name of it; the last one reads everything."""
+    return _DEFAULT_ORDER.get(format, ("pil",))
+
+
+def known_readers() -> list[str]:
+    """The names of all readers that are built in, installed as plugins or registered, sorted."""
+    _find_plugins()
+    return sorted({*_BUILT_IN, *_registered})
+
+
+def available_readers() -> list[str]:
+    """The names of the readers that load on this machine, sorted."""
+    return [name for name, status in reader_status().items() if status.available]
+
+
+def reader_status() -> dict[str, ReaderStatus]:
+    """Every known reader's name → whether it loads here, its version or the reason against it."""
+    found = {}
+    for name in known_readers():
+        try:
+            found[name] = ReaderStatus(name, True, version=get_reader(name).version)
+        except ReaderUnavailableError as error:
+            found[name] = ReaderStatus(name, False, reason=str(error))
+    return found
+
+
+def get_reader(name: str) -> Reader:
+    """The reader of that name; its library is loaded now, if it wasn't.
+
+    Raises:
+        UnknownReaderError: no reader is called that.
+        ReaderUnavailableError: it is known, but its package or library doesn't load here.
+    """
+    reader = _loaded.get(name)
+    if reader is not None:
+        return reader
+    with _lock:
+        if name not in _BUILT_IN and name not in _registered:
+            _find_plugins()
+        if name not in _BUILT_IN and name not in _registered:
+            raise UnknownReaderError(
+                f"no reader is called {name!r}; there are {', '.join(known_readers())}. "
+                "A reader of your own is added with fastpipe.readers.register_reader()"
+            )
+        if name not in _failed and name not in _loaded:
+            try:
+                _loaded[name] = _load(name)
+            except Exception as error:  # a package that is broken may raise anything while it is imported
+                _failed[name] = f"{type(error).__name__}: {error}"
+        if name in _failed:
+            hint = _BUILT_IN[name][1] if name in _BUILT_IN else "reinstall the package that provides it"
+            raise ReaderUnavailableError(f"the reader {name!r} doesn't load here ({_failed[name]}); try: {hint}")
+        return _loaded[name]
+
+
+def register_reader(reader: Reader) -> None:
+    """Add a reader for this process; a later one of the same name replaces an earlier one.
+
+    A package makes its reader known to every process instead through an entry point in the group
+    ``fastpipe.readers``, whose name is the reader's and whose value is a `Reader` class.
+
+    Raises:
+        TypeError: not a `Reader` instance with a name and capabilities.
+        ValueError: the name is that of a built-in reader.
+    """
+    name = getattr(reader, "name", None)
+    if not isinstance(reader, Reader) or not isinstance(name, str) or not hasattr(reader, "capabilities"):
+        raise TypeError(f"register_reader takes an instance of fastpipe.readers.Reader with a name, not {reader!r}")
+    if name in _BUILT_IN:
+        raise ValueError(f"{name!r} is the name of a built-in reader; give yours another")
+    with _lock:
+        _registered[name] = reader
+        _loaded[name] = reader
+        _failed.pop(name, None)
+
+
+def _load(name: str) -> Reader:
+    target: Any = _registered.get(name) or _BUILT_IN[name][0]
+    if isinstance(target, Reader):
+        return target
+    module, _, attribute = target.partition(":")
+    reader = getattr(importlib.import_module(module), attribute)()
+    if not isinstance(reader, Reader):
+        raise TypeError(f"{target} is not a fastpipe.readers.Reader")
+    return reader
+
+
+def _find_plugins() -> None:
+    """Note the entry points of installed packages, without importing them."""
+    global _plugins_seen
+    with _lock:
+        if _plugins_seen:
+            return
+        _plugins_seen = True
+        for point in metadata.entry_points(group=ENTRY_POINTS):
+            if point.name in _BUILT_IN:
+                message = f"the entry point {point.value!r} can't take the name of the built-in reader {point.name!r}"
+                warnings.warn(message, FastpipeWarning, stacklevel=2)
+            else:
+                _registered.setdefault(point.name, point.value)

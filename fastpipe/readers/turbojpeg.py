@@ -1,0 +1,85 @@
+"""libjpeg-turbo's TurboJPEG API: decodes JPEG regions without reading what lies below them.
+
+A region begins at an iMCU boundary. Where chroma is subsampled, the pixels next to the region's edge are
+interpolated from chroma outside it, so one more iMCU is decoded on each side and trimmed: the result is then
+bit-equal to the same pixels of a full decode.
+"""
+
+from __future__ import annotations
+
+import threading
+
+from fastpipe.errors import UnsupportedRequestError
+from fastpipe.readers._libturbojpeg import Decompressor, Library
+from fastpipe.readers.base import WHOLE_IMAGE, Capabilities, Pixels, Reader, Scratch, covering_box, scaled_size
+from fastpipe.types import Box, DecodeRequest, Size
+
+__all__ = ["TurboJpegReader"]
+
+# iMCU width by TJSAMP number: 4:4:4, 4:2:2, 4:2:0, gray, 4:4:0, 4:1:1
+_IMCU_WIDTH = (8, 16, 16, 8, 8, 32)
+_SUBSAMPLED = (False, True, True, False, True, True)
+
+
+class TurboJpegReader(Reader):
+    """The TurboJPEG API of libjpeg-turbo 3, or of 2, which has no regions."""
+
+    name = "turbojpeg"
+
+    def __init__(self) -> None:
+        self.library = Library()
+        self.capabilities = Capabilities(
+            frozenset({"JPEG", "MPO"}), regions=self.library.major >= 3, scales=(1, 2, 4, 8), writes_into=True
+        )
+        self._local = threading.local()
+
+    @property
+    def version(self) -> str:
+        api = "3, decodes regions" if self.library.major >= 3 else "2, no regions"
+        return f"API {api} ({self.library.path})"
+
+    def _decompressor(self) -> Decompressor:
+        mine: Decompressor | None = getattr(self._local, "decompressor", None)
+        if mine is None or not mine.alive():
+            mine = self._local.decompressor = Decompressor(self.library)
+        return mine
+
+    def decode(self, data: bytes, request: DecodeRequest = WHOLE_IMAGE, out: Scratch | None = None) -> Pixels:
+        decompressor = self._decompressor()
+        height, width, subsampling = decompressor.header(data)
+        scale = request.scale
+        if scale not in self.capabilities.scales:
+            raise self._refuse_box(request, height, width)
+        out = Scratch() if out is None else out
+        if request.box is None or request.box == (0, 0, height, width):
+            full = scaled_size((height, width), scale)
+            pixels = out.take(*full)
+            decompressor.decompress(data, pixels.ctypes.data, scale, None, full)
+            return pixels
+        if not request.box.inside((height, width)) or not self.capabilities.regions:
+            raise self._refuse_box(request, height, width)
+        if not 0 <= subsampling < len(_IMCU_WIDTH):
+            raise UnsupportedRequestError(f"turbojpeg has no name for these sampling factors ({subsampling})")
+        return self._region(decompressor, data, request.box, Size(height, width), subsampling, scale, out)
+
+    def _region(
+        self,
+        decompressor: Decompressor,
+        data: bytes,
+        box: Box,
+        size: Size,
+        subsampling: int,
+        scale: int,
+        out: Scratch,
+    ) -> Pixels:
+        box = covering_box(box, size, scale)
+        top, left = box.top // scale, box.left // scale
+        height, width = scaled_size(box.size, scale)
+        imcu = _IMCU_WIDTH[subsampling] // scale
+        margin = imcu if _SUBSAMPLED[subsampling] else 0
+        start = max(left // imcu * imcu - margin, 0)
+        stop = min(-(-(left + width) // imcu) * imcu + margin, -(-size.width // scale))
+        pixels = out.take(height, stop - start)
+        region = (start, top, stop - start, height)
+        decompressor.decompress(data, pixels.ctypes.data, scale, region, (height, stop - start))
+        return pixels[:, left - start : left - start + width]
