@@ -1,0 +1,41 @@
+"""The command line, thin: parse, call, print."""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from collections.abc import Sequence
+
+from fastpipe.errors import FastpipeError, FastpipeWarning
+
+__all__ = ["main"]
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Runs ``fastpipe`` and exits: 0 done, 1 an error that fastpipe explains in a line, 2 a wrong command line.
+
+    Args:
+        arguments: without the program's name; None for the process's own.
+    """
+    from fastpipe.cli.app import app
+
+    with warnings.catch_warnings():
+        plain = warnings.showwarning
+
+        def show(message: Warning | str, category: type[Warning], *where: object, **more: object) -> None:
+            if issubclass(category, FastpipeWarning):
+                print(f"fastpipe: warning: {message}", file=sys.stderr)
+            else:
+                plain(message, category, *where, **more)  # type: ignore[arg-type]
+
+        warnings.showwarning = show
+        try:
+            app(args=None if arguments is None else list(arguments), prog_name="fastpipe")
+        except FastpipeError as error:
+            print(f"fastpipe: error: {error}", file=sys.stderr)
+            sys.exit(1)
+        except BrokenPipeError:
+            # The other end of the pipe has read enough. What is still buffered must not fail again at exit.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            sys.exit(0)
