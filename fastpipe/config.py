@@ -120,8 +120,8 @@ class MachineConfig:
     Attributes:
         readers: format (``"jpeg"``, ``"png"``, ``"webp"``, …; MPO counts as jpeg) to the name of a reader;
             the key ``"*"`` serves every format without a key of its own.
-        measured: format to reader to the median time of one region request under DataLoader workers, in
-            microseconds: the figures that the choice was made by.
+        measured: format to reader to the median time of one region request, in microseconds: the figures that
+            the choice was made by (under DataLoader workers, unless these were measured without any).
         versions: the versions of the measured libraries; empty for a choice made by hand.
         machine: the measured machine, as `machine_fingerprint` gives it; empty for a choice made by hand.
         created: when it was measured, ISO 8601.
@@ -261,7 +261,7 @@ class MachineConfig:
             table = tomlkit.table(is_super_table=True)
             for name, times in sorted(self.measured.items()):
                 one = tomlkit.table()
-                one.comment("microseconds per region, median, under DataLoader workers")
+                one.comment("microseconds per region, median")
                 one.update(dict(sorted(times.items(), key=lambda item: item[1])))
                 table.add(name, one)
             document.add("measured", table)

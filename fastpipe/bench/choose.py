@@ -87,7 +87,7 @@ def _reason(
     close: list[tuple[Result, Timing]],
     workers: int,
 ) -> str:
-    where = f"in {workers} workers" if workers else "in one process"
+    where = f"in {workers} DataLoader worker{'s' if workers > 1 else ''}" if workers else "in one process"
     others = [(result.reader, other) for result, other in timed if result is not chosen]
     if not others:
         return f"{time.median_us:.0f} µs a region {where}; nothing else was measured"

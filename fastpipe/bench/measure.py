@@ -236,7 +236,7 @@ class _Workers:
         chunks = [(number, first, min(first + _CHUNK, images)) for first in range(0, images, _CHUNK)]
         # Each worker gets at least two chunks, or some would measure beside idle neighbours.
         self._sampler.items = chunks * -(-2 * self._workers // len(chunks))
-        parts = list(self._loader)
+        parts: list[tuple[int, int]] = list(self._loader)
         return sum(spent for spent, _ in parts) / sum(count for _, count in parts) / 1000
 
 

@@ -47,10 +47,13 @@ def show_progress(quiet: bool = False) -> Iterator[Callable[[int, int, str], Non
     if quiet or not console.is_terminal:
         yield None
         return
-    columns = (BarColumn(30), TextColumn("{task.completed}/{task.total}"), TimeElapsedColumn())
-    with Progress(
-        *columns, TextColumn("{task.description}"), console=console, auto_refresh=False, transient=True
-    ) as bar:
+    columns = (
+        BarColumn(30),
+        TextColumn("{task.completed}/{task.total}"),
+        TimeElapsedColumn(),
+        TextColumn("{task.description}"),
+    )
+    with Progress(*columns, console=console, auto_refresh=False, transient=True) as bar:
         task = bar.add_task("", total=None)
 
         def move(done: int, total: int, what: str) -> None:
@@ -83,7 +86,7 @@ def bench_table(measurement: Measurement, format: str, choice: Choice | None = N
     for result in measurement.results:
         if result.format == format:
             by_reader.setdefault(result.reader, {})[result.request] = result
-    below = []
+    below: list[str] = []
     for reader, results in by_reader.items():
         cells = [_timed(results.get(request), place) for place, _ in places for request in REQUESTS]
         served = min(result.served for result in results.values())
@@ -117,7 +120,7 @@ def print_measurement(
     machine = measurement.machine
     console.print(
         f"{machine['processor'] or machine['architecture']}, {machine['cpus']} CPUs, {machine['system']}; "
-        f"{measurement.rounds} rounds, {measurement.workers} DataLoader workers",
+        f"rounds: {measurement.rounds}, DataLoader workers: {measurement.workers}",
         markup=False,
     )
     for format in measurement.images:

@@ -12,8 +12,8 @@ from fastpipe.bench.measure import Measurement, measure
 from fastpipe.bench.report import make_console, print_measurement, show_progress, to_json, write_json
 from fastpipe.bench.samples import made_samples, sample_folder
 from fastpipe.config import MachineConfig, current_config, format_key
-from fastpipe.errors import ConfigError
-from fastpipe.readers import get_reader, reader_status
+from fastpipe.errors import ConfigError, UnsupportedRequestError
+from fastpipe.readers import available_readers, get_reader, reader_status
 
 __all__ = ["bench", "choose_by_hand", "configure", "reset", "show"]
 
@@ -46,7 +46,7 @@ def bench(
 
     Raises:
         DatasetError: no image to measure.
-        ReaderError: a named reader is unknown or doesn't load here.
+        ReaderError: a named reader is unknown or doesn't load here, or none decodes the images.
         ConfigError: the JSON file can't be written.
     """
     names, wanted = _split(readers), _split(formats)
@@ -59,6 +59,9 @@ def bench(
         samples = sample_folder(path, keys, count=images)
     with show_progress(quiet) as progress:
         measurement = measure(samples, names, workers=workers, rounds=rounds, progress=progress)
+    if not measurement.results:
+        tried = ", ".join(names or available_readers())
+        raise UnsupportedRequestError(f"none of the readers {tried} decodes {', '.join(measurement.images)} images")
     choices = choose(measurement)
     if not quiet and json != "-":
         print_measurement(make_console(), measurement, choices, _unavailable())

@@ -101,7 +101,8 @@ def photo(seed: int, height: int = 375, width: int = 500) -> npt.NDArray[np.uint
     def noise(exponent: float) -> npt.NDArray[np.float32]:
         phases = rng.standard_normal((2, *frequency.shape), dtype=np.float32)
         field = np.fft.irfft2((phases[0] + 1j * phases[1]) / frequency**exponent, s=(height, width))
-        return (field / (field.std() + 1e-9)).astype(np.float32)
+        scaled: npt.NDArray[np.float32] = (field / (field.std() + 1e-9)).astype(np.float32)
+        return scaled
 
     luma = 118 + 30 * noise(1.25)
     chroma = np.stack([9 * noise(1.7), 9 * noise(1.7)])
@@ -117,7 +118,8 @@ def photo(seed: int, height: int = 375, width: int = 500) -> npt.NDArray[np.uint
     luma += rng.normal(0, 2.4, luma.shape)
     blue, red = chroma
     rgb = np.stack([luma + 1.402 * red, luma - 0.344 * blue - 0.714 * red, luma + 1.772 * blue], axis=-1)
-    return np.clip(np.rint(rgb), 0, 255).astype(np.uint8)
+    pixels: npt.NDArray[np.uint8] = np.clip(np.rint(rgb), 0, 255).astype(np.uint8)
+    return pixels
 
 
 def encode(pixels: npt.NDArray[np.uint8], kind: str) -> bytes:

@@ -11,9 +11,6 @@ from fastpipe import __version__
 
 __all__ = ["app"]
 
-# typer reads annotations at run time, and Python 3.10's `X | None` inside Annotated strings is fine there, but its
-# own help shows `Optional` types better; both are accepted by the oldest typer that is supported.
-
 app = typer.Typer(
     name="fastpipe",
     help="Decodes and augments images for PyTorch training, several times as fast.",
