@@ -6,8 +6,8 @@ header proves that they give the same.
 
 from __future__ import annotations
 
+from fastpipe.readers._decode import decode, read_image
 from fastpipe.readers.base import Capabilities, Reader, Scratch
-from fastpipe.readers.decode import decode, read_image
 from fastpipe.readers.header import parse_header, read_header
 from fastpipe.readers.registry import (
     ReaderStatus,
