@@ -3,8 +3,25 @@
 Each takes tensors ``(..., C, H, W)``, PIL images and ndarrays ``(H, W)`` or ``(H, W, C)`` (uint8, or floating in
 [0, 1]) and returns what it was given, unless it says otherwise; none changes its input. For tensors the reference is
 torchvision's tensor backend, for PIL images and uint8 ndarrays torchvision on PIL images.
+
+The underscored names are torchvision's too; its own tests and other libraries use them.
 """
 
+from fastpipe.transforms.functional._pil_common import is_pil_image as _is_pil_image  # noqa: F401
+from fastpipe.transforms.functional.color import (
+    adjust_brightness,
+    adjust_contrast,
+    adjust_gamma,
+    adjust_hue,
+    adjust_saturation,
+    autocontrast,
+    equalize,
+    invert,
+    posterize,
+    rgb_to_grayscale,
+    solarize,
+    to_grayscale,
+)
 from fastpipe.transforms.functional.conversion import (
     convert_image_dtype,
     normalize,
@@ -12,6 +29,8 @@ from fastpipe.transforms.functional.conversion import (
     to_pil_image,
     to_tensor,
 )
+from fastpipe.transforms.functional.erasing import erase
+from fastpipe.transforms.functional.filters import adjust_sharpness, gaussian_blur
 from fastpipe.transforms.functional.geometry import (
     center_crop,
     crop,
@@ -27,24 +46,47 @@ from fastpipe.transforms.functional.geometry import (
     vflip,
 )
 from fastpipe.transforms.functional.interpolation import InterpolationMode, pil_modes_mapping
+from fastpipe.transforms.functional.interpolation import interpolation_from_int as _interpolation_modes_from_int  # noqa: F401
+from fastpipe.transforms.functional.warps import affine, elastic_transform, perspective, rotate
+from fastpipe.transforms.functional.warps import inverse_affine_matrix as _get_inverse_affine_matrix  # noqa: F401
+from fastpipe.transforms.functional.warps import perspective_coeffs as _get_perspective_coeffs  # noqa: F401
 
 __all__ = [
     "InterpolationMode",
+    "adjust_brightness",
+    "adjust_contrast",
+    "adjust_gamma",
+    "adjust_hue",
+    "adjust_saturation",
+    "adjust_sharpness",
+    "affine",
+    "autocontrast",
     "center_crop",
     "convert_image_dtype",
     "crop",
+    "elastic_transform",
+    "equalize",
+    "erase",
     "five_crop",
+    "gaussian_blur",
     "get_dimensions",
     "get_image_num_channels",
     "get_image_size",
     "hflip",
+    "invert",
     "normalize",
     "pad",
+    "perspective",
     "pil_modes_mapping",
     "pil_to_tensor",
+    "posterize",
     "resize",
     "resized_crop",
+    "rgb_to_grayscale",
+    "rotate",
+    "solarize",
     "ten_crop",
+    "to_grayscale",
     "to_pil_image",
     "to_tensor",
     "vflip",

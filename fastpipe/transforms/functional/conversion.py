@@ -105,7 +105,7 @@ def convert_image_dtype(image: torch.Tensor, dtype: torch.dtype = torch.float) -
     return _tensor_conversion.convert_image_dtype(image, dtype)
 
 
-def to_pil_image(pic, mode=None):  # type: ignore[no-untyped-def]
+def to_pil_image(pic, mode=None):  # type: ignore[no-untyped-def] # torchvision's signature has no annotations
     """A tensor ``(H, W)`` or ``(C, H, W)`` or an ndarray ``(H, W)`` or ``(H, W, C)`` as a PIL image; always a copy.
 
     Floating values are taken as [0, 1] and become 8 bits, unless the mode is F. Not for TorchScript.

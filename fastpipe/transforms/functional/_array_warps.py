@@ -1,0 +1,83 @@
+"""Affine, perspective and elastic warps of ndarrays: torchvision's semantics on PIL images, checked, then a kernel.
+
+Floating arrays take the tensor backend, whose matrices count from the image's centre; `warps` hands over both.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from numpy.typing import NDArray
+from torch import Tensor
+
+from fastpipe.transforms.functional import _tensor_warps
+from fastpipe.transforms.functional._array_common import check_image, is_float_image, kernel_module, through_tensor
+from fastpipe.transforms.functional._pil_common import fill_per_band
+from fastpipe.transforms.functional.interpolation import InterpolationMode
+
+__all__ = ["affine", "elastic_transform", "perspective", "rotate"]
+
+kernels = kernel_module("warp")
+
+_WARPS = (
+    InterpolationMode.NEAREST,
+    InterpolationMode.NEAREST_EXACT,
+    InterpolationMode.BILINEAR,
+    InterpolationMode.BICUBIC,
+)
+
+
+def _kernel_mode(interpolation: InterpolationMode) -> str:
+    if interpolation not in _WARPS:
+        accepted = ", ".join(mode.value for mode in _WARPS)
+        raise ValueError(f"Interpolation mode '{interpolation.value}' can't warp an ndarray; use one of {accepted}")
+    # To Pillow the two are one.
+    return "nearest" if interpolation is InterpolationMode.NEAREST_EXACT else interpolation.value
+
+
+def _color(fill: Any, img: NDArray[Any]) -> Any:
+    return fill_per_band(fill, 1 if img.ndim == 2 else img.shape[2])
+
+
+def affine(
+    img: NDArray[Any],
+    corner_matrix: list[float],
+    center_matrix: list[float],
+    interpolation: InterpolationMode,
+    fill: Any,
+) -> NDArray[Any]:
+    check_image(img)
+    if is_float_image(img):
+        return through_tensor(_tensor_warps.affine, img, center_matrix, interpolation.value, fill)
+    return kernels.affine(img, corner_matrix, _kernel_mode(interpolation), _color(fill, img))
+
+
+def rotate(
+    img: NDArray[Any],
+    angle: float,
+    center_matrix: list[float],
+    interpolation: InterpolationMode,
+    expand: bool,
+    center: Any,
+    fill: Any,
+) -> NDArray[Any]:
+    check_image(img)
+    if is_float_image(img):
+        return through_tensor(_tensor_warps.rotate, img, center_matrix, interpolation.value, expand, fill)
+    return kernels.rotate(img, angle, _kernel_mode(interpolation), expand, center, _color(fill, img))
+
+
+def perspective(img: NDArray[Any], coeffs: list[float], interpolation: InterpolationMode, fill: Any) -> NDArray[Any]:
+    check_image(img)
+    if is_float_image(img):
+        return through_tensor(_tensor_warps.perspective, img, coeffs, interpolation.value, fill)
+    return kernels.perspective(img, coeffs, _kernel_mode(interpolation), _color(fill, img))
+
+
+def elastic_transform(
+    img: NDArray[Any], displacement: Tensor, interpolation: InterpolationMode, fill: Any
+) -> NDArray[Any]:
+    check_image(img)
+    if is_float_image(img):
+        return through_tensor(_tensor_warps.elastic_transform, img, displacement, interpolation.value, fill)
+    return kernels.elastic(img, displacement, interpolation.value, fill)

@@ -1,0 +1,34 @@
+"""Erasing a rectangle of an image tensor.
+
+Derived from torchvision (BSD-3-Clause, see NOTICE).
+"""
+
+# TorchScript needs narrow annotations; eagerly wider values arrive, which the type checker calls unreachable.
+# mypy: no-warn-unreachable
+
+import torch
+from torch import Tensor
+
+from fastpipe.transforms.functional import _tensor_conversion
+
+__all__ = ["erase"]
+
+
+def erase(img: Tensor, i: int, j: int, h: int, w: int, v: Tensor, inplace: bool = False) -> Tensor:
+    """The image with a rectangle set to given values.
+
+    Args:
+        img: tensor ``(..., C, H, W)``.
+        i: the rectangle's first row.
+        j: its first column.
+        h: its rows.
+        w: its columns.
+        v: the values, of a shape that broadcasts to ``(..., C, h, w)``.
+        inplace: change and return ``img`` itself.
+
+    Raises:
+        TypeError: ``img`` is no tensor.
+    """
+    if not isinstance(img, torch.Tensor):
+        raise TypeError(f"img should be Tensor Image. Got {type(img)}")
+    return _tensor_conversion.erase(img, i, j, h, w, v, inplace=inplace)

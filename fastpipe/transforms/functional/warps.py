@@ -1,0 +1,305 @@
+"""Affine, perspective and elastic warps: each call goes to the backend of its image's type.
+
+See `geometry` for the images and backends. Interpolations are an `InterpolationMode` or Pillow's integer: nearest and
+bilinear for tensors and floating ndarrays, bicubic too for PIL images and uint8 ndarrays. Pixels that come from
+outside the image are ``fill``: black by default, else one number, or one a channel.
+
+Derived from torchvision (BSD-3-Clause, see NOTICE).
+"""
+
+# TorchScript needs narrow annotations; eagerly wider values arrive, which the type checker calls unreachable.
+# mypy: no-warn-unreachable
+
+import math
+import numbers
+import warnings
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from fastpipe.transforms.functional import _array_warps, _pil_warps, _tensor_warps
+from fastpipe.transforms.functional._pil_common import is_pil_image
+from fastpipe.transforms.functional._types import Fill, Floats, Image, Ints
+from fastpipe.transforms.functional.conversion import pil_to_tensor, to_pil_image
+from fastpipe.transforms.functional.geometry import get_dimensions
+from fastpipe.transforms.functional.interpolation import InterpolationMode, interpolation_from_int, pil_modes_mapping
+
+__all__ = ["affine", "elastic_transform", "inverse_affine_matrix", "perspective", "perspective_coeffs", "rotate"]
+
+
+def perspective_coeffs(startpoints: list[list[int]], endpoints: list[list[int]]) -> list[float]:
+    """``(a, b, c, d, e, f, g, h)`` of the perspective that moves four points to four others.
+
+    A pixel ``(x, y)`` of the result comes from ``((ax + by + c) / (gx + hy + 1), (dx + ey + f) / (gx + hy + 1))``.
+
+    Args:
+        startpoints: ``[x, y]`` of the image's top left, top right, bottom right and bottom left corner.
+        endpoints: ``[x, y]`` of these corners in the result.
+
+    Raises:
+        ValueError: not four points each.
+    """
+    if len(startpoints) != 4 or len(endpoints) != 4:
+        raise ValueError(
+            f"Please provide exactly four corners, got {len(startpoints)} startpoints and {len(endpoints)} endpoints."
+        )
+    a_matrix = torch.zeros(2 * len(startpoints), 8, dtype=torch.float64)
+    for i, (p1, p2) in enumerate(zip(endpoints, startpoints)):  # noqa: B905 - TorchScript's zip has no strict
+        a_matrix[2 * i, :] = torch.tensor([p1[0], p1[1], 1, 0, 0, 0, -p2[0] * p1[0], -p2[0] * p1[1]])
+        a_matrix[2 * i + 1, :] = torch.tensor([0, 0, 0, p1[0], p1[1], 1, -p2[1] * p1[0], -p2[1] * p1[1]])
+    b_matrix = torch.tensor(startpoints, dtype=torch.float64).view(8)
+    # Solved in float64, then rounded as torchvision rounds, so that every backend gets the same numbers.
+    solution = torch.linalg.lstsq(a_matrix, b_matrix, driver="gels").solution.to(torch.float32)
+    output: list[float] = solution.tolist()
+    return output
+
+
+def perspective(
+    img: Image,
+    startpoints: list[list[int]],
+    endpoints: list[list[int]],
+    interpolation: InterpolationMode = InterpolationMode.BILINEAR,
+    fill: Fill | None = None,
+) -> Image:
+    """The image as seen from another point.
+
+    Args:
+        img: tensor ``(..., C, H, W)``, PIL image or ndarray.
+        startpoints: ``[x, y]`` of the image's top left, top right, bottom right and bottom left corner.
+        endpoints: ``[x, y]`` of these corners in the result.
+        interpolation: an `InterpolationMode` or Pillow's integer constant.
+        fill: the value outside of the image; TorchScript needs a list.
+
+    Raises:
+        TypeError: ``interpolation`` is neither a mode nor an integer, or ``img`` no image.
+        ValueError: not four points each, a colour of another length than the channels, or a mode that can't warp.
+    """
+    coeffs = perspective_coeffs(startpoints, endpoints)
+    if isinstance(interpolation, int):
+        interpolation = interpolation_from_int(interpolation)
+    elif not isinstance(interpolation, InterpolationMode):
+        raise TypeError(
+            "Argument interpolation should be a InterpolationMode or a corresponding Pillow integer constant"
+        )
+
+    if not isinstance(img, torch.Tensor):
+        if isinstance(img, np.ndarray):
+            return _array_warps.perspective(img, coeffs, interpolation, fill)
+        return _pil_warps.perspective(img, coeffs, pil_modes_mapping[interpolation], fill)
+    return _tensor_warps.perspective(img, coeffs, interpolation.value, fill)
+
+
+def inverse_affine_matrix(
+    center: list[float], angle: float, translate: list[float], scale: float, shear: list[float], inverted: bool = True
+) -> list[float]:
+    """The first two rows of the matrix of `affine`, from the result's pixels to the image's (Pillow's direction).
+
+    ``M = T C R S Shy Shx C^-1`` with the translations ``T`` (by ``translate``) and ``C`` (by ``center``), the rotation
+    ``R``, the scale ``S`` and the shears ``Shx = [1, -tan(x); 0, 1]``, ``Shy = [1, 0; -tan(y), 1]``. What is returned
+    is ``M^-1``, or ``M`` itself unless ``inverted``.
+
+    Args:
+        center: ``[x, y]``, in pixels.
+        angle: degrees, clockwise.
+        translate: ``[x, y]``, in pixels.
+        scale: a factor.
+        shear: ``[x, y]``, in degrees.
+    """
+    rot = math.radians(angle)
+    sx = math.radians(shear[0])
+    sy = math.radians(shear[1])
+    cx, cy = center
+    tx, ty = translate
+
+    a = math.cos(rot - sy) / math.cos(sy)
+    b = -math.cos(rot - sy) * math.tan(sx) / math.cos(sy) - math.sin(rot)
+    c = math.sin(rot - sy) / math.cos(sy)
+    d = -math.sin(rot - sy) * math.tan(sx) / math.cos(sy) + math.cos(rot)
+
+    if inverted:
+        # The determinants of a rotation and of a shear are 1, so that the inverse needs no division.
+        matrix = [d, -b, 0.0, -c, a, 0.0]
+        matrix = [x / scale for x in matrix]
+        matrix[2] += matrix[0] * (-cx - tx) + matrix[1] * (-cy - ty)
+        matrix[5] += matrix[3] * (-cx - tx) + matrix[4] * (-cy - ty)
+        matrix[2] += cx
+        matrix[5] += cy
+    else:
+        matrix = [a, b, 0.0, c, d, 0.0]
+        matrix = [x * scale for x in matrix]
+        matrix[2] += matrix[0] * (-cx) + matrix[1] * (-cy)
+        matrix[5] += matrix[3] * (-cx) + matrix[4] * (-cy)
+        matrix[2] += cx + tx
+        matrix[5] += cy + ty
+    return matrix
+
+
+def _from_center(center: Ints | None, height: int, width: int) -> list[float]:
+    """``[x, y]`` of a point from the image's centre, which the tensor backend counts from."""
+    if center is None:
+        return [0.0, 0.0]
+    return [1.0 * (center[0] - width * 0.5), 1.0 * (center[1] - height * 0.5)]
+
+
+def rotate(
+    img: Image,
+    angle: float,
+    interpolation: InterpolationMode = InterpolationMode.NEAREST,
+    expand: bool = False,
+    center: Ints | None = None,
+    fill: Fill | None = None,
+) -> Image:
+    """The image turned.
+
+    Args:
+        img: tensor ``(..., C, H, W)``, PIL image or ndarray.
+        angle: degrees, counter-clockwise.
+        interpolation: an `InterpolationMode` or Pillow's integer constant.
+        expand: make the result large enough for the whole image, turned about its centre.
+        center: ``(x, y)`` to turn about, in pixels from the top left corner; by default the image's centre.
+        fill: the value outside of the image; TorchScript needs a list.
+
+    Raises:
+        TypeError: an argument of another type.
+        ValueError: a colour of another length than the channels, or a mode that can't warp.
+    """
+    if isinstance(interpolation, int):
+        interpolation = interpolation_from_int(interpolation)
+    elif not isinstance(interpolation, InterpolationMode):
+        raise TypeError(
+            "Argument interpolation should be a InterpolationMode or a corresponding Pillow integer constant"
+        )
+    if not isinstance(angle, (int, float)):
+        raise TypeError("Argument angle should be int or float")
+    if center is not None and not isinstance(center, (list, tuple)):
+        raise TypeError("Argument center should be a sequence")
+
+    if not isinstance(img, torch.Tensor):  # noqa: SIM102 - TorchScript must not see the inner one
+        if not isinstance(img, np.ndarray):
+            return _pil_warps.rotate(img, angle, pil_modes_mapping[interpolation], expand, center, fill)
+
+    _, height, width = get_dimensions(img)
+    # This function turns the other way round than `affine`.
+    matrix = inverse_affine_matrix(_from_center(center, height, width), -angle, [0.0, 0.0], 1.0, [0.0, 0.0])
+    if not isinstance(img, torch.Tensor):
+        return _array_warps.rotate(img, angle, matrix, interpolation, expand, center, fill)
+    return _tensor_warps.rotate(img, matrix, interpolation.value, expand, fill)
+
+
+def affine(
+    img: Image,
+    angle: float,
+    translate: Ints,
+    scale: float,
+    shear: Floats,
+    interpolation: InterpolationMode = InterpolationMode.NEAREST,
+    fill: Fill | None = None,
+    center: Ints | None = None,
+) -> Image:
+    """The image turned, sheared and scaled about its centre, then moved.
+
+    Args:
+        img: tensor ``(..., C, H, W)``, PIL image or ndarray.
+        angle: degrees, clockwise.
+        translate: ``(x, y)``, in pixels.
+        scale: a positive factor.
+        shear: degrees, clockwise: parallel to the x axis, or ``(x, y)``.
+        interpolation: an `InterpolationMode` or Pillow's integer constant.
+        fill: the value outside of the image; TorchScript needs a list.
+        center: ``(x, y)`` of the fixed point, in pixels from the top left corner; by default the image's centre.
+
+    Raises:
+        TypeError: an argument of another type.
+        ValueError: another number of elements, a ``scale`` that isn't positive, a colour of another length than the
+            channels, or a mode that can't warp.
+    """
+    if isinstance(interpolation, int):
+        interpolation = interpolation_from_int(interpolation)
+    elif not isinstance(interpolation, InterpolationMode):
+        raise TypeError(
+            "Argument interpolation should be a InterpolationMode or a corresponding Pillow integer constant"
+        )
+    if not isinstance(angle, (int, float)):
+        raise TypeError("Argument angle should be int or float")
+    if not isinstance(translate, (list, tuple)):
+        raise TypeError("Argument translate should be a sequence")
+    if len(translate) != 2:
+        raise ValueError("Argument translate should be a sequence of length 2")
+    if scale <= 0.0:
+        raise ValueError("Argument scale should be positive")
+    if not isinstance(shear, (numbers.Number, (list, tuple))):
+        raise TypeError("Shear should be either a single value or a sequence of two values")
+
+    if isinstance(angle, int):
+        angle = float(angle)
+    if isinstance(translate, tuple):
+        translate = list(translate)
+    if isinstance(shear, numbers.Number):
+        shear = [shear, 0.0]
+    if isinstance(shear, tuple):
+        shear = list(shear)
+    if len(shear) == 1:
+        shear = [shear[0], shear[0]]
+    if len(shear) != 2:
+        raise ValueError(f"Shear should be a sequence containing two values. Got {shear}")
+    if center is not None and not isinstance(center, (list, tuple)):
+        raise TypeError("Argument center should be a sequence")
+
+    _, height, width = get_dimensions(img)
+    matrix = inverse_affine_matrix(
+        _from_center(center, height, width), angle, [1.0 * t for t in translate], scale, shear
+    )
+    if not isinstance(img, torch.Tensor):
+        # Pillow counts from the top left corner. Half a pixel less than the true centre, as torchvision has it: so
+        # a turn by 90 degrees agrees with torch.rot90.
+        corner = [width * 0.5, height * 0.5] if center is None else list(center)
+        corner_matrix = inverse_affine_matrix(corner, angle, translate, scale, shear)
+        if isinstance(img, np.ndarray):
+            return _array_warps.affine(img, corner_matrix, matrix, interpolation, fill)
+        return _pil_warps.affine(img, corner_matrix, pil_modes_mapping[interpolation], fill)
+    return _tensor_warps.affine(img, matrix, interpolation.value, fill)
+
+
+def elastic_transform(
+    img: Image,
+    displacement: Tensor,
+    interpolation: InterpolationMode = InterpolationMode.BILINEAR,
+    fill: Fill | None = None,
+) -> Image:
+    """The image with every pixel taken from a displaced place.
+
+    Args:
+        img: tensor ``(..., C, H, W)``, PIL image or ndarray.
+        displacement: ``(1, H, W, 2)``, x and y, where the image's width and height are 2.
+        interpolation: an `InterpolationMode` or Pillow's integer constant; nearest or bilinear.
+        fill: the value outside of the image; TorchScript needs a list.
+
+    Raises:
+        TypeError: ``displacement`` is no tensor, or ``img`` no image.
+        ValueError: ``displacement`` has another shape.
+    """
+    if isinstance(interpolation, int):
+        warnings.warn(
+            "Argument interpolation should be of type InterpolationMode instead of int. "
+            "Please, use InterpolationMode enum.",
+            stacklevel=2,
+        )
+        interpolation = interpolation_from_int(interpolation)
+    if not isinstance(displacement, torch.Tensor):
+        raise TypeError("Argument displacement should be a Tensor")
+    if not isinstance(img, torch.Tensor):  # noqa: SIM102 - TorchScript must not see the inner one
+        if not is_pil_image(img) and not isinstance(img, np.ndarray):
+            raise TypeError(f"img should be PIL Image or Tensor. Got {type(img)}")
+
+    _, height, width = get_dimensions(img)
+    shape = (1, height, width, 2)
+    if shape != displacement.shape:
+        raise ValueError(f"Argument displacement shape should be {shape}, but given {displacement.shape}")
+
+    if not isinstance(img, torch.Tensor):
+        if isinstance(img, np.ndarray):
+            return _array_warps.elastic_transform(img, displacement, interpolation, fill)
+        output = _tensor_warps.elastic_transform(pil_to_tensor(img), displacement, interpolation.value, fill)
+        return to_pil_image(output, mode=img.mode)  # type: ignore[no-untyped-call]
+    return _tensor_warps.elastic_transform(img, displacement, interpolation.value, fill)
