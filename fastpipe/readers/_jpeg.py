@@ -11,7 +11,10 @@ from struct import Struct
 from fastpipe.readers._exif import orientation_of
 from fastpipe.types import Header
 
-__all__ = ["intact_jpeg", "parse_jpeg"]
+__all__ = ["MAYBE_MPO", "intact_jpeg", "parse_jpeg"]
+
+MAYBE_MPO = "JPEG or MPO"
+"""The format of a JPEG with a multi-picture index, until Pillow has said what it takes the index for."""
 
 _u16 = Struct(">H").unpack_from
 _frame = Struct(">BHHB").unpack_from
@@ -34,6 +37,8 @@ _NEXT_MARKER = re.compile(rb"\xff[^\x00\xd0-\xd7\xff]")
 
 def parse_jpeg(data: bytes) -> Header | None:
     """The header of a JPEG; None where it is cut off, or so odd that Pillow had better say.
+
+    Its format is `MAYBE_MPO` where there is a multi-picture index.
 
     Args:
         data: the file, or its beginning.
@@ -100,7 +105,7 @@ def parse_jpeg(data: bytes) -> Header | None:
     if frame is None:
         return None
     bits, height, width, channels = frame
-    if len(components) != 3 * channels or not height or not width or multi_picture:
+    if len(components) != 3 * channels or not height or not width:
         return None
     factors, identifiers = components[1::3], components[0::3]
     subsampling: str | None
@@ -124,7 +129,7 @@ def parse_jpeg(data: bytes) -> Header | None:
     # All components in the first scan, or a progressive file: what libjpeg decodes without holes.
     whole = len(first) > 0 and (sof == 0xC2 or first[0] == channels)
     return Header(
-        "JPEG",
+        MAYBE_MPO if multi_picture else "JPEG",
         height,
         width,
         channels,

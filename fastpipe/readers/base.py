@@ -5,7 +5,8 @@ from __future__ import annotations
 import threading
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from importlib import metadata
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +21,7 @@ __all__ = [
     "Reader",
     "Scratch",
     "covering_box",
+    "installed_version",
     "scaled_size",
     "thread_scratch",
 ]
@@ -83,6 +85,14 @@ def thread_scratch() -> Scratch:
     except AttributeError:
         scratch = _local.scratch = Scratch()
     return scratch
+
+
+def installed_version(distribution: str) -> str:
+    """A distribution's version; empty where it isn't installed as one."""
+    try:
+        return metadata.version(distribution)
+    except metadata.PackageNotFoundError:
+        return ""
 
 
 def scaled_size(size: tuple[int, int], scale: int) -> Size:
@@ -161,7 +171,7 @@ class Reader(ABC):
             "ask its resolve() for what it can give"
         )
 
-    def _only(self, request: DecodeRequest, **accepted: Any) -> None:
+    def _only(self, request: DecodeRequest) -> None:
         """Refuse a box where only all of the image can be had."""
         if request.box is not None:
             raise UnsupportedRequestError(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 import os
+from dataclasses import replace
 from typing import IO, Any
 
 from PIL import Image
@@ -14,7 +15,7 @@ from PIL import Image
 from fastpipe.errors import DecodeError
 from fastpipe.readers._containers import parse_png, parse_webp
 from fastpipe.readers._exif import valid_orientation
-from fastpipe.readers._jpeg import parse_jpeg
+from fastpipe.readers._jpeg import MAYBE_MPO, parse_jpeg
 from fastpipe.types import Header
 
 __all__ = ["BytesLike", "Source", "as_bytes", "guess_format", "parse_header", "read_header"]
@@ -51,7 +52,10 @@ def parse_header(data: BytesLike, source: str = "<bytes>") -> Header:
         DecodeError: neither fastpipe nor Pillow recognises it.
     """
     data = as_bytes(data)
-    return _parse(data) or _ask_pillow(io.BytesIO(data), source, data[:16])
+    header = _parse(data)
+    if header is None or header.format == MAYBE_MPO:
+        return _completed(header, _ask_pillow(io.BytesIO(data), source, data[:16]))
+    return header
 
 
 def read_header(src: Source) -> Header:
@@ -70,17 +74,26 @@ def read_header(src: Source) -> Header:
         return parse_header(src)
     path = os.fspath(src)
     with open(path, "rb", buffering=0) as file:
-        data = b""
+        data, header = b"", None
         for size in _PREFIXES:
             more = file.read(size - len(data))
             data += more
             header = _parse(data)
             if header is not None:
+                if header.format == MAYBE_MPO:
+                    break
                 return header
             if not more or len(data) < size:
                 break
         file.seek(0)
-        return _ask_pillow(file, str(path), data[:16])
+        return _completed(header, _ask_pillow(file, str(path), data[:16]))
+
+
+def _completed(header: Header | None, pillows: Header) -> Header:
+    """Pillow's header, or the parsed one with the format and frames that only Pillow's reading of an index tells."""
+    if header is None:
+        return pillows
+    return replace(header, format=pillows.format, animated=pillows.animated)
 
 
 def _parse(data: bytes) -> Header | None:

@@ -1,0 +1,45 @@
+"""torchcodec's image decoders (0.16 and later), the successors of torchvision.io's. Whole JPEGs and PNGs."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torchcodec.decoders import decode_jpeg, decode_png
+
+from fastpipe.errors import DecodeError, UnsupportedRequestError
+from fastpipe.readers.base import WHOLE_IMAGE, Capabilities, Pixels, Reader, Scratch, installed_version
+from fastpipe.types import DecodeRequest, Header
+
+__all__ = ["TorchcodecReader"]
+
+
+class TorchcodecReader(Reader):
+    """`torchcodec.decoders.decode_jpeg` and `decode_png`.
+
+    These turn an image upright by its EXIF orientation and can't be told not to, so files with EXIF data aren't read.
+    """
+
+    name = "torchcodec"
+    capabilities = Capabilities(frozenset({"JPEG", "MPO", "PNG"}))
+
+    @property
+    def version(self) -> str:
+        return installed_version("torchcodec")
+
+    def accepts(self, header: Header) -> bool:
+        return super().accepts(header) and header.orientation == 1
+
+    def decode(self, data: bytes, request: DecodeRequest = WHOLE_IMAGE, out: Scratch | None = None) -> Pixels:
+        self._only(request)
+        jpeg = data.startswith(b"\xff\xd8")
+        # Damaged EXIF data may have an orientation for torchcodec where it has none for Pillow.
+        if (b"Exif\0\0" if jpeg else b"eXIf") in data:
+            raise UnsupportedRequestError("torchcodec applies EXIF orientations, and this file has EXIF data")
+        try:
+            # A copy, as torch wants a writable buffer and warns about any other.
+            encoded = torch.from_numpy(np.frombuffer(data, np.uint8).copy())
+            pixels = (decode_jpeg if jpeg else decode_png)(encoded, mode="RGB")
+        except (RuntimeError, ValueError) as error:
+            raise DecodeError("<bytes>", None, self.name, str(error)) from error
+        array: Pixels = pixels.permute(1, 2, 0).numpy()
+        return array
