@@ -49,24 +49,9 @@ def bench(
         ReaderError: a named reader is unknown or doesn't load here, or none decodes the images.
         ConfigError: the JSON file can't be written.
     """
-    names, wanted = _split(readers), _split(formats)
-    keys = None if wanted is None else list(dict.fromkeys(format_key(name) for name in wanted))
-    for name in names or ():
-        get_reader(name)  # before minutes of measuring
-    if path is None:
-        samples = made_samples(count=images) if keys is None else made_samples(keys, count=images)
-    else:
-        samples = sample_folder(path, keys, count=images)
-    with show_progress(quiet) as progress:
-        measurement = measure(samples, names, workers=workers, rounds=rounds, progress=progress)
-    if not measurement.results:
-        tried = ", ".join(names or available_readers())
-        raise UnsupportedRequestError(f"none of the readers {tried} decodes {', '.join(measurement.images)} images")
+    measurement = _measure(path, readers, formats, workers, images, rounds, quiet)
     choices = choose(measurement)
-    if not quiet and json != "-":
-        print_measurement(make_console(), measurement, choices, _unavailable())
-    if json is not None:
-        write_json(json, to_json(measurement, choices))
+    _report(measurement, choices, json, quiet)
     return measurement, choices
 
 
@@ -96,18 +81,11 @@ def configure(
         earlier = MachineConfig.load(file, check=False)
     except ConfigError:
         earlier = None  # about to be replaced
-    measurement, choices = bench(
-        path,
-        readers=readers,
-        formats=formats,
-        workers=workers,
-        images=images,
-        rounds=rounds,
-        json=json,
-        quiet=quiet,
-    )
+    measurement = _measure(path, readers, formats, workers, images, rounds, quiet)
+    choices = choose(measurement)
     config = to_config(measurement, choices, earlier)
-    written = config.save(file)
+    written = config.save(file)  # first of all: a closed pipe must not cost the measurement
+    _report(measurement, choices, json, quiet)
     if not quiet and json != "-":
         print(f"\nWritten to {written}:")
         _print_readers(config)
@@ -184,6 +162,38 @@ def choose_by_hand(items: Iterable[str]) -> None:
     config = replace(stored, readers={**stored.readers, **chosen})
     print(f"Written to {config.save()}:")
     _print_readers(config)
+
+
+def _measure(
+    path: str | os.PathLike[str] | None,
+    readers: Sequence[str] | None,
+    formats: Sequence[str] | None,
+    workers: int | None,
+    images: int,
+    rounds: int,
+    quiet: bool,
+) -> Measurement:
+    names, wanted = _split(readers), _split(formats)
+    keys = None if wanted is None else list(dict.fromkeys(format_key(name) for name in wanted))
+    for name in names or ():
+        get_reader(name)  # before minutes of measuring
+    if path is None:
+        samples = made_samples(count=images) if keys is None else made_samples(keys, count=images)
+    else:
+        samples = sample_folder(path, keys, count=images)
+    with show_progress(quiet) as progress:
+        measurement = measure(samples, names, workers=workers, rounds=rounds, progress=progress)
+    if not measurement.results:
+        tried = ", ".join(names or available_readers())
+        raise UnsupportedRequestError(f"none of the readers {tried} decodes {', '.join(measurement.images)} images")
+    return measurement
+
+
+def _report(measurement: Measurement, choices: Mapping[str, Choice], json: str | None, quiet: bool) -> None:
+    if json is not None:
+        write_json(json, to_json(measurement, choices))
+    if not quiet and json != "-":
+        print_measurement(make_console(), measurement, choices, _unavailable())
 
 
 def _print_readers(config: MachineConfig) -> None:

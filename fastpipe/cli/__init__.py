@@ -31,11 +31,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
         warnings.showwarning = show
         try:
-            app(args=None if arguments is None else list(arguments), prog_name="fastpipe")
+            try:
+                app(args=None if arguments is None else list(arguments), prog_name="fastpipe")
+            finally:
+                sys.stdout.flush()
         except FastpipeError as error:
             print(f"fastpipe: error: {error}", file=sys.stderr)
             sys.exit(1)
         except BrokenPipeError:
             # The other end of the pipe has read enough. What is still buffered must not fail again at exit.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            sys.exit(0)
+            sys.exit(1)

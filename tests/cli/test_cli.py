@@ -1,0 +1,172 @@
+"""The command line: through typer's runner, through `main`, and as real processes."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from fastpipe.bench.samples import make_folder
+from fastpipe.cli import main
+from fastpipe.cli.app import app
+from fastpipe.config import MachineConfig, current_config
+
+SMALL = ["--images", "2", "--rounds", "1", "--workers", "0"]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> str:
+    root = tmp_path_factory.mktemp("photos")
+    make_folder(root, 1, 4, kinds=("jpeg-420", "png"), sizes=((50, 70),))
+    return str(root)
+
+
+def exit_code(arguments: Sequence[str]) -> int:
+    with pytest.raises(SystemExit) as caught:
+        main(arguments)
+    code = caught.value.code
+    assert isinstance(code, int)
+    return code
+
+
+@pytest.mark.parametrize("command", ["bench", "configure"])
+def test_help_shows_an_example(command: str) -> None:
+    result = CliRunner().invoke(app, [command, "--help"])
+    assert result.exit_code == 0
+    assert f"Example: fastpipe {command}" in result.output
+
+
+def test_bench_prints_tables_and_writes_json(folder: str, tmp_path: Path) -> None:
+    file = tmp_path / "bench.json"
+    result = CliRunner().invoke(app, ["bench", folder, *SMALL, "--readers", "pil,cv2", "--json", str(file)])
+    assert result.exit_code == 0, result.output
+    assert "jpeg: 2 images" in result.output
+    assert "png: 2 images" in result.output
+    assert "* chosen:" in result.output
+    values = json.loads(file.read_text(encoding="utf-8"))
+    assert {one["reader"] for one in values["results"]} == {"pil", "cv2"}
+    assert set(values["choices"]) == {"jpeg", "png"}
+    assert not MachineConfig.path().exists()
+
+
+def test_json_alone_goes_to_standard_output(folder: str) -> None:
+    result = CliRunner().invoke(app, ["bench", folder, *SMALL, "--readers", "pil", "--format", "png", "--json", "-"])
+    assert json.loads(result.stdout)["formats"].keys() == {"png"}
+
+
+def test_quiet_is_quiet(folder: str) -> None:
+    result = CliRunner().invoke(app, ["configure", folder, *SMALL, "--readers", "pil", "--quiet"])
+    assert (result.exit_code, result.output) == (0, "")
+    assert current_config().readers == {"jpeg": "pil", "png": "pil"}
+
+
+def test_configure_show_set_reset(folder: str) -> None:
+    run = CliRunner().invoke
+    assert "No config file" in run(app, ["configure", "--show"]).output
+    result = run(app, ["configure", folder, *SMALL, "--format", "png", "--readers", "cv2"])
+    assert result.exit_code == 0, result.output
+    assert "png = cv2" in result.output
+    assert "png = pil" in run(app, ["configure", "--set", "jpg=cv2", "--set", "PNG=pil"]).output
+    stored = MachineConfig.load()
+    assert stored.readers == {"jpeg": "cv2", "png": "pil"}
+    assert stored.measured["png"].keys() == {"cv2"}
+    assert "jpeg = cv2" in run(app, ["configure", "--show"]).output
+    assert "Removed" in run(app, ["configure", "--reset"]).output
+    assert "already" in run(app, ["configure", "--reset"]).output
+    assert current_config() == MachineConfig()
+
+
+def test_show_says_what_overrides_and_what_is_foreign(monkeypatch: pytest.MonkeyPatch) -> None:
+    MachineConfig(readers={"jpeg": "cv2"}, machine={"cpus": -1}).save()
+    shown = CliRunner().invoke(app, ["configure", "--show"]).output
+    assert "is not used" in shown
+    assert "was -1" in shown
+    result = CliRunner().invoke(app, ["configure", "--set", "png=pil"])
+    assert "dropped" in result.output
+    assert MachineConfig.load().readers == {"png": "pil"}
+    monkeypatch.setenv("FASTPIPE_READER", "pil")
+    assert "FASTPIPE_READER=pil overrides it" in CliRunner().invoke(app, ["configure", "--show"]).output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["configure", "--set", "jpeg=nope"], "no reader is called 'nope'"),
+        (["configure", "--set", "webp=turbojpeg"], "not webp"),
+        (["configure", "--set", "jpeg"], "FORMAT=READER"),
+        (["bench", "no/such/folder"], "there is no"),
+        (["bench", "--readers", "nope"], "no reader is called 'nope'"),
+        (["bench", "--format", "gif"], "can't make 'gif'"),
+        (["bench", *SMALL, "--format", "png", "--readers", "turbojpeg"], "decodes png"),
+    ],
+)
+def test_errors_take_one_line_and_no_traceback(
+    arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if "turbojpeg" in "".join(arguments):
+        pytest.importorskip("turbojpeg", exc_type=ImportError)
+    assert exit_code(arguments) == 1
+    err = capsys.readouterr().err
+    assert err.startswith("fastpipe: error: ")
+    assert said in err
+    assert err.count("\n") == 1
+
+
+def test_a_broken_config_file_is_named_with_its_line(capsys: pytest.CaptureFixture[str]) -> None:
+    MachineConfig.path().write_text('[readers]\njpeg = "cv2\n', encoding="utf-8")
+    assert exit_code(["configure", "--show"]) == 1
+    assert f"{MachineConfig.path()}, line 2" in capsys.readouterr().err
+    assert exit_code(["configure", "--reset"]) == 0
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["configure", "--show", "--reset"], ["configure", "x", "--show"], ["bogus"], ["bench", "--rounds", "0"]],
+)
+def test_a_wrong_command_line_is_exit_code_2(arguments: list[str]) -> None:
+    assert exit_code(arguments) == 2
+
+
+def test_a_second_process_uses_what_was_configured(folder: str) -> None:
+    """As a real program, in a pipe: no escape codes, and the file serves the next process and its workers."""
+    command = [sys.executable, "-m", "fastpipe", "configure", folder, *SMALL[:-1], "1", "--readers", "pil,cv2"]
+    ran = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", env=_utf8(), check=False)
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stderr == ""
+    assert "\x1b" not in ran.stdout
+    assert f"Written to {MachineConfig.path()}" in ran.stdout
+    code = (
+        "from fastpipe.config import current_config\n"
+        "print(current_config().reader_for('JPEG'), current_config().reader_for('PNG'))"
+    )
+    second = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    stored = MachineConfig.load()
+    assert second.stdout.split() == [stored.readers["jpeg"], stored.readers["png"]]
+    assert "pil" in stored.measured["jpeg"]
+
+
+def test_a_closed_pipe_leaves_no_traceback_and_still_configures(folder: str) -> None:
+    program = subprocess.Popen(
+        [sys.executable, "-m", "fastpipe", "configure", folder, *SMALL, "--readers", "pil"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=_utf8(),
+    )
+    assert program.stdout is not None
+    assert program.stderr is not None
+    program.stdout.close()
+    stderr = program.stderr.read().decode()
+    program.stderr.close()
+    assert program.wait() == 1
+    assert stderr == ""
+    assert MachineConfig.load().readers == {"jpeg": "pil", "png": "pil"}
+
+
+def _utf8() -> dict[str, str]:
+    return {**os.environ, "PYTHONIOENCODING": "utf-8"}
