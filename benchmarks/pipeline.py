@@ -26,16 +26,17 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
 import cv2
-import fastpipe
 import numpy as np
 import torch
-from fastpipe import readers
-from fastpipe import transforms as T
-from fastpipe.types import DecodeRequest
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 from tv import torchvision
+
+import fastpipe
+from fastpipe import readers
+from fastpipe import transforms as T
+from fastpipe.types import DecodeRequest
 
 MEAN, STD = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]
 
@@ -131,7 +132,9 @@ def main() -> None:
     def ratio(name: str, other: str) -> float:
         return statistics.median(b / a for a, b in zip(times[name], times[other], strict=True))
 
-    table = Table(title=f"{len(paths)} images, one process, one thread: ms an image (median of {arguments.rounds} rounds)")
+    table = Table(
+        title=f"{len(paths)} images, one process, one thread: ms an image (median of {arguments.rounds} rounds)"
+    )
     for column in ("pipeline", "fastpipe", "torchvision", "ratio", "albumentations", "ratio", "of the Huffman bound"):
         table.add_column(column, justify="left" if column == "pipeline" else "right")
     rows = []

@@ -42,7 +42,7 @@ def find_classes(directory: str | Path) -> tuple[list[str], dict[str, int]]:
     if not os.path.isdir(directory):
         kind = NotADirectoryError if os.path.exists(directory) else FileNotFoundError
         raise kind(
-            f"{os.fspath(directory)!r} is not a folder: give the folder that holds one folder of images a class."
+            f"{os.fspath(directory)} is not a folder: give the one that holds a folder of images for each class."
         )
     classes = sorted(entry.name for entry in os.scandir(directory) if entry.is_dir())
     if not classes:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
 from fastpipe.pipeline.rules import crop_call, rewrite
 from fastpipe.transforms.steps import Call
 from fastpipe.types import Box, ImageShape
-from hypothesis import given
-from hypothesis import strategies as st
 
 
 def numbered(height: int, width: int) -> np.ndarray:
