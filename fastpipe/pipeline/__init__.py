@@ -1,7 +1,7 @@
 """A transform compiled into draw (sizes → recipe) and run (bytes + recipe → pixels)."""
 
 from fastpipe.pipeline.compile import Pipeline, compile_pipeline, flatten
-from fastpipe.pipeline.explain import explain
+from fastpipe.pipeline.explanation import explain
 from fastpipe.pipeline.plan import DecodePlan, Fidelity, plan_decode
 from fastpipe.pipeline.run import run, to_pil
 

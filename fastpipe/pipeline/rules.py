@@ -114,19 +114,16 @@ def rewrite(steps: Sequence[Step], shape: ImageShape) -> tuple[Step, ...]:
     todo = list(reversed(steps))
     while todo:
         step = todo.pop()
-        before = done[-1][0].output_shape(done[-1][1]) if done else shape
+        left, before_left = done[-1] if done else (None, shape)
+        before = left.output_shape(before_left) if left is not None else shape
         replacement = None
         if isinstance(step, Call):
-            rule = _ONE.get(step.op)
-            if rule is not None:
+            if rule := _ONE.get(step.op):
                 replacement = rule(step, before)
-            if replacement is None and done and isinstance(done[-1][0], Call):
-                left, before_left = done[-1]
-                pair = _TWO.get((left.op, step.op))
-                if pair is not None:
-                    replacement = pair(left, step, before_left)
-                    if replacement is not None:
-                        done.pop()
+            if replacement is None and isinstance(left, Call) and (pair := _TWO.get((left.op, step.op))):
+                replacement = pair(left, step, before_left)
+                if replacement is not None:
+                    done.pop()
         if replacement is None:
             done.append((step, before))
         else:

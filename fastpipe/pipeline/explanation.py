@@ -39,12 +39,12 @@ def explain(subject: Any, *, shape: ImageShape = _EXAMPLE, fidelity: Fidelity | 
         The text, several lines.
     """
     transform = getattr(subject, "transform", subject) if hasattr(subject, "__getitem__") else subject
-    fidelity = fidelity or getattr(subject, "fidelity", "torchvision")
-    if fidelity not in get_args(Fidelity):
-        raise ValueError(f"fidelity={fidelity!r}: choose one of {', '.join(map(repr, get_args(Fidelity)))}.")
+    chosen: Fidelity = getattr(subject, "fidelity", "torchvision") if fidelity is None else fidelity
+    if chosen not in get_args(Fidelity):
+        raise ValueError(f"fidelity={chosen!r}: choose one of {', '.join(map(repr, get_args(Fidelity)))}.")
     pipeline = compile_pipeline(transform)
     recipe = pipeline.draw(shape, Generators(torch.Generator().manual_seed(0), random.Random(0)))
-    plan = plan_decode(recipe, fidelity)
+    plan = plan_decode(recipe, chosen)
     box = plan.request.box or Box(0, 0, *shape.size)
     share = 100 * box.height * box.width / max(1, shape.height * shape.width)
     scale = f", at 1/{plan.request.scale} of the size (approximate)" if plan.request.scale > 1 else ""
