@@ -1,0 +1,52 @@
+"""Neighbourhood filters of uint8 arrays, within 1/255 of torchvision on PIL images.
+
+Arrays are uint8 ``(H, W)`` or ``(H, W, C)``, may be non-contiguous views, and are never changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import cv2
+import numpy as np
+import numpy.typing as npt
+
+from fastpipe.transforms.kernels._arrays import UInt8Array, like
+from fastpipe.transforms.kernels.color import blend
+
+__all__ = ["adjust_sharpness", "gaussian_blur"]
+
+# Pillow's ImageFilter.SMOOTH.
+_SMOOTH = np.array([[1, 1, 1], [1, 5, 1], [1, 1, 1]], dtype=np.float32) / 13
+
+
+def gaussian_blur(image: UInt8Array, kernel_size: Sequence[int], sigma: Sequence[float]) -> UInt8Array:
+    """Blur by a Gaussian cut off to ``kernel_size``, edges reflected without repeating the edge pixel.
+
+    Args:
+        image: uint8 ``(H, W)`` or ``(H, W, C)``.
+        kernel_size: columns and rows of the kernel ``(x, y)``, odd.
+        sigma: standard deviations ``(x, y)`` in pixels, positive.
+    """
+    if image.size == 0:
+        return image.copy()
+    kernel_x = _gaussian_kernel(kernel_size[0], sigma[0])
+    kernel_y = _gaussian_kernel(kernel_size[1], sigma[1])
+    blurred = cv2.sepFilter2D(image, cv2.CV_32F, kernel_x, kernel_y, borderType=cv2.BORDER_REFLECT_101)
+    return like(cv2.convertScaleAbs(blurred), image)
+
+
+def adjust_sharpness(image: UInt8Array, factor: float) -> UInt8Array:
+    """The distance of each pixel from Pillow's smoothed image times ``factor``; the outermost pixels stay."""
+    if min(image.shape[:2]) < 3:
+        return image.copy()
+    smooth = like(cv2.filter2D(image, -1, _SMOOTH, borderType=cv2.BORDER_REPLICATE), image)
+    for edge in (np.s_[0], np.s_[-1], np.s_[:, 0], np.s_[:, -1]):
+        smooth[edge] = image[edge]
+    return blend(smooth, image, factor)
+
+
+def _gaussian_kernel(size: int, sigma: float) -> npt.NDArray[np.float32]:
+    half = (size - 1) * 0.5
+    weights = np.exp(-0.5 * (np.linspace(-half, half, size) / sigma) ** 2)
+    return (weights / weights.sum()).astype(np.float32)
