@@ -1,51 +1,92 @@
 """torchvision's transforms: same names, parameters, random numbers and pixels, for PIL images, ndarrays and tensors.
 
-``import fastpipe.transforms as T`` replaces ``import torchvision.transforms as T``. Besides torchvision's names there
-is `Albumentations`, which puts an albumentations transform into such a pipeline.
+``import fastpipe.transforms as T`` replaces ``import torchvision.transforms as T``, its modules ``transforms``,
+``autoaugment`` and ``functional`` included. Besides torchvision's names there is `Albumentations`, which puts an
+albumentations transform into such a pipeline.
 """
 
-from fastpipe.transforms.compose import Compose, Lambda, RandomApply, RandomChoice, RandomOrder
-from fastpipe.transforms.conversion import (
+from fastpipe.transforms.albumentations import Albumentations
+from fastpipe.transforms.autoaugment import AugMix, AutoAugment, AutoAugmentPolicy, RandAugment, TrivialAugmentWide
+from fastpipe.transforms.transforms import (
+    CenterCrop,
+    ColorJitter,
+    Compose,
     ConvertImageDtype,
+    ElasticTransform,
+    FiveCrop,
+    GaussianBlur,
+    Grayscale,
+    InterpolationMode,
+    Lambda,
     LinearTransformation,
     Normalize,
-    PILToTensor,
-    ToPILImage,
-    ToTensor,
-)
-from fastpipe.transforms.functional import InterpolationMode
-from fastpipe.transforms.geometry import (
-    CenterCrop,
-    FiveCrop,
     Pad,
+    PILToTensor,
+    RandomAdjustSharpness,
+    RandomAffine,
+    RandomApply,
+    RandomAutocontrast,
+    RandomChoice,
     RandomCrop,
+    RandomEqualize,
+    RandomErasing,
+    RandomGrayscale,
     RandomHorizontalFlip,
+    RandomInvert,
+    RandomOrder,
+    RandomPerspective,
+    RandomPosterize,
     RandomResizedCrop,
+    RandomRotation,
+    RandomSolarize,
     RandomVerticalFlip,
     Resize,
     TenCrop,
+    ToPILImage,
+    ToTensor,
 )
 
 __all__ = [
+    "Albumentations",
+    "AugMix",
+    "AutoAugment",
+    "AutoAugmentPolicy",
     "CenterCrop",
+    "ColorJitter",
     "Compose",
     "ConvertImageDtype",
+    "ElasticTransform",
     "FiveCrop",
+    "GaussianBlur",
+    "Grayscale",
     "InterpolationMode",
     "Lambda",
     "LinearTransformation",
     "Normalize",
     "PILToTensor",
     "Pad",
+    "RandAugment",
+    "RandomAdjustSharpness",
+    "RandomAffine",
     "RandomApply",
+    "RandomAutocontrast",
     "RandomChoice",
     "RandomCrop",
+    "RandomEqualize",
+    "RandomErasing",
+    "RandomGrayscale",
     "RandomHorizontalFlip",
+    "RandomInvert",
     "RandomOrder",
+    "RandomPerspective",
+    "RandomPosterize",
     "RandomResizedCrop",
+    "RandomRotation",
+    "RandomSolarize",
     "RandomVerticalFlip",
     "Resize",
     "TenCrop",
     "ToPILImage",
     "ToTensor",
+    "TrivialAugmentWide",
 ]

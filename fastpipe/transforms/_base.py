@@ -5,6 +5,7 @@ order with the same rounding, from torch's global generator or from one that is 
 part of a class's ``forward``.
 """
 
+import functools
 import inspect
 import numbers
 from collections.abc import Sequence
@@ -15,11 +16,15 @@ import torch
 from fastpipe.transforms.functional.interpolation import interpolation_from_int
 
 __all__ = [
+    "cached_log_ratio",
     "check_fill",
     "check_interpolation",
     "check_length",
     "draw_chance",
+    "draw_chance_exact",
     "draw_integer",
+    "draw_log_uniform",
+    "draw_seed",
     "draw_uniform",
     "drawable",
     "setup_angle",
@@ -52,8 +57,9 @@ def drawable(transform: Any) -> bool:
         return False
     if getattr(transform, "_forward_hooks", None) or getattr(transform, "_forward_pre_hooks", None):
         return False
-    members = getattr(transform, "_drawn_members", None)
-    return members is None or all(drawable(member) for member in members())
+    # What only the instance knows: whether a composite's members are drawable.
+    can_draw = getattr(transform, "_can_draw", None)
+    return can_draw is None or bool(can_draw())
 
 
 def _draws_from_shape(cls: type) -> bool:
@@ -75,14 +81,36 @@ def draw_chance(p: float, generator: torch.Generator | None = None) -> bool:
     return bool(torch.rand([1], generator=generator) < p)
 
 
+def draw_chance_exact(p: float, generator: torch.Generator | None = None) -> bool:
+    """``torch.rand(1).item() < p``, compared in float64: torchvision has both kinds."""
+    return float(torch.rand([1], generator=generator).item()) < p
+
+
 def draw_uniform(low: float, high: float, generator: torch.Generator | None = None) -> float:
     """A float32 from ``[low, high)``, as a Python float."""
     return float(torch.empty([1]).uniform_(low, high, generator=generator).item())
 
 
+def draw_log_uniform(log_low: float, log_high: float, generator: torch.Generator | None = None) -> float:
+    """A float32 whose logarithm is uniform between two logarithms, as a Python float."""
+    return float(torch.exp(torch.empty([1]).uniform_(log_low, log_high, generator=generator)).item())
+
+
+@functools.lru_cache(maxsize=64)
+def cached_log_ratio(ratio: tuple[float, ...], dtype: torch.dtype) -> list[float]:
+    """The logarithms in float32 (torch's default ``dtype``, which is part of the key), as torchvision rounds them."""
+    logarithms: list[float] = torch.log(torch.tensor(ratio)).tolist()
+    return logarithms
+
+
 def draw_integer(low: int, high: int, generator: torch.Generator | None = None) -> int:
     """An integer from ``[low, high)``."""
     return int(torch.randint(low, high, [1], generator=generator).item())
+
+
+def draw_seed(generator: torch.Generator | None = None) -> int:
+    """A seed for another library's generator: an integer from ``[0, 2**63)``."""
+    return int(torch.randint(0, 2**63 - 1, [1], generator=generator).item())
 
 
 def setup_size(size: Any, error_msg: str) -> Any:

@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 
+from fastpipe.transforms._base import drawable
 from fastpipe.transforms.functional._types import Image
 from fastpipe.types import Generators, ImageShape, Step
 
@@ -47,8 +48,8 @@ class Compose:
     def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
         return _draw_all(self.transforms, shape, generators)
 
-    def _drawn_members(self) -> Sequence[Any]:
-        return self.transforms
+    def _can_draw(self) -> bool:
+        return all(drawable(transform) for transform in self.transforms)
 
     def __repr__(self) -> str:
         return f"{self.__class__.__name__}({_lines(self.transforms)}\n)"
@@ -94,8 +95,8 @@ class RandomTransforms:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         raise NotImplementedError
 
-    def _drawn_members(self) -> Sequence[Any]:
-        return self.transforms
+    def _can_draw(self) -> bool:
+        return all(drawable(transform) for transform in self.transforms)
 
     def __repr__(self) -> str:
         return f"{self.__class__.__name__}({_lines(self.transforms)}\n)"
@@ -127,8 +128,8 @@ class RandomApply(torch.nn.Module):
             return ()
         return _draw_all(self.transforms, shape, generators)
 
-    def _drawn_members(self) -> Sequence[Any]:
-        return tuple(self.transforms)
+    def _can_draw(self) -> bool:
+        return all(drawable(transform) for transform in self.transforms)
 
     def __repr__(self) -> str:
         return f"{self.__class__.__name__}(\n    p={self.p}{_lines(self.transforms)}\n)"

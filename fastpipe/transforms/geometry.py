@@ -1,6 +1,5 @@
 """Crops, pads, flips and resizes: pixels are moved or averaged, on the axes."""
 
-import functools
 import math
 import numbers
 import warnings
@@ -10,7 +9,15 @@ from typing import Any
 import torch
 
 from fastpipe.transforms import functional as F
-from fastpipe.transforms._base import check_interpolation, draw_chance, draw_integer, draw_uniform, setup_size
+from fastpipe.transforms._base import (
+    cached_log_ratio,
+    check_interpolation,
+    draw_chance,
+    draw_integer,
+    draw_log_uniform,
+    draw_uniform,
+    setup_size,
+)
 from fastpipe.transforms.functional import InterpolationMode
 from fastpipe.transforms.functional._types import Floats, Image
 from fastpipe.transforms.steps import Call
@@ -367,13 +374,6 @@ class RandomResizedCrop(torch.nn.Module):
         )
 
 
-@functools.lru_cache(maxsize=64)
-def cached_log_ratio(ratio: tuple[float, ...], dtype: torch.dtype) -> list[float]:
-    """The logarithms in float32 (torch's default ``dtype``, which is part of the key), as torchvision rounds them."""
-    logarithms: list[float] = torch.log(torch.tensor(ratio)).tolist()
-    return logarithms
-
-
 def _draw_resized_crop(
     height: int,
     width: int,
@@ -387,9 +387,7 @@ def _draw_resized_crop(
     area = height * width
     for _ in range(10):
         target_area = area * draw_uniform(scale[0], scale[1], generator)
-        aspect_ratio = float(
-            torch.exp(torch.empty([1]).uniform_(log_ratio[0], log_ratio[1], generator=generator)).item()
-        )
+        aspect_ratio = draw_log_uniform(log_ratio[0], log_ratio[1], generator)
         w = int(round(math.sqrt(target_area * aspect_ratio)))  # noqa: RUF046
         h = int(round(math.sqrt(target_area / aspect_ratio)))  # noqa: RUF046
         if 0 < w <= width and 0 < h <= height:

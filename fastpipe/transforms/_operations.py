@@ -1,0 +1,232 @@
+"""The operations that AutoAugment and its successors choose from: their magnitudes, draws and functional calls."""
+
+import functools
+import math
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from fastpipe.transforms import functional as F
+from fastpipe.transforms._base import draw_integer
+from fastpipe.transforms.functional import InterpolationMode
+from fastpipe.transforms.functional._types import Fill, Image
+from fastpipe.transforms.steps import Call
+
+__all__ = [
+    "Filled",
+    "apply_op",
+    "aug_mix_space",
+    "auto_augment_space",
+    "draw_operation",
+    "op_calls",
+    "rand_augment_space",
+    "space_for",
+    "trivial_augment_space",
+]
+
+# Magnitudes of each operation by name, and whether a coin decides their sign.
+Space = dict[str, tuple[Tensor, bool]]
+
+
+def apply_op(img: Image, op_name: str, magnitude: float, interpolation: InterpolationMode, fill: Fill | None) -> Image:
+    """One operation of a policy.
+
+    Args:
+        img: the image.
+        op_name: the operation's name in the AutoAugment paper, or ``"Identity"``.
+        magnitude: shear factor, shift in pixels, angle in degrees, bits, threshold, or factor minus 1.
+        interpolation: for the operations that warp.
+        fill: for the operations that warp.
+
+    Raises:
+        ValueError: there is no operation of that name.
+    """
+    if op_name == "ShearX":
+        shear = [math.degrees(math.atan(magnitude)), 0.0]
+        img = F.affine(img, 0.0, [0, 0], 1.0, shear, interpolation, fill, [0, 0])
+    elif op_name == "ShearY":
+        shear = [0.0, math.degrees(math.atan(magnitude))]
+        img = F.affine(img, 0.0, [0, 0], 1.0, shear, interpolation, fill, [0, 0])
+    elif op_name == "TranslateX":
+        img = F.affine(img, 0.0, [int(magnitude), 0], 1.0, [0.0, 0.0], interpolation, fill)
+    elif op_name == "TranslateY":
+        img = F.affine(img, 0.0, [0, int(magnitude)], 1.0, [0.0, 0.0], interpolation, fill)
+    elif op_name == "Rotate":
+        img = F.rotate(img, magnitude, interpolation=interpolation, fill=fill)
+    elif op_name == "Brightness":
+        img = F.adjust_brightness(img, 1.0 + magnitude)
+    elif op_name == "Color":
+        img = F.adjust_saturation(img, 1.0 + magnitude)
+    elif op_name == "Contrast":
+        img = F.adjust_contrast(img, 1.0 + magnitude)
+    elif op_name == "Sharpness":
+        img = F.adjust_sharpness(img, 1.0 + magnitude)
+    elif op_name == "Posterize":
+        img = F.posterize(img, int(magnitude))
+    elif op_name == "Solarize":
+        img = F.solarize(img, magnitude)
+    elif op_name == "AutoContrast":
+        img = F.autocontrast(img)
+    elif op_name == "Equalize":
+        img = F.equalize(img)
+    elif op_name == "Invert":
+        img = F.invert(img)
+    elif op_name == "Identity":
+        pass
+    else:
+        raise ValueError(f"The provided operator {op_name} is not recognized.")
+    return img
+
+
+def op_calls(op_name: str, magnitude: float, interpolation: InterpolationMode, fill: Any) -> tuple[Call, ...]:
+    """What `apply_op` calls, as drawn calls (TorchScript can't compile these, nor a look-up by name)."""
+    if op_name == "Identity":
+        return ()
+    if op_name in ("AutoContrast", "Equalize", "Invert"):
+        return (Call(op_name.lower()),)
+    if op_name == "Rotate":
+        return (Call.of("rotate", angle=magnitude, interpolation=interpolation, fill=fill),)
+    if op_name == "Posterize":
+        return (Call.of("posterize", bits=int(magnitude)),)
+    if op_name == "Solarize":
+        return (Call.of("solarize", threshold=magnitude),)
+    if op_name in _ADJUSTED:
+        name = _ADJUSTED[op_name]
+        return (Call(f"adjust_{name}", ((f"{name}_factor", 1.0 + magnitude),)),)
+    across = op_name.endswith("X")
+    translate, shear, center = [0, 0], [0.0, 0.0], None
+    if op_name.startswith("Shear"):
+        center = [0, 0]
+        shear[0 if across else 1] = math.degrees(math.atan(magnitude))
+    else:
+        translate[0 if across else 1] = int(magnitude)
+    return (
+        Call.of(
+            "affine",
+            angle=0.0,
+            translate=translate,
+            scale=1.0,
+            shear=shear,
+            interpolation=interpolation,
+            fill=fill,
+            center=center,
+        ),
+    )
+
+
+_ADJUSTED = {"Brightness": "brightness", "Color": "saturation", "Contrast": "contrast", "Sharpness": "sharpness"}
+
+
+def draw_operation(
+    op_meta: dict[str, tuple[Tensor, bool]],
+    level: int | None,
+    levels: int,
+    generator: torch.Generator | None = None,
+) -> tuple[str, float]:
+    """The name and magnitude of a random operation.
+
+    Args:
+        op_meta: the operations with their magnitudes.
+        level: the index of the magnitude; None to draw it from the first ``levels``, for an operation that has any.
+        levels: see there; 0 for all.
+        generator: torch's generator; None for the global one.
+    """
+    op_name = list(op_meta.keys())[draw_integer(0, len(op_meta), generator)]
+    magnitudes, signed = op_meta[op_name]
+    magnitude = 0.0
+    if magnitudes.ndim > 0:
+        if level is None:
+            level = draw_integer(0, levels if levels > 0 else len(magnitudes), generator)
+        magnitude = float(magnitudes[level].item())
+    if signed and draw_integer(0, 2, generator) != 0:
+        magnitude *= -1.0
+    return op_name, magnitude
+
+
+def _warp_space(num_bins: int, shear: float, shift_x: float, shift_y: float, angle: float) -> Space:
+    """Shears as factors, shifts in pixels, angles in degrees."""
+    return {
+        "ShearX": (torch.linspace(0.0, shear, num_bins), True),
+        "ShearY": (torch.linspace(0.0, shear, num_bins), True),
+        "TranslateX": (torch.linspace(0.0, shift_x, num_bins), True),
+        "TranslateY": (torch.linspace(0.0, shift_y, num_bins), True),
+        "Rotate": (torch.linspace(0.0, angle, num_bins), True),
+    }
+
+
+def _adjust_space(num_bins: int, most: float) -> Space:
+    """Factors minus 1."""
+    return {
+        "Brightness": (torch.linspace(0.0, most, num_bins), True),
+        "Color": (torch.linspace(0.0, most, num_bins), True),
+        "Contrast": (torch.linspace(0.0, most, num_bins), True),
+        "Sharpness": (torch.linspace(0.0, most, num_bins), True),
+    }
+
+
+def _table_space(num_bins: int, bits: int, fewer: int) -> Space:
+    """Bits from ``bits`` down by ``fewer``, thresholds, and the operations without a magnitude."""
+    return {
+        "Posterize": (bits - (torch.arange(num_bins) / ((num_bins - 1) / fewer)).round().int(), False),
+        "Solarize": (torch.linspace(255.0, 0.0, num_bins), False),
+        "AutoContrast": (torch.tensor(0.0), False),
+        "Equalize": (torch.tensor(0.0), False),
+    }
+
+
+def auto_augment_space(num_bins: int, image_size: tuple[int, int]) -> Space:
+    space = _warp_space(num_bins, 0.3, 150.0 / 331.0 * image_size[1], 150.0 / 331.0 * image_size[0], 30.0)
+    space.update(_adjust_space(num_bins, 0.9))
+    space.update(_table_space(num_bins, 8, 4))
+    space["Invert"] = (torch.tensor(0.0), False)
+    return space
+
+
+def rand_augment_space(num_bins: int, image_size: tuple[int, int]) -> Space:
+    space = {"Identity": (torch.tensor(0.0), False)}
+    space.update(_warp_space(num_bins, 0.3, 150.0 / 331.0 * image_size[1], 150.0 / 331.0 * image_size[0], 30.0))
+    space.update(_adjust_space(num_bins, 0.9))
+    space.update(_table_space(num_bins, 8, 4))
+    return space
+
+
+def trivial_augment_space(num_bins: int) -> Space:
+    space = {"Identity": (torch.tensor(0.0), False)}
+    space.update(_warp_space(num_bins, 0.99, 32.0, 32.0, 135.0))
+    space.update(_adjust_space(num_bins, 0.99))
+    space.update(_table_space(num_bins, 8, 6))
+    return space
+
+
+def aug_mix_space(num_bins: int, image_size: tuple[int, int], all_ops: bool) -> Space:
+    space = _warp_space(num_bins, 0.3, image_size[1] / 3.0, image_size[0] / 3.0, 30.0)
+    space.update(_table_space(num_bins, 4, 4))
+    if all_ops:
+        space.update(_adjust_space(num_bins, 0.9))
+    return space
+
+
+def space_for(build: Callable[..., Space], *args: Any) -> Space:
+    """The space that ``build(*args)`` gives. Building one takes far longer than drawing from it; one is kept for each
+    size of image."""
+    return _cached_space(build, torch.get_default_dtype(), args)
+
+
+@functools.lru_cache(maxsize=128)
+def _cached_space(build: Callable[..., Space], default_dtype: torch.dtype, args: tuple[Any, ...]) -> Space:
+    return build(*args)
+
+
+class Filled(torch.nn.Module):
+    """The base of the policies, which fill what comes from outside of the image with ``self.fill``."""
+
+    def _tensor_fill(self, channels: int) -> list[float] | None:
+        fill = self.fill
+        if isinstance(fill, (int, float)):
+            return [float(fill)] * channels
+        elif fill is not None:  # noqa: RET505 (TorchScript compiles only the branch of the attribute's type)
+            return [float(f) for f in fill]  # type: ignore[union-attr]
+        else:
+            return None  # type: ignore[unreachable]

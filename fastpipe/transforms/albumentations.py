@@ -1,0 +1,156 @@
+"""An albumentations transform as a member of a torchvision-style pipeline."""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from PIL import Image
+
+from fastpipe.errors import PlanError
+from fastpipe.transforms._base import draw_seed
+from fastpipe.types import Generators, ImageShape, Step
+
+__all__ = ["Albumentations", "SeededCall"]
+
+# An albumentations transform keeps its random state and its last parameters in itself.
+_ONE_AT_A_TIME = threading.RLock()
+
+
+class Albumentations:
+    """One albumentations transform, or a ``Compose`` of them, on the image of a torchvision-style pipeline.
+
+    PIL images stay PIL images, ndarrays ``(H, W)`` or ``(H, W, C)`` ndarrays, and CPU tensors ``(C, H, W)``, uint8
+    or float32, tensors. Each call draws one seed from torch's generator and seeds the transform with it: so
+    ``torch.manual_seed``, a dataset's ``seed=`` and DataLoader workers reproduce what albumentations does. Where all
+    transforms are image-only (they keep the image's size), the seed is drawn ahead with the rest of the pipeline, a
+    recipe replays it, and the pipeline hands over its ndarray without a conversion.
+
+    Args:
+        transform: an albumentations transform, ``Compose``, ``OneOf``, … that needs nothing but the image. Every
+            call reseeds it, so don't share it with code that relies on its random state. Threads take turns on it.
+
+    Raises:
+        TypeError: ``transform`` isn't an albumentations transform; when called, an image or a result that can't be
+            converted.
+        PlanError: the transform needs masks, boxes, key points or other data beside the image.
+    """
+
+    def __init__(self, transform: Any) -> None:
+        if not callable(transform) or not hasattr(transform, "set_random_state"):
+            raise TypeError(
+                f"transform should be an albumentations transform, Compose, OneOf, …. Got {type(transform).__name__}"
+            )
+        for member in _members(transform):
+            missing = set(getattr(member, "targets_as_params", ())) - {"image"}
+            if missing:
+                raise _missing_targets(member, missing)
+        self.transform = transform
+
+    def __call__(self, img: Any) -> Any:
+        return SeededCall(self.transform, draw_seed()).apply(img)
+
+    def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
+        return (SeededCall(self.transform, draw_seed(generators.torch)),)
+
+    def _can_draw(self) -> bool:
+        """Only what keeps an image's shape can be drawn from a shape: no crops, and no change of channels."""
+        from albumentations import ImageOnlyTransform
+
+        return all(
+            isinstance(member, ImageOnlyTransform) and getattr(member, "num_output_channels", 3) == 3
+            for member in _members(self.transform)
+        )
+
+    def __repr__(self) -> str:
+        return f"{self.__class__.__name__}({self.transform!r})"
+
+
+@dataclass(frozen=True, slots=True)
+class SeededCall:
+    """What `Albumentations` draws: the transform, and the seed of its random numbers.
+
+    Attributes:
+        transform: the albumentations transform.
+        seed: from ``[0, 2**63)``.
+    """
+
+    transform: Any
+    seed: int
+
+    def apply(self, image: Any) -> Any:
+        if isinstance(image, np.ndarray):
+            return self._apply_to_array(image)
+        if isinstance(image, torch.Tensor):
+            if image.device.type != "cpu" or image.ndim != 3 or image.dtype not in (torch.uint8, torch.float32):
+                raise TypeError(
+                    "albumentations takes tensors (C, H, W) of dtype uint8 or float32 on the CPU. Got "
+                    f"{tuple(image.shape)}, {image.dtype}, {image.device}"
+                )
+            result = self._apply_to_array(np.ascontiguousarray(image.permute(1, 2, 0).numpy()))
+            if isinstance(result, torch.Tensor):  # from ToTensorV2
+                return result
+            return torch.from_numpy(np.ascontiguousarray(_channels_first(result)))
+        if isinstance(image, Image.Image):
+            result = self._apply_to_array(np.asarray(image))
+            if isinstance(result, torch.Tensor):
+                return result
+            return _as_pil(result, image.mode)
+        raise TypeError(f"img should be PIL Image, Tensor or ndarray. Got {type(image)}")
+
+    def _apply_to_array(self, image: Any) -> Any:
+        with _ONE_AT_A_TIME:
+            # One state for all members, as in a Compose of one's own; set_random_seed would start them all alike.
+            self.transform.set_random_state(np.random.default_rng(self.seed), random.Random(self.seed))
+            try:
+                # A copy: some transforms write into the image that they are given.
+                return self.transform(image=image.copy())["image"]
+            except KeyError as error:
+                raise _missing_targets(self.transform, error.args) from error
+
+    def output_shape(self, shape: ImageShape) -> ImageShape:
+        return shape
+
+    def __str__(self) -> str:
+        return f"albumentations({type(self.transform).__name__}, seed={self.seed})"
+
+
+def _members(transform: Any) -> Iterator[Any]:
+    """The transforms in a tree of ``Compose``, ``OneOf``, …; a single one, itself."""
+    members = getattr(transform, "transforms", None)
+    if isinstance(members, list | tuple):
+        for member in members:
+            yield from _members(member)
+    else:
+        yield transform
+
+
+def _missing_targets(transform: Any, names: Any) -> PlanError:
+    return PlanError(
+        f"{type(transform).__name__} needs {', '.join(repr(name) for name in sorted(map(str, names)))} beside the "
+        "image, and a torchvision-style pipeline has only the image: call albumentations yourself where you have them"
+    )
+
+
+def _channels_first(array: Any) -> Any:
+    return array[None] if array.ndim == 2 else array.transpose(2, 0, 1)
+
+
+def _as_pil(array: Any, mode: str) -> Image.Image:
+    if array.dtype != np.uint8:
+        raise TypeError(
+            f"the albumentations transform turned a PIL image into {array.dtype}, which PIL can't hold: "
+            "put it behind ToTensor or leave such conversions to ToTensor and Normalize"
+        )
+    if array.ndim == 3 and array.shape[2] == 1:
+        array = array[:, :, 0]
+    kept = Image.getmodebands(mode) == (1 if array.ndim == 2 else array.shape[2])
+    image = Image.fromarray(array)
+    if kept and image.mode != mode:  # as many bands, but another meaning: HSV, LAB, YCbCr
+        image = Image.frombytes(mode, image.size, image.tobytes())
+    return image

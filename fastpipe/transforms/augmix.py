@@ -1,0 +1,208 @@
+"""AugMix: several chains of random operations, mixed with the image itself."""
+
+import itertools
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from fastpipe.transforms import functional as F
+from fastpipe.transforms._base import draw_integer
+from fastpipe.transforms._operations import Filled, apply_op, aug_mix_space, draw_operation, op_calls, space_for
+from fastpipe.transforms.functional import InterpolationMode
+from fastpipe.transforms.functional._types import Image
+from fastpipe.transforms.steps import Call
+from fastpipe.types import Generators, ImageShape, Step
+
+__all__ = ["AugMix", "Mixture"]
+
+
+@dataclass(frozen=True, slots=True)
+class Mixture:
+    """What `AugMix` draws for one image: chains of calls, and the weights of the image and of the chains' results.
+
+    Attributes:
+        weights: of the image itself, then of each chain.
+        chains: the calls of each.
+    """
+
+    weights: tuple[float, ...]
+    chains: tuple[tuple[Call, ...], ...]
+
+    def apply(self, image: Any) -> Any:
+        if isinstance(image, np.ndarray):
+            mixed: Any = _mix([image, *(_run(chain, image) for chain in self.chains)], self.weights)
+            return mixed.astype(image.dtype)
+        tensor = image if isinstance(image, Tensor) else F.pil_to_tensor(image)
+        batch = tensor[None] if tensor.ndim == 3 else tensor
+        mixed = _mix([batch, *(_run(chain, batch) for chain in self.chains)], self.weights)
+        mixed = mixed.view(tensor.shape).to(dtype=tensor.dtype)
+        return mixed if isinstance(image, Tensor) else F.to_pil_image(mixed)  # type: ignore[no-untyped-call]
+
+    def output_shape(self, shape: ImageShape) -> ImageShape:
+        return shape
+
+    def __str__(self) -> str:
+        chains = [" → ".join(map(str, chain)) or "itself" for chain in self.chains]
+        weighted = [f"{weight:.3f} × ({chain})" for weight, chain in zip(self.weights[1:], chains, strict=True)]
+        return " + ".join([f"mixture({self.weights[0]:.3f} × itself", *weighted]) + ")"
+
+
+def _run(chain: tuple[Call, ...], image: Any) -> Any:
+    for call in chain:
+        image = call.apply(image)
+    return image
+
+
+def _mix(images: list[Any], weights: tuple[float, ...]) -> Any:
+    """The weighted sum in float32, added up in order."""
+    if isinstance(images[0], Tensor):
+        total: Any = weights[0] * images[0]
+        for weight, image in zip(weights[1:], images[1:], strict=True):
+            total += weight * image
+        return total
+    total = np.multiply(images[0], np.float32(weights[0]), dtype=np.float32)
+    for weight, image in zip(weights[1:], images[1:], strict=True):
+        total += np.multiply(image, np.float32(weight), dtype=np.float32)
+    return total
+
+
+class AugMix(Filled):
+    """Mixes an image with several randomly augmented versions of it (Hendrycks et al., 2020).
+
+    For uint8 images of 1 or 3 channels. Paper: https://arxiv.org/abs/1912.02781. PIL images go through torchvision's
+    tensor operations, as they do in torchvision; ndarrays through the ndarray kernels.
+
+    Args:
+        severity: the strongest magnitude of an operation, 1 to 10.
+        mixture_width: how many augmented versions.
+        chain_depth: how many operations for each; negative for a random number from 1 to 3.
+        alpha: of the Dirichlet and Beta distributions that the weights are drawn from.
+        all_ops: also use the operations that change brightness, contrast, colour and sharpness.
+        interpolation: for the operations that warp; tensors take NEAREST and BILINEAR.
+        fill: the value outside of a warped image: a number, or one for each channel; None for 0.
+
+    Raises:
+        ValueError: ``severity`` is out of its range.
+    """
+
+    def __init__(
+        self,
+        severity: int = 3,
+        mixture_width: int = 3,
+        chain_depth: int = -1,
+        alpha: float = 1.0,
+        all_ops: bool = True,
+        interpolation: InterpolationMode = InterpolationMode.BILINEAR,
+        fill: Any = None,
+    ) -> None:
+        super().__init__()
+        self._PARAMETER_MAX = 10
+        if not (1 <= severity <= self._PARAMETER_MAX):
+            raise ValueError(f"The severity must be between [1, {self._PARAMETER_MAX}]. Got {severity} instead.")
+        self.severity = severity
+        self.mixture_width = mixture_width
+        self.chain_depth = chain_depth
+        self.alpha = alpha
+        self.all_ops = all_ops
+        self.interpolation = interpolation
+        self.fill = fill
+
+    def _augmentation_space(self, num_bins: int, image_size: tuple[int, int]) -> dict[str, tuple[Tensor, bool]]:
+        return aug_mix_space(num_bins, image_size, self.all_ops)
+
+    @torch.jit.unused
+    def _pil_to_tensor(self, img: Any) -> Tensor:
+        return F.pil_to_tensor(img)
+
+    @torch.jit.unused
+    def _tensor_to_pil(self, img: Tensor) -> Any:
+        return F.to_pil_image(img)  # type: ignore[no-untyped-call]
+
+    def _sample_dirichlet(self, params: Tensor) -> Tensor:
+        return torch._sample_dirichlet(params)
+
+    def forward(self, orig_img: Image) -> Image:
+        """The mixture."""
+        if not torch.jit.is_scripting():  # type: ignore[attr-defined]  # noqa: SIM102 (TorchScript)
+            if isinstance(orig_img, np.ndarray):
+                return self._mix_array(orig_img)
+        channels, height, width = F.get_dimensions(orig_img)
+        fill = self.fill
+        if isinstance(orig_img, Tensor):
+            img = orig_img
+            fill = self._tensor_fill(channels)
+        else:
+            img = self._pil_to_tensor(orig_img)
+
+        op_meta = self._augmentation_space(self._PARAMETER_MAX, (height, width))
+        orig_dims = list(img.shape)
+        batch = img.view([1] * max(4 - img.ndim, 0) + orig_dims)
+        batch_dims = [batch.size(0)] + [1] * (batch.ndim - 1)
+        weights = self._draw_weights(batch_dims[0], batch.device)
+        chains = _draw_chains(op_meta, self.mixture_width, self.chain_depth, self.severity)
+
+        mix = weights[:, 0].view(batch_dims) * batch
+        for i, chain in enumerate(chains):
+            aug = batch
+            for op_name, magnitude in chain:
+                aug = apply_op(aug, op_name, magnitude, interpolation=self.interpolation, fill=fill)
+            mix.add_(weights[:, i + 1].view(batch_dims) * aug)
+        mix = mix.view(orig_dims).to(dtype=img.dtype)
+
+        if not isinstance(orig_img, Tensor):
+            return self._tensor_to_pil(mix)
+        return mix
+
+    def _draw_weights(self, count: int, device: torch.device) -> Tensor:
+        """Weights ``(count, 1 + mixture_width)`` of images and their chains."""
+        both = self._sample_dirichlet(torch.tensor([self.alpha, self.alpha], device=device).expand(count, -1))
+        each = self._sample_dirichlet(torch.tensor([self.alpha] * self.mixture_width, device=device).expand(count, -1))
+        return torch.cat([both[:, :1], each * both[:, 1:]], 1)
+
+    @torch.jit.unused
+    def _mix_array(self, img: Any) -> Any:
+        _, height, width = F.get_dimensions(img)
+        op_meta = self._augmentation_space(self._PARAMETER_MAX, (height, width))
+        weights = self._draw_weights(1, torch.device("cpu"))
+        return self._mixture(op_meta, weights, None).apply(img)
+
+    @torch.jit.unused
+    def _mixture(self, op_meta: Any, weights: Tensor, generator: Any) -> Any:
+        chains = _draw_chains(op_meta, self.mixture_width, self.chain_depth, self.severity, generator)
+        calls = []
+        for chain in chains:
+            drawn = [op_calls(name, magnitude, self.interpolation, self.fill) for name, magnitude in chain]
+            calls.append(tuple(itertools.chain.from_iterable(drawn)))
+        return Mixture(tuple(weights[0].tolist()), tuple(calls))
+
+    def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
+        op_meta = space_for(aug_mix_space, self._PARAMETER_MAX, (shape.height, shape.width), self.all_ops)
+        both = torch._sample_dirichlet(torch.tensor([[self.alpha, self.alpha]]), generators.torch)
+        each = torch._sample_dirichlet(torch.tensor([[self.alpha] * self.mixture_width]), generators.torch)
+        weights = torch.cat([both[:, :1], each * both[:, 1:]], 1)
+        return (self._mixture(op_meta, weights, generators.torch),)
+
+    def __repr__(self) -> str:
+        return (
+            f"{self.__class__.__name__}(severity={self.severity}, mixture_width={self.mixture_width}"
+            f", chain_depth={self.chain_depth}, alpha={self.alpha}, all_ops={self.all_ops}"
+            f", interpolation={self.interpolation}, fill={self.fill})"
+        )
+
+
+def _draw_chains(
+    op_meta: dict[str, tuple[Tensor, bool]],
+    width: int,
+    depth: int,
+    severity: int,
+    generator: torch.Generator | None = None,
+) -> list[list[tuple[str, float]]]:
+    """For each chain, the names and magnitudes of its operations."""
+    chains: list[list[tuple[str, float]]] = []
+    for _ in range(width):
+        count = depth if depth > 0 else draw_integer(1, 4, generator)
+        chains.append([draw_operation(op_meta, None, severity, generator) for _ in range(count)])
+    return chains

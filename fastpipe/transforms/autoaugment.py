@@ -1,0 +1,236 @@
+"""Learned and random policies of many operations: AutoAugment, RandAugment, TrivialAugment; and AugMix."""
+
+from enum import Enum
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from fastpipe.transforms import _policies
+from fastpipe.transforms import functional as F
+from fastpipe.transforms._base import draw_integer
+from fastpipe.transforms._operations import (
+    Filled,
+    auto_augment_space,
+    draw_operation,
+    op_calls,
+    rand_augment_space,
+    space_for,
+    trivial_augment_space,
+)
+from fastpipe.transforms._operations import apply_op as _apply_op
+from fastpipe.transforms.augmix import AugMix
+from fastpipe.transforms.functional import InterpolationMode
+from fastpipe.transforms.functional._types import Image
+from fastpipe.types import Generators, ImageShape, Step
+
+__all__ = ["AugMix", "AutoAugment", "AutoAugmentPolicy", "RandAugment", "TrivialAugmentWide"]
+
+
+class AutoAugmentPolicy(Enum):
+    """The data sets that AutoAugment's policies were learned on."""
+
+    IMAGENET = "imagenet"
+    CIFAR10 = "cifar10"
+    SVHN = "svhn"
+
+
+class AutoAugment(Filled):
+    """One of 25 learned pairs of operations, each applied with its own probability (Cubuk et al., 2019).
+
+    For uint8 images of 1 or 3 channels. Paper: https://arxiv.org/abs/1805.09501.
+
+    Args:
+        policy: the data set that the policy was learned on.
+        interpolation: for the operations that warp; tensors take NEAREST and BILINEAR.
+        fill: the value outside of a warped image: a number, or one for each channel; None for 0.
+
+    Raises:
+        ValueError: ``policy`` isn't an `AutoAugmentPolicy`.
+    """
+
+    def __init__(
+        self,
+        policy: AutoAugmentPolicy = AutoAugmentPolicy.IMAGENET,
+        interpolation: InterpolationMode = InterpolationMode.NEAREST,
+        fill: Any = None,
+    ) -> None:
+        super().__init__()
+        self.policy = policy
+        self.interpolation = interpolation
+        self.fill = fill
+        self.policies = self._get_policies(policy)
+
+    def _get_policies(self, policy: AutoAugmentPolicy) -> _policies.Policy:
+        if policy == AutoAugmentPolicy.IMAGENET:
+            return list(_policies.IMAGENET)
+        if policy == AutoAugmentPolicy.CIFAR10:
+            return list(_policies.CIFAR10)
+        if policy == AutoAugmentPolicy.SVHN:
+            return list(_policies.SVHN)
+        raise ValueError(f"The provided policy {policy} is not recognized.")
+
+    def _augmentation_space(self, num_bins: int, image_size: tuple[int, int]) -> dict[str, tuple[Tensor, bool]]:
+        return auto_augment_space(num_bins, image_size)
+
+    @staticmethod
+    def get_params(transform_num: int) -> tuple[int, Tensor, Tensor]:
+        """The index of a sub-policy, two random numbers for its probabilities, and two for its signs.
+
+        Args:
+            transform_num: the number of sub-policies.
+        """
+        return _draw_policy(transform_num)
+
+    def forward(self, img: Image) -> Image:
+        """The augmented image."""
+        channels, height, width = F.get_dimensions(img)
+        fill = self.fill
+        if isinstance(img, Tensor):
+            fill = self._tensor_fill(channels)
+        transform_id, probs, signs = self.get_params(len(self.policies))
+        op_meta = self._augmentation_space(10, (height, width))
+        for op_name, magnitude in _chosen_operations(self.policies[transform_id], op_meta, probs, signs):
+            img = _apply_op(img, op_name, magnitude, interpolation=self.interpolation, fill=fill)
+        return img
+
+    def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
+        index, probs, signs = _draw_policy(len(self.policies), generators.torch)
+        space = space_for(auto_augment_space, 10, (shape.height, shape.width))
+        steps: list[Step] = []
+        for op_name, magnitude in _chosen_operations(self.policies[index], space, probs, signs):
+            steps += op_calls(op_name, magnitude, self.interpolation, self.fill)
+        return tuple(steps)
+
+    def __repr__(self) -> str:
+        return f"{self.__class__.__name__}(policy={self.policy}, fill={self.fill})"
+
+
+def _draw_policy(count: int, generator: torch.Generator | None = None) -> tuple[int, Tensor, Tensor]:
+    index = draw_integer(0, count, generator)
+    probs = torch.rand([2], generator=generator)
+    signs = torch.randint(0, 2, [2], generator=generator)
+    return index, probs, signs
+
+
+def _chosen_operations(
+    policy: tuple[tuple[str, float, int | None], tuple[str, float, int | None]],
+    op_meta: dict[str, tuple[Tensor, bool]],
+    probs: Tensor,
+    signs: Tensor,
+) -> list[tuple[str, float]]:
+    """The operations of a sub-policy that the drawn numbers choose, with their magnitudes."""
+    chosen: list[tuple[str, float]] = []
+    for i, (op_name, p, magnitude_id) in enumerate(policy):
+        if probs[i] <= p:
+            magnitudes, signed = op_meta[op_name]
+            magnitude = float(magnitudes[magnitude_id].item()) if magnitude_id is not None else 0.0
+            if signed and signs[i] == 0:
+                magnitude *= -1.0
+            chosen.append((op_name, magnitude))
+    return chosen
+
+
+class RandAugment(Filled):
+    """Random operations of one magnitude (Cubuk et al., 2020, https://arxiv.org/abs/1909.13719).
+
+    For uint8 images of 1 or 3 channels.
+
+    Args:
+        num_ops: how many operations, one after the other.
+        magnitude: the index of their magnitude.
+        num_magnitude_bins: how many magnitudes there are.
+        interpolation: for the operations that warp; tensors take NEAREST and BILINEAR.
+        fill: the value outside of a warped image: a number, or one for each channel; None for 0.
+    """
+
+    def __init__(
+        self,
+        num_ops: int = 2,
+        magnitude: int = 9,
+        num_magnitude_bins: int = 31,
+        interpolation: InterpolationMode = InterpolationMode.NEAREST,
+        fill: Any = None,
+    ) -> None:
+        super().__init__()
+        self.num_ops = num_ops
+        self.magnitude = magnitude
+        self.num_magnitude_bins = num_magnitude_bins
+        self.interpolation = interpolation
+        self.fill = fill
+
+    def _augmentation_space(self, num_bins: int, image_size: tuple[int, int]) -> dict[str, tuple[Tensor, bool]]:
+        return rand_augment_space(num_bins, image_size)
+
+    def forward(self, img: Image) -> Image:
+        """The augmented image."""
+        channels, height, width = F.get_dimensions(img)
+        fill = self.fill
+        if isinstance(img, Tensor):
+            fill = self._tensor_fill(channels)
+        op_meta = self._augmentation_space(self.num_magnitude_bins, (height, width))
+        for _ in range(self.num_ops):
+            op_name, magnitude = draw_operation(op_meta, self.magnitude, 0)
+            img = _apply_op(img, op_name, magnitude, interpolation=self.interpolation, fill=fill)
+        return img
+
+    def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
+        space = space_for(rand_augment_space, self.num_magnitude_bins, (shape.height, shape.width))
+        steps: list[Step] = []
+        for _ in range(self.num_ops):
+            op_name, magnitude = draw_operation(space, self.magnitude, 0, generators.torch)
+            steps += op_calls(op_name, magnitude, self.interpolation, self.fill)
+        return tuple(steps)
+
+    def __repr__(self) -> str:
+        return (
+            f"{self.__class__.__name__}(num_ops={self.num_ops}, magnitude={self.magnitude}"
+            f", num_magnitude_bins={self.num_magnitude_bins}, interpolation={self.interpolation}, fill={self.fill})"
+        )
+
+
+class TrivialAugmentWide(Filled):
+    """One random operation of random magnitude (Müller and Hutter, 2021, https://arxiv.org/abs/2103.10158).
+
+    For uint8 images of 1 or 3 channels.
+
+    Args:
+        num_magnitude_bins: how many magnitudes there are.
+        interpolation: for the operations that warp; tensors take NEAREST and BILINEAR.
+        fill: the value outside of a warped image: a number, or one for each channel; None for 0.
+    """
+
+    def __init__(
+        self,
+        num_magnitude_bins: int = 31,
+        interpolation: InterpolationMode = InterpolationMode.NEAREST,
+        fill: Any = None,
+    ) -> None:
+        super().__init__()
+        self.num_magnitude_bins = num_magnitude_bins
+        self.interpolation = interpolation
+        self.fill = fill
+
+    def _augmentation_space(self, num_bins: int) -> dict[str, tuple[Tensor, bool]]:
+        return trivial_augment_space(num_bins)
+
+    def forward(self, img: Image) -> Image:
+        """The augmented image."""
+        channels, _, _ = F.get_dimensions(img)
+        fill = self.fill
+        if isinstance(img, Tensor):
+            fill = self._tensor_fill(channels)
+        op_meta = self._augmentation_space(self.num_magnitude_bins)
+        op_name, magnitude = draw_operation(op_meta, None, 0)
+        return _apply_op(img, op_name, magnitude, interpolation=self.interpolation, fill=fill)
+
+    def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
+        space = space_for(trivial_augment_space, self.num_magnitude_bins)
+        op_name, magnitude = draw_operation(space, None, 0, generators.torch)
+        return op_calls(op_name, magnitude, self.interpolation, self.fill)
+
+    def __repr__(self) -> str:
+        return (
+            f"{self.__class__.__name__}(num_magnitude_bins={self.num_magnitude_bins}"
+            f", interpolation={self.interpolation}, fill={self.fill})"
+        )

@@ -1,0 +1,318 @@
+"""Changes of colour that look at one pixel (and at most at the image's statistics) at a time."""
+
+import numbers
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from fastpipe.transforms import functional as F
+from fastpipe.transforms._base import draw_chance, draw_chance_exact, draw_uniform
+from fastpipe.transforms.functional._types import Floats, Image
+from fastpipe.transforms.steps import Call
+from fastpipe.types import Generators, ImageShape, Step
+
+__all__ = [
+    "ColorJitter",
+    "Grayscale",
+    "RandomAutocontrast",
+    "RandomEqualize",
+    "RandomGrayscale",
+    "RandomInvert",
+    "RandomPosterize",
+    "RandomSolarize",
+]
+
+_INVERT, _AUTOCONTRAST, _EQUALIZE = Call("invert"), Call("autocontrast"), Call("equalize")
+
+
+class ColorJitter(torch.nn.Module):
+    """Changes brightness, contrast, saturation and hue at random and in random order.
+
+    Args:
+        brightness: bounds ``(min, max)`` of the factor, not negative; a number ``b`` for ``(max(0, 1 - b), 1 + b)``.
+        contrast: the same for contrast.
+        saturation: the same for saturation.
+        hue: bounds of the shift, within ``(-0.5, 0.5)`` where 1 is the full circle; a number ``h`` for ``(-h, h)``.
+
+    Raises:
+        TypeError: an argument is neither a number nor a list or tuple of two.
+        ValueError: a value out of its range.
+    """
+
+    def __init__(
+        self,
+        brightness: float | tuple[float, float] = 0,
+        contrast: float | tuple[float, float] = 0,
+        saturation: float | tuple[float, float] = 0,
+        hue: float | tuple[float, float] = 0,
+    ) -> None:
+        super().__init__()
+        self.brightness = self._check_input(brightness, "brightness")
+        self.contrast = self._check_input(contrast, "contrast")
+        self.saturation = self._check_input(saturation, "saturation")
+        self.hue = self._check_input(hue, "hue", center=0, bound=(-0.5, 0.5), clip_first_on_zero=False)
+
+    @torch.jit.unused
+    def _check_input(
+        self,
+        value: Any,
+        name: str,
+        center: float = 1,
+        bound: tuple[float, float] = (0, float("inf")),
+        clip_first_on_zero: bool = True,
+    ) -> Any:
+        """The bounds as a tuple of floats, or None where nothing would change."""
+        if isinstance(value, numbers.Number):
+            if value < 0:  # type: ignore[operator]
+                raise ValueError(f"If {name} is a single number, it must be non negative.")
+            low, high = center - float(value), center + float(value)  # type: ignore[arg-type]
+            if clip_first_on_zero:
+                low = max(low, 0.0)
+        elif isinstance(value, tuple | list) and len(value) == 2:
+            low, high = float(value[0]), float(value[1])
+        else:
+            raise TypeError(f"{name} should be a single number or a list/tuple with length 2.")
+        if not bound[0] <= low <= high <= bound[1]:
+            raise ValueError(f"{name} values should be between {bound}, but got {[low, high]}.")
+        return None if low == high == center else (low, high)
+
+    @staticmethod
+    def get_params(
+        brightness: Floats | None, contrast: Floats | None, saturation: Floats | None, hue: Floats | None
+    ) -> tuple[Tensor, float | None, float | None, float | None, float | None]:
+        """The order (a permutation of brightness 0, contrast 1, saturation 2 and hue 3) and the four factors.
+
+        Args:
+            brightness: bounds of the factor; None for no change, which the factor then says too.
+            contrast: bounds of the factor, or None.
+            saturation: bounds of the factor, or None.
+            hue: bounds of the shift, or None.
+        """
+        return _draw_jitter(brightness, contrast, saturation, hue)
+
+    def forward(self, img: Image) -> Image:
+        """The changed image."""
+        fn_idx, brightness_factor, contrast_factor, saturation_factor, hue_factor = self.get_params(
+            self.brightness, self.contrast, self.saturation, self.hue
+        )
+        for fn_id in fn_idx:
+            if fn_id == 0 and brightness_factor is not None:
+                img = F.adjust_brightness(img, brightness_factor)
+            elif fn_id == 1 and contrast_factor is not None:
+                img = F.adjust_contrast(img, contrast_factor)
+            elif fn_id == 2 and saturation_factor is not None:
+                img = F.adjust_saturation(img, saturation_factor)
+            elif fn_id == 3 and hue_factor is not None:
+                img = F.adjust_hue(img, hue_factor)
+        return img
+
+    def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
+        order, *factors = _draw_jitter(self.brightness, self.contrast, self.saturation, self.hue, generators.torch)
+        return tuple(_jitter_call(index, factors[index]) for index in order.tolist() if factors[index] is not None)
+
+    def __repr__(self) -> str:
+        return (
+            f"{self.__class__.__name__}(brightness={self.brightness}, contrast={self.contrast}"
+            f", saturation={self.saturation}, hue={self.hue})"
+        )
+
+
+_JITTERED = ("brightness", "contrast", "saturation", "hue")
+
+
+def _jitter_call(index: int, factor: float | None) -> Call:
+    name = _JITTERED[index]
+    return Call(f"adjust_{name}", ((f"{name}_factor", factor),))
+
+
+def _draw_jitter(
+    brightness: Floats | None,
+    contrast: Floats | None,
+    saturation: Floats | None,
+    hue: Floats | None,
+    generator: torch.Generator | None = None,
+) -> tuple[Tensor, float | None, float | None, float | None, float | None]:
+    order = torch.randperm(4, generator=generator)
+    b = None if brightness is None else draw_uniform(brightness[0], brightness[1], generator)
+    c = None if contrast is None else draw_uniform(contrast[0], contrast[1], generator)
+    s = None if saturation is None else draw_uniform(saturation[0], saturation[1], generator)
+    h = None if hue is None else draw_uniform(hue[0], hue[1], generator)
+    return order, b, c, s, h
+
+
+class Grayscale(torch.nn.Module):
+    """Takes the colour out of an image.
+
+    Args:
+        num_output_channels: 1, or 3 equal ones.
+    """
+
+    def __init__(self, num_output_channels: int = 1) -> None:
+        super().__init__()
+        self.num_output_channels = num_output_channels
+
+    def forward(self, img: Image) -> Image:
+        """The gray image, of one channel or three."""
+        return F.rgb_to_grayscale(img, num_output_channels=self.num_output_channels)
+
+    def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
+        return (Call("rgb_to_grayscale", (("num_output_channels", self.num_output_channels),)),)
+
+    def __repr__(self) -> str:
+        return f"{self.__class__.__name__}(num_output_channels={self.num_output_channels})"
+
+
+class RandomGrayscale(torch.nn.Module):
+    """Takes the colour out of an image, with probability ``p``; the number of channels stays.
+
+    Args:
+        p: the probability.
+    """
+
+    def __init__(self, p: float = 0.1) -> None:
+        super().__init__()
+        self.p = p
+
+    def forward(self, img: Image) -> Image:
+        """The gray image, or ``img`` itself."""
+        num_output_channels, _, _ = F.get_dimensions(img)
+        if draw_chance(float(self.p)):
+            return F.rgb_to_grayscale(img, num_output_channels=num_output_channels)
+        return img
+
+    def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
+        if draw_chance(float(self.p), generators.torch):
+            return (Call("rgb_to_grayscale", (("num_output_channels", shape.channels),)),)
+        return ()
+
+    def __repr__(self) -> str:
+        return f"{self.__class__.__name__}(p={self.p})"
+
+
+class RandomInvert(torch.nn.Module):
+    """Inverts an image, with probability ``p``.
+
+    Args:
+        p: the probability.
+    """
+
+    def __init__(self, p: float = 0.5) -> None:
+        super().__init__()
+        self.p = p
+
+    def forward(self, img: Image) -> Image:
+        """The negative, or ``img`` itself."""
+        if draw_chance_exact(float(self.p)):
+            return F.invert(img)
+        return img
+
+    def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
+        return (_INVERT,) if draw_chance_exact(float(self.p), generators.torch) else ()
+
+    def __repr__(self) -> str:
+        return f"{self.__class__.__name__}(p={self.p})"
+
+
+class RandomPosterize(torch.nn.Module):
+    """Keeps only the upper bits of every value, with probability ``p``. For uint8 images.
+
+    Args:
+        bits: how many bits to keep, 0 to 8.
+        p: the probability.
+    """
+
+    def __init__(self, bits: int, p: float = 0.5) -> None:
+        super().__init__()
+        self.bits = bits
+        self.p = p
+
+    def forward(self, img: Image) -> Image:
+        """The posterized image, or ``img`` itself."""
+        if draw_chance_exact(float(self.p)):
+            return F.posterize(img, self.bits)
+        return img
+
+    def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
+        return (
+            (Call("posterize", (("bits", self.bits),)),) if draw_chance_exact(float(self.p), generators.torch) else ()
+        )
+
+    def __repr__(self) -> str:
+        return f"{self.__class__.__name__}(bits={self.bits},p={self.p})"
+
+
+class RandomSolarize(torch.nn.Module):
+    """Inverts all values from a threshold on, with probability ``p``.
+
+    Args:
+        threshold: the smallest value to be inverted.
+        p: the probability.
+    """
+
+    def __init__(self, threshold: float, p: float = 0.5) -> None:
+        super().__init__()
+        self.threshold = threshold
+        self.p = p
+
+    def forward(self, img: Image) -> Image:
+        """The solarized image, or ``img`` itself."""
+        if draw_chance_exact(float(self.p)):
+            return F.solarize(img, self.threshold)
+        return img
+
+    def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
+        if draw_chance_exact(float(self.p), generators.torch):
+            return (Call("solarize", (("threshold", self.threshold),)),)
+        return ()
+
+    def __repr__(self) -> str:
+        return f"{self.__class__.__name__}(threshold={self.threshold},p={self.p})"
+
+
+class RandomAutocontrast(torch.nn.Module):
+    """Stretches each channel to the full range, with probability ``p``.
+
+    Args:
+        p: the probability.
+    """
+
+    def __init__(self, p: float = 0.5) -> None:
+        super().__init__()
+        self.p = p
+
+    def forward(self, img: Image) -> Image:
+        """The stretched image, or ``img`` itself."""
+        if draw_chance_exact(float(self.p)):
+            return F.autocontrast(img)
+        return img
+
+    def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
+        return (_AUTOCONTRAST,) if draw_chance_exact(float(self.p), generators.torch) else ()
+
+    def __repr__(self) -> str:
+        return f"{self.__class__.__name__}(p={self.p})"
+
+
+class RandomEqualize(torch.nn.Module):
+    """Equalizes each channel's histogram, with probability ``p``. For uint8 images.
+
+    Args:
+        p: the probability.
+    """
+
+    def __init__(self, p: float = 0.5) -> None:
+        super().__init__()
+        self.p = p
+
+    def forward(self, img: Image) -> Image:
+        """The equalized image, or ``img`` itself."""
+        if draw_chance_exact(float(self.p)):
+            return F.equalize(img)
+        return img
+
+    def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
+        return (_EQUALIZE,) if draw_chance_exact(float(self.p), generators.torch) else ()
+
+    def __repr__(self) -> str:
+        return f"{self.__class__.__name__}(p={self.p})"

@@ -1,0 +1,149 @@
+"""Random erasing, on tensors."""
+
+import math
+import numbers
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from fastpipe.transforms import functional as F
+from fastpipe.transforms._base import cached_log_ratio, draw_chance, draw_integer, draw_log_uniform, draw_uniform
+from fastpipe.transforms.functional._types import Floats
+from fastpipe.transforms.steps import Call
+from fastpipe.types import Generators, ImageShape, Step
+
+__all__ = ["RandomErasing"]
+
+
+class RandomErasing(torch.nn.Module):
+    """Erases a random rectangle of a tensor ``(…, C, H, W)``, with probability ``p``.
+
+    Not for PIL images: put it behind `ToTensor`.
+
+    Args:
+        p: the probability.
+        scale: bounds of the rectangle's area, as fractions of the image's.
+        ratio: bounds of the rectangle's height divided by its width.
+        value: what is written: a number, one for each channel, or ``"random"`` for normal noise in every value.
+        inplace: overwrite the tensor that is given. (A drawn pipeline never does: its result is the same.)
+
+    Raises:
+        TypeError: ``value``, ``scale`` or ``ratio`` is of another type.
+        ValueError: a value out of its range, or another string than ``"random"``; when called, as many values as
+            the image doesn't have channels.
+    """
+
+    def __init__(
+        self,
+        p: float = 0.5,
+        scale: Any = (0.02, 0.33),
+        ratio: Any = (0.3, 3.3),
+        value: Any = 0,
+        inplace: bool = False,
+    ) -> None:
+        super().__init__()
+        if not isinstance(value, numbers.Number | str | tuple | list):
+            raise TypeError("Argument value should be either a number or str or a sequence")
+        if isinstance(value, str) and value != "random":
+            raise ValueError("If value is str, it should be 'random'")
+        if not isinstance(scale, Sequence):
+            raise TypeError("Scale should be a sequence")
+        if not isinstance(ratio, Sequence):
+            raise TypeError("Ratio should be a sequence")
+        if (scale[0] > scale[1]) or (ratio[0] > ratio[1]):
+            warnings.warn("Scale and ratio should be of kind (min, max)", stacklevel=2)
+        if scale[0] < 0 or scale[1] > 1:
+            raise ValueError("Scale should be between 0 and 1")
+        if p < 0 or p > 1:
+            raise ValueError("Random erasing probability should be between 0 and 1")
+        self.p = p
+        self.scale = scale
+        self.ratio = ratio
+        self.value = value
+        self.inplace = inplace
+
+    @staticmethod
+    def get_params(
+        img: Tensor, scale: tuple[float, float], ratio: tuple[float, float], value: list[float] | None = None
+    ) -> tuple[int, int, int, int, Tensor]:
+        """Top, left, height and width of the rectangle, and what is written there.
+
+        Args:
+            img: the tensor; where no rectangle fits, the result is all of it, to be written over itself.
+            scale: bounds of the rectangle's area, as fractions of the image's.
+            ratio: bounds of the rectangle's height divided by its width.
+            value: one number, or one for each channel; None for noise.
+        """
+        log_ratio: list[float] = torch.log(torch.tensor(ratio)).tolist()
+        i, j, h, w, v = _draw_rectangle(img.shape[-3], img.shape[-2], img.shape[-1], scale, log_ratio, value)
+        if v is None:
+            return 0, 0, h, w, img
+        return i, j, h, w, v
+
+    def _values(self, channels: int) -> list[float] | None:
+        """`value` for each channel, or one for all; None for noise."""
+        if isinstance(self.value, (int, float)):
+            value = [float(self.value)]
+        elif isinstance(self.value, str):
+            value = None
+        else:
+            value = [float(v) for v in self.value]  # type: ignore[union-attr]
+        if value is not None and len(value) not in (1, channels):
+            raise ValueError(
+                f"If value is a sequence, it should have either a single value or {channels} (number of input channels)"
+            )
+        return value
+
+    def forward(self, img: Tensor) -> Tensor:
+        """The tensor with a rectangle erased, or ``img`` itself."""
+        if draw_chance(float(self.p)):
+            value = self._values(img.shape[-3])
+            x, y, h, w, v = self.get_params(img, scale=self.scale, ratio=self.ratio, value=value)  # type: ignore[arg-type]
+            return F.erase(img, x, y, h, w, v, self.inplace)
+        return img
+
+    def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
+        if not draw_chance(float(self.p), generators.torch):
+            return ()
+        log_ratio = cached_log_ratio(tuple(self.ratio), torch.get_default_dtype())
+        values = self._values(shape.channels)
+        i, j, h, w, v = _draw_rectangle(
+            shape.channels, shape.height, shape.width, self.scale, log_ratio, values, generators.torch
+        )
+        return () if v is None else (Call("erase", (("i", i), ("j", j), ("h", h), ("w", w), ("v", v))),)
+
+    def __repr__(self) -> str:
+        return (
+            f"{self.__class__.__name__}(p={self.p}, scale={self.scale}, ratio={self.ratio}"
+            f", value={self.value}, inplace={self.inplace})"
+        )
+
+
+def _draw_rectangle(
+    channels: int,
+    height: int,
+    width: int,
+    scale: Floats,
+    log_ratio: Floats,
+    value: list[float] | None,
+    generator: torch.Generator | None = None,
+) -> tuple[int, int, int, int, Tensor | None]:
+    """Top, left, height, width, and values that spread over ``(C, h, w)``; None where none of ten tries fits."""
+    area = height * width
+    for _ in range(10):
+        erase_area = area * draw_uniform(scale[0], scale[1], generator)
+        aspect_ratio = draw_log_uniform(log_ratio[0], log_ratio[1], generator)
+        h = int(round(math.sqrt(erase_area * aspect_ratio)))  # noqa: RUF046
+        w = int(round(math.sqrt(erase_area / aspect_ratio)))  # noqa: RUF046
+        if h < height and w < width:
+            if value is None:
+                v = torch.empty([channels, h, w], dtype=torch.float32).normal_(generator=generator)
+            else:
+                v = torch.tensor(value)[:, None, None]
+            i = draw_integer(0, height - h + 1, generator)
+            j = draw_integer(0, width - w + 1, generator)
+            return i, j, h, w, v
+    return 0, 0, height, width, None

@@ -1,0 +1,94 @@
+"""Blur and sharpness: a pixel's neighbours have a say."""
+
+import numbers
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from fastpipe.transforms import functional as F
+from fastpipe.transforms._base import draw_chance_exact, draw_uniform, setup_size
+from fastpipe.transforms.functional._types import Image
+from fastpipe.transforms.steps import Call
+from fastpipe.types import Generators, ImageShape, Step
+
+__all__ = ["GaussianBlur", "RandomAdjustSharpness"]
+
+
+class GaussianBlur(torch.nn.Module):
+    """Blurs an image with a Gaussian of random width.
+
+    Args:
+        kernel_size: width and height of the kernel, odd and positive; one int for both.
+        sigma: bounds ``(min, max)`` of the standard deviation in pixels, positive; one number for a fixed one.
+
+    Raises:
+        ValueError: ``kernel_size`` or ``sigma`` isn't as above.
+    """
+
+    def __init__(self, kernel_size: Any, sigma: Any = (0.1, 2.0)) -> None:
+        super().__init__()
+        self.kernel_size = setup_size(kernel_size, "Kernel size should be a tuple/list of two integers")
+        for ks in self.kernel_size:
+            if ks <= 0 or ks % 2 == 0:
+                raise ValueError("Kernel size value should be an odd and positive number.")
+        if isinstance(sigma, numbers.Number):
+            if sigma <= 0:  # type: ignore[operator]
+                raise ValueError("If sigma is a single number, it must be positive.")
+            sigma = (sigma, sigma)
+        elif isinstance(sigma, Sequence) and len(sigma) == 2:
+            if not 0.0 < sigma[0] <= sigma[1]:
+                raise ValueError("sigma values should be positive and of the form (min, max).")
+        else:
+            raise ValueError("sigma should be a single number or a list/tuple with length 2.")
+        self.sigma = sigma
+
+    @staticmethod
+    def get_params(sigma_min: float, sigma_max: float) -> float:
+        """A random standard deviation.
+
+        Args:
+            sigma_min: its lower bound, in pixels.
+            sigma_max: its upper bound, in pixels.
+        """
+        return draw_uniform(sigma_min, sigma_max)
+
+    def forward(self, img: Image) -> Image:
+        """The blurred image."""
+        sigma = self.get_params(float(self.sigma[0]), float(self.sigma[1]))
+        return F.gaussian_blur(img, self.kernel_size, [sigma, sigma])
+
+    def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
+        sigma = draw_uniform(self.sigma[0], self.sigma[1], generators.torch)
+        return (Call("gaussian_blur", (("kernel_size", list(self.kernel_size)), ("sigma", [sigma, sigma]))),)
+
+    def __repr__(self) -> str:
+        return f"{self.__class__.__name__}(kernel_size={self.kernel_size}, sigma={self.sigma})"
+
+
+class RandomAdjustSharpness(torch.nn.Module):
+    """Sharpens or smooths an image, with probability ``p``.
+
+    Args:
+        sharpness_factor: 0 for a smoothed image, 1 for the image itself, 2 for twice the sharpness.
+        p: the probability.
+    """
+
+    def __init__(self, sharpness_factor: float, p: float = 0.5) -> None:
+        super().__init__()
+        self.sharpness_factor = sharpness_factor
+        self.p = p
+
+    def forward(self, img: Image) -> Image:
+        """The changed image, or ``img`` itself."""
+        if draw_chance_exact(float(self.p)):
+            return F.adjust_sharpness(img, self.sharpness_factor)
+        return img
+
+    def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
+        if draw_chance_exact(float(self.p), generators.torch):
+            return (Call("adjust_sharpness", (("sharpness_factor", self.sharpness_factor),)),)
+        return ()
+
+    def __repr__(self) -> str:
+        return f"{self.__class__.__name__}(sharpness_factor={self.sharpness_factor},p={self.p})"

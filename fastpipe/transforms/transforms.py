@@ -1,0 +1,75 @@
+"""``torchvision.transforms.transforms``'s names: all classes but those of `autoaugment`."""
+
+from fastpipe.transforms.color import (
+    ColorJitter,
+    Grayscale,
+    RandomAutocontrast,
+    RandomEqualize,
+    RandomGrayscale,
+    RandomInvert,
+    RandomPosterize,
+    RandomSolarize,
+)
+from fastpipe.transforms.compose import Compose, Lambda, RandomApply, RandomChoice, RandomOrder
+from fastpipe.transforms.conversion import (
+    ConvertImageDtype,
+    LinearTransformation,
+    Normalize,
+    PILToTensor,
+    ToPILImage,
+    ToTensor,
+)
+from fastpipe.transforms.erasing import RandomErasing
+from fastpipe.transforms.filters import GaussianBlur, RandomAdjustSharpness
+from fastpipe.transforms.functional import InterpolationMode
+from fastpipe.transforms.geometry import (
+    CenterCrop,
+    FiveCrop,
+    Pad,
+    RandomCrop,
+    RandomHorizontalFlip,
+    RandomResizedCrop,
+    RandomVerticalFlip,
+    Resize,
+    TenCrop,
+)
+from fastpipe.transforms.warps import ElasticTransform, RandomAffine, RandomPerspective, RandomRotation
+
+__all__ = [
+    "CenterCrop",
+    "ColorJitter",
+    "Compose",
+    "ConvertImageDtype",
+    "ElasticTransform",
+    "FiveCrop",
+    "GaussianBlur",
+    "Grayscale",
+    "InterpolationMode",
+    "Lambda",
+    "LinearTransformation",
+    "Normalize",
+    "PILToTensor",
+    "Pad",
+    "RandomAdjustSharpness",
+    "RandomAffine",
+    "RandomApply",
+    "RandomAutocontrast",
+    "RandomChoice",
+    "RandomCrop",
+    "RandomEqualize",
+    "RandomErasing",
+    "RandomGrayscale",
+    "RandomHorizontalFlip",
+    "RandomInvert",
+    "RandomOrder",
+    "RandomPerspective",
+    "RandomPosterize",
+    "RandomResizedCrop",
+    "RandomRotation",
+    "RandomSolarize",
+    "RandomVerticalFlip",
+    "Resize",
+    "TenCrop",
+    "ToPILImage",
+    "ToTensor",
+]

@@ -1,0 +1,424 @@
+"""Rotations, affine and perspective warps and elastic deformations: pixels move off the axes."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from fastpipe.transforms import functional as F
+from fastpipe.transforms._base import (
+    check_fill,
+    check_interpolation,
+    check_length,
+    draw_chance,
+    draw_integer,
+    draw_uniform,
+    setup_angle,
+)
+from fastpipe.transforms.functional import InterpolationMode
+from fastpipe.transforms.functional._types import Floats, Image, Ints
+from fastpipe.transforms.steps import Call
+from fastpipe.types import Generators, ImageShape, Step
+
+__all__ = ["ElasticTransform", "RandomAffine", "RandomPerspective", "RandomRotation"]
+
+
+class _Filled(torch.nn.Module):
+    """The base of warps, which fill what comes from outside of the image with ``self.fill``."""
+
+    def _tensor_fill(self, channels: int) -> list[float]:
+        fill = self.fill
+        if isinstance(fill, (int, float)):
+            return [float(fill)] * channels
+        else:  # noqa: RET505 (TorchScript compiles only the branch of the attribute's type)
+            return [float(f) for f in fill]  # type: ignore[union-attr]
+
+
+class RandomRotation(_Filled):
+    """Rotates an image by a random angle.
+
+    Args:
+        degrees: bounds ``(min, max)`` of the angle, counter-clockwise; a number ``d`` for ``(-d, d)``.
+        interpolation: an `InterpolationMode`, or Pillow's integer for one. Tensors take NEAREST and BILINEAR.
+        expand: make the result large enough for the whole rotated image, rather than as large as the image. Assumes
+            a rotation about the centre.
+        center: ``(x, y)`` to rotate about, in pixels from the top left; the image's centre by default.
+        fill: the value outside of the rotated image: a number, or one for each channel.
+
+    Raises:
+        TypeError: ``degrees`` or ``center`` isn't a sequence (or, the former, a number), ``fill`` neither.
+        ValueError: ``degrees`` is negative or, like ``center``, not of two elements.
+    """
+
+    def __init__(
+        self,
+        degrees: Any,
+        interpolation: Any = InterpolationMode.NEAREST,
+        expand: bool = False,
+        center: Any = None,
+        fill: Any = 0,
+    ) -> None:
+        super().__init__()
+        self.degrees = setup_angle(degrees, name="degrees", req_sizes=(2,))
+        if center is not None:
+            check_length(center, "center", req_sizes=(2,))
+        self.center = center
+        self.interpolation = check_interpolation(interpolation)
+        self.expand = expand
+        self.fill = check_fill(fill)
+
+    @staticmethod
+    def get_params(degrees: Floats) -> float:
+        """A random angle.
+
+        Args:
+            degrees: its bounds.
+        """
+        return draw_uniform(float(degrees[0]), float(degrees[1]))
+
+    def forward(self, img: Image) -> Image:
+        """The rotated image."""
+        channels, _, _ = F.get_dimensions(img)
+        fill = self.fill
+        if isinstance(img, Tensor):
+            fill = self._tensor_fill(channels)
+        angle = self.get_params(self.degrees)
+        return F.rotate(img, angle, self.interpolation, self.expand, self.center, fill)
+
+    def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
+        return (
+            Call(
+                "rotate",
+                (
+                    ("angle", draw_uniform(float(self.degrees[0]), float(self.degrees[1]), generators.torch)),
+                    ("interpolation", self.interpolation),
+                    ("expand", self.expand),
+                    ("center", self.center),
+                    ("fill", self.fill),
+                ),
+            ),
+        )
+
+    def __repr__(self) -> str:
+        text = f"{self.__class__.__name__}(degrees={self.degrees}, interpolation={self.interpolation.value}"
+        text += f", expand={self.expand}"
+        if self.center is not None:
+            text += f", center={self.center}"
+        if self.fill is not None:
+            text += f", fill={self.fill}"
+        return text + ")"
+
+
+class RandomAffine(_Filled):
+    """Rotates, shifts, scales and shears an image at random, about its centre.
+
+    Args:
+        degrees: bounds ``(min, max)`` of the angle, counter-clockwise; a number ``d`` for ``(-d, d)``, 0 for none.
+        translate: the largest shifts ``(horizontal, vertical)`` either way, as fractions of width and height.
+        scale: bounds of the factor.
+        shear: bounds of the horizontal shear in degrees, then, if four are given, those of the vertical one; a
+            number ``s`` for ``(-s, s)``, horizontal only.
+        interpolation: an `InterpolationMode`, or Pillow's integer for one. Tensors take NEAREST and BILINEAR.
+        fill: the value outside of the image: a number, or one for each channel.
+        center: ``(x, y)`` of the fixed point, in pixels from the top left; the image's centre by default.
+
+    Raises:
+        TypeError: an argument that should be a sequence isn't.
+        ValueError: a sequence of the wrong length, or a value out of its range.
+    """
+
+    def __init__(
+        self,
+        degrees: Any,
+        translate: Any = None,
+        scale: Any = None,
+        shear: Any = None,
+        interpolation: Any = InterpolationMode.NEAREST,
+        fill: Any = 0,
+        center: Any = None,
+    ) -> None:
+        super().__init__()
+        self.degrees = setup_angle(degrees, name="degrees", req_sizes=(2,))
+        if translate is not None:
+            check_length(translate, "translate", req_sizes=(2,))
+            if not all(0.0 <= t <= 1.0 for t in translate):
+                raise ValueError("translation values should be between 0 and 1")
+        self.translate = translate
+        if scale is not None:
+            check_length(scale, "scale", req_sizes=(2,))
+            if any(s <= 0 for s in scale):
+                raise ValueError("scale values should be positive")
+        self.scale = scale
+        self.shear = None if shear is None else setup_angle(shear, name="shear", req_sizes=(2, 4))
+        self.interpolation = check_interpolation(interpolation)
+        self.fill = check_fill(fill)
+        if center is not None:
+            check_length(center, "center", req_sizes=(2,))
+        self.center = center
+
+    @staticmethod
+    def get_params(
+        degrees: Floats,
+        translate: Floats | None,
+        scale_ranges: Floats | None,
+        shears: Floats | None,
+        img_size: Ints,
+    ) -> tuple[float, tuple[int, int], float, tuple[float, float]]:
+        """Angle in degrees, ``(x, y)`` shift in pixels, factor, and ``(x, y)`` shear in degrees.
+
+        Args:
+            degrees: bounds of the angle.
+            translate: the largest shifts, as fractions of width and height; None for no shift.
+            scale_ranges: bounds of the factor; None for 1.
+            shears: two or four bounds of the shear; None for none.
+            img_size: ``(width, height)`` of the image.
+        """
+        return _draw_affine(degrees, translate, scale_ranges, shears, img_size)
+
+    def forward(self, img: Image) -> Image:
+        """The warped image."""
+        channels, height, width = F.get_dimensions(img)
+        fill = self.fill
+        if isinstance(img, Tensor):
+            fill = self._tensor_fill(channels)
+        ret = self.get_params(self.degrees, self.translate, self.scale, self.shear, [width, height])
+        return F.affine(img, *ret, interpolation=self.interpolation, fill=fill, center=self.center)
+
+    def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
+        angle, translate, scale, shear = _draw_affine(
+            self.degrees, self.translate, self.scale, self.shear, [shape.width, shape.height], generators.torch
+        )
+        return (
+            Call(
+                "affine",
+                (
+                    ("angle", angle),
+                    ("translate", list(translate)),
+                    ("scale", scale),
+                    ("shear", list(shear)),
+                    ("interpolation", self.interpolation),
+                    ("fill", self.fill),
+                    ("center", self.center),
+                ),
+            ),
+        )
+
+    def __repr__(self) -> str:
+        text = f"{self.__class__.__name__}(degrees={self.degrees}"
+        text += f", translate={self.translate}" if self.translate is not None else ""
+        text += f", scale={self.scale}" if self.scale is not None else ""
+        text += f", shear={self.shear}" if self.shear is not None else ""
+        text += f", interpolation={self.interpolation.value}" if self.interpolation != InterpolationMode.NEAREST else ""
+        text += f", fill={self.fill}" if self.fill != 0 else ""
+        text += f", center={self.center}" if self.center is not None else ""
+        return text + ")"
+
+
+def _draw_affine(
+    degrees: Floats,
+    translate: Floats | None,
+    scale_ranges: Floats | None,
+    shears: Floats | None,
+    img_size: Ints,
+    generator: torch.Generator | None = None,
+) -> tuple[float, tuple[int, int], float, tuple[float, float]]:
+    angle = draw_uniform(float(degrees[0]), float(degrees[1]), generator)
+    tx, ty = 0, 0
+    if translate is not None:
+        max_dx = float(translate[0] * img_size[0])
+        max_dy = float(translate[1] * img_size[1])
+        tx = int(round(draw_uniform(-max_dx, max_dx, generator)))  # noqa: RUF046
+        ty = int(round(draw_uniform(-max_dy, max_dy, generator)))  # noqa: RUF046
+    scale = 1.0
+    if scale_ranges is not None:
+        scale = draw_uniform(scale_ranges[0], scale_ranges[1], generator)
+    shear_x, shear_y = 0.0, 0.0
+    if shears is not None:
+        shear_x = draw_uniform(shears[0], shears[1], generator)
+        if len(shears) == 4:
+            shear_y = draw_uniform(shears[2], shears[3], generator)
+    return angle, (tx, ty), scale, (shear_x, shear_y)
+
+
+class RandomPerspective(_Filled):
+    """With probability ``p``, moves the image's corners inwards at random and warps the image accordingly.
+
+    Args:
+        distortion_scale: how far a corner may move, from 0 to 1 (the image's middle).
+        p: the probability.
+        interpolation: an `InterpolationMode`, or Pillow's integer for one. Tensors take NEAREST and BILINEAR.
+        fill: the value outside of the warped image: a number, or one for each channel.
+
+    Raises:
+        TypeError: ``fill`` is neither a number nor a sequence.
+    """
+
+    def __init__(
+        self,
+        distortion_scale: float = 0.5,
+        p: float = 0.5,
+        interpolation: Any = InterpolationMode.BILINEAR,
+        fill: Any = 0,
+    ) -> None:
+        super().__init__()
+        self.p = p
+        self.interpolation = check_interpolation(interpolation)
+        self.distortion_scale = distortion_scale
+        self.fill = check_fill(fill)
+
+    def forward(self, img: Image) -> Image:
+        """The warped image, or ``img`` itself."""
+        channels, height, width = F.get_dimensions(img)
+        fill = self.fill
+        if isinstance(img, Tensor):
+            fill = self._tensor_fill(channels)
+        if draw_chance(float(self.p)):
+            startpoints, endpoints = self.get_params(width, height, float(self.distortion_scale))
+            return F.perspective(img, startpoints, endpoints, self.interpolation, fill)
+        return img
+
+    def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
+        if not draw_chance(float(self.p), generators.torch):
+            return ()
+        startpoints, endpoints = _draw_corners(shape.width, shape.height, self.distortion_scale, generators.torch)
+        return (
+            Call(
+                "perspective",
+                (
+                    ("startpoints", startpoints),
+                    ("endpoints", endpoints),
+                    ("interpolation", self.interpolation),
+                    ("fill", self.fill),
+                ),
+            ),
+        )
+
+    @staticmethod
+    def get_params(width: int, height: int, distortion_scale: float) -> tuple[list[list[int]], list[list[int]]]:
+        """The corners ``[x, y]`` of the image and of the warped image: top left, top right, bottom right, bottom left.
+
+        Args:
+            width: the image's, in pixels.
+            height: the image's, in pixels.
+            distortion_scale: how far a corner may move, from 0 to 1 (the image's middle).
+        """
+        return _draw_corners(width, height, distortion_scale)
+
+    def __repr__(self) -> str:
+        return f"{self.__class__.__name__}(p={self.p})"
+
+
+def _draw_corners(
+    width: int, height: int, distortion_scale: float, generator: torch.Generator | None = None
+) -> tuple[list[list[int]], list[list[int]]]:
+    reach_x = int(distortion_scale * (width // 2))
+    reach_y = int(distortion_scale * (height // 2))
+    topleft = [draw_integer(0, reach_x + 1, generator), draw_integer(0, reach_y + 1, generator)]
+    topright = [draw_integer(width - reach_x - 1, width, generator), draw_integer(0, reach_y + 1, generator)]
+    botright = [
+        draw_integer(width - reach_x - 1, width, generator),
+        draw_integer(height - reach_y - 1, height, generator),
+    ]
+    botleft = [draw_integer(0, reach_x + 1, generator), draw_integer(height - reach_y - 1, height, generator)]
+    startpoints = [[0, 0], [width - 1, 0], [width - 1, height - 1], [0, height - 1]]
+    return startpoints, [topleft, topright, botright, botleft]
+
+
+class ElasticTransform(torch.nn.Module):
+    """Displaces every pixel by a smooth random field, as if seen through moving water.
+
+    Args:
+        alpha: the strength of the displacements; one float, or one for x and one for y.
+        sigma: their smoothness, the standard deviation of a Gaussian in pixels; one float, or one for each.
+        interpolation: an `InterpolationMode`, or Pillow's integer for one. Tensors take NEAREST and BILINEAR.
+        fill: the value outside of the image: a number, or one for each channel.
+
+    Raises:
+        TypeError: ``alpha`` or ``sigma`` isn't a float or a sequence of floats, or ``fill`` is of another type.
+        ValueError: a sequence ``alpha`` or ``sigma`` that doesn't have two elements.
+    """
+
+    def __init__(
+        self,
+        alpha: Any = 50.0,
+        sigma: Any = 5.0,
+        interpolation: Any = InterpolationMode.BILINEAR,
+        fill: Any = 0,
+    ) -> None:
+        super().__init__()
+        self.alpha = _setup_pair(alpha, "alpha")
+        self.sigma = _setup_pair(sigma, "sigma")
+        self.interpolation = check_interpolation(interpolation)
+        if isinstance(fill, int | float):
+            fill = [float(fill)]
+        elif isinstance(fill, list | tuple):
+            fill = [float(f) for f in fill]
+        else:
+            raise TypeError(f"fill should be int or float or a list or tuple of them. Got {type(fill)}")
+        self.fill = fill
+
+    @staticmethod
+    def get_params(alpha: Floats, sigma: Floats, size: Ints) -> Tensor:
+        """The displacement field ``(1, H, W, 2)``, x then y, in halves of the image's width and height.
+
+        Args:
+            alpha: strengths for x and y.
+            sigma: standard deviations for x and y, in pixels.
+            size: ``[height, width]`` of the image.
+        """
+        return _draw_displacement(alpha, sigma, size)
+
+    def forward(self, tensor: Image) -> Image:
+        """The deformed image."""
+        _, height, width = F.get_dimensions(tensor)
+        displacement = self.get_params(self.alpha, self.sigma, [height, width])
+        return F.elastic_transform(tensor, displacement, self.interpolation, self.fill)
+
+    def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
+        displacement = _draw_displacement(self.alpha, self.sigma, [shape.height, shape.width], generators.torch)
+        return (
+            Call(
+                "elastic_transform",
+                (("displacement", displacement), ("interpolation", self.interpolation), ("fill", self.fill)),
+            ),
+        )
+
+    def __repr__(self) -> str:
+        return (
+            f"{self.__class__.__name__}(alpha={self.alpha}, sigma={self.sigma}"
+            f", interpolation={self.interpolation}, fill={self.fill})"
+        )
+
+
+def _setup_pair(value: Any, name: str) -> Any:
+    if isinstance(value, float):
+        return [value, value]
+    if not isinstance(value, Sequence):
+        raise TypeError(f"{name} should be float or a sequence of floats. Got {type(value)}")
+    if len(value) != 2:
+        raise ValueError(f"If {name} is a sequence its length should be 2. Got {len(value)}")
+    for element in value:
+        if not isinstance(element, float):
+            raise TypeError(f"{name} should be a sequence of floats. Got {type(element)}")
+    return value
+
+
+def _draw_displacement(alpha: Floats, sigma: Floats, size: Ints, generator: torch.Generator | None = None) -> Tensor:
+    # x is scaled by the width (size[1]), y by the height (size[0]).
+    dx = _draw_smooth_noise(sigma[0], sigma, size, generator) * alpha[0] / size[1]
+    dy = _draw_smooth_noise(sigma[1], sigma, size, generator) * alpha[1] / size[0]
+    return torch.concat([dx, dy], 1).permute([0, 2, 3, 1])
+
+
+def _draw_smooth_noise(
+    kernel_sigma: float, sigma: Floats, size: Ints, generator: torch.Generator | None = None
+) -> Tensor:
+    """Noise ``(1, 1, H, W)``; the kernel's size follows from one sigma, its shape (as in torchvision) from both."""
+    noise = torch.rand([1, 1, size[0], size[1]], generator=generator) * 2 - 1
+    if kernel_sigma > 0.0:
+        kernel_size = int(8 * kernel_sigma + 1)
+        if kernel_size % 2 == 0:
+            kernel_size += 1
+        noise = F.gaussian_blur(noise, [kernel_size, kernel_size], sigma)
+    return noise
