@@ -7,8 +7,9 @@ from typing import Any
 from numpy.typing import NDArray
 
 from fastpipe.transforms.functional import _tensor_color
-from fastpipe.transforms.functional._array_common import check_image, is_float_image, kernel_module, through_tensor
+from fastpipe.transforms.functional._array_common import check_image, is_float_image, through_tensor
 from fastpipe.transforms.functional._pil_color import check_gamma, check_hue_factor, check_output_channels
+from fastpipe.transforms.kernels import color as kernels
 
 __all__ = [
     "adjust_brightness",
@@ -23,8 +24,6 @@ __all__ = [
     "rgb_to_grayscale",
     "solarize",
 ]
-
-kernels = kernel_module("color")
 
 _GRAY_OR_RGB = (1, 3)
 

@@ -7,11 +7,10 @@ from typing import Any
 from numpy.typing import NDArray
 
 from fastpipe.transforms.functional import _tensor_filters
-from fastpipe.transforms.functional._array_common import check_image, is_float_image, kernel_module, through_tensor
+from fastpipe.transforms.functional._array_common import check_image, is_float_image, through_tensor
+from fastpipe.transforms.kernels import filters as kernels
 
 __all__ = ["adjust_sharpness", "gaussian_blur"]
-
-kernels = kernel_module("filters")
 
 
 def gaussian_blur(img: NDArray[Any], kernel_size: list[int], sigma: list[float]) -> NDArray[Any]:

@@ -55,27 +55,25 @@ def apply_grid_transform(img: Tensor, grid: Tensor, mode: str, fill: int | float
     img, need_cast, need_squeeze, out_dtype = cast_squeeze_in(img, [grid.dtype])
 
     if img.shape[0] > 1:
-        # Apply same grid to a batch of images
         grid = grid.expand(img.shape[0], grid.shape[1], grid.shape[2], grid.shape[3])
 
-    # Append a dummy mask for customized fill colors, should be faster than grid_sample() twice
+    # A channel of ones is warped along: where it isn't 1 any more, the fill colour belongs.
     if fill is not None:
         mask = torch.ones((img.shape[0], 1, img.shape[2], img.shape[3]), dtype=img.dtype, device=img.device)
         img = torch.cat((img, mask), dim=1)
 
     img = grid_sample(img, grid, mode=mode, padding_mode="zeros", align_corners=False)
 
-    # Fill with required color
     if fill is not None:
-        mask = img[:, -1:, :, :]  # N * 1 * H * W
-        img = img[:, :-1, :, :]  # N * C * H * W
+        mask = img[:, -1:, :, :]
+        img = img[:, :-1, :, :]
         mask = mask.expand_as(img)
         fill_list, len_fill = (fill, len(fill)) if isinstance(fill, (tuple, list)) else ([float(fill)], 1)
         fill_img = torch.tensor(fill_list, dtype=img.dtype, device=img.device).view(1, len_fill, 1, 1).expand_as(img)
         if mode == "nearest":
             mask = mask < 0.5
             img[mask] = fill_img[mask]
-        else:  # 'bilinear'
+        else:
             img = img * mask + (1.0 - mask) * fill_img
 
     return cast_squeeze_out(img, need_cast, need_squeeze, out_dtype)
@@ -88,12 +86,7 @@ def affine_grid(
     ow: int,
     oh: int,
 ) -> Tensor:
-    # https://github.com/pytorch/pytorch/blob/74b65c32be68b15dc7c9e8bb62459efbfbde33d8/aten/src/ATen/native/
-    # AffineGridGenerator.cpp#L18
-    # Difference with AffineGridGenerator is that:
-    # 1) we normalize grid values after applying theta
-    # 2) we can normalize by other image size, such that it covers "extend" option like in PIL.Image.rotate
-
+    # As torch's affine_grid, but in pixels, normalised by the input's size after theta: the output may be larger.
     d = 0.5
     base_grid = torch.empty(1, oh, ow, 3, dtype=theta.dtype, device=theta.device)
     x_grid = torch.linspace(-ow * 0.5 + d, ow * 0.5 + d - 1, steps=ow, device=theta.device)
@@ -118,18 +111,13 @@ def affine(
     dtype = img.dtype if torch.is_floating_point(img) else torch.float32
     theta = torch.tensor(matrix, dtype=dtype, device=img.device).reshape(1, 2, 3)
     shape = img.shape
-    # grid will be generated on the same device as theta and img
     grid = affine_grid(theta, w=shape[-1], h=shape[-2], ow=shape[-1], oh=shape[-2])
     return apply_grid_transform(img, grid, interpolation, fill=fill)
 
 
 def affine_output_size(matrix: list[float], w: int, h: int) -> tuple[int, int]:
-    # Inspired of PIL implementation:
-    # https://github.com/python-pillow/Pillow/blob/11de3318867e4398057373ee9f12dcb33db7335c/src/PIL/Image.py#L2054
-
-    # pts are Top-Left, Top-Right, Bottom-Left, Bottom-Right points.
-    # Points are shifted due to affine matrix torch convention about
-    # the center point. Center is (0, 0) for image center pivot point (w * 0.5, h * 0.5)
+    """``(width, height)`` that hold the whole image, by Pillow's rule in torch's float32."""
+    # The corners from the image's centre, where the tensor backend's matrices have their origin.
     pts = torch.tensor(
         [
             [-0.5 * w, -0.5 * h, 1.0],
@@ -143,16 +131,15 @@ def affine_output_size(matrix: list[float], w: int, h: int) -> tuple[int, int]:
     min_vals, _ = new_pts.min(dim=0)
     max_vals, _ = new_pts.max(dim=0)
 
-    # shift points to [0, w] and [0, h] interval to match PIL results
     min_vals += torch.tensor((w * 0.5, h * 0.5))
     max_vals += torch.tensor((w * 0.5, h * 0.5))
 
-    # Truncate precision to 1e-4 to avoid ceil of Xe-15 to 1.0
+    # A corner that float32 puts just past a pixel must not add one.
     tol = 1e-4
     cmax = torch.ceil((max_vals / tol).trunc_() * tol)
     cmin = torch.floor((min_vals / tol).trunc_() * tol)
     size = cmax - cmin
-    return int(size[0]), int(size[1])  # w, h
+    return int(size[0]), int(size[1])
 
 
 def rotate(
@@ -167,20 +154,12 @@ def rotate(
     ow, oh = affine_output_size(matrix, w, h) if expand else (w, h)
     dtype = img.dtype if torch.is_floating_point(img) else torch.float32
     theta = torch.tensor(matrix, dtype=dtype, device=img.device).reshape(1, 2, 3)
-    # grid will be generated on the same device as theta and img
     grid = affine_grid(theta, w=w, h=h, ow=ow, oh=oh)
 
     return apply_grid_transform(img, grid, interpolation, fill=fill)
 
 
 def perspective_grid(coeffs: list[float], ow: int, oh: int, dtype: torch.dtype, device: torch.device) -> Tensor:
-    # https://github.com/python-pillow/Pillow/blob/4634eafe3c695a014267eefdce830b4a825beed7/
-    # src/libImaging/Geometry.c#L394
-
-    #
-    # x_out = (coeffs[0] * x + coeffs[1] * y + coeffs[2]) / (coeffs[6] * x + coeffs[7] * y + 1)
-    # y_out = (coeffs[3] * x + coeffs[4] * y + coeffs[5]) / (coeffs[6] * x + coeffs[7] * y + 1)
-    #
     theta1 = torch.tensor(
         [[[coeffs[0], coeffs[1], coeffs[2]], [coeffs[3], coeffs[4], coeffs[5]]]], dtype=dtype, device=device
     )
@@ -226,9 +205,10 @@ def perspective(
 
 
 def identity_grid(size: list[int]) -> Tensor:
+    """``(1, H, W, 2)``: where each pixel of a ``[height, width]`` is, from -1 to 1, x first."""
     hw_space = [torch.linspace((-s + 1) / s, (s - 1) / s, s) for s in size]
     grid_y, grid_x = torch.meshgrid(hw_space, indexing="ij")
-    return torch.stack([grid_x, grid_y], -1).unsqueeze(0)  # 1 x H x W x 2
+    return torch.stack([grid_x, grid_y], -1).unsqueeze(0)
 
 
 def elastic_transform(

@@ -28,6 +28,7 @@ from fastpipe.transforms.functional._types import Image, Ints, Scalar
 from fastpipe.transforms.functional.interpolation import InterpolationMode, interpolation_from_int, pil_modes_mapping
 from fastpipe.transforms.functional.sizes import (
     center_crop_box,
+    check_size,
     height_and_width,
     padding_ltrb,
     resized_size,
@@ -122,6 +123,7 @@ def resize(
         raise TypeError(
             "Argument interpolation should be a InterpolationMode or a corresponding Pillow integer constant"
         )
+    check_size(size, max_size)
     _, height, width = get_dimensions(img)
     new_height, new_width = resized_size(height, width, size, max_size)
     if height == new_height and width == new_width:
@@ -244,8 +246,8 @@ def five_crop(img: Image, size: Ints) -> tuple[Image, Image, Image, Image, Image
     Raises:
         ValueError: ``size`` isn't one or two numbers, or larger than the image.
     """
-    _, height, width = get_dimensions(img)
     crop_height, crop_width = height_and_width(size)
+    _, height, width = get_dimensions(img)
     if crop_width > width or crop_height > height:
         raise ValueError(f"Requested crop size {size} is bigger than input size {(height, width)}")
 

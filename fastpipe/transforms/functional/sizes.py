@@ -12,7 +12,7 @@ import numbers
 
 from fastpipe.transforms.functional._types import Ints
 
-__all__ = ["center_crop_box", "height_and_width", "padding_ltrb", "resized_size", "rotated_size"]
+__all__ = ["center_crop_box", "check_size", "height_and_width", "padding_ltrb", "resized_size", "rotated_size"]
 
 
 def resized_size(height: int, width: int, size: Ints, max_size: int | None = None) -> tuple[int, int]:
@@ -27,14 +27,8 @@ def resized_size(height: int, width: int, size: Ints, max_size: int | None = Non
     """
     if isinstance(size, int):
         size = [size]
-    if len(size) not in [1, 2]:
-        raise ValueError(f"Size must be an int or a 1 or 2 element tuple/list, not a {len(size)} element tuple/list")
+    check_size(size, max_size)
     if len(size) == 2:
-        if max_size is not None:
-            raise ValueError(
-                "max_size should only be passed if size specifies the length of the smaller edge, "
-                "i.e. size should be an int or a sequence of length 1 in torchscript mode."
-            )
         return size[0], size[1]
 
     short, long = (width, height) if width <= height else (height, width)
@@ -48,6 +42,20 @@ def resized_size(height: int, width: int, size: Ints, max_size: int | None = Non
         if new_long > max_size:
             new_short, new_long = int(max_size * new_short / new_long), max_size
     return (new_long, new_short) if width <= height else (new_short, new_long)
+
+
+def check_size(size: Ints, max_size: int | None) -> None:
+    """`resized_size`'s errors that need no image."""
+    if isinstance(size, (list, tuple)):
+        if len(size) not in [1, 2]:
+            raise ValueError(
+                f"Size must be an int or a 1 or 2 element tuple/list, not a {len(size)} element tuple/list"
+            )
+        if max_size is not None and len(size) != 1:
+            raise ValueError(
+                "max_size should only be passed if size specifies the length of the smaller edge, "
+                "i.e. size should be an int or a sequence of length 1 in torchscript mode."
+            )
 
 
 def height_and_width(size: Ints) -> list[int]:
