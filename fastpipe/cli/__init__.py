@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 import warnings
@@ -20,6 +21,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """
     from fastpipe.cli.app import app
 
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a µ or an arrow is no reason to fail in an old code page
     with warnings.catch_warnings():
         plain = warnings.showwarning
 

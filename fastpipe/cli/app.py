@@ -119,3 +119,23 @@ def configure(
         run.configure(
             path, readers=readers, formats=format, workers=workers, images=images, rounds=rounds, json=json, quiet=quiet
         )
+
+
+@app.command()
+def explain(
+    subject: Annotated[
+        str,
+        typer.Argument(
+            metavar="MODULE:NAME",
+            help="A transform, or a dataset with one: where Python imports it from, the current folder included.",
+        ),
+    ],
+) -> None:
+    """Print what runs where for a transform or dataset, what is exact, and what ends the plan.
+
+    Example: fastpipe explain train:transform
+    """
+    from fastpipe.cli.find import find_object
+    from fastpipe.pipeline import explain as explain_subject
+
+    print(explain_subject(find_object(subject)))

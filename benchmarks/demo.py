@@ -1,0 +1,323 @@
+"""fastpipe from files to tensors, beside torchvision: what `scripts/demo` runs.
+
+    python benchmarks/demo.py [PATH] [--out FOLDER] [--images N] [--rounds N] [--write-config]
+
+Without PATH it makes photo-like JPEG, PNG and WebP files at ImageNet's size; with PATH it takes a sample of your
+photos, in any layout, and copies it, so that nothing is written among them. Then it
+
+1. measures the readers on them and writes the choice to a config: one beside the photos, or with --write-config
+   this machine's own;
+2. compares 1,000 draws, decoded regions and final pixels with torchvision's and Pillow's;
+3. times both `ImageFolder`s, one process and one thread, rounds interleaved.
+
+Exits with 1 where a draw or a pixel isn't as promised. Without torchvision it shows fastpipe's own figures.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import shutil
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))  # for `tv`, torchvision beside a CPU torch
+
+import cv2
+import numpy as np
+import rich.box
+import torch
+from PIL import Image
+from rich.table import Table
+from torch.utils.data import DataLoader
+
+import fastpipe
+from fastpipe import readers
+from fastpipe import transforms as T
+from fastpipe.bench import run
+from fastpipe.bench.measure import default_workers
+from fastpipe.bench.report import make_console
+from fastpipe.bench.samples import crop_box, make_folder, sample_folder
+from fastpipe.config import MachineConfig
+from fastpipe.errors import DatasetError, FastpipeError
+
+MEAN, STD = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]
+DRAWS = 1000
+MADE = {"jpeg": ("jpeg-420", "jpeg-444") * 7 + ("jpeg-gray", "jpeg-progressive"), "png": ("png",), "webp": ("webp",)}
+SUFFIXES = {"jpeg": ".jpg", "png": ".png", "webp": ".webp", "bmp": ".bmp", "tiff": ".tiff", "ppm": ".ppm"}
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the closing table; `good` is None where nothing was promised."""
+
+    what: str
+    fastpipe: str
+    torchvision: str
+    verdict: str
+    good: bool | None = None
+
+
+def import_torchvision() -> Any:
+    """torchvision, or None: everything but the comparison works without it."""
+    try:
+        from tv import torchvision
+    except Exception as error:  # a build for another torch fails in many ways
+        print(f"torchvision doesn't load here ({type(error).__name__}: {error}): no comparison with it.\n")
+        return None
+    return torchvision
+
+
+def make_photos(folder: Path, images: int) -> dict[str, Path]:
+    """Made photos: format → a root as ImageFolder takes it."""
+    roots = {}
+    for format, kinds in MADE.items():
+        count = images if format == "jpeg" else max(1, images // 4)
+        roots[format] = folder / format
+        make_folder(roots[format], 2, max(1, count // 2), kinds=kinds, seed=len(roots) * 10_000)
+    return roots
+
+
+def copy_photos(path: Path, folder: Path, images: int) -> dict[str, Path]:
+    """A sample of the user's photos: format → a root as ImageFolder takes it."""
+    roots = {}
+    for number, sample in enumerate(sample_folder(path, count=images)):
+        if sample.format in SUFFIXES:
+            roots[sample.format] = folder / sample.format
+            file = roots[sample.format] / "photos" / f"{number:04d}{SUFFIXES[sample.format]}"
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_bytes(sample.data)
+    return roots
+
+
+def recipes(module: Any) -> dict[str, Any]:
+    """The same three pipelines from torchvision's or from fastpipe's transforms."""
+    train = [module.RandomResizedCrop(224), module.RandomHorizontalFlip()]
+    tensor = [module.ToTensor(), module.Normalize(MEAN, STD)]
+    return {
+        "training, uint8": module.Compose([*train, module.PILToTensor()]),
+        "training, float": module.Compose([*train, *tensor]),
+        "evaluation, float": module.Compose([module.Resize(256), module.CenterCrop(224), *tensor]),
+    }
+
+
+def compare_draws(roots: dict[str, Path], torchvision: Any) -> Row:
+    """Crop and flip of 1,000 seeds, and where torch's generator stands afterwards."""
+    theirs = torchvision.transforms.RandomResizedCrop
+    transform = T.Compose([T.RandomResizedCrop(224), T.RandomHorizontalFlip()])
+    datasets = [fastpipe.ImageFolder(root, transform) for root in roots.values()]
+    places = [(dataset, index) for dataset in datasets for index in range(len(dataset))]
+    equal = 0
+    for seed in range(DRAWS):
+        dataset, index = places[seed % len(places)]
+        torch.manual_seed(seed)
+        recipe = dataset.recipe(index)
+        state = torch.get_rng_state()
+        crop = next((step for step in recipe.steps if step.op == "crop"), None)
+        height, width = recipe.shape.size
+        ours = (0, 0, height, width) if crop is None else tuple(crop[k] for k in ("top", "left", "height", "width"))
+        flipped = any(step.op == "hflip" for step in recipe.steps)
+        torch.manual_seed(seed)
+        box = theirs.get_params(torch.empty(3, height, width), [0.08, 1.0], [3 / 4, 4 / 3])
+        flip = bool(torch.rand(1) < 0.5)
+        equal += (ours, flipped) == (tuple(box), flip) and torch.equal(state, torch.get_rng_state())
+    return Row("crops and flips, same seeds", f"{DRAWS} draws", f"{equal} equal", "equal", equal == DRAWS)
+
+
+def compare_regions(roots: dict[str, Path], config: MachineConfig) -> Row:
+    """A region of every file, decoded alone, against Pillow's full decode."""
+    rng, equal, count = random.Random(0), 0, 0
+    for root in roots.values():
+        for path, _ in fastpipe.ImageFolder(root).samples:
+            with Image.open(path) as image:
+                full = np.asarray(image.convert("RGB"))
+            box = crop_box(full.shape[:2], rng)
+            region = readers.read_image(path, region=box, config=config)
+            equal += np.array_equal(region, full[box.top : box.bottom, box.left : box.right])
+            count += 1
+    return Row("decoded regions against Pillow", f"{count} files", f"{equal} equal", "bit-equal", equal == count)
+
+
+def compare_pixels(roots: dict[str, Path], config: MachineConfig, torchvision: Any) -> list[Row]:
+    """Final tensors before `Normalize`, same seeds; differences in 1/255."""
+    rows = []
+    for name, transforms in {
+        "training": lambda module: [module.RandomResizedCrop(224), module.RandomHorizontalFlip()],
+        "evaluation": lambda module: [module.Resize(256), module.CenterCrop(224)],
+    }.items():
+        worst, total, count = 0.0, 0.0, 0
+        for root in roots.values():
+            ours = fastpipe.ImageFolder(root, T.Compose([*transforms(T), T.ToTensor()]), config=config)
+            chain = [*transforms(torchvision.transforms), torchvision.transforms.ToTensor()]
+            theirs = torchvision.datasets.ImageFolder(root, torchvision.transforms.Compose(chain))
+            for index in range(len(ours)):
+                torch.manual_seed(index)
+                mine = ours[index][0]
+                torch.manual_seed(index)
+                distance = (mine - theirs[index][0]).abs() * 255
+                worst = max(worst, distance.max().item())
+                total, count = total + distance.mean().item(), count + 1
+        rows.append(
+            Row(
+                f"final pixels, {name}",
+                f"{count} images",
+                f"at most {worst:.2f}/255, mean {total / count:.3f}/255",
+                "within 1/255",
+                worst < 1.001,
+            )
+        )
+    return rows
+
+
+def compare_speed(roots: dict[str, Path], config: MachineConfig, torchvision: Any, rounds: int) -> list[Row]:
+    """Milliseconds an image: the median round of each, and the median of the rounds' ratios."""
+    contenders: dict[tuple[str, str, str], tuple[Callable[[int], Any], int]] = {}
+    for format, root in roots.items():
+        for name, transform in recipes(T).items():
+            dataset = fastpipe.ImageFolder(root, transform, config=config)
+            contenders[format, name, "fastpipe"] = (dataset.__getitem__, len(dataset))
+        for name, transform in recipes(torchvision.transforms).items() if torchvision else ():
+            reference = torchvision.datasets.ImageFolder(root, transform)
+            contenders[format, name, "torchvision"] = (reference.__getitem__, len(reference))
+    times: dict[tuple[str, str, str], list[float]] = {key: [] for key in contenders}
+    for number in range(rounds + 1):
+        for key, (sample, count) in contenders.items():
+            torch.manual_seed(number)
+            start = time.perf_counter()
+            for index in range(count):
+                sample(index)
+            if number:  # the first round only warms the caches
+                times[key].append((time.perf_counter() - start) / count * 1e3)
+    rows = []
+    for (format, name, who), ours in times.items():
+        if who != "fastpipe":
+            continue
+        theirs = times.get((format, name, "torchvision"))
+        rows.append(
+            Row(
+                f"{format}, {name}",
+                f"{statistics.median(ours):.2f} ms",
+                f"{statistics.median(theirs):.2f} ms" if theirs else "-",
+                f"{statistics.median(b / a for a, b in zip(ours, theirs, strict=True)):.2f}x" if theirs else "-",
+            )
+        )
+    return rows
+
+
+def compare_loaders(root: Path, config: MachineConfig, torchvision: Any, rounds: int) -> Row:
+    """Images a second from the stock DataLoader with workers, training as float; the median of the rounds."""
+    workers = min(default_workers(), 4)
+
+    def loader(dataset: Any) -> DataLoader[Any]:
+        return DataLoader(dataset, batch_size=16, num_workers=workers, persistent_workers=True)
+
+    name = "training, float"
+    loaders = {"fastpipe": loader(fastpipe.ImageFolder(root, recipes(T)[name], config=config))}
+    if torchvision is not None:
+        transform = recipes(torchvision.transforms)[name]
+        loaders["torchvision"] = loader(torchvision.datasets.ImageFolder(root, transform))
+    rates: dict[str, list[float]] = {who: [] for who in loaders}
+    for number in range(rounds + 1):
+        for who, batches in loaders.items():
+            start = time.perf_counter()
+            images = sum(len(batch) for batch, _ in batches)
+            if number:  # in the first round the workers start
+                rates[who].append(images / (time.perf_counter() - start))
+    ours, theirs = rates["fastpipe"], rates.get("torchvision")
+    return Row(
+        f"DataLoader, {workers} worker{'s' if workers > 1 else ''}, {name}",
+        f"{statistics.median(ours):,.0f} images/s",
+        f"{statistics.median(theirs):,.0f} images/s" if theirs else "-",
+        f"{statistics.median(a / b for a, b in zip(ours, theirs, strict=True)):.2f}x" if theirs else "-",
+    )
+
+
+def print_rows(rows: list[Row]) -> None:
+    console = make_console()
+    table = Table(
+        title="fastpipe and torchvision; times an image in one process and one thread",
+        title_justify="left",
+        box=rich.box.SIMPLE_HEAD if console.is_terminal else rich.box.ASCII,
+    )
+    for column in ("", "fastpipe", "torchvision / difference", "promised / speed-up", "holds"):
+        table.add_column(column, justify="left" if not column else "right")
+    for row in rows:
+        holds = "" if row.good is None else "yes" if row.good else "NO"
+        style = None if row.good is None else "green" if row.good else "bold red"
+        table.add_row(row.what, row.fastpipe, row.torchvision, row.verdict, holds, style=style)
+    console.print()
+    console.print(table)
+
+
+def demo(arguments: argparse.Namespace, out: Path) -> bool:
+    """Runs all parts; whether everything promised held."""
+    if (out / "photos").exists():
+        raise DatasetError(f"{out / 'photos'} exists already; give --out a folder without one")
+    if arguments.path is None:
+        print(f"Making {arguments.images} photos as JPEG and a quarter as many as PNG and WebP ...")
+        roots = make_photos(out / "photos", arguments.images)
+    else:
+        print(f"Taking a sample of {arguments.path} ...")
+        roots = copy_photos(arguments.path, out / "photos", arguments.images)
+        if not roots:
+            raise DatasetError(f"{arguments.path} holds no image of format {', '.join(SUFFIXES)}")
+    if arguments.write_config:
+        file = MachineConfig.path()
+    else:
+        file = out / "config.toml"
+        os.environ["FASTPIPE_CONFIG"] = str(file)  # for this demo, its workers included
+    print("Measuring the readers ...\n")
+    config = run.configure(out / "photos", rounds=arguments.rounds, images=min(arguments.images, 24))
+    torchvision = import_torchvision()
+    torch.set_num_threads(1)
+    cv2.setNumThreads(1)
+    print("\nComparing pixels, then speed ...")
+    rows = [compare_regions(roots, config)]
+    if torchvision is not None:
+        rows = [compare_draws(roots, torchvision), *rows, *compare_pixels(roots, config, torchvision)]
+    rows += compare_speed(roots, config, torchvision, arguments.rounds)
+    first = next(iter(roots.values()))
+    rows.append(compare_loaders(first, config, torchvision, arguments.rounds))
+    print("\n" + fastpipe.explain(fastpipe.ImageFolder(first, recipes(T)["training, float"], config=config)))
+    print_rows(rows)
+    if not arguments.write_config:
+        where = f" {arguments.path}" if arguments.path else ""
+        print(f"\nThe config was for this demo only. `fastpipe configure{where}` writes this machine's own.")
+    else:
+        print(f"\nFrom now on fastpipe uses {file} on this machine.")
+    return all(row.good is not False for row in rows)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("path", nargs="?", type=Path, help="your photos: a folder, in any layout; only read")
+    parser.add_argument("--out", type=Path, help="where photos and config go; without it a folder removed at the end")
+    parser.add_argument("--images", type=int, default=96, help="photos of each format, at most (default: 96)")
+    parser.add_argument("--rounds", type=int, default=5, help="timed rounds (default: 5)")
+    parser.add_argument("--write-config", action="store_true", help="write this machine's config, not the demo's own")
+    arguments = parser.parse_args()
+    if arguments.images < 1 or arguments.rounds < 1:
+        parser.error("--images and --rounds are at least 1")
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(errors="replace")  # an arrow must not end the demo where a console can't show it
+    out = arguments.out or Path(tempfile.mkdtemp(prefix="fastpipe-demo-"))
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        return 0 if demo(arguments, out) else 1
+    except FastpipeError as error:
+        print(f"demo: error: {error}", file=sys.stderr)
+        return 1
+    finally:
+        if arguments.out is None:
+            shutil.rmtree(out, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
