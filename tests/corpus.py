@@ -254,7 +254,7 @@ def _huge() -> dict[str, bytes]:
     claim = struct.pack(">HH", 65000, 65000)
     head = struct.pack(">IIBBBBB", 1 << 30, 1 << 30, 8, 2, 0, 0, 0)
     png = save(photo(8, 8), "PNG")
-    tall = struct.pack(">HH", 8000, 9000)
+    tall = struct.pack(">HH", 1500, 2000)
     return {
         "jpeg-claims-huge": small[: frame + 5] + claim + small[frame + 9 :],
         "jpeg-claims-large": small[: frame + 5] + tall + small[frame + 9 :],

@@ -9,11 +9,13 @@ import ctypes
 import ctypes.util
 import os
 import sys
+import warnings
+from collections.abc import Callable
 from ctypes import POINTER, c_char_p, c_int, c_size_t, c_ulong, c_void_p
 from importlib import metadata
 from pathlib import Path
 
-from fastpipe.errors import DecodeError
+from fastpipe.errors import DecodeError, FastpipeWarning
 
 __all__ = ["Decompressor", "Library"]
 
@@ -77,8 +79,12 @@ class Library:
             except OSError as error:
                 failures.append(f"{candidate}: {error}")
         else:
-            named = f" (from {_VARIABLE})" if os.environ.get(_VARIABLE) else ""
-            raise OSError(f"no libturbojpeg loads{named}: {'; '.join(failures)}")
+            reason = f"no libturbojpeg loads: {'; '.join(failures)}"
+            if os.environ.get(_VARIABLE):
+                reason = f"the library named in {_VARIABLE} doesn't load: {failures[0]}"
+                # Else the default order would quietly go on without the library that was asked for.
+                warnings.warn(reason, FastpipeWarning, stacklevel=2)
+            raise OSError(reason)
         self.path = candidate
         self.major = 3 if hasattr(self.c, "tj3SetCroppingRegion") else 2
         try:
@@ -132,9 +138,9 @@ class Decompressor:
         if self._major == 3:
             self._c.tj3Set(self._handle, _PARAM_STOP_ON_WARNING, 1)
 
-    def alive(self) -> bool:
+    def alive(self, getpid: Callable[[], int] = os.getpid) -> bool:
         """Whether this process made the handle; a forked child makes its own."""
-        return self.pid == os.getpid()
+        return self.pid == getpid()  # bound early: module globals are gone when the interpreter ends
 
     def __del__(self) -> None:
         # A forked child leaves its copy of the parent's handle alone.

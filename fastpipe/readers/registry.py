@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from importlib import metadata
 from typing import Any
 
-from fastpipe.errors import FastpipeWarning, ReaderUnavailableError, UnknownReaderError
+from fastpipe.errors import FastpipeWarning, ReaderError, ReaderUnavailableError, UnknownReaderError
 from fastpipe.readers.base import Reader
 
 __all__ = [
@@ -37,7 +37,7 @@ _BUILT_IN: dict[str, tuple[str, str]] = {
     "simplejpeg": ("fastpipe.readers.simplejpeg:SimpleJpegReader", "pip install simplejpeg"),
     "torchcodec": (
         "fastpipe.readers.torchcodec:TorchcodecReader",
-        "pip install torchcodec>=0.16, built for your torch",
+        'pip install "torchcodec>=0.16", built for your torch',
     ),
     "torchvision": ("fastpipe.readers.torchvision:TorchvisionReader", "pip install torchvision, built for your torch"),
     "turbojpeg": (
@@ -129,6 +129,9 @@ def get_reader(name: str) -> Reader:
                 _loaded[name] = _load(name)
             except Exception as error:  # a package that is broken may raise anything while it is imported
                 _failed[name] = f"{type(error).__name__}: {error}"
+                if name not in _BUILT_IN:
+                    message = f"the plugin reader {name!r} ({_registered[name]}) doesn't load: {_failed[name]}"
+                    warnings.warn(message, FastpipeWarning, stacklevel=2)
         if name in _failed:
             hint = _BUILT_IN[name][1] if name in _BUILT_IN else "reinstall the package that provides it"
             raise ReaderUnavailableError(f"the reader {name!r} doesn't load here ({_failed[name]}); try: {hint}")
@@ -143,13 +146,13 @@ def register_reader(reader: Reader) -> None:
 
     Raises:
         TypeError: not a `Reader` instance with a name and capabilities.
-        ValueError: the name is that of a built-in reader.
+        ReaderError: the name is that of a built-in reader.
     """
     name = getattr(reader, "name", None)
     if not isinstance(reader, Reader) or not isinstance(name, str) or not hasattr(reader, "capabilities"):
         raise TypeError(f"register_reader takes an instance of fastpipe.readers.Reader with a name, not {reader!r}")
     if name in _BUILT_IN:
-        raise ValueError(f"{name!r} is the name of a built-in reader; give yours another")
+        raise ReaderError(f"{name!r} is the name of a built-in reader; give yours another")
     with _lock:
         _registered[name] = reader
         _loaded[name] = reader

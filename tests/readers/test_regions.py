@@ -1,0 +1,99 @@
+"""Region and scaled decode against the whole image, for every chroma subsampling, place and size."""
+
+from __future__ import annotations
+
+import corpus
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fastpipe import readers
+from fastpipe.errors import UnsupportedRequestError
+from fastpipe.types import Box, DecodeRequest
+
+KINDS = (*corpus.SUBSAMPLINGS, "gray", "progressive", "progressive-444", "progressive-gray")
+SIZES = ((97, 131), (64, 96), (33, 200), (150, 31))
+
+
+def _file(kind: str, size: tuple[int, int]) -> bytes:
+    if kind.startswith("progressive"):
+        return corpus.files()[f"jpeg-{kind}"]
+    return corpus.jpeg(*size, kind)
+
+
+FILES = {(kind, size): _file(kind, size) for kind in KINDS for size in SIZES}
+WHOLE = {key: corpus.pillow_pixels(data) for key, data in FILES.items()}
+
+
+@st.composite
+def boxes(draw: st.DrawFn) -> tuple[tuple[str, tuple[int, int]], Box]:
+    key = draw(st.sampled_from(sorted(FILES)))
+    height, width = WHOLE[key].shape[:2]
+    top, left = draw(st.integers(0, height - 1)), draw(st.integers(0, width - 1))
+    return key, Box(top, left, draw(st.integers(1, height - top)), draw(st.integers(1, width - left)))
+
+
+@given(boxes())
+@settings(max_examples=400)
+def test_a_region_is_bit_equal_to_pillows(case: tuple[tuple[str, tuple[int, int]], Box]) -> None:
+    key, box = case
+    pixels, got = readers.decode(FILES[key], DecodeRequest(box), reader="turbojpeg")
+    assert got == DecodeRequest(box)
+    np.testing.assert_array_equal(pixels, WHOLE[key][box.top : box.bottom, box.left : box.right])
+
+
+@given(boxes(), st.sampled_from([2, 4, 8]))
+@settings(max_examples=200)
+def test_a_scaled_region_is_part_of_the_scaled_image(case: tuple[tuple[str, tuple[int, int]], Box], scale: int) -> None:
+    reader = readers.get_reader("turbojpeg")
+    key, box = case
+    header = readers.parse_header(FILES[key])
+    whole = reader.decode(FILES[key], DecodeRequest(None, scale))
+    assert whole.shape[:2] == (-(-header.height // scale), -(-header.width // scale))
+    pixels, got = readers.decode(FILES[key], DecodeRequest(box, scale), reader="turbojpeg")
+    area = got.box
+    assert got.scale == scale
+    if area is None:  # a library without regions
+        area = Box(0, 0, *header.size)
+    assert area.top <= box.top < box.bottom <= area.bottom
+    assert area.left <= box.left < box.right <= area.right
+    top, left = area.top // scale, area.left // scale
+    np.testing.assert_array_equal(pixels, whole[top : top + pixels.shape[0], left : left + pixels.shape[1]])
+
+
+def test_all_libraries_scale_alike() -> None:
+    """The same algorithm in each copy of libjpeg-turbo: nobody's scaled pixels are off by a shift or a swap."""
+    for kind in ("444", "420", "gray"):
+        data = FILES[kind, (97, 131)]
+        for scale in (2, 4, 8):
+            request = DecodeRequest(None, scale)
+            expected = readers.get_reader("pil").decode(data, request)
+            for name in ("simplejpeg", "turbojpeg", "cv2"):
+                pixels, got = readers.decode(data, request, reader=name)
+                assert got == request
+                np.testing.assert_array_equal(pixels, expected, err_msg=f"{name} {kind} 1/{scale}")
+
+
+@pytest.mark.parametrize(
+    "region",
+    [(-1, 0, 5, 5), (0, -1, 5, 5), (0, 0, 0, 5), (0, 0, 5, 0), (0, 0, 98, 5), (93, 0, 5, 5), (0, 127, 5, 5), (0, 0, 5)],
+)
+def test_a_region_outside_names_itself_and_the_image(region: tuple[int, ...]) -> None:
+    data = corpus.files()["jpeg-420"]
+    with pytest.raises(UnsupportedRequestError) as caught:
+        readers.read_image(data, region=region)
+    assert "97×131" in str(caught.value)
+    assert str(region) in str(caught.value)
+    assert isinstance(caught.value, ValueError)
+
+
+@pytest.mark.parametrize("region", [(0.5, 0, 5, 5), ("a", 0, 5, 5), 7])
+def test_a_region_of_something_else_is_refused(region: object) -> None:
+    with pytest.raises(UnsupportedRequestError, match="whole pixels"):
+        readers.read_image(corpus.files()["png-rgb"], region=region)
+
+
+def test_a_scale_that_no_library_has() -> None:
+    with pytest.raises(UnsupportedRequestError, match="1, 2, 4 or 8"):
+        readers.decode(corpus.files()["jpeg-420"], DecodeRequest(None, 3))

@@ -1,0 +1,143 @@
+"""Which readers there are, how one is added, and what is said where one is missing."""
+
+from __future__ import annotations
+
+import sys
+import types
+from importlib import metadata
+from typing import Any
+
+import corpus
+import numpy as np
+import pytest
+
+from fastpipe import readers
+from fastpipe.errors import FastpipeWarning, ReaderError, ReaderUnavailableError, UnknownReaderError
+from fastpipe.readers import registry
+from fastpipe.readers.base import WHOLE_IMAGE
+from fastpipe.types import DecodeRequest
+
+
+@pytest.fixture
+def _clean_registry(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each test registers into copies of the tables."""
+    for table in ("_registered", "_loaded", "_failed"):
+        monkeypatch.setattr(registry, table, dict(getattr(registry, table)))
+    monkeypatch.setattr(registry, "_plugins_seen", False)
+
+
+class Inverting(readers.Reader):
+    """Pixels that nothing else gives, to see who decoded."""
+
+    name = "inverting"
+    capabilities = readers.Capabilities(frozenset({"JPEG"}))
+
+    def decode(
+        self, data: bytes, request: DecodeRequest = WHOLE_IMAGE, out: readers.Scratch | None = None
+    ) -> np.ndarray:
+        return 255 - readers.get_reader("pil").decode(data, request)
+
+
+def test_names_are_sorted_and_pil_is_always_there() -> None:
+    names = readers.available_readers()
+    assert names == sorted(names)
+    assert {"cv2", "pil", "simplejpeg"} <= set(names)
+    assert readers.__all__ == sorted(readers.__all__)
+    assert all(hasattr(readers, name) for name in readers.__all__)
+
+
+def test_every_status_has_a_version_or_a_reason() -> None:
+    for name, status in readers.reader_status().items():
+        assert status.name == name
+        assert bool(status.version) == status.available
+        assert bool(status.reason) != status.available
+        assert status.available or "pip install" in status.reason
+
+
+def test_an_unknown_reader_lists_the_known_ones() -> None:
+    with pytest.raises(UnknownReaderError, match=r"'turbo'.*cv2.*pil.*turbojpeg"):
+        readers.read_image(corpus.files()["jpeg-420"], reader="turbo")
+
+
+@pytest.mark.usefixtures("_clean_registry")
+def test_a_reader_that_does_not_load_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(registry._BUILT_IN, "absent", ("no_such_module_at_all:Reader", "pip install absent"))
+    with pytest.raises(ReaderUnavailableError, match=r"'absent'.*no_such_module_at_all.*pip install absent"):
+        readers.read_image(corpus.files()["jpeg-420"], reader="absent")
+    assert "absent" not in readers.available_readers()
+    assert "pip install absent" in readers.reader_status()["absent"].reason
+
+
+@pytest.mark.usefixtures("_clean_registry")
+def test_a_registered_reader_is_used_where_it_reads_the_format() -> None:
+    readers.register_reader(Inverting())
+    assert "inverting" in readers.available_readers()
+    inverted = readers.read_image(corpus.files()["jpeg-420"], reader="inverting")
+    np.testing.assert_array_equal(255 - inverted, corpus.reference("jpeg-420"))
+    # Not a format of its own: Pillow reads it.
+    np.testing.assert_array_equal(
+        readers.read_image(corpus.files()["png-rgb"], reader="inverting"), corpus.reference("png-rgb")
+    )
+    region = readers.read_image(corpus.files()["jpeg-420"], reader="inverting", region=(3, 5, 20, 30))
+    np.testing.assert_array_equal(255 - region, corpus.reference("jpeg-420")[3:23, 5:35])
+
+
+@pytest.mark.usefixtures("_clean_registry")
+def test_a_readers_bug_is_warned_about_and_pillow_reads() -> None:
+    class Buggy(Inverting):
+        name = "buggy"
+
+        def decode(self, *args: Any, **options: Any) -> np.ndarray:
+            raise KeyError("a bug")
+
+    readers.register_reader(Buggy())
+    with pytest.warns(FastpipeWarning, match=r"'buggy'.*KeyError.*a bug"):
+        pixels = readers.read_image(corpus.files()["jpeg-420"], reader="buggy")
+    np.testing.assert_array_equal(pixels, corpus.reference("jpeg-420"))
+
+
+@pytest.mark.usefixtures("_clean_registry")
+def test_what_is_no_reader_is_not_registered() -> None:
+    with pytest.raises(TypeError, match=r"instance of fastpipe\.readers\.Reader"):
+        readers.register_reader(Inverting)
+
+    class Taken(Inverting):
+        name = "pil"
+
+    with pytest.raises(ReaderError, match="built-in"):
+        readers.register_reader(Taken())
+
+
+@pytest.mark.usefixtures("_clean_registry")
+def test_entry_points_are_found_and_loaded_when_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    module = types.ModuleType("a_readers_package")
+    module.Inverting = Inverting
+    monkeypatch.setitem(sys.modules, "a_readers_package", module)
+    points = [
+        metadata.EntryPoint("inverting", "a_readers_package:Inverting", "fastpipe.readers"),
+        metadata.EntryPoint("broken", "a_package_that_is_not_there:Reader", "fastpipe.readers"),
+    ]
+    monkeypatch.setattr(metadata, "entry_points", lambda group: points if group == "fastpipe.readers" else [])
+    assert readers.get_reader("inverting").name == "inverting"
+    with pytest.warns(FastpipeWarning, match=r"'broken'.*a_package_that_is_not_there"):
+        status = readers.reader_status()
+    assert status["inverting"].available
+    assert not status["broken"].available
+    assert "a_package_that_is_not_there" in status["broken"].reason
+
+
+@pytest.mark.usefixtures("_clean_registry")
+def test_the_config_chooses_and_the_argument_wins() -> None:
+    class Choice:
+        def reader_for(self, format: str) -> str | None:
+            return "inverting" if format == "JPEG" else None
+
+    readers.register_reader(Inverting())
+    data, expected = corpus.files()["jpeg-420"], corpus.reference("jpeg-420")
+    np.testing.assert_array_equal(255 - readers.read_image(data, config=Choice()), expected)
+    np.testing.assert_array_equal(readers.read_image(data, config=Choice(), reader="pil"), expected)
+
+
+def test_defaults_end_with_the_reader_of_everything() -> None:
+    for format in ("JPEG", "MPO", "PNG", "WEBP", "TIFF", "no such format"):
+        assert readers.default_order(format)[-1] == "pil"

@@ -1,0 +1,216 @@
+"""Threads, forks, bad paths, other libraries, and memory that must not be shared."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import contextlib
+import ctypes
+import multiprocessing
+import os
+import pickle
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import corpus
+import numpy as np
+import pytest
+from PIL import Image
+
+from fastpipe import readers
+from fastpipe.errors import DecodeError
+from fastpipe.types import Box, DecodeRequest
+
+REGION = (11, 23, 60, 71)
+
+
+def _region_is_right(name: str) -> bool:
+    top, left, height, width = REGION
+    expected = corpus.reference(name)[top : top + height, left : left + width]
+    return np.array_equal(readers.read_image(corpus.files()[name], region=REGION), expected)
+
+
+def test_eight_threads() -> None:
+    names = [f"jpeg-{kind}" for kind in (*corpus.SUBSAMPLINGS, "gray", "progressive")] * 40
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        assert all(pool.map(_region_is_right, names))
+
+
+def test_a_threads_end_gives_its_handle_back() -> None:
+    if "turbojpeg" not in readers.available_readers():
+        pytest.skip(readers.reader_status()["turbojpeg"].reason)
+    ended = threading.Event()
+    reader = readers.get_reader("turbojpeg")
+
+    def decode() -> None:
+        reader.decode(corpus.files()["jpeg-420"])
+        decompressor = reader._local.decompressor
+        original = decompressor._c.tj3Destroy if decompressor._major == 3 else decompressor._c.tjDestroy
+
+        class Noting:
+            def __getattr__(self, name: str) -> object:
+                ended.set()
+                return original
+
+        decompressor._c = Noting()
+
+    thread = threading.Thread(target=decode)
+    thread.start()
+    thread.join()
+    assert ended.is_set()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
+def test_forked_children_decode_on() -> None:
+    assert _region_is_right("jpeg-420")
+    with multiprocessing.get_context("fork").Pool(2) as pool:
+        assert all(pool.map(_region_is_right, ["jpeg-420", "jpeg-444", "jpeg-411", "jpeg-progressive"] * 5))
+    assert _region_is_right("jpeg-422")
+
+
+def test_results_of_read_image_share_no_memory() -> None:
+    for name in ("jpeg-420", "png-rgb", "webp", "gif", "jpeg-exif-6"):
+        if name not in corpus.files():
+            continue
+        data = corpus.files()[name]
+        for options in ({}, {"region": (2, 3, 20, 25)}, {"apply_exif": True}):
+            first, second = readers.read_image(data, **options), readers.read_image(data, **options)
+            before = first.copy()
+            assert not np.shares_memory(first, second)
+            assert first.flags.c_contiguous
+            assert first.flags.writeable
+            second[:] = 0
+            readers.decode(data)
+            np.testing.assert_array_equal(first, before)
+
+
+def test_decode_reuses_memory_where_the_reader_can() -> None:
+    first, _ = readers.decode(corpus.files()["jpeg-420"], reader="simplejpeg")
+    second, _ = readers.decode(corpus.files()["jpeg-444"], reader="simplejpeg")
+    assert np.shares_memory(first, second)
+
+
+def test_a_small_region_does_not_keep_the_whole_image_alive() -> None:
+    pixels = readers.read_image(corpus.files()["png-rgb"], region=(1, 1, 2, 2))
+    assert pixels.base is None or pixels.base.nbytes <= 2 * pixels.nbytes
+
+
+@pytest.mark.parametrize("name", ["empty", "text", "jpeg-420-cut-half", "png-rgb-cut-third"])
+@pytest.mark.parametrize("reader", [None, "cv2", "pil", "simplejpeg"])
+def test_a_bad_files_error_names_file_format_reader_and_reason(tmp_path: Path, name: str, reader: str | None) -> None:
+    path = tmp_path / f"{name}.jpg"
+    path.write_bytes(corpus.files()[name])
+    with pytest.raises(DecodeError) as caught:
+        readers.read_image(path, reader=reader)
+    error = caught.value
+    assert error.source == str(path)
+    assert error.reader == "pil"
+    assert error.reason
+    assert error.format == {"j": "JPEG", "p": "PNG"}.get(name[0])
+    assert str(path) in str(error)
+    assert isinstance(error, OSError)
+    assert str(pickle.loads(pickle.dumps(error))) == str(error)
+
+
+def test_missing_files_and_folders(tmp_path: Path) -> None:
+    for function in (readers.read_image, readers.read_header):
+        with pytest.raises(FileNotFoundError, match=r"nowhere\.jpg"):
+            function(tmp_path / "nowhere.jpg")
+        with pytest.raises(OSError, match=tmp_path.name):
+            function(tmp_path)
+        with pytest.raises(TypeError, match="int"):
+            function(3)
+
+
+def test_names_that_lie(tmp_path: Path) -> None:
+    written = corpus.write_folder(tmp_path, sound_only=True)
+    assert readers.read_header(written["jpeg-420-misnamed"]).format == "JPEG"
+    assert readers.read_header(written["png-rgb-misnamed"]).format == "PNG"
+    for name in ("jpeg-420", "png-rgb"):
+        np.testing.assert_array_equal(readers.read_image(written[f"{name}-misnamed"]), corpus.reference(name))
+
+
+def test_pillows_pixel_limit_holds_for_every_reader(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 5000)
+    data = corpus.files()["jpeg-420"]  # 12,707 pixels: more than twice the limit
+    for reader in readers.available_readers():
+        with pytest.raises(DecodeError, match="exceeds limit"):
+            readers.read_image(data, reader=reader)
+    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 10000)
+    for reader in readers.available_readers():
+        with pytest.warns(Image.DecompressionBombWarning):
+            readers.read_image(data, reader=reader)
+
+
+def test_a_damaged_file_does_not_spoil_the_next() -> None:
+    for name in ("jpeg-420-cut-half", "jpeg-420-zeros-inside", "jpeg-420-marker-inside", "jpeg-exif-absurd"):
+        with contextlib.suppress(DecodeError):
+            readers.decode(corpus.files()[name], DecodeRequest(Box(10, 40, 20, 20)))
+        assert _region_is_right("jpeg-420")
+        assert _region_is_right("jpeg-444")
+
+
+_OTHER_LIBRARY = """
+import numpy as np
+import corpus
+from fastpipe import readers
+from fastpipe.types import Box, DecodeRequest
+
+reader = readers.get_reader("turbojpeg")
+assert reader.library.major == 2 and not reader.capabilities.regions, reader
+assert "no regions" in reader.version
+for name, data in corpus.sound_files().items():
+    header = readers.parse_header(data)
+    pixels = readers.read_image(data, reader="turbojpeg")
+    np.testing.assert_array_equal(pixels, corpus.reference(name), err_msg=name)
+    box = Box(0, 0, (header.height + 1) // 2, (header.width + 1) // 2)
+    part, got = readers.decode(data, DecodeRequest(box), reader="turbojpeg")
+    assert got.box == box
+    np.testing.assert_array_equal(part, corpus.reference(name)[: box.height, : box.width], err_msg=name)
+for scale in (2, 4, 8):
+    data = corpus.files()["jpeg-420"]
+    scaled = readers.get_reader("simplejpeg").decode(data, DecodeRequest(None, scale))
+    np.testing.assert_array_equal(reader.decode(data, DecodeRequest(None, scale)), scaled)
+"""
+
+
+def _run(script: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    path = os.pathsep.join([str(Path(corpus.__file__).parent), str(Path(readers.__file__).parents[2])])
+    environment = {**os.environ, "PYTHONPATH": path, **variables}
+    return subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", script], env=environment, capture_output=True, text=True
+    )
+
+
+def test_a_libturbojpeg_2_decodes_whole_and_scaled() -> None:
+    library = "libturbojpeg.so.0"
+    try:
+        loaded = ctypes.CDLL(library)
+    except OSError:
+        pytest.skip(f"this system has no {library}")
+    if hasattr(loaded, "tj3Init"):
+        pytest.skip(f"this system's {library} has version 3's API")
+    done = _run(_OTHER_LIBRARY, FASTPIPE_TURBOJPEG=library)
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_library_that_does_not_load_is_named() -> None:
+    done = _run(
+        "from fastpipe import readers; print(readers.reader_status()['turbojpeg'].reason)\n"
+        "import corpus; assert (readers.read_image(corpus.files()['jpeg-420']) == corpus.reference('jpeg-420')).all()",
+        FASTPIPE_TURBOJPEG="no-such-library.so",
+    )
+    assert done.returncode == 0, done.stderr
+    assert "no-such-library.so" in done.stdout
+    assert "FASTPIPE_TURBOJPEG" in done.stdout
+
+
+def test_importing_the_readers_loads_no_library() -> None:
+    done = _run(
+        "import sys, fastpipe.readers\n"
+        "heavy = {'cv2', 'simplejpeg', 'imageio', 'kornia_rs', 'torchvision', 'torchcodec', 'torch'}\n"
+        "print(sorted(heavy & set(sys.modules)))"
+    )
+    assert done.stdout.strip() == "[]", done.stderr
