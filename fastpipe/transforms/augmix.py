@@ -126,14 +126,13 @@ class AugMix(Filled):
 
     def forward(self, orig_img: Image) -> Image:
         """The mixture."""
-        if not torch.jit.is_scripting():  # type: ignore[attr-defined]  # noqa: SIM102 (TorchScript)
-            if isinstance(orig_img, np.ndarray):
-                return self._mix_array(orig_img)
         channels, height, width = F.get_dimensions(orig_img)
         fill = self.fill
         if isinstance(orig_img, Tensor):
             img = orig_img
             fill = self._tensor_fill(channels)
+        elif isinstance(orig_img, np.ndarray):
+            return self._mix_array(orig_img)
         else:
             img = self._pil_to_tensor(orig_img)
 

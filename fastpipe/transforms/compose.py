@@ -2,7 +2,7 @@
 
 import random
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import torch
 
@@ -11,6 +11,14 @@ from fastpipe.transforms.functional._types import Image
 from fastpipe.types import Generators, ImageShape, Step
 
 __all__ = ["Compose", "Lambda", "RandomApply", "RandomChoice", "RandomOrder", "RandomTransforms"]
+
+
+# An attempt to script a Compose ends with torchvision's error (a Tensor can't be called) and not with an obscure one
+# about annotations, if they say what TorchScript takes a missing annotation for.
+if TYPE_CHECKING:
+    _Transforms: TypeAlias = Sequence[Callable[[Any], Any]]
+else:
+    _Transforms = torch.Tensor
 
 
 def _draw_all(transforms: Iterable[Any], shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
@@ -37,10 +45,10 @@ class Compose:
         transforms: the transforms, called in order, each with the result of the one before.
     """
 
-    def __init__(self, transforms: Sequence[Callable[[Any], Any]]) -> None:
+    def __init__(self, transforms: _Transforms) -> None:
         self.transforms = transforms
 
-    def __call__(self, img: Any) -> Any:
+    def __call__(self, img: Image) -> Image:
         for t in self.transforms:
             img = t(img)
         return img
