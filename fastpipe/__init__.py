@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from fastpipe import readers, transforms
     from fastpipe.config import MachineConfig
     from fastpipe.datasets import ImageFolder
+    from fastpipe.loading import samplers
     from fastpipe.pipeline import explain
 
 __version__ = "0.1.0"
@@ -22,6 +23,7 @@ __all__ = [
     "__version__",
     "explain",
     "readers",
+    "samplers",
     "transforms",
 ]
 
@@ -29,6 +31,7 @@ _HOME = {
     "ImageFolder": "fastpipe.datasets",
     "MachineConfig": "fastpipe.config",
     "explain": "fastpipe.pipeline",
+    "samplers": "fastpipe.loading",
 }
 
 

@@ -1,0 +1,115 @@
+"""A seeded permutation of tens of millions of indices that is computed where it is asked for, never stored.
+
+The indices ``0 … length-1`` are laid out on a rectangle of about ``√length × √length`` cells, and a Feistel network
+[1] with modular additions [2] shuffles the cells: each round shifts one coordinate by a keyed hash of the other, which
+can be undone, so the whole is a bijection. The few cells beyond ``length`` are skipped by cycle walking [2]: a result
+that falls on one goes through the network again. Everything is integer arithmetic on numpy blocks: the same numbers
+on every machine and version.
+
+[1] M. Luby, C. Rackoff, How to construct pseudorandom permutations from pseudorandom functions, 1988.
+[2] J. Black, P. Rogaway, Ciphers with arbitrary finite domains, 2002.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastpipe.errors import DatasetError
+
+__all__ = ["Permutation"]
+
+_Words = NDArray[np.uint64]
+
+# Four rounds are enough in theory on large domains; on a handful of cells a round mixes little.
+_ROUNDS = 8
+_ROUNDS_SMALL = 32
+_SMALL = 1 << 12
+_BLOCK = 4096
+_LIMIT = 1 << 62  # each coordinate must fit 31 bits, so that 32-bit hash × coordinate stays within 64 bits
+
+
+class Permutation:
+    """A permutation of ``range(length)`` fixed by a key; takes some 300 bytes whatever the length.
+
+    Args:
+        length: how many indices, 0 to 2**62.
+        key: what the permutation depends on, such as ``(seed, epoch)``; integers of any size.
+
+    Raises:
+        DatasetError: a negative or too large length.
+    """
+
+    def __init__(self, length: int, key: tuple[int, ...]) -> None:
+        if not 0 <= length <= _LIMIT:
+            raise DatasetError(f"a permutation of {length} indices: give a length from 0 to 2**62.")
+        self.length = length
+        self._rows = math.isqrt(max(length - 1, 0)) + 1
+        self._columns = -(-max(length, 1) // self._rows)
+        self._keys = _round_keys(key, _ROUNDS if length > _SMALL else _ROUNDS_SMALL)
+
+    def __len__(self) -> int:
+        return self.length
+
+    def __getitem__(self, position: int) -> int:
+        """The index at a position, 0 ≤ position < length.
+
+        Raises:
+            IndexError: a position out of range.
+        """
+        if not 0 <= position < self.length:
+            raise IndexError(f"position {position} of a permutation of {self.length} indices")
+        return int(self.at(np.array([position], dtype=np.uint64))[0])
+
+    def __iter__(self) -> Iterator[int]:
+        for start in range(0, self.length, _BLOCK):
+            yield from self.at(np.arange(start, min(start + _BLOCK, self.length), dtype=np.uint64)).tolist()
+
+    def at(self, positions: NDArray[Any]) -> NDArray[np.int64]:
+        """The indices at an array ``(n,)`` of positions, each 0 ≤ position < length."""
+        cells = self._shuffle(positions.astype(np.uint64))
+        outside = np.flatnonzero(cells >= self.length)
+        while len(outside):
+            cells[outside] = self._shuffle(cells[outside])
+            outside = outside[cells[outside] >= self.length]
+        return cells.astype(np.int64)
+
+    def _shuffle(self, cells: _Words) -> _Words:
+        rows, columns = np.uint64(self._rows), np.uint64(self._columns)
+        row, column = cells // columns, cells % columns
+        for turn, key in enumerate(self._keys):
+            if turn % 2 == 0:
+                row = _shift(row, _hash(column, key), rows)
+            else:
+                column = _shift(column, _hash(row, key), columns)
+        shuffled: _Words = row * columns + column
+        return shuffled
+
+
+def _shift(values: _Words, hashes: _Words, modulus: np.uint64) -> _Words:
+    """``(values + hash scaled to 0 … modulus-1) mod modulus``; the scaling is a multiplication, not a division."""
+    moved: _Words = values + ((hashes * modulus) >> np.uint64(32))
+    moved -= modulus * (moved >= modulus)
+    return moved
+
+
+def _hash(values: _Words, key: np.uint64) -> _Words:
+    """A keyed 32-bit hash of each value: the finaliser of splitmix64, upper half."""
+    mixed: _Words = values ^ key
+    mixed ^= mixed >> np.uint64(30)
+    mixed *= np.uint64(0xBF58476D1CE4E5B9)
+    mixed ^= mixed >> np.uint64(27)
+    mixed *= np.uint64(0x94D049BB133111EB)
+    mixed >>= np.uint64(32)
+    return mixed
+
+
+def _round_keys(key: tuple[int, ...], rounds: int) -> list[np.uint64]:
+    text = ",".join(map(str, key)).encode()
+    digest = hashlib.shake_128(b"fastpipe permutation " + text).digest(8 * rounds)
+    return [np.uint64(word) for word in np.frombuffer(digest, dtype="<u8")]
