@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable
 from typing import Any
 
@@ -56,11 +55,3 @@ def through_tensor(operation: Callable[..., Tensor], img: NDArray[Any], *args: A
     tensor = torch.from_numpy(img[:, :, None] if gray else img).permute(2, 0, 1)
     result: NDArray[Any] = operation(tensor, *args, **kwargs).permute(1, 2, 0).numpy()
     return result[:, :, 0] if gray and result.shape[2] == 1 else result
-
-
-class kernel_module:
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    def __getattr__(self, attribute: str) -> Any:
-        return getattr(importlib.import_module(f"fastpipe.transforms.kernels.{self.name}"), attribute)

@@ -11,14 +11,15 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from fastpipe.transforms.functional import _tensor_warps
-from fastpipe.transforms.functional._array_common import check_image, is_float_image, kernel_module, through_tensor
+from fastpipe.transforms.functional._array_common import check_image, is_float_image, through_tensor
 from fastpipe.transforms.functional._pil_common import fill_per_band
 from fastpipe.transforms.functional.interpolation import InterpolationMode
+from fastpipe.transforms.kernels import warp as kernels
 
 __all__ = ["affine", "elastic_transform", "perspective", "rotate"]
 
-kernels = kernel_module("warp")
-
+# cv2's remap counts pixels in 16 bits.
+_LONGEST_SIDE = 32_767
 _WARPS = (
     InterpolationMode.NEAREST,
     InterpolationMode.NEAREST_EXACT,
@@ -78,6 +79,7 @@ def elastic_transform(
     img: NDArray[Any], displacement: Tensor, interpolation: InterpolationMode, fill: Any
 ) -> NDArray[Any]:
     check_image(img)
-    if is_float_image(img):
+    known = interpolation in (InterpolationMode.NEAREST, InterpolationMode.BILINEAR)
+    if is_float_image(img) or not known or max(img.shape) > _LONGEST_SIDE:
         return through_tensor(_tensor_warps.elastic_transform, img, displacement, interpolation.value, fill)
     return kernels.elastic(img, displacement, interpolation.value, fill)

@@ -20,6 +20,9 @@ __all__ = [
     "max_value",
 ]
 
+# New in torch 2.3; before, no tensor has it.
+_UINT16: torch.dtype = getattr(torch, "uint16", torch.uint8)
+
 
 def assert_image_tensor(img: Tensor) -> None:
     if img.ndim < 2:
@@ -57,7 +60,7 @@ def max_value(dtype: torch.dtype) -> int:
         return 127
     if dtype == torch.int16:
         return 32767
-    if dtype == torch.uint16:
+    if dtype == _UINT16:
         return 65535
     if dtype == torch.int32:
         return 2147483647
