@@ -16,7 +16,7 @@ import cv2
 import numpy as np
 import torch
 
-from fastpipe.transforms.kernels._arrays import UInt8Array, like
+from fastpipe.transforms.kernels._arrays import UInt8Array, channels, like
 
 __all__ = [
     "adjust_brightness",
@@ -83,13 +83,13 @@ def adjust_contrast(image: UInt8Array, factor: float) -> UInt8Array:
     if image.size == 0:
         return image.copy()
     # cv2 rounds luma to 15 bits where Pillow has 16; that moves the rounded mean of a real image almost never.
-    luma = image if _channels(image) == 1 else cv2.cvtColor(image, cv2.COLOR_RGB2GRAY)
+    luma = image if channels(image) == 1 else cv2.cvtColor(image, cv2.COLOR_RGB2GRAY)
     return apply_table(image, _blend_table(int(cv2.mean(luma)[0] + 0.5), factor))
 
 
 def adjust_saturation(image: UInt8Array, factor: float) -> UInt8Array:
     """The distance of each pixel from its own luma times ``factor``; within 1/255 of Pillow."""
-    if image.size == 0 or _channels(image) == 1:
+    if image.size == 0 or channels(image) == 1:
         return image.copy()
     # An error of one in cv2's luma is multiplied by 1 - factor: within the contract up to a factor of 2.
     exact = not 0 <= factor <= 2
@@ -103,7 +103,7 @@ def adjust_hue(image: UInt8Array, factor: float) -> UInt8Array:
     cv2's float conversions do the arithmetic and hue and saturation are rounded down to eight bits between them, as
     Pillow does, which leaves about 2 values in 10,000 apart by up to 6/255, where a ratio falls on a whole number.
     """
-    if image.size == 0 or _channels(image) == 1:
+    if image.size == 0 or channels(image) == 1:
         return image.copy()
     hue, saturation, value = cv2.split(cv2.cvtColor(image.astype(np.float32), cv2.COLOR_RGB2HSV))
     # convertScaleAbs rounds to nearest: half a level less rounds down, and the small rest keeps whole numbers whole.
@@ -223,10 +223,6 @@ def _luma(image: UInt8Array) -> UInt8Array:
 
 def _mask(bits: int) -> int:
     return ~(2 ** (8 - bits) - 1) & 255
-
-
-def _channels(image: UInt8Array) -> int:
-    return 1 if image.ndim == 2 else image.shape[2]
 
 
 def _planes(image: UInt8Array) -> Sequence[UInt8Array]:

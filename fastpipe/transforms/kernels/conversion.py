@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import cv2
 import torch
 
-from fastpipe.transforms.kernels._arrays import FloatArray, UInt8Array
+from fastpipe.transforms.kernels._arrays import FloatArray, UInt8Array, channels
 
 __all__ = ["array_to_tensor", "normalization_table", "to_normalized_tensor", "to_tensor"]
 
@@ -23,9 +23,8 @@ def array_to_tensor(image: UInt8Array, out: torch.Tensor | None = None) -> torch
         image: uint8 ``(H, W)`` or ``(H, W, C)``; may be a non-contiguous view.
         out: a contiguous uint8 tensor ``(C, H, W)`` to write into and return, such as one slot of a batch.
     """
-    channels = _channels(image)
     if out is None:
-        out = torch.empty((channels, *image.shape[:2]), dtype=torch.uint8)
+        out = torch.empty((channels(image), *image.shape[:2]), dtype=torch.uint8)
     _split(image, out.numpy())
     return out
 
@@ -57,8 +56,7 @@ def normalization_table(mean: Sequence[float], std: Sequence[float]) -> FloatArr
     levels = torch.arange(256, dtype=torch.uint8).to(torch.float32).div(255)
     means = torch.as_tensor(mean, dtype=torch.float32).view(-1, 1)
     stds = torch.as_tensor(std, dtype=torch.float32).view(-1, 1)
-    channels = max(len(means), len(stds))
-    return levels.repeat(channels, 1).sub_(means).div_(stds).numpy()
+    return levels.repeat(max(len(means), len(stds)), 1).sub_(means).div_(stds).numpy()
 
 
 def to_normalized_tensor(image: UInt8Array, table: FloatArray, out: torch.Tensor | None = None) -> torch.Tensor:
@@ -69,22 +67,18 @@ def to_normalized_tensor(image: UInt8Array, table: FloatArray, out: torch.Tensor
         table: contiguous float32 ``(C, 256)``; one row serves all channels.
         out: a contiguous float32 tensor ``(C, H, W)`` to write into and return, such as one slot of a batch.
     """
-    channels = max(_channels(image), len(table))
+    count = max(channels(image), len(table))
     if out is None:
-        out = torch.empty((channels, *image.shape[:2]), dtype=torch.float32)
+        out = torch.empty((count, *image.shape[:2]), dtype=torch.float32)
     if image.size == 0:
         return out
     into = out.numpy()
     planes = [image] if image.ndim == 2 else cv2.split(image)
-    for channel in range(channels):
+    for channel in range(count):
         plane = planes[channel if len(planes) > 1 else 0]
         # cv2 has the fastest gather, and writes to `dst` where that is a contiguous plane already.
         cv2.LUT(plane, table[channel if len(table) > 1 else 0], dst=into[channel])
     return out
-
-
-def _channels(image: UInt8Array) -> int:
-    return 1 if image.ndim == 2 else image.shape[2]
 
 
 def _split(image: UInt8Array, out: UInt8Array) -> None:
