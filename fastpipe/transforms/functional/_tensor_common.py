@@ -20,8 +20,15 @@ __all__ = [
     "max_value",
 ]
 
-# New in torch 2.3; before, no tensor has it.
-_UINT16: torch.dtype = getattr(torch, "uint16", torch.uint8)
+if hasattr(torch, "uint16"):
+
+    def _is_uint16(dtype: torch.dtype) -> bool:
+        return dtype == torch.uint16
+
+else:  # before torch 2.3; TorchScript would look the name up even where it is never used
+
+    def _is_uint16(dtype: torch.dtype) -> bool:
+        return False
 
 
 def assert_image_tensor(img: Tensor) -> None:
@@ -60,7 +67,7 @@ def max_value(dtype: torch.dtype) -> int:
         return 127
     if dtype == torch.int16:
         return 32767
-    if dtype == _UINT16:
+    if _is_uint16(dtype):
         return 65535
     if dtype == torch.int32:
         return 2147483647
