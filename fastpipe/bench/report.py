@@ -28,7 +28,7 @@ SCHEMA = "fastpipe-bench/1"
 """Names the layout of the JSON; the number grows when a key changes its meaning or goes."""
 
 _PLAIN_WIDTH = 140
-_HEADINGS = {"full": "whole", "region": "region", "half": "1/2 size"}
+_HEADINGS = {"full": "whole image", "region": "region", "half": "1/2 size"}
 
 
 def make_console() -> Console:
@@ -63,9 +63,9 @@ def show_progress(quiet: bool = False) -> Iterator[Callable[[int, int, str], Non
 
 
 def bench_table(measurement: Measurement, format: str, choice: Choice | None = None) -> Table:
-    """The results for one format: a row for each reader, a column for each request, without and with workers.
+    """The results for one format: a column for each request; a row for each reader alone, then one in workers.
 
-    The chosen reader's row is marked; why it was chosen, and what went wrong with others, stands below.
+    The chosen reader is marked; why it was chosen, and what went wrong with others, stands below.
     """
     images, kilobytes = measurement.images[format], measurement.bytes[format] / 1000
     table = Table(
@@ -74,28 +74,30 @@ def bench_table(measurement: Measurement, format: str, choice: Choice | None = N
         box=rich.box.ASCII,
         caption_justify="left",
     )
-    table.add_column("reader")
-    places = [("single", "1 process")]
-    if measurement.workers:
-        places.append(("workers", f"{measurement.workers} worker{'s' if measurement.workers > 1 else ''}"))
-    for _, place in places:
-        for request in REQUESTS:
-            table.add_column(f"{_HEADINGS[request]}\n{place}", justify="right")
-    table.add_column("served", justify="right")
+    table.add_column("reader", no_wrap=True)
+    for request in REQUESTS:
+        table.add_column(_HEADINGS[request], justify="right", no_wrap=True, min_width=14)
+    table.add_column("served", justify="right", min_width=6)
     by_reader: dict[str, dict[str, Result]] = {}
     for result in measurement.results:
         if result.format == format:
             by_reader.setdefault(result.reader, {})[result.request] = result
-    below: list[str] = []
+    places = {"single": "in one process:"}
+    if measurement.workers:
+        places["workers"] = f"in {measurement.workers} worker{'s' if measurement.workers > 1 else ''}:"
+    for place, label in places.items():
+        table.add_section()
+        table.add_row(label)
+        for reader, results in by_reader.items():
+            chosen = choice is not None and choice.reader == reader
+            table.add_row(
+                escape(f"{reader} *" if chosen else reader),
+                *(_timed(results.get(request), place) for request in REQUESTS),
+                f"{min(result.served for result in results.values()):.0%}",
+                style="bold" if chosen else None,
+            )
+    below = [] if choice is None else [f"* chosen: {choice.reason}"]
     for reader, results in by_reader.items():
-        cells = [_timed(results.get(request), place) for place, _ in places for request in REQUESTS]
-        served = min(result.served for result in results.values())
-        chosen = choice is not None and choice.reader == reader
-        table.add_row(
-            escape(f"{reader} *" if chosen else reader), *cells, f"{served:.0%}", style="bold" if chosen else None
-        )
-        if choice is not None and chosen:
-            below.insert(0, f"* chosen: {choice.reason}")
         below += [f"{reader}: {note}" for note in dict.fromkeys(result.note for result in results.values()) if note]
     table.caption = escape("\n".join(below)) or None
     return table
@@ -160,9 +162,18 @@ def to_json(
             format: {"images": count, "mean_bytes": round(measurement.bytes[format], 1)}
             for format, count in measurement.images.items()
         },
-        "results": [asdict(result) for result in measurement.results],
+        "results": [_rounded(asdict(result)) for result in measurement.results],
         "choices": {format: asdict(choice) for format, choice in choices.items()},
     }
+
+
+def _rounded(value: Any) -> Any:
+    """The same value with every time in it rounded to a nanosecond: what a clock gives, and no more digits."""
+    if isinstance(value, dict):
+        return {key: _rounded(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_rounded(item) for item in value]
+    return round(value, 3) if isinstance(value, float) else value
 
 
 def write_json(path: str, values: Mapping[str, Any]) -> None:

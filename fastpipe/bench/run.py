@@ -7,6 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from PIL import Image
+
 from fastpipe.bench.choose import Choice, choose, to_config
 from fastpipe.bench.measure import Measurement, measure
 from fastpipe.bench.report import make_console, print_measurement, show_progress, to_json, write_json
@@ -151,8 +153,11 @@ def choose_by_hand(items: Iterable[str]) -> None:
         if not (format and equals and reader):
             raise ConfigError(f"--set {item}: give FORMAT=READER, such as --set jpeg=cv2")
         key, able = format_key(format), get_reader(reader).capabilities.formats
+        if "*" in able:
+            Image.init()
+            able = frozenset(Image.OPEN)
         known = {format_key(name) for name in able}
-        if key != "*" and "*" not in known and key not in known:
+        if key != "*" and key not in known:
             raise ConfigError(f"--set {item}: reader {reader!r} reads {', '.join(sorted(known))}, not {key}")
         chosen[key] = reader
     stored = MachineConfig.load(check=False)
