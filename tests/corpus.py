@@ -64,6 +64,11 @@ def with_segment(data: bytes, marker: int, body: bytes) -> bytes:
     return data[:2] + bytes((0xFF, marker)) + struct.pack(">H", len(body) + 2) + body + data[2:]
 
 
+def _profile() -> bytes:
+    """An ICC colour profile."""
+    return ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()
+
+
 def chunk(name: bytes, body: bytes) -> bytes:
     """A PNG chunk with its checksum."""
     return struct.pack(">I", len(body)) + name + body + struct.pack(">I", zlib.crc32(name + body))
@@ -85,6 +90,16 @@ def interlaced_png(height: int, width: int) -> bytes:
     head = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 1)
     pixels = zlib.compress(rows)
     return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", pixels) + chunk(b"IEND", b"")
+
+
+def small_png(image: np.ndarray, depth: int, color: int, *chunks: bytes) -> bytes:
+    """A PNG of one sample a pixel and ``depth`` bits a sample, from a ``(H, W)`` image of such values."""
+    height, width = image.shape
+    bits = np.unpackbits(image.astype(np.uint8)[..., None], axis=-1)[..., -depth:].reshape(height, -1)
+    rows = b"".join(b"\0" + np.packbits(row).tobytes() for row in bits)
+    head = struct.pack(">IIBBBBB", width, height, depth, color, 0, 0, 0)
+    body = chunk(b"IHDR", head) + b"".join(chunks) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
+    return b"\x89PNG\r\n\x1a\n" + body
 
 
 def _segments(data: bytes) -> dict[int, int]:
@@ -129,7 +144,7 @@ def _jpegs() -> dict[str, bytes]:
     found["jpeg-exif-empty"] = with_segment(jpeg(40, 70), 0xE1, b"Exif\0\0")
     xmp = b'http://ns.adobe.com/xap/1.0/\0<x:xmpmeta><rdf tiff:Orientation="6"/></x:xmpmeta>'
     found["jpeg-xmp-orientation"] = with_segment(jpeg(40, 70), 0xE1, xmp)
-    profile = ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()
+    profile = _profile()
     found["jpeg-icc"] = save(image, "JPEG", icc_profile=profile)
     found["jpeg-comment"] = save(image, "JPEG", comment=b"a comment with \xff\xd9 in it")
     found["jpeg-thumbnail"] = with_segment(jpeg(97, 131), 0xE1, exif(1) + jpeg(24, 32))
@@ -200,6 +215,23 @@ def _pngs() -> dict[str, bytes]:
     found["png-background"] = with_chunk(rgb, b"bKGD", struct.pack(">HHH", 1, 2, 3))
     found["png-significant-bits"] = with_chunk(rgb, b"sBIT", bytes((5, 6, 5)))
     found["png-unknown-critical"] = with_chunk(rgb, b"ABCD", b"what")
+    found["png-text-after"] = rgb[:-12] + chunk(b"tEXt", b"date:create\0now") + rgb[-12:]
+    found["png-exif-after-8"] = rgb[:-12] + chunk(b"eXIf", exif(8)[6:]) + rgb[-12:]
+    xmp = b'XML:com.adobe.xmp\0\0\0\0\0<rdf tiff:Orientation="3"/>'
+    found["png-xmp-orientation"] = with_chunk(rgb, b"iTXt", xmp)
+    found["png-xmp-orientation-after"] = rgb[:-12] + chunk(b"iTXt", xmp) + rgb[-12:]
+    found["png-text-transparency"] = with_chunk(found["png-gray"], b"tEXt", b"transparency\0no number")
+    profile = _profile()
+    found["png-icc"] = save(image, "PNG", icc_profile=profile)
+    found["png-short-gamma"] = with_chunk(rgb, b"gAMA", b"\0")
+    colours = np.random.default_rng(1).integers(0, 256, 768, np.uint8).tobytes()
+    for depth in (1, 2, 4, 8):
+        values = image[..., 0] >> (8 - depth)
+        found[f"png-gray-{depth}-bit"] = small_png(values, depth, 0)
+        found[f"png-palette-{depth}-bit-full"] = small_png(values, depth, 3, chunk(b"PLTE", colours[: 3 << depth]))
+        short = chunk(b"PLTE", colours[: (3 << depth) - 3])
+        found[f"png-palette-{depth}-bit-short"] = small_png(values, depth, 3, short)
+    found["png-rgba-noise"] = save(np.random.default_rng(2).integers(0, 256, (9, 13, 4), np.uint8), "PNG")
     wide = struct.pack(">IIBBBBB", 8, 8, 16, 2, 0, 0, 0)
     rows = zlib.compress(b"".join(b"\0" + bytes(range(48)) for _ in range(8)))
     found["png-16-bit-rgb"] = rgb[:8] + chunk(b"IHDR", wide) + chunk(b"IDAT", rows) + chunk(b"IEND", b"")
@@ -237,6 +269,8 @@ def _others() -> dict[str, bytes]:
                 Image.merge("RGBA", (*picture.split(), picture.convert("L"))), "WEBP", lossless=True
             ),
             "webp-animated": save(picture, "WEBP", save_all=True, append_images=[second]),
+            "webp-icc": save(image, "WEBP", icc_profile=_profile()),
+            "webp-lossless-icc": save(image, "WEBP", icc_profile=_profile(), lossless=True),
             "webp-exif-6": save(image, "WEBP", exif=exif(6)),
         }
         for height, width in ODD_SIZES:

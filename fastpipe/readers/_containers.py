@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zlib
+from dataclasses import replace
 from struct import Struct
 
 from fastpipe.readers._exif import orientation_of
@@ -12,11 +13,18 @@ __all__ = ["intact_png", "intact_webp", "parse_png", "parse_webp"]
 
 _chunk = Struct(">I4s").unpack_from
 _u32 = Struct(">I").unpack_from
+_WEBP_PROFILE = 0x20  # the flag of an ICC profile
+
 _ihdr = Struct(">IIBBBBB").unpack_from
 
 _PNG_COLORS = {0: (1, "L"), 2: (3, "RGB"), 3: (1, "P"), 4: (2, "LA"), 6: (4, "RGBA")}
-# Chunks that change no pixel, neither in Pillow nor in libpng as OpenCV uses it.
-_PNG_HARMLESS = frozenset({b"gAMA", b"cHRM", b"sRGB", b"pHYs", b"tEXt", b"tIME", b"eXIf"})
+# Chunks that change no pixel, neither in Pillow nor in libpng as OpenCV uses it; with the length that Pillow expects.
+_PNG_HARMLESS = {b"gAMA": 4, b"cHRM": 32, b"sRGB": 1, b"pHYs": 9, b"tIME": 7, b"eXIf": 0, b"tEXt": 0, b"iTXt": 0}
+# Pillow keeps texts beside what it knows of the image, under the same keys.
+_PNG_SPECIAL_TEXTS = frozenset({b"transparency", b"exif", b"xmp", b"icc_profile", b"Raw profile type exif"})
+_XMP_KEY = b"XML:com.adobe.xmp"
+_TEXTS = frozenset({b"tEXt", b"zTXt", b"iTXt"})
+_MAX_ANCILLARY_BYTES = 1 << 20  # as PngImagePlugin.MAX_TEXT_CHUNK, beyond which Pillow may refuse
 
 
 def parse_png(data: bytes) -> Header | None:
@@ -28,9 +36,10 @@ def parse_png(data: bytes) -> Header | None:
     if color not in _PNG_COLORS or not width or not height or interlace > 1:
         return None
     channels, mode = _PNG_COLORS[color]
-    plain = depth == 8 and color in (0, 2)
-    animated = transparent = False
+    plain = depth == 8 or (depth in (1, 2, 4) and color in (0, 3))
+    animated = transparent = palette = False
     exif: bytes | None = None
+    xmp: bytes | None = None
     position = 33
     while True:
         if position + 8 > length:
@@ -38,18 +47,29 @@ def parse_png(data: bytes) -> Header | None:
         size, name = _chunk(data, position)
         if name == b"IDAT":
             break
-        if position + 12 + size > length:
+        start, end = position + 8, position + 8 + size
+        if end + 4 > length:
             return None
         if name == b"tRNS":
             transparent = True
         elif name == b"acTL":
-            animated = size >= 4 and _u32(data, position + 8)[0] > 1
+            animated = size >= 4 and _u32(data, start)[0] > 1
         elif name == b"eXIf":
-            exif = data[position + 8 : position + 8 + size]
-        elif name == b"iTXt":  # may hold XMP with an orientation
-            return None
-        plain = plain and name in _PNG_HARMLESS
-        position += 12 + size
+            exif = data[start:end]
+        elif name in _TEXTS:
+            key = data[start : data.find(b"\0", start, end)]
+            if key in _PNG_SPECIAL_TEXTS or (key == _XMP_KEY and xmp is not None):
+                return None
+            if key == _XMP_KEY:
+                xmp = data[start:end]
+                if name != b"iTXt" or _compressed_text(xmp):
+                    return None
+        if name == b"PLTE" and color == 3:
+            # Only a full palette has a colour for every index; where one is missing, decoders differ.
+            palette = size == 3 << depth
+        elif plain and not _harmless(name, data, start, end):
+            plain = False
+        position = end + 4
     return Header(
         "PNG",
         height,
@@ -59,30 +79,61 @@ def parse_png(data: bytes) -> Header | None:
         mode,
         None,
         interlace == 1,
-        1 if exif is None else orientation_of(exif, None),
+        1 if exif is None and xmp is None else orientation_of(exif, xmp),
         animated,
         transparent,
         position,
-        plain,
+        plain and palette == (color == 3),
     )
 
 
+def _compressed_text(text: bytes) -> bool:
+    """Whether the text of an iTXt chunk is compressed, or the chunk too short to say."""
+    flag = text.find(b"\0") + 1
+    return not 0 < flag < len(text) or text[flag] != 0
+
+
+def _harmless(name: bytes, data: bytes, start: int, end: int) -> bool:
+    """Whether a chunk changes no pixel and Pillow doesn't refuse it."""
+    if name == b"iCCP":
+        method = data.find(b"\0", start, end) + 1
+        if not start < method < end or data[method]:
+            return False
+        inflate = zlib.decompressobj()
+        try:
+            inflate.decompress(data[method + 1 : end], _MAX_ANCILLARY_BYTES)
+        except zlib.error:
+            return False
+        return not inflate.unconsumed_tail
+    size = _PNG_HARMLESS.get(name, -1)
+    if name == b"iTXt" and _compressed_text(data[start:end]):
+        return False
+    return size == 0 or size == end - start
+
+
 def intact_png(data: bytes, header: Header) -> bool:
-    """Whether every chunk up to IEND is there with the right checksum, and only pixels follow the header."""
-    position, length = 8, len(data)
+    """Whether every chunk up to IEND is there with the right checksum, and harmless where it isn't pixels."""
+    position, length, ancillary = 8, len(data), 0
     view = memoryview(data)
-    ended = False
+    started = finished = False
     while position + 12 <= length:
         size, name = _chunk(data, position)
         end = position + 12 + size
         if end > length or zlib.crc32(view[position + 4 : end - 4]) != _u32(data, end - 4)[0]:
             return False
         if name == b"IEND":
-            return ended
-        if position >= header.data_offset:
-            if name != b"IDAT":
+            return started and ancillary <= _MAX_ANCILLARY_BYTES
+        if name == b"IDAT":
+            if finished:
                 return False
-            ended = True
+            started = True
+        else:
+            ancillary += size
+            if started:
+                finished = True
+                key = data[position + 8 : data.find(b"\0", position + 8, end - 4)] if name in _TEXTS else b""
+                if key in _PNG_SPECIAL_TEXTS or not _harmless(name, data, position + 8, end - 4):
+                    return False
         position = end
     return False
 
@@ -105,6 +156,29 @@ def parse_webp(data: bytes) -> Header | None:
         width, height = (bits & 0x3FFF) + 1, (bits >> 14 & 0x3FFF) + 1
         channels, mode = (4, "RGBA") if alpha else (3, "RGB")
         return Header("WEBP", height, width, channels, 8, mode, data_offset=20, plain=plain)
+    if kind == b"VP8X" and size == 10:
+        return _parse_extended_webp(data)
+    return None
+
+
+def _parse_extended_webp(data: bytes) -> Header | None:
+    """A WebP with a colour profile; Pillow describes those with frames, transparency or EXIF data."""
+    if data[20] & ~_WEBP_PROFILE:
+        return None
+    position = 30
+    while position + 30 <= len(data):
+        kind, size = data[position : position + 4], int.from_bytes(data[position + 4 : position + 8], "little")
+        if kind in (b"VP8 ", b"VP8L"):
+            # As if the file began here: the same RIFF length, without what came before.
+            length = (_webp_length(data) - position + 4).to_bytes(4, "little", signed=True)
+            inner = parse_webp(b"RIFF" + length + b"WEBP" + data[position : position + 18])
+            canvas = (int.from_bytes(data[27:30], "little") + 1, int.from_bytes(data[24:27], "little") + 1)
+            if inner is None or inner.size != canvas:
+                return None
+            return replace(inner, data_offset=position + 8)
+        if kind != b"ICCP":
+            return None
+        position += 8 + size + (size & 1)
     return None
 
 

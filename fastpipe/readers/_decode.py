@@ -19,7 +19,7 @@ from fastpipe.errors import (
 from fastpipe.readers._containers import intact_png, intact_webp
 from fastpipe.readers._jpeg import intact_jpeg
 from fastpipe.readers.base import WHOLE_IMAGE, Pixels, Reader, Scratch, thread_scratch
-from fastpipe.readers.header import BytesLike, Source, as_bytes, parse_header
+from fastpipe.readers.header import BytesLike, Source, as_bytes, parse_header, upright_orientation
 from fastpipe.readers.registry import default_order, get_reader
 from fastpipe.types import Box, DecodeRequest, Header
 
@@ -120,7 +120,7 @@ def read_image(
     else:
         source, data = "<bytes>", as_bytes(src)
     header = parse_header(data, source)
-    turn = _TURNS.get(header.orientation) if apply_exif else None
+    turn = _TURNS.get(upright_orientation(data, header)) if apply_exif else None
     box = None
     if region is not None:
         upright = (header.width, header.height) if turn is not None and turn[0] else (header.height, header.width)

@@ -50,13 +50,14 @@ def _from_exif(exif: bytes) -> Any:
         if offset + 2 <= len(exif):
             count = u16(exif, offset)[0]
             if offset + 2 + 12 * count <= len(exif):
+                value = None
                 for position in range(offset + 2, offset + 2 + 12 * count, 12):
                     tag, kind, values = entry(exif, position)
                     if tag == _ORIENTATION:
-                        if kind == _SHORT and values == 1:
-                            return u16(exif, position + 8)[0]
-                        return _from_pillow(exif)
-                return None
+                        if kind != _SHORT or values != 1:
+                            return _from_pillow(exif)
+                        value = u16(exif, position + 8)[0]
+                return value
     return _from_pillow(exif)
 
 

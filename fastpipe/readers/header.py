@@ -18,13 +18,15 @@ from fastpipe.readers._exif import valid_orientation
 from fastpipe.readers._jpeg import MAYBE_MPO, parse_jpeg
 from fastpipe.types import Header
 
-__all__ = ["BytesLike", "Source", "as_bytes", "guess_format", "parse_header", "read_header"]
+__all__ = ["BytesLike", "Source", "as_bytes", "guess_format", "parse_header", "read_header", "upright_orientation"]
 
 BytesLike = bytes | bytearray | memoryview
 Source = str | os.PathLike[str] | BytesLike
 
 # Most headers fit in the first; a large EXIF thumbnail or colour profile needs the second or third.
 _PREFIXES = (4096, 1 << 16, 1 << 20)
+
+_LATE_ORIENTATION = (b"eXIf", b"Raw profile type exif", b"XML:com.adobe.xmp")
 
 _BITS = {"1": 1, "I;16": 16, "I;16B": 16, "I;16L": 16, "I": 32, "F": 32}
 
@@ -89,6 +91,20 @@ def read_header(src: Source) -> Header:
         return _completed(header, _ask_pillow(file, str(path), data[:16]))
 
 
+def upright_orientation(data: bytes, header: Header) -> int:
+    """The orientation that `PIL.ImageOps.exif_transpose` would apply.
+
+    The header's, except for a PNG with EXIF data or XMP behind its pixels, where only those who look find it.
+    """
+    if header.format != "PNG" or not any(data.find(mark, header.data_offset) > 0 for mark in _LATE_ORIENTATION):
+        return header.orientation
+    try:
+        with Image.open(io.BytesIO(data)) as image:
+            return valid_orientation(image.getexif().get(0x0112))
+    except Exception:  # a damaged file is refused when it is decoded
+        return header.orientation
+
+
 def _completed(header: Header | None, pillows: Header) -> Header:
     """Pillow's header, or the parsed one with the format and frames that only Pillow's reading of an index tells."""
     if header is None:
@@ -127,7 +143,8 @@ def _ask_pillow(file: IO[bytes], source: str, start: bytes) -> Header:
             orientation = 1
             if image.format != "TIFF":  # Pillow turns a TIFF upright by itself when it loads
                 try:
-                    orientation = valid_orientation(image.getexif().get(0x0112))
+                    # Not image.getexif(), which loads a PNG's pixels to see what follows them.
+                    orientation = valid_orientation(Image.Image.getexif(image).get(0x0112))
                 except Exception:  # damaged EXIF data raises nearly anything, and has no orientation to give
                     orientation = 1
             return Header(

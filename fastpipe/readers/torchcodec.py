@@ -27,7 +27,8 @@ class TorchcodecReader(Reader):
         return installed_version("torchcodec")
 
     def accepts(self, header: Header) -> bool:
-        return super().accepts(header) and header.orientation == 1
+        ordinary = header.color_space in ("YCbCr", "RGB", "L") and header.bit_depth == 8
+        return super().accepts(header) and ordinary and header.orientation == 1
 
     def decode(self, data: bytes, request: DecodeRequest = WHOLE_IMAGE, out: Scratch | None = None) -> Pixels:
         self._only(request)

@@ -9,7 +9,7 @@ from torchvision.io import ImageReadMode, decode_jpeg, decode_png
 
 from fastpipe.errors import DecodeError
 from fastpipe.readers.base import WHOLE_IMAGE, Capabilities, Pixels, Reader, Scratch
-from fastpipe.types import DecodeRequest
+from fastpipe.types import DecodeRequest, Header
 
 __all__ = ["TorchvisionReader"]
 
@@ -28,6 +28,9 @@ class TorchvisionReader(Reader):
     @property
     def version(self) -> str:
         return str(torchvision.__version__)
+
+    def accepts(self, header: Header) -> bool:
+        return super().accepts(header) and header.color_space in ("YCbCr", "RGB", "L") and header.bit_depth == 8
 
     def decode(self, data: bytes, request: DecodeRequest = WHOLE_IMAGE, out: Scratch | None = None) -> Pixels:
         self._only(request)

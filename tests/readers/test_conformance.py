@@ -104,8 +104,10 @@ def test_the_fast_readers_do_take_plain_files() -> None:
     plain_jpegs = [f"jpeg-{kind}" for kind in (*corpus.SUBSAMPLINGS, "gray", "progressive", "rgb", "exif-6", "icc")]
     for reader, names in {
         **{key: [*plain_jpegs, "jpeg-restart-rows", "jpeg-trailing", "mpo"] for key in JPEG_READERS},
-        "cv2": [*plain_jpegs, "mpo", "png-rgb", "png-gray", "png-interlaced", "webp", "webp-lossless"],
+        "cv2": [*plain_jpegs, "mpo", "png-rgb", "png-gray", "png-interlaced", "png-rgba", "png-icc"],
     }.items():
+        if reader == "cv2":
+            names = [*names, "png-text-after", "png-palette-4-bit-full", "webp", "webp-lossless", "webp-icc"]
         chosen = need(reader)
         for name in names:
             header = readers.parse_header(corpus.files()[name])

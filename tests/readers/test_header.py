@@ -31,6 +31,8 @@ def test_format_size_and_orientation_are_pillows(name: str) -> None:
         return
     header = readers.parse_header(data)
     assert (header.format, header.height, header.width, header.animated) == expected
+    if "-after" in name:  # behind the pixels, where a header doesn't look; apply_exif does, see test_conformance
+        orientation = 1
     assert header.orientation == (orientation if orientation in range(1, 9) else 1)
     assert -1 <= header.data_offset <= len(data)
 
