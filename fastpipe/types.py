@@ -150,10 +150,14 @@ class Recipe:
     Attributes:
         shape: the image that it was drawn for.
         steps: the drawn operations.
+        index: the sample of the dataset that drew it; None where no dataset did. Takes no part in comparisons.
+        epoch: the epoch that it was drawn for, of a dataset with a seed. Takes no part in comparisons.
     """
 
     shape: ImageShape
     steps: tuple[Step, ...]
+    index: int | None = field(default=None, compare=False)
+    epoch: int | None = field(default=None, compare=False)
 
     def __iter__(self) -> Iterator[Step]:
         return iter(self.steps)

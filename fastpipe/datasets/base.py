@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import operator
 import os
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any, get_args
 
 from PIL import Image
@@ -11,9 +14,21 @@ from torch.utils.data import Dataset
 
 from fastpipe import readers
 from fastpipe.config import MachineConfig, current_config
-from fastpipe.errors import DatasetError
-from fastpipe.pipeline import Fidelity, Pipeline, compile_pipeline, flatten, run, to_pil
-from fastpipe.types import Generators, ImageShape, Recipe
+from fastpipe.errors import DatasetError, PlanError
+from fastpipe.pipeline import (
+    Fidelity,
+    Pipeline,
+    SharedEpoch,
+    compile_pipeline,
+    copied_generators,
+    flatten,
+    keyed_generators,
+    keyed_globals,
+    run,
+    sample_key,
+    to_pil,
+)
+from fastpipe.types import Generators, Header, ImageShape, Recipe
 
 __all__ = ["ImageDataset", "StandardTransform", "default_loader"]
 
@@ -47,6 +62,26 @@ class StandardTransform:
         return "\n".join(lines)
 
 
+@dataclass(slots=True)
+class Job:
+    """One sample on its way: what was read, then what was drawn.
+
+    Attributes:
+        index: as asked for; may be negative.
+        path, target: the sample.
+        epoch: None where the dataset has no seed.
+        data, header, recipe: None where the user's loader does the work.
+    """
+
+    index: int
+    path: str
+    target: Any
+    epoch: int | None
+    data: bytes = b""
+    header: Header | None = None
+    recipe: Recipe | None = None
+
+
 class ImageDataset(Dataset[tuple[Any, Any]]):
     """Base of the image datasets: a subclass says what sample an index is, in `sample` and ``__len__``.
 
@@ -56,6 +91,8 @@ class ImageDataset(Dataset[tuple[Any, Any]]):
         transforms: both as one, None where neither is given.
         loader: as given.
         reader, config, fidelity, apply_exif: as given.
+        seed: None, or what keys each sample's random numbers on (seed, epoch, index): the same sample whatever the
+            order, the workers, the threads or the ranks. Choose the epoch with `set_epoch`.
     """
 
     root: str | os.PathLike[str] | None = None
@@ -70,6 +107,7 @@ class ImageDataset(Dataset[tuple[Any, Any]]):
         config: MachineConfig | None = None,
         fidelity: Fidelity = "torchvision",
         apply_exif: bool = False,
+        seed: int | None = None,
     ) -> None:
         if fidelity not in get_args(Fidelity):
             raise DatasetError(f"fidelity={fidelity!r}: choose one of {', '.join(map(repr, get_args(Fidelity)))}.")
@@ -84,6 +122,8 @@ class ImageDataset(Dataset[tuple[Any, Any]]):
         self.config = config
         self.fidelity: Fidelity = fidelity
         self.apply_exif = apply_exif
+        self.seed = seed
+        self._epoch = None if seed is None else SharedEpoch()
         self._pipeline: Pipeline | None = None
         self._members: tuple[Any, ...] | None = None
 
@@ -110,58 +150,141 @@ class ImageDataset(Dataset[tuple[Any, Any]]):
 
     def __getitem__(self, index: int) -> tuple[Any, Any]:
         """The transformed image and the transformed target."""
-        path, target = self.sample(index)
-        image = self._load(path)
-        if self.target_transform is not None:
-            target = self.target_transform(target)
-        return image, target
+        index = operator.index(index)
+        job = self._read(index)
+        if self.plans:
+            self._draw(job)
+        return self._finish(job, self._decode(job))
 
-    def _load(self, path: str) -> Any:
+    def _read(self, index: int) -> Job:
+        path, target = self.sample(index)
         if not self.plans:
-            image = self.loader(path)
-            return image if self.transform is None else self.transform(image)
-        if self.config is None:
-            self.config = current_config()
+            return Job(index, path, target, self._epoch_now())
         with open(path, "rb", buffering=0) as file:
             data = file.read()
-        pipeline = self.pipeline
-        image = self._draw_and_run(pipeline, data, path)
-        image = to_pil(image)
-        for transform in pipeline.rest:
-            image = transform(image)
-        return image
+        return Job(index, path, target, self._epoch_now(), data, readers.parse_header(data, path))
 
-    def _draw_and_run(self, pipeline: Pipeline, data: bytes, path: str) -> Any:
-        header = readers.parse_header(data, path)
-        if self.apply_exif and header.orientation != 1:
-            image: Any = readers.read_image(data, reader=self.reader, config=self.config, apply_exif=True)
-            for step in pipeline.draw(ImageShape(*image.shape)):
+    def _draw(self, job: Job) -> None:
+        assert job.header is not None  # only a dataset that plans draws
+        generators = None if job.epoch is None else keyed_generators(self._key(job))
+        job.recipe = self.pipeline.draw(self._shape(job.header), generators)
+
+    def _shape(self, header: Header) -> ImageShape:
+        turned = self.apply_exif and header.orientation >= 5
+        return ImageShape(header.width, header.height) if turned else ImageShape(header.height, header.width)
+
+    def _decode(self, job: Job) -> Any:
+        """The pixels as far as they are planned; draws nothing, so that threads may do it."""
+        if job.recipe is None or job.header is None:
+            return self.loader(job.path)
+        if self.config is None:
+            self.config = current_config()
+        if self.apply_exif and job.header.orientation != 1:
+            image: Any = readers.read_image(job.data, reader=self.reader, config=self.config, apply_exif=True)
+            for step in job.recipe:
                 image = step.apply(image)
-            return image
-        recipe = pipeline.draw(ImageShape(header.height, header.width))
-        return run(
-            data,
-            recipe,
-            header=header,
-            reader=self.reader,
-            config=self.config,
-            fidelity=self.fidelity,
-            source=path,
-        )
+        else:
+            image = run(
+                job.data,
+                job.recipe,
+                header=job.header,
+                reader=self.reader,
+                config=self.config,
+                fidelity=self.fidelity,
+                source=job.path,
+            )
+        return to_pil(image)
 
-    def recipe(self, index: int, generators: Generators | None = None) -> Recipe:
+    def _finish(self, job: Job, image: Any) -> tuple[Any, Any]:
+        """What can't be planned: foreign transforms and the target's, which may draw from the global generators."""
+        if self.plans:
+            rest = self.pipeline.rest
+        else:
+            rest = () if self.transform is None else (self.transform,)
+        keyed = job.epoch is not None and (rest or self.target_transform is not None)
+        with keyed_globals(self._key(job)) if keyed else contextlib.nullcontext():
+            for transform in rest:
+                image = transform(image)
+            target = job.target if self.target_transform is None else self.target_transform(job.target)
+        return image, target
+
+    @property
+    def epoch(self) -> int:
+        """The epoch that samples are drawn for; always 0 without a seed."""
+        return 0 if self._epoch is None else self._epoch.get()
+
+    def set_epoch(self, epoch: int) -> None:
+        """Chooses the epoch whose random numbers the next samples get; running workers follow.
+
+        Raises:
+            DatasetError: the dataset has no seed.
+        """
+        if self._epoch is None:
+            raise DatasetError(
+                "set_epoch chooses among the streams of a seed: give the dataset one, seed=0 for example."
+            )
+        self._epoch.set(epoch)
+
+    def _epoch_now(self) -> int | None:
+        return None if self._epoch is None else self._epoch.get()
+
+    def _key(self, job: Job) -> int:
+        assert self.seed is not None  # a job has an epoch only where there is a seed
+        assert job.epoch is not None
+        index = job.index + len(self) if job.index < 0 else job.index
+        return sample_key(self.seed, job.epoch, index)
+
+    def recipe(self, index: int, epoch: int | None = None, *, generators: Generators | None = None) -> Recipe:
         """Draws, as ``dataset[index]`` would, what would be done to a sample; reads its header only.
+
+        Without a seed that is what the global generators would give if the sample came next; they don't move.
 
         Args:
             index: the sample.
-            generators: where the numbers come from; None for the global generators, which it advances.
+            epoch: the epoch to draw for; None for the current one. Only with a seed.
+            generators: draw from these instead, and advance them.
+
+        Raises:
+            DatasetError: an epoch is given, but the dataset has no seed.
         """
-        path, _ = self.sample(index)
-        header = readers.read_header(path)
-        size = header.size
-        if self.apply_exif and header.orientation >= 5:
-            size = type(size)(size.width, size.height)
-        return self.pipeline.draw(ImageShape(*size), generators)
+        if epoch is not None and self.seed is None:
+            raise DatasetError(
+                "recipe(index, epoch) needs a dataset with a seed: the global generators know no epochs."
+            )
+        index = operator.index(index)
+        path, target = self.sample(index)
+        job = Job(index, path, target, self._epoch_now() if epoch is None else epoch)
+        if generators is None:
+            generators = copied_generators() if job.epoch is None else keyed_generators(self._key(job))
+        drawn = self.pipeline.draw(self._shape(readers.read_header(path)), generators)
+        return replace(drawn, index=index, epoch=job.epoch)
+
+    def replay(self, recipe: Recipe, index: int | None = None) -> tuple[Any, Any]:
+        """Makes a sample by a recipe that was drawn before: the same image, whatever the generators say now.
+
+        Transforms behind the planned part draw anew, unless the dataset has a seed: then they repeat as well.
+
+        Args:
+            recipe: from `recipe`.
+            index: the sample; None for the one that the recipe was drawn for.
+
+        Raises:
+            PlanError: no sample is named, the recipe is for an image of another size, or this dataset has a loader
+                of its own, which isn't planned.
+        """
+        index = recipe.index if index is None else operator.index(index)
+        if index is None:
+            raise PlanError("this recipe doesn't say which sample it is for: give replay the index.")
+        if not self.plans:
+            raise PlanError("a dataset with a loader of its own loads whole images: it can't replay recipes.")
+        job = self._read(index)
+        assert job.header is not None
+        if self._shape(job.header) != recipe.shape:
+            raise PlanError(f"the recipe is for an image of shape {tuple(recipe.shape)}, {job.path} is another one.")
+        job.recipe = recipe
+        if job.epoch is not None and recipe.epoch is not None:
+            job.epoch = recipe.epoch
+        return self._finish(job, self._decode(job))
 
     def extra_repr(self) -> str:
         """Lines for the repr behind the root folder."""

@@ -122,6 +122,8 @@ class ImageFolder(ImageDataset):
         config: the machine's config; None reads the one on disk when the first sample is read.
         fidelity: ``"torchvision"``, or ``"fast"`` to allow decoding at a reduced scale.
         apply_exif: turn each image upright by its EXIF orientation; torchvision's loader doesn't.
+        seed: make each sample's random numbers depend on (seed, epoch, index) alone; None draws them from the global
+            generators as torchvision does. See `set_epoch`.
 
     Attributes:
         classes: class names, sorted.
@@ -146,6 +148,7 @@ class ImageFolder(ImageDataset):
         config: MachineConfig | None = None,
         fidelity: Fidelity = "torchvision",
         apply_exif: bool = False,
+        seed: int | None = None,
     ) -> None:
         super().__init__(
             transform,
@@ -155,6 +158,7 @@ class ImageFolder(ImageDataset):
             config=config,
             fidelity=fidelity,
             apply_exif=apply_exif,
+            seed=seed,
         )
         self.root = os.path.expanduser(root) if isinstance(root, str) else root
         self.extensions = IMG_EXTENSIONS if is_valid_file is None else None
