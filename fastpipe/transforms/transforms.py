@@ -1,5 +1,12 @@
-"""``torchvision.transforms.transforms``'s names: all classes but those of `autoaugment`."""
+"""``torchvision.transforms.transforms``'s names: all classes but those of `autoaugment`.
 
+The underscored names and `RandomTransforms` are torchvision's too; other libraries use them.
+"""
+
+from fastpipe.transforms import functional as F  # noqa: F401
+from fastpipe.transforms._base import check_length as _check_sequence_input  # noqa: F401
+from fastpipe.transforms._base import setup_angle as _setup_angle  # noqa: F401
+from fastpipe.transforms._base import setup_size as _setup_size  # noqa: F401
 from fastpipe.transforms.color import (
     ColorJitter,
     Grayscale,
@@ -10,7 +17,14 @@ from fastpipe.transforms.color import (
     RandomPosterize,
     RandomSolarize,
 )
-from fastpipe.transforms.compose import Compose, Lambda, RandomApply, RandomChoice, RandomOrder
+from fastpipe.transforms.compose import (
+    Compose,
+    Lambda,
+    RandomApply,
+    RandomChoice,
+    RandomOrder,
+    RandomTransforms,  # noqa: F401
+)
 from fastpipe.transforms.conversion import (
     ConvertImageDtype,
     LinearTransformation,
@@ -22,6 +36,7 @@ from fastpipe.transforms.conversion import (
 from fastpipe.transforms.erasing import RandomErasing
 from fastpipe.transforms.filters import GaussianBlur, RandomAdjustSharpness
 from fastpipe.transforms.functional import InterpolationMode
+from fastpipe.transforms.functional.interpolation import interpolation_from_int as _interpolation_modes_from_int  # noqa: F401
 from fastpipe.transforms.geometry import (
     CenterCrop,
     FiveCrop,
