@@ -9,10 +9,22 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
-__all__ = ["FloatArray", "UInt8Array", "channels", "like", "through_pillow"]
+__all__ = ["FloatArray", "UInt8Array", "as_uint8", "channels", "copied", "like", "through_pillow"]
 
 UInt8Array: TypeAlias = npt.NDArray[np.uint8]
 FloatArray: TypeAlias = npt.NDArray[np.float32]
+
+
+def as_uint8(values: npt.NDArray[np.generic]) -> UInt8Array:
+    """The values, which must lie in 0…255, cut to whole numbers."""
+    result: UInt8Array = values.astype(np.uint8)
+    return result
+
+
+def copied(image: UInt8Array) -> UInt8Array:
+    """A contiguous copy, for the images that an operation leaves as they are."""
+    result: UInt8Array = image.copy()
+    return result
 
 
 def channels(image: UInt8Array) -> int:

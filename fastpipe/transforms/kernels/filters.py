@@ -11,7 +11,7 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from fastpipe.transforms.kernels._arrays import UInt8Array, like
+from fastpipe.transforms.kernels._arrays import UInt8Array, copied, like
 from fastpipe.transforms.kernels.color import blend
 
 __all__ = ["adjust_sharpness", "gaussian_blur"]
@@ -29,7 +29,7 @@ def gaussian_blur(image: UInt8Array, kernel_size: Sequence[int], sigma: Sequence
         sigma: standard deviations ``(x, y)`` in pixels, positive.
     """
     if image.size == 0:
-        return image.copy()
+        return copied(image)
     kernel_x = _gaussian_kernel(kernel_size[0], sigma[0])
     kernel_y = _gaussian_kernel(kernel_size[1], sigma[1])
     blurred = cv2.sepFilter2D(image, cv2.CV_32F, kernel_x, kernel_y, borderType=cv2.BORDER_REFLECT_101)
@@ -39,7 +39,7 @@ def gaussian_blur(image: UInt8Array, kernel_size: Sequence[int], sigma: Sequence
 def adjust_sharpness(image: UInt8Array, factor: float) -> UInt8Array:
     """The distance of each pixel from Pillow's smoothed image times ``factor``; the outermost pixels stay."""
     if min(image.shape[:2]) < 3:
-        return image.copy()
+        return copied(image)
     smooth = like(cv2.filter2D(image, -1, _SMOOTH, borderType=cv2.BORDER_REPLICATE), image)
     for edge in (np.s_[0], np.s_[-1], np.s_[:, 0], np.s_[:, -1]):
         smooth[edge] = image[edge]
@@ -49,4 +49,5 @@ def adjust_sharpness(image: UInt8Array, factor: float) -> UInt8Array:
 def _gaussian_kernel(size: int, sigma: float) -> npt.NDArray[np.float32]:
     half = (size - 1) * 0.5
     weights = np.exp(-0.5 * (np.linspace(-half, half, size) / sigma) ** 2)
-    return (weights / weights.sum()).astype(np.float32)
+    result: npt.NDArray[np.float32] = (weights / weights.sum()).astype(np.float32)
+    return result

@@ -22,7 +22,7 @@ import numpy.typing as npt
 import torch
 from PIL import Image
 
-from fastpipe.transforms.kernels._arrays import UInt8Array, channels, like, through_pillow
+from fastpipe.transforms.kernels._arrays import UInt8Array, channels, copied, like, through_pillow
 
 __all__ = ["affine", "elastic", "perspective", "rotate"]
 
@@ -73,7 +73,7 @@ def rotate(
     if center is None:
         # Pillow turns these without resampling.
         if angle == 0:
-            return image.copy()
+            return copied(image)
         if angle == 180:
             return np.ascontiguousarray(image[::-1, ::-1])
         if angle in (90, 270) and (expand or height == width):
@@ -121,7 +121,7 @@ def elastic(
             edges, as in torchvision.
     """
     if image.size == 0:
-        return image.copy()
+        return copied(image)
     height, width = image.shape[:2]
     shifts = np.asarray(displacement, dtype=np.float32).reshape(height, width, 2)
     map_x = shifts[..., 0] * np.float32(width / 2) + np.arange(width, dtype=np.float32)
@@ -157,10 +157,7 @@ def _warp_cv2(
     image: UInt8Array, matrix: npt.NDArray[np.float64], height: int, width: int, interpolation: str, fill: list[float]
 ) -> UInt8Array:
     """Pillow's warp with that matrix of pixel-edge coordinates; ``n`` must be positive in the new image."""
-    # cv2's coordinates have pixel centres at whole numbers.
-    to_centers = np.array([[1, 0, -0.5], [0, 1, -0.5], [0, 0, 1]])
-    from_centers = np.array([[1, 0, 0.5], [0, 1, 0.5], [0, 0, 1]])
-    centered = to_centers @ matrix @ from_centers
+    centered = _centered(matrix)
     size = (width, height)
     if interpolation == "nearest":
         # cv2 rounds halves to even where Pillow rounds down: nudge points on an edge into the pixel right of it.
@@ -278,14 +275,22 @@ def _fixed_point(matrix: list[float], height: int, width: int) -> list[float]:
     return [a, b, c - (a + b) * 0.5, d, e, f - (d + e) * 0.5]
 
 
-def _nudge(matrix: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """How far to move points so that none lies on a pixel's edge and none crosses one, as a column ``(2, 1)``.
+def _centered(matrix: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """The matrix in cv2's coordinates, where pixel centres lie at whole numbers."""
+    centered: npt.NDArray[np.float64] = matrix.copy()
+    centered[:, 2] += 0.5 * (matrix[:, 0] + matrix[:, 1])
+    centered[:2] -= 0.5 * centered[2]
+    return centered
+
+
+def _nudge(matrix: npt.NDArray[np.float64]) -> float:
+    """How far to move points, in pixels, so that none lies on a pixel's edge and none crosses one.
 
     With a coarse matrix (quarter turns, whole numbers) many points lie on an edge exactly, and all others are far
     from one: a step that float32 can't lose is safe. With any other matrix next to none lies there.
     """
-    coarse = bool((matrix * 512 == np.rint(matrix * 512)).all())
-    return np.full((2, 1), 2.0**-11 if coarse else _HALF_STEP)
+    coarse = all((value * 512).is_integer() for value in matrix.ravel().tolist())
+    return 2.0**-11 if coarse else _HALF_STEP
 
 
 def _rotation(
