@@ -1,20 +1,23 @@
-"""Steps that the planner puts in the place of several: from the uint8 image straight to the tensor."""
+"""Steps that the planner puts in the place of several, with the same values: look-ups and conversions."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import groupby
 from typing import Any
 
 import numpy as np
 import torch
 
-from fastpipe.transforms.kernels import conversion
+from fastpipe.transforms.kernels import color, conversion
 from fastpipe.transforms.steps import Call
 from fastpipe.types import ImageShape, Step
 
-__all__ = ["ToNormalizedTensor", "ToPlanarTensor", "fuse_conversion"]
+__all__ = ["LookUp", "ToNormalizedTensor", "ToPlanarTensor", "fuse_conversion", "fuse_tables"]
+
+_CONVERSIONS = ("to_tensor", "pil_to_tensor")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +65,61 @@ def _is_to_float(step: Step) -> bool:
     return isinstance(step, Call) and step.op == "convert_image_dtype" and dict(step.args)["dtype"] is torch.float32
 
 
+@dataclass(frozen=True, slots=True)
+class LookUp:
+    """Consecutive operations that each map a value to a value: one look-up in their composed table.
+
+    Attributes:
+        calls: the operations, in order.
+    """
+
+    calls: tuple[Call, ...]
+
+    def apply(self, image: Any) -> Any:
+        return color.apply_table(
+            image, color.compose_tables([_TABLES[call.op](**dict(call.args)) for call in self.calls])
+        )
+
+    def output_shape(self, shape: ImageShape) -> ImageShape:
+        return shape
+
+    def __str__(self) -> str:
+        return "+".join(map(str, self.calls))
+
+
+_TABLES: dict[str, Callable[..., np.ndarray[Any, Any]]] = {
+    "adjust_brightness": lambda brightness_factor: color.brightness_table(brightness_factor),
+    "adjust_gamma": lambda gamma, gain=1: color.gamma_table(gamma, gain),
+    "invert": color.invert_table,
+    "posterize": lambda bits: color.posterize_table(bits),
+    "solarize": lambda threshold: color.solarize_table(threshold),
+}
+
+
+def _is_look_up(step: Step) -> bool:
+    """Whether the step maps values to values by arguments that its function accepts; else that raises its error."""
+    if not isinstance(step, Call) or step.op not in _TABLES:
+        return False
+    arguments = dict(step.args)
+    return 1 <= arguments.get("bits", 1) <= 8 and arguments.get("brightness_factor", 0) >= 0 <= arguments.get(
+        "gamma", 0
+    )
+
+
+def fuse_tables(steps: Sequence[Step]) -> tuple[Step, ...]:
+    """The steps with each run of look-ups made one, up to where the image stops being a uint8 array."""
+    steps = list(steps)
+    end = next((i for i, s in enumerate(steps) if isinstance(s, Call) and s.op in _CONVERSIONS), len(steps))
+    fused: list[Step] = []
+    for are_look_ups, group in groupby(steps[:end], _is_look_up):
+        run = list(group)
+        if are_look_ups and len(run) > 1:
+            fused.append(LookUp(tuple(call for call in run if isinstance(call, Call))))
+        else:
+            fused += run
+    return (*fused, *steps[end:])
+
+
 def fuse_conversion(steps: Sequence[Step], channels: int) -> tuple[Step, ...]:
     """The steps with the first conversion to a tensor, and the `Normalize` right after it, made one step.
 
@@ -73,7 +131,7 @@ def fuse_conversion(steps: Sequence[Step], channels: int) -> tuple[Step, ...]:
         channels: the channels of the image where it becomes a tensor.
     """
     for index, step in enumerate(steps):
-        if not isinstance(step, Call) or step.op not in ("to_tensor", "pil_to_tensor"):
+        if not isinstance(step, Call) or step.op not in _CONVERSIONS:
             continue
         behind = list(steps[index + 1 :])
         fused: Step = step

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from fastpipe.pipeline.fused import fuse_conversion
+from fastpipe.pipeline.fused import fuse_conversion, fuse_tables
 from fastpipe.pipeline.rules import crop_box, rewrite
 from fastpipe.pipeline.scaled import ScaledResize, reduced_scale
 from fastpipe.transforms.steps import Call
@@ -52,7 +52,8 @@ def plan_decode(recipe: Recipe, fidelity: Fidelity = "torchvision") -> DecodePla
         scale = reduced_scale(source.size, target)
         if scale > 1:
             steps = (ScaledResize(source, steps[0]), *steps[1:])
-    return DecodePlan(DecodeRequest(box, scale), fuse_conversion(steps, _channels_at_conversion(steps, recipe.shape)))
+    channels = _channels_at_conversion(steps, recipe.shape)
+    return DecodePlan(DecodeRequest(box, scale), fuse_conversion(fuse_tables(steps), channels))
 
 
 def _channels_at_conversion(steps: tuple[Step, ...], shape: ImageShape) -> int:
