@@ -10,7 +10,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-__all__ = ["check_image", "is_float_image", "through_tensor"]
+from fastpipe.transforms.functional._pil_common import fill_per_band
+
+__all__ = ["check_image", "get_dimensions", "is_float_image", "pillow_color", "through_tensor"]
 
 _MAX_CHANNELS = 4
 
@@ -41,6 +43,12 @@ def is_float_image(img: NDArray[Any]) -> bool:
 def get_dimensions(img: NDArray[Any]) -> list[int]:
     check_image(img)
     return [1 if img.ndim == 2 else img.shape[2], img.shape[0], img.shape[1]]
+
+
+def pillow_color(fill: Any, img: NDArray[Any]) -> Any:
+    """What Pillow draws for that fill: an integer, or one a channel, clipped to the range of a pixel."""
+    color = fill_per_band(fill, get_dimensions(img)[0])
+    return tuple(min(max(x, 0), 255) for x in color) if isinstance(color, tuple) else min(max(color, 0), 255)
 
 
 def through_tensor(operation: Callable[..., Tensor], img: NDArray[Any], *args: Any, **kwargs: Any) -> NDArray[Any]:

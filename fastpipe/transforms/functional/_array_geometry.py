@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from fastpipe.transforms.functional import _tensor_geometry
-from fastpipe.transforms.functional._array_common import check_image, is_float_image, through_tensor
-from fastpipe.transforms.functional._pil_common import fill_per_band
+from fastpipe.transforms.functional._array_common import check_image, is_float_image, pillow_color, through_tensor
 from fastpipe.transforms.functional._pil_geometry import check_pad_arguments
 from fastpipe.transforms.functional.interpolation import InterpolationMode
 from fastpipe.transforms.kernels import geometry as kernels
@@ -61,8 +59,5 @@ def pad(img: NDArray[Any], padding: Any, fill: Any = 0, padding_mode: str = "con
     if min(left, top, right, bottom) < 0:
         img = img[max(-top, 0) : img.shape[0] + min(bottom, 0), max(-left, 0) : img.shape[1] + min(right, 0)]
         left, top, right, bottom = max(left, 0), max(top, 0), max(right, 0), max(bottom, 0)
-    channels = 1 if img.ndim == 2 else img.shape[2]
-    color = fill_per_band(fill, channels) if padding_mode == "constant" else None
-    # Pillow clips a colour to the pixel's range.
-    clipped = None if color is None else np.clip(color, 0, 255).tolist()
-    return kernels.pad(img, left, top, right, bottom, clipped, padding_mode)
+    color = pillow_color(fill, img) if padding_mode == "constant" else None
+    return kernels.pad(img, left, top, right, bottom, color, padding_mode)

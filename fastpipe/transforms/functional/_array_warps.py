@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from fastpipe.transforms.functional import _tensor_warps
-from fastpipe.transforms.functional._array_common import check_image, is_float_image, through_tensor
-from fastpipe.transforms.functional._pil_common import fill_per_band
+from fastpipe.transforms.functional._array_common import check_image, is_float_image, pillow_color, through_tensor
 from fastpipe.transforms.functional.interpolation import InterpolationMode
 from fastpipe.transforms.kernels import warp as kernels
 
@@ -36,10 +35,6 @@ def _kernel_mode(interpolation: InterpolationMode) -> str:
     return "nearest" if interpolation is InterpolationMode.NEAREST_EXACT else interpolation.value
 
 
-def _color(fill: Any, img: NDArray[Any]) -> Any:
-    return fill_per_band(fill, 1 if img.ndim == 2 else img.shape[2])
-
-
 def affine(
     img: NDArray[Any],
     corner_matrix: list[float],
@@ -50,7 +45,7 @@ def affine(
     check_image(img)
     if is_float_image(img):
         return through_tensor(_tensor_warps.affine, img, center_matrix, interpolation.value, fill)
-    return kernels.affine(img, corner_matrix, _kernel_mode(interpolation), _color(fill, img))
+    return kernels.affine(img, corner_matrix, _kernel_mode(interpolation), pillow_color(fill, img))
 
 
 def rotate(
@@ -65,14 +60,14 @@ def rotate(
     check_image(img)
     if is_float_image(img):
         return through_tensor(_tensor_warps.rotate, img, center_matrix, interpolation.value, expand, fill)
-    return kernels.rotate(img, angle, _kernel_mode(interpolation), expand, center, _color(fill, img))
+    return kernels.rotate(img, angle, _kernel_mode(interpolation), expand, center, pillow_color(fill, img))
 
 
 def perspective(img: NDArray[Any], coeffs: list[float], interpolation: InterpolationMode, fill: Any) -> NDArray[Any]:
     check_image(img)
     if is_float_image(img):
         return through_tensor(_tensor_warps.perspective, img, coeffs, interpolation.value, fill)
-    return kernels.perspective(img, coeffs, _kernel_mode(interpolation), _color(fill, img))
+    return kernels.perspective(img, coeffs, _kernel_mode(interpolation), pillow_color(fill, img))
 
 
 def elastic_transform(

@@ -17,50 +17,29 @@ __all__ = ["convert_image_dtype", "erase", "normalize"]
 def convert_image_dtype(image: Tensor, dtype: torch.dtype = torch.float) -> Tensor:
     if image.dtype == dtype:
         return image
+    # TorchScript has no dtype.is_floating_point.
+    to_float = torch.tensor(0, dtype=dtype).is_floating_point()
 
     if image.is_floating_point():
-        # TorchScript has no dtype.is_floating_point.
-        if torch.tensor(0, dtype=dtype).is_floating_point():
+        if to_float:
             return image.to(dtype)
-
-        # float to int
         if (image.dtype == torch.float32 and dtype in (torch.int32, torch.int64)) or (
             image.dtype == torch.float64 and dtype == torch.int64
         ):
-            msg = f"The cast from {image.dtype} to {dtype} cannot be performed safely."
-            raise RuntimeError(msg)
+            raise RuntimeError(f"The cast from {image.dtype} to {dtype} cannot be performed safely.")
+        # Times the maximum itself, only 1.0 would become white; times (almost) one more, every integer gets an equal
+        # share of [0, 1]: https://github.com/pytorch/vision/pull/2078#issuecomment-612045321
+        return image.mul(float(max_value(dtype)) + 1.0 - 1e-3).to(dtype)
 
-        # https://github.com/pytorch/vision/pull/2078#issuecomment-612045321
-        # For data in the range 0-1, (float * 255).to(uint) is only 255
-        # when float is exactly 1.0.
-        # `max + 1 - epsilon` provides more evenly distributed mapping of
-        # ranges of floats to ints.
-        eps = 1e-3
-        max_val = float(max_value(dtype))
-        result = image.mul(max_val + 1.0 - eps)
-        return result.to(dtype)
     input_max = float(max_value(image.dtype))
+    if to_float:
+        return image.to(dtype) / input_max
 
-    # int to float
-    # TorchScript has no dtype.is_floating_point.
-    if torch.tensor(0, dtype=dtype).is_floating_point():
-        image = image.to(dtype)
-        return image / input_max
-
+    # The factors are made ints: TorchScript would otherwise compute with floats, and round.
     output_max = float(max_value(dtype))
-
-    # int to int
     if input_max > output_max:
-        # factor should be forced to int for torch jit script
-        # otherwise factor is a float and image // factor can produce different results
-        factor = int((input_max + 1) // (output_max + 1))
-        image = torch.div(image, factor, rounding_mode="floor")
-        return image.to(dtype)
-    # factor should be forced to int for torch jit script
-    # otherwise factor is a float and image * factor can produce different results
-    factor = int((output_max + 1) // (input_max + 1))
-    image = image.to(dtype)
-    return image * factor
+        return torch.div(image, int((input_max + 1) // (output_max + 1)), rounding_mode="floor").to(dtype)
+    return image.to(dtype) * int((output_max + 1) // (input_max + 1))
 
 
 def normalize(tensor: Tensor, mean: list[float], std: list[float], inplace: bool = False) -> Tensor:

@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 from PIL import Image
 from transforms.functional import cases
 from tv import torchvision
@@ -87,6 +89,39 @@ def test_uint8_equals_torchvision_on_pil(size: tuple[int, int], layout: str) -> 
 def test_the_tolerances_cover_all_operations() -> None:
     named = {op for op, _ in [*cases.geometry(9, 9), *cases.resizing(9, 9), *cases.colors(), *cases.filters()]}
     assert named == EXACT | ROUNDED | {"adjust_hue"}
+
+
+LENGTHS = st.integers(1, 12)
+
+
+@given(LENGTHS, LENGTHS, st.integers(-15, 15), st.integers(-15, 15), st.integers(-2, 20), st.integers(-2, 20))
+def test_any_crop(rows: int, columns: int, top: int, left: int, height: int, width: int) -> None:
+    array = cases.pixels(rows, columns, 3)
+    expected = cases.outcome(R.crop, Image.fromarray(array), top, left, height, width)
+    actual = cases.outcome(F.crop, array, top, left, height, width)
+    if isinstance(expected, Exception):
+        cases.assert_same_outcome(actual, expected)
+    else:
+        assert_close(actual, expected, 0)
+
+
+@given(
+    LENGTHS,
+    LENGTHS,
+    st.tuples(*[st.integers(-4, 9)] * 4),
+    st.sampled_from(["constant", "edge", "reflect", "symmetric"]),
+    st.sampled_from([0, 7, -3, 300, 2.9, [9], (1, 2, 3), (-1, 128.6, 999)]),
+)
+def test_any_padding(rows: int, columns: int, padding: Any, mode: str, fill: Any) -> None:
+    if rows + min(padding[1], 0) + min(padding[3], 0) <= 0 or columns + min(padding[0], 0) + min(padding[2], 0) <= 0:
+        return  # nothing of the image is left
+    array = cases.pixels(rows, columns, 3)
+    expected = cases.outcome(R.pad, Image.fromarray(array), padding, fill, mode)
+    actual = cases.outcome(F.pad, array, padding, fill, mode)
+    if isinstance(expected, Exception):
+        assert type(actual) is type(expected)
+    else:
+        assert_close(actual, expected, 0)
 
 
 @pytest.mark.filterwarnings("ignore")
