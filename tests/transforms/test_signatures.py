@@ -74,7 +74,7 @@ def test_the_modules_have_torchvisions_names(module: str) -> None:
     }
     missing = own - set(vars(ours))
     assert not missing - INTERNAL
-    assert {n for n in getattr(theirs, "__all__", [])} <= set(getattr(ours, "__all__", [])) | set(vars(ours))
+    assert set(getattr(theirs, "__all__", [])) <= set(getattr(ours, "__all__", [])) | set(vars(ours))
 
 
 @pytest.mark.parametrize("name", CLASSES)
