@@ -66,8 +66,15 @@ def to_normalized_tensor(image: UInt8Array, table: FloatArray, out: torch.Tensor
         image: uint8 ``(H, W)`` or ``(H, W, C)``; may be a non-contiguous view.
         table: contiguous float32 ``(C, 256)``; one row serves all channels.
         out: a contiguous float32 tensor ``(C, H, W)`` to write into and return, such as one slot of a batch.
+
+    Raises:
+        RuntimeError: neither one row nor a row a channel, as in torchvision.
     """
-    count = max(channels(image), len(table))
+    count = channels(image)
+    if len(table) not in (1, count):
+        raise RuntimeError(
+            f"mean and std have {len(table)} values for an image of {count} channels: give {count} or 1 of each"
+        )
     if out is None:
         out = torch.empty((count, *image.shape[:2]), dtype=torch.float32)
     if image.size == 0:
@@ -75,9 +82,8 @@ def to_normalized_tensor(image: UInt8Array, table: FloatArray, out: torch.Tensor
     into = out.numpy()
     planes = [image] if image.ndim == 2 else cv2.split(image)
     for channel in range(count):
-        plane = planes[channel if len(planes) > 1 else 0]
         # cv2 has the fastest gather, and writes to `dst` where that is a contiguous plane already.
-        cv2.LUT(plane, table[channel if len(table) > 1 else 0], dst=into[channel])
+        cv2.LUT(planes[channel], table[channel if len(table) > 1 else 0], dst=into[channel])
     return out
 
 

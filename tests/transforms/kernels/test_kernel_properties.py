@@ -1,0 +1,154 @@
+"""What holds for every size and parameter: equality with Pillow, views, tables that compose."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from PIL import Image
+
+from fastpipe.transforms.kernels import color, filters, geometry, warp
+
+Array = np.ndarray[Any, np.dtype[np.uint8]]
+SIDE = st.integers(1, 70)
+SEED = st.integers(0, 2**32 - 1)
+PILLOW_CHOOSES_ITS_ORDER = int(Image.__version__.partition(".")[0]) >= 13
+
+
+def _noise(seed: int, *shape: int) -> Array:
+    return np.random.default_rng(seed).integers(0, 256, shape, dtype=np.uint8)
+
+
+@given(SEED, SIDE, SIDE, SIDE, SIDE, st.sampled_from(["bilinear", "bicubic"]))
+def test_antialiased_resize_is_within_one_of_pillow(
+    seed: int, rows: int, columns: int, height: int, width: int, interpolation: str
+) -> None:
+    image = _noise(seed, rows, columns, 3)
+    resample = Image.Resampling[interpolation.upper()]
+    expected = np.asarray(Image.fromarray(image).resize((width, height), resample))
+    assert np.abs(geometry.resize(image, height, width, interpolation).astype(int) - expected).max() <= 1
+
+
+@given(SEED, SIDE, SIDE, SIDE, SIDE)
+def test_nearest_resize_is_pillows(seed: int, rows: int, columns: int, height: int, width: int) -> None:
+    image = _noise(seed, rows, columns, 3)
+    expected = np.asarray(Image.fromarray(image).resize((width, height), Image.Resampling.NEAREST))
+    for name in ("nearest", "nearest-exact"):
+        assert np.array_equal(geometry.resize(image, height, width, name), expected)
+
+
+@pytest.mark.skipif(not PILLOW_CHOOSES_ITS_ORDER, reason="Pillow before 13 always resizes rows first")
+@given(SEED, SIDE, SIDE, SIDE, SIDE)
+def test_order_of_passes_is_pillows(seed: int, rows: int, columns: int, height: int, width: int) -> None:
+    picture = Image.fromarray(_noise(seed, rows, columns, 3))
+    bilinear = Image.Resampling.BILINEAR
+    steps = [(width, rows), (width, height)]
+    if geometry.vertical_first(rows, columns, height, width):
+        steps[0] = (columns, height)
+    stepwise = picture
+    for size in steps:
+        stepwise = stepwise.resize(size, bilinear)
+    assert np.array_equal(np.asarray(stepwise), np.asarray(picture.resize((width, height), bilinear)))
+
+
+@given(SEED, SIDE, SIDE, st.floats(-400, 400), st.sampled_from(["nearest", "bilinear"]), st.booleans())
+def test_rotation_is_pillows(
+    seed: int, rows: int, columns: int, angle: float, interpolation: str, expand: bool
+) -> None:
+    image = _noise(seed, rows, columns, 3)
+    resample = Image.Resampling[interpolation.upper()]
+    expected = np.asarray(Image.fromarray(image).rotate(angle, resample, expand, fillcolor=(5, 6, 7)))
+    result = warp.rotate(image, angle, interpolation, expand, None, [5, 6, 7])
+    assert result.shape == expected.shape
+    difference = np.abs(result.astype(int) - expected).max(axis=-1, initial=0)
+    # A point within 1e-5 of the edge between two pixels, or of the image's border, may fall on either side.
+    assert (difference > (interpolation == "bilinear")).sum() <= 2
+
+
+@given(SEED, SIDE, SIDE, st.integers(-80, 80), st.integers(-80, 80), st.integers(0, 90), st.integers(0, 90))
+def test_crop_is_pillows(seed: int, rows: int, columns: int, top: int, left: int, height: int, width: int) -> None:
+    image = _noise(seed, rows, columns, 3)
+    expected = Image.fromarray(image).crop((left, top, left + width, top + height))
+    result = geometry.crop(image, top, left, height, width)
+    assert result.shape == (height, width, 3)
+    if result.size:
+        assert np.array_equal(result, np.asarray(expected))
+
+
+@given(
+    SEED, st.lists(st.sampled_from(["brightness", "posterize", "solarize", "invert", "gamma"]), min_size=1, max_size=5)
+)
+def test_composed_tables_equal_one_after_the_other(seed: int, names: list[str]) -> None:
+    image = _noise(seed, 9, 11, 3)
+    tables = {
+        "brightness": color.brightness_table(1.4),
+        "posterize": color.posterize_table(3),
+        "solarize": color.solarize_table(100.5),
+        "invert": color.invert_table(),
+        "gamma": color.gamma_table(0.6, 1.1),
+    }
+    stepwise = image
+    for name in names:
+        stepwise = color.apply_table(stepwise, tables[name])
+    composed = color.compose_tables([tables[name] for name in names])
+    assert np.array_equal(color.apply_table(image, composed), stepwise)
+
+
+def test_tables_a_channel_compose_with_tables_for_all() -> None:
+    image = _noise(3, 20, 31, 3)
+    own, shared = _noise(4, 3, 256), _noise(5, 256)
+    for order in ([own, shared], [shared, own], [own, own[::-1].copy()]):
+        stepwise = color.apply_table(color.apply_table(image, order[0]), order[1])
+        assert np.array_equal(color.apply_table(image, color.compose_tables(order)), stepwise)
+
+
+@pytest.mark.parametrize("shape", [(0, 5, 3), (5, 0, 3), (0, 0), (0, 4, 1)])
+def test_empty_images_stay_empty(shape: tuple[int, ...]) -> None:
+    empty = np.zeros(shape, dtype=np.uint8)
+    operations = [
+        geometry.hflip,
+        geometry.vflip,
+        lambda a: color.adjust_brightness(a, 0.5),
+        lambda a: color.adjust_contrast(a, 0.5),
+        lambda a: color.adjust_saturation(a, 0.5),
+        lambda a: color.adjust_hue(a, 0.2),
+        lambda a: color.posterize(a, 2),
+        lambda a: color.solarize(a, 9),
+        color.invert,
+        color.equalize,
+        color.autocontrast,
+        lambda a: filters.adjust_sharpness(a, 2.0),
+        lambda a: filters.gaussian_blur(a, (3, 3), (1.0, 1.0)),
+    ]
+    for operation in operations:
+        assert operation(empty).shape == shape
+
+
+def test_resize_takes_read_only_arrays_without_a_warning() -> None:
+    image = _noise(1, 30, 40, 3)
+    expected = geometry.resize(image, 12, 17, "bilinear")
+    image.flags.writeable = False
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert np.array_equal(geometry.resize(image, 12, 17, "bilinear"), expected)
+
+
+@pytest.mark.parametrize("channels", [2, 4])
+def test_other_channel_counts_are_planes_side_by_side(channels: int) -> None:
+    image = _noise(2, 40, 30, channels)
+    operations = [
+        lambda a: geometry.resize(a, 22, 51, "lanczos"),
+        lambda a: geometry.resize(a, 22, 51, "nearest"),
+        lambda a: geometry.pad(a, 1, 2, 3, 4, 9),
+        lambda a: warp.rotate(a, 20, "bicubic"),
+        lambda a: warp.rotate(a, 20, "nearest"),
+        geometry.hflip,
+        lambda a: geometry.crop(a, -1, -2, 20, 50),
+    ]
+    for operation in operations:
+        planes = [operation(image[..., i]) for i in range(channels)]
+        assert np.array_equal(operation(image), np.stack(planes, axis=-1))
