@@ -101,9 +101,8 @@ def _is_look_up(step: Step) -> bool:
     if not isinstance(step, Call) or step.op not in _TABLES:
         return False
     arguments = dict(step.args)
-    return 1 <= arguments.get("bits", 1) <= 8 and arguments.get("brightness_factor", 0) >= 0 <= arguments.get(
-        "gamma", 0
-    )
+    accepted = 1 <= arguments.get("bits", 1) <= 8 and arguments.get("brightness_factor", 0) >= 0
+    return accepted and bool(arguments.get("gamma", 0) >= 0)
 
 
 def fuse_tables(steps: Sequence[Step]) -> tuple[Step, ...]:
