@@ -170,7 +170,7 @@ def _parse_extended_webp(data: bytes) -> Header | None:
         kind, size = data[position : position + 4], int.from_bytes(data[position + 4 : position + 8], "little")
         if kind in (b"VP8 ", b"VP8L"):
             # As if the file began here: the same RIFF length, without what came before.
-            length = (_webp_length(data) - position + 4).to_bytes(4, "little", signed=True)
+            length = max(_webp_length(data) - position + 4, 0).to_bytes(5, "little")[:4]
             inner = parse_webp(b"RIFF" + length + b"WEBP" + data[position : position + 18])
             canvas = (int.from_bytes(data[27:30], "little") + 1, int.from_bytes(data[24:27], "little") + 1)
             if inner is None or inner.size != canvas:

@@ -12,10 +12,11 @@ __all__ = ["orientation_of", "valid_orientation"]
 
 _ORIENTATION = 0x0112
 _SHORT = 3
+_TYPE_SIZES = {1: 1, 2: 1, 3: 2, 4: 4, 5: 8, 6: 1, 7: 1, 8: 2, 9: 4, 10: 8, 11: 4, 12: 8, 13: 4, 16: 8}  # in bytes
 _XMP_ORIENTATION = re.compile(rb'tiff:Orientation(?:="|>)([0-9])')
 
 _layouts = {
-    byte_order: (Struct(mark + "I").unpack_from, Struct(mark + "H").unpack_from, Struct(mark + "HHI").unpack_from)
+    byte_order: (Struct(mark + "I").unpack_from, Struct(mark + "H").unpack_from, Struct(mark + "HHII").unpack_from)
     for byte_order, mark in ((b"II*\0", "<"), (b"MM\0*", ">"))
 }
 
@@ -52,7 +53,10 @@ def _from_exif(exif: bytes) -> Any:
             if offset + 2 + 12 * count <= len(exif):
                 value = None
                 for position in range(offset + 2, offset + 2 + 12 * count, 12):
-                    tag, kind, values = entry(exif, position)
+                    tag, kind, values, where = entry(exif, position)
+                    size = values * _TYPE_SIZES.get(kind, 0)
+                    if size > 4 and base + where + size > len(exif):
+                        return _from_pillow(exif)  # it stops at such an entry
                     if tag == _ORIENTATION:
                         if kind != _SHORT or values != 1:
                             return _from_pillow(exif)
@@ -66,5 +70,5 @@ def _from_pillow(exif: bytes) -> Any:
     try:
         reader.load(exif)
         return reader.get(_ORIENTATION)
-    except Exception:  # damaged EXIF data raises nearly anything, and has no orientation to give
-        return None
+    except Exception:  # damaged EXIF data raises nearly anything; Pillow then doesn't look for XMP either
+        return 1
