@@ -47,6 +47,7 @@ from fastpipe.bench.report import make_console
 from fastpipe.bench.samples import crop_box, make_folder, sample_folder
 from fastpipe.config import MachineConfig
 from fastpipe.errors import DatasetError, FastpipeError
+from fastpipe.types import Generators
 
 MEAN, STD = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]
 DRAWS = 1000
@@ -118,7 +119,7 @@ def compare_draws(roots: dict[str, Path], torchvision: Any) -> Row:
     for seed in range(DRAWS):
         dataset, index = places[seed % len(places)]
         torch.manual_seed(seed)
-        recipe = dataset.recipe(index)
+        recipe = dataset.recipe(index, generators=Generators())  # the global ones, which it then advances
         state = torch.get_rng_state()
         crop = next((step for step in recipe.steps if step.op == "crop"), None)
         height, width = recipe.shape.size

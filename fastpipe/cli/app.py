@@ -135,7 +135,7 @@ def explain(
 
     Example: fastpipe explain train:transform
     """
+    import fastpipe
     from fastpipe.cli.find import find_object
-    from fastpipe.pipeline import explain as explain_subject
 
-    print(explain_subject(find_object(subject)))
+    print(fastpipe.explain(find_object(subject)))
