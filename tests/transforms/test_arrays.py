@@ -1,0 +1,99 @@
+"""Classes on ndarrays: torchvision's draws, its pixels on PIL within the contracts, and no change of the input."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from transform_cases import FIXED, LARGE, RANDOM, apply_steps, as_pil, ident, picture, values
+from tv import torchvision
+
+import fastpipe.transforms as T
+from fastpipe.types import Generators, ImageShape
+
+V = torchvision.transforms
+
+# At most so far from torchvision on PIL, in 1/255: (any pixel, mean). Operations that aren't named are exact.
+TOLERANCE = {
+    "RandomResizedCrop": (1, 1),
+    "Resize": (1, 1),
+    "GaussianBlur": (1, 1),
+    "RandomAdjustSharpness": (1, 1),
+    "ColorJitter": (16, 1),
+    "RandomRotation": (255, 1),
+    "RandomAffine": (255, 1),
+    "RandomPerspective": (255, 1),
+    "ElasticTransform": (255, 1),
+    "RandAugment": (255, 3),
+    "TrivialAugmentWide": (255, 3),
+    "AutoAugment": (255, 3),
+    "AugMix": (128, 3),
+}
+
+
+@pytest.mark.parametrize("case", RANDOM + LARGE + FIXED, ids=ident)
+@pytest.mark.parametrize("channels", [1, 3])
+def test_arrays(case: tuple[str, dict[str, Any]], channels: int) -> None:
+    name, arguments = case
+    theirs, ours = getattr(V, name)(**arguments), getattr(T, name)(**arguments)
+    array = picture(65, 83, channels)
+    before = array.copy()
+    worst, means = 0.0, []
+    for seed in range(25):
+        torch.manual_seed(seed)
+        expected = values(theirs(as_pil(array)))
+        state = torch.get_rng_state()
+
+        torch.manual_seed(seed)
+        actual = ours(array)
+        assert torch.equal(torch.get_rng_state(), state)
+        assert type(actual) is np.ndarray
+        assert actual.dtype == np.uint8
+
+        torch.manual_seed(seed)
+        steps = ours.draw(ImageShape(65, 83, channels), Generators())
+        np.testing.assert_array_equal(apply_steps(steps, array), actual)
+
+        difference = np.abs(actual.reshape(expected.shape).astype(int) - expected)
+        worst = max(worst, difference.max())
+        means.append(difference.mean())
+    np.testing.assert_array_equal(array, before)
+    most, mean = TOLERANCE.get(name, (0, 0))
+    assert worst <= most
+    assert np.mean(means) <= mean
+
+
+@pytest.mark.parametrize(
+    "name", ["RandomHorizontalFlip", "RandomCrop", "RandomResizedCrop", "RandomRotation", "AugMix"]
+)
+def test_views_and_read_only_arrays(name: str) -> None:
+    """Arrays as they come from a decoder's scratch buffer or from PIL: not contiguous, not writable."""
+    arguments = {"size": 20} if name.endswith("Crop") else {"degrees": 20} if name == "RandomRotation" else {}
+    transform = getattr(T, name)(**arguments)
+    array = picture(40, 30)
+    view = np.asfortranarray(array)[::-1]
+    view.flags.writeable = False
+    torch.manual_seed(3)
+    expected = transform(np.ascontiguousarray(array[::-1]))
+    torch.manual_seed(3)
+    np.testing.assert_array_equal(transform(view), expected)
+
+
+def test_to_tensor_and_back() -> None:
+    array = picture(7, 9)
+    tensor = T.Compose([T.ToTensor(), T.Normalize([0.5] * 3, [0.25] * 3)])(array)
+    expected = V.Compose([V.ToTensor(), V.Normalize([0.5] * 3, [0.25] * 3)])(array)
+    assert torch.equal(tensor, expected)
+    np.testing.assert_array_equal(np.asarray(T.ToPILImage()(array)), array)
+
+
+def test_five_and_ten_crops() -> None:
+    array = picture(20, 30)
+    for theirs, ours in (
+        (V.FiveCrop(8), T.FiveCrop(8)),
+        (V.TenCrop((5, 9), vertical_flip=True), T.TenCrop((5, 9), True)),
+    ):
+        for expected, crop in zip(theirs(as_pil(array)), ours(array), strict=True):
+            np.testing.assert_array_equal(crop, np.asarray(expected))
