@@ -61,9 +61,10 @@ def parse_png(data: bytes) -> Header | None:
             if key in _PNG_SPECIAL_TEXTS or (key == _XMP_KEY and xmp is not None):
                 return None
             if key == _XMP_KEY:
-                xmp = data[start:end]
-                if name != b"iTXt" or _compressed_text(xmp):
+                parts = data[start + len(key) + 3 : end].split(b"\0", 2)  # language, translated key, text
+                if name != b"iTXt" or _compressed_text(data[start:end]) or len(parts) < 3:
                     return None
+                xmp = parts[2]
         if name == b"PLTE" and color == 3:
             # Only a full palette has a colour for every index; where one is missing, decoders differ.
             palette = size == 3 << depth
