@@ -20,6 +20,8 @@ __all__ = ["Albumentations", "SeededCall"]
 
 # An albumentations transform keeps its random state and its last parameters in itself.
 _ONE_AT_A_TIME = threading.RLock()
+# Words in the errors of transforms that miss one of these beside the image.
+_TARGETS = ("bbox", "keypoint", "label_fields", "mask", "metadata")
 
 
 class Albumentations:
@@ -49,7 +51,7 @@ class Albumentations:
         for member in _members(transform):
             missing = set(getattr(member, "targets_as_params", ())) - {"image"}
             if missing:
-                raise _missing_targets(member, missing)
+                raise _missing_targets(member, ", ".join(sorted(missing)))
         self.transform = transform
 
     def __call__(self, img: Any) -> Any:
@@ -110,8 +112,10 @@ class SeededCall:
             try:
                 # A copy: some transforms write into the image that they are given.
                 return self.transform(image=image.copy())["image"]
-            except KeyError as error:
-                raise _missing_targets(self.transform, error.args) from error
+            except (KeyError, RuntimeError, ValueError) as error:
+                if any(target in str(error) for target in _TARGETS):
+                    raise _missing_targets(self.transform, str(error)) from error
+                raise
 
     def output_shape(self, shape: ImageShape) -> ImageShape:
         return shape
@@ -130,10 +134,10 @@ def _members(transform: Any) -> Iterator[Any]:
         yield transform
 
 
-def _missing_targets(transform: Any, names: Any) -> PlanError:
+def _missing_targets(transform: Any, what: str) -> PlanError:
     return PlanError(
-        f"{type(transform).__name__} needs {', '.join(repr(name) for name in sorted(map(str, names)))} beside the "
-        "image, and a torchvision-style pipeline has only the image: call albumentations yourself where you have them"
+        f"{type(transform).__name__} needs more than the image ({what}), and a torchvision-style pipeline has only "
+        "the image: call albumentations yourself where you have the rest"
     )
 
 
