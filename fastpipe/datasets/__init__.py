@@ -1,9 +1,10 @@
 """Map-style datasets of image files."""
 
 from fastpipe.datasets.base import ImageDataset, StandardTransform, default_loader
-from fastpipe.datasets.folder import (
+from fastpipe.datasets.folder import ImageFolder
+from fastpipe.datasets.index import ImageIndex
+from fastpipe.datasets.listing import (
     IMG_EXTENSIONS,
-    ImageFolder,
     find_classes,
     has_file_allowed_extension,
     is_image_file,
@@ -14,6 +15,7 @@ __all__ = [
     "IMG_EXTENSIONS",
     "ImageDataset",
     "ImageFolder",
+    "ImageIndex",
     "StandardTransform",
     "default_loader",
     "find_classes",

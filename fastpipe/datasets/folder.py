@@ -7,8 +7,21 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from fastpipe.config import MachineConfig
 from fastpipe.datasets.base import ImageDataset, default_loader
+from fastpipe.datasets.index import ImageIndex
+from fastpipe.datasets.listing import (
+    IMG_EXTENSIONS,
+    check_no_class_is_empty,
+    find_classes,
+    has_file_allowed_extension,
+    is_image_file,
+    make_dataset,
+)
+from fastpipe.datasets.views import Samples, Targets
+from fastpipe.errors import DatasetError
 from fastpipe.pipeline import Fidelity
 
 __all__ = [
@@ -19,89 +32,6 @@ __all__ = [
     "is_image_file",
     "make_dataset",
 ]
-
-IMG_EXTENSIONS = (".jpg", ".jpeg", ".png", ".ppm", ".bmp", ".pgm", ".tif", ".tiff", ".webp")
-
-
-def has_file_allowed_extension(filename: str, extensions: str | tuple[str, ...]) -> bool:
-    """Whether a file's name ends with one of the (lower-case) extensions, whatever its own case."""
-    return filename.lower().endswith(extensions if isinstance(extensions, str) else tuple(extensions))
-
-
-def is_image_file(filename: str) -> bool:
-    """Whether a file's name ends with one of `IMG_EXTENSIONS`."""
-    return has_file_allowed_extension(filename, IMG_EXTENSIONS)
-
-
-def find_classes(directory: str | Path) -> tuple[list[str], dict[str, int]]:
-    """The class folders of a directory, sorted, and their indices.
-
-    Raises:
-        FileNotFoundError: the directory doesn't exist or holds no folder.
-    """
-    if not os.path.isdir(directory):
-        kind = NotADirectoryError if os.path.exists(directory) else FileNotFoundError
-        raise kind(
-            f"{os.fspath(directory)} is not a folder: give the one that holds a folder of images for each class."
-        )
-    classes = sorted(entry.name for entry in os.scandir(directory) if entry.is_dir())
-    if not classes:
-        raise FileNotFoundError(
-            f"Couldn't find any class folder in {os.fspath(directory)}. "
-            "ImageFolder expects one folder a class, with the images inside: root/class/image.jpg."
-        )
-    return classes, {name: index for index, name in enumerate(classes)}
-
-
-def make_dataset(
-    directory: str | Path,
-    class_to_idx: dict[str, int] | None = None,
-    extensions: str | tuple[str, ...] | None = None,
-    is_valid_file: Callable[[str], bool] | None = None,
-    allow_empty: bool = False,
-) -> list[tuple[str, int]]:
-    """The ``(path, class index)`` of every sample, in torchvision's order: by class, then folder, then name.
-
-    Args:
-        directory: the root folder.
-        class_to_idx: class folders and their indices; None for all of them, sorted.
-        extensions: endings that count, lower-case; either these or `is_valid_file`.
-        is_valid_file: takes a path and says whether it counts.
-        allow_empty: whether a class folder may be without a valid file.
-
-    Raises:
-        ValueError: not exactly one of `extensions` and `is_valid_file` is given, or `class_to_idx` is empty.
-        FileNotFoundError: a class has no valid file and `allow_empty` is False.
-    """
-    directory = os.path.expanduser(directory)
-    if class_to_idx is None:
-        _, class_to_idx = find_classes(directory)
-    elif not class_to_idx:
-        raise ValueError("'class_to_index' must have at least one entry to collect any samples.")
-    if (extensions is None) == (is_valid_file is None):
-        raise ValueError("Both extensions and is_valid_file cannot be None or not None at the same time")
-
-    def counts(path: str) -> bool:
-        return is_valid_file(path) if is_valid_file else has_file_allowed_extension(path, extensions or ())
-
-    samples: list[tuple[str, int]] = []
-    empty = []
-    for name in sorted(class_to_idx):
-        before = len(samples)
-        # followlinks as torchvision does: data sets are often folders of links
-        for root, _, files in sorted(os.walk(os.path.join(directory, name), followlinks=True)):
-            paths = (os.path.join(root, file) for file in sorted(files))
-            samples.extend((path, class_to_idx[name]) for path in paths if counts(path))
-        if len(samples) == before:
-            empty.append(name)
-    if empty and not allow_empty:
-        message = f"Found no valid file for the classes {', '.join(empty)}. "
-        if extensions is not None:
-            message += (
-                f"Supported extensions are: {extensions if isinstance(extensions, str) else ', '.join(extensions)}"
-            )
-        raise FileNotFoundError(message)
-    return samples
 
 
 class ImageFolder(ImageDataset):
@@ -124,15 +54,23 @@ class ImageFolder(ImageDataset):
         apply_exif: turn each image upright by its EXIF orientation; torchvision's loader doesn't.
         seed: make each sample's random numbers depend on (seed, epoch, index) alone; None draws them from the global
             generators as torchvision does. See `set_epoch`.
+        index: where the list of files is kept between runs: ``"auto"`` in the user's cache folder
+            (``FASTPIPE_CACHE`` overrides), or a folder of your choice; None keeps it in memory. A kept index is
+            checked against every folder's times when the dataset is made, and what changed is listed again. An
+            `ImageIndex` is taken as it is. Ignored with `is_valid_file`, and in a subclass that overrides
+            `find_classes` or `make_dataset`: these make lists, as in torchvision.
 
     Attributes:
         classes: class names, sorted.
         class_to_idx: their indices.
-        samples, imgs: ``(path, class index)`` pairs.
-        targets: the class index of each sample.
+        samples, imgs: ``(path, class index)`` pairs: a view that makes them on demand and equals a list of them.
+            Assign a list to change what the dataset holds.
+        targets: the class index of each sample, a view as well.
+        index: the `ImageIndex`, None where the samples are lists.
 
     Raises:
         FileNotFoundError: `root` is no folder, has no class folder, or a class has no valid file.
+        DatasetError: a link leads back to a folder above it, or the index can't be kept in the given folder.
     """
 
     def __init__(
@@ -149,6 +87,7 @@ class ImageFolder(ImageDataset):
         fidelity: Fidelity = "torchvision",
         apply_exif: bool = False,
         seed: int | None = None,
+        index: ImageIndex | str | os.PathLike[str] | None = "auto",
     ) -> None:
         super().__init__(
             transform,
@@ -162,16 +101,40 @@ class ImageFolder(ImageDataset):
         )
         self.root = os.path.expanduser(root) if isinstance(root, str) else root
         self.extensions = IMG_EXTENSIONS if is_valid_file is None else None
-        self.classes, self.class_to_idx = self.find_classes(self.root)
-        self.samples = self.make_dataset(
-            self.root,
-            self.class_to_idx,
-            extensions=self.extensions,
-            is_valid_file=is_valid_file,
-            allow_empty=allow_empty,
-        )
-        self.targets = [target for _, target in self.samples]
+        self.samples: Samples | list[tuple[str, int]]
+        self.targets: Targets | list[int]
+        if is_valid_file is None and self._lists_as_usual():
+            self.index: ImageIndex | None = self._opened(index)
+            self.classes, self.class_to_idx = _classes_of(self.index)
+            empty = [self.classes[number] for number in np.flatnonzero(self.index.counts() == 0)]
+            check_no_class_is_empty(empty, self.extensions, allow_empty)
+            self.samples, self.targets = Samples(self.index), Targets(self.index)
+        else:
+            self.index = None
+            self.classes, self.class_to_idx = self.find_classes(self.root)
+            self.samples = self.make_dataset(
+                self.root,
+                self.class_to_idx,
+                extensions=self.extensions,
+                is_valid_file=is_valid_file,
+                allow_empty=allow_empty,
+            )
+            self.targets = [target for _, target in self.samples]
         self.imgs = self.samples
+
+    @classmethod
+    def _lists_as_usual(cls) -> bool:
+        return cls.find_classes is ImageFolder.find_classes and cls.make_dataset is ImageFolder.make_dataset
+
+    def _opened(self, index: ImageIndex | str | os.PathLike[str] | None) -> ImageIndex:
+        assert self.root is not None
+        if not isinstance(index, ImageIndex):
+            return ImageIndex.from_folder(self.root, location=index)
+        if os.path.abspath(index.root) != os.path.abspath(self.root):
+            raise DatasetError(
+                f"the index is of {index.root}, not of {self.root}: make one with ImageIndex.from_folder."
+            )
+        return index
 
     @staticmethod
     def make_dataset(
@@ -199,3 +162,19 @@ class ImageFolder(ImageDataset):
 
     def __len__(self) -> int:
         return len(self.samples)
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = super().__getstate__()
+        # A thousand class names would be most of what is sent to a worker, and the index has them.
+        if self.index is not None and _classes_of(self.index) == (self.classes, self.class_to_idx):
+            del state["classes"], state["class_to_idx"]
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        if self.index is not None and "classes" not in state:
+            self.classes, self.class_to_idx = _classes_of(self.index)
+
+
+def _classes_of(index: ImageIndex) -> tuple[list[str], dict[str, int]]:
+    return list(index.classes), dict(zip(index.classes, index.class_values, strict=True))

@@ -1,0 +1,70 @@
+"""A progress bar for what turns out to take long, on a terminal only."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
+
+__all__ = ["SlowBar"]
+
+
+class SlowBar:
+    """Shows itself on standard error after two seconds of work; a context manager, safe in threads.
+
+    Args:
+        text: what is being done.
+        shown: False never shows it.
+    """
+
+    delay_s = 2.0
+
+    def __init__(self, text: str, shown: bool = True) -> None:
+        self._text = text
+        self._due = time.monotonic() + self.delay_s if shown and _is_terminal() else float("inf")
+        self._bar: Progress | None = None
+        self._task: TaskID | None = None
+        self._total = 0
+        self._done = 0
+        self._lock = threading.Lock()
+
+    def expect(self, more: int) -> None:
+        """That much more work is known of."""
+        self._total += more
+
+    def advance(self, amount: int = 1) -> None:
+        with self._lock:
+            self._done += amount
+            if self._bar is None and time.monotonic() >= self._due:
+                self._start()
+            if self._bar is not None and self._task is not None:
+                self._bar.update(self._task, completed=self._done, total=self._total)
+
+    def _start(self) -> None:
+        from rich.console import Console
+        from rich.progress import Progress
+
+        self._bar = Progress(console=Console(stderr=True), transient=True)
+        self._task = self._bar.add_task(self._text, total=self._total)
+        self._bar.start()
+
+    def __enter__(self) -> SlowBar:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+
+def _is_terminal() -> bool:
+    try:
+        return sys.stderr.isatty()
+    except (AttributeError, ValueError):  # no stderr at all (pythonw), or a closed one
+        return False

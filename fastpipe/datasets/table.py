@@ -1,0 +1,154 @@
+"""The arrays behind an index: a list of files without a Python object a file.
+
+Paths are kept as the bytes that the operating system uses (`os.fsencode`), relative to the root, with ``/`` between
+the parts on every system and a NUL behind each: so one ``split`` makes a block of them Python strings again, and
+names that are no valid UTF-8 survive.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["FLAGS", "SCHEMA", "Array", "Table", "decode_path", "pack_paths", "unpack_paths"]
+
+Array = NDArray[Any]
+
+ENCODING, ERRORS = sys.getfilesystemencoding(), sys.getfilesystemencodeerrors()
+
+FLAGS = {"progressive": 1, "cmyk": 2, "animated": 4, "unreadable": 128}
+"""Bits of `Table.flags`."""
+
+SCHEMA = {
+    "paths": "u1",
+    "offsets": "i8",
+    "labels": "i4",
+    "folder_paths": "u1",
+    "folder_offsets": "i8",
+    "folder_starts": "i8",
+    "folder_states": "i8",
+    "folder_labels": "i4",
+    "sizes": "i8",
+    "heights": "u4",
+    "widths": "u4",
+    "formats": "u1",
+    "orientations": "u1",
+    "flags": "u1",
+}
+"""The arrays by name, and the NumPy type of each (little-endian on disk)."""
+
+_BLOCK = 1 << 16
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """n files, m folders; the arrays are read-only by convention, in memory or mapped from disk.
+
+    Attributes:
+        paths: uint8; relative path bytes, a NUL behind each.
+        offsets: int64 ``(n + 1,)``; where each path starts.
+        labels: int32 ``(n,)``.
+        folder_paths, folder_offsets: the folders' relative paths, packed like the files'; the root, ``""``, first.
+            None, as the other folder arrays, where the files weren't listed from a folder.
+        folder_starts: int64 ``(m + 1,)``; the first file of each folder: a folder's files are neighbours.
+        folder_states: int64 ``(m, 3)``; modification time and change time in ns, and inode. A time of -1 never
+            equals what the system says: that folder is read again whenever the index is opened.
+        folder_labels: int32 ``(m,)``; -1 for the root.
+        sizes: int64 ``(n,)`` bytes; -1 where the file can't be reached. None where not asked for.
+        heights, widths: uint32 ``(n,)`` pixels, from the headers. None, as the next three, where not asked for.
+        formats: uint8 ``(n,)``; a position in the index's list of format names.
+        orientations: uint8 ``(n,)``; the EXIF orientation, 1 to 8.
+        flags: uint8 ``(n,)``; see `FLAGS`.
+    """
+
+    paths: Array
+    offsets: Array
+    labels: Array
+    folder_paths: Array | None = None
+    folder_offsets: Array | None = None
+    folder_starts: Array | None = None
+    folder_states: Array | None = None
+    folder_labels: Array | None = None
+    sizes: Array | None = None
+    heights: Array | None = None
+    widths: Array | None = None
+    formats: Array | None = None
+    orientations: Array | None = None
+    flags: Array | None = None
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def arrays(self) -> Iterator[tuple[str, Array]]:
+        """The names and arrays that there are."""
+        for one in fields(self):
+            if (array := getattr(self, one.name)) is not None:
+                yield one.name, array
+
+    @property
+    def nbytes(self) -> int:
+        return sum(array.nbytes for _, array in self.arrays())
+
+    def take(self, picks: Array) -> Table:
+        """The files at these positions, in this order, without the folders.
+
+        Args:
+            picks: int64 ``(k,)``, each from 0 to n - 1; may repeat.
+        """
+        lengths = np.diff(self.offsets)[picks]
+        offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+        paths = np.empty(offsets[-1], np.uint8)
+        for start in range(0, len(picks), _BLOCK):  # in blocks: the positions of all bytes would be 8 times the bytes
+            stop = min(start + _BLOCK, len(picks))
+            block = lengths[start:stop]
+            begin = offsets[start:stop] - offsets[start]
+            positions = np.repeat(self.offsets[picks[start:stop]] - begin, block) + np.arange(block.sum())
+            paths[offsets[start] : offsets[stop]] = self.paths[positions]
+        chosen = {
+            name: array[picks]
+            for name, array in self.arrays()
+            if not name.startswith("folder_") and name not in ("paths", "offsets")
+        }
+        return Table(paths, offsets, **chosen)
+
+    def blocks(self) -> Iterator[tuple[list[str], Array]]:
+        """All files as blocks of ``(relative paths, labels)``: few objects alive at once, no call a file."""
+        for start in range(0, len(self), _BLOCK):
+            stop = min(start + _BLOCK, len(self))
+            data = self.paths[self.offsets[start] : self.offsets[stop]].tobytes()
+            yield unpack_paths(data), self.labels[start:stop]
+
+
+def pack_paths(paths: Sequence[str]) -> bytes:
+    """Paths (with ``/`` between the parts, without NUL) as bytes, a NUL behind each."""
+    return "\0".join([*paths, ""]).encode(ENCODING, ERRORS)
+
+
+def offsets_of(packed: Array) -> Array:
+    """Where each of the packed paths starts, and where the last ends; int64 ``(n + 1,)``."""
+    ends = np.flatnonzero(packed == 0)
+    offsets = np.zeros(len(ends) + 1, np.int64)
+    np.add(ends, 1, out=offsets[1:])
+    return offsets
+
+
+def unpack_paths(packed: bytes) -> list[str]:
+    """Paths as strings, with this system's separator."""
+    return decode_path(packed).split("\0")[:-1]
+
+
+def decode_path(data: bytes) -> str:
+    """A path's bytes as a string with this system's separator."""
+    text = data.decode(ENCODING, ERRORS)
+    return text if os.sep == "/" else text.replace("/", os.sep)
+
+
+def joined(parts: Iterable[bytes]) -> Array:
+    """Byte strings as one uint8 array."""
+    return np.frombuffer(b"".join(parts), np.uint8)
