@@ -135,7 +135,7 @@ def test_threads_take_turns() -> None:
         lambda: A.Compose([A.OneOf([A.RandomCropNearBBox(p=1)], p=1)]),
         lambda: A.CropNonEmptyMaskIfExists(5, 5, p=1),
         lambda: A.BBoxSafeRandomCrop(p=1),
-        lambda: A.Compose([A.NoOp()], bbox_params=A.BboxParams(format="coco", label_fields=["labels"])),
+        lambda: A.Compose([A.NoOp()], bbox_params=A.BboxParams("coco", label_fields=["labels"])),
     ],
 )
 def test_missing_targets(make: Any) -> None:
