@@ -3,7 +3,8 @@
 Images are tensors ``(..., C, H, W)`` of any dtype and device, PIL images of any mode, or ndarrays ``(H, W)`` or
 ``(H, W, C)``, uint8 or floating in [0, 1]. What comes back has the type that went in, and an input is never changed.
 Tensors get torchvision's tensor backend (compiled by TorchScript), PIL images Pillow, uint8 ndarrays kernels that give
-what torchvision gives for the same PIL image, and floating ndarrays the tensor backend's result.
+what torchvision gives for the same PIL image, and floating ndarrays the tensor backend's result. (An array doesn't say
+that its second or fourth channel is alpha: it is resized like the others, where Pillow premultiplies RGBA and LA.)
 
 Derived from torchvision (BSD-3-Clause, see NOTICE).
 """
