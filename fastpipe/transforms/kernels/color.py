@@ -14,6 +14,7 @@ from collections.abc import Sequence
 
 import cv2
 import numpy as np
+import numpy.typing as npt
 import torch
 
 from fastpipe.transforms.kernels._arrays import UInt8Array, as_uint8, channels, copied, like
@@ -40,6 +41,11 @@ __all__ = [
 ]
 
 _LEVELS = np.arange(256)
+_RAMP = _LEVELS.astype(np.uint8)[None]
+# cv2 rounds to nearest: half a level less rounds down, and the small rest keeps whole numbers whole.
+_ROUND_DOWN = -0.5 + 1e-4
+# Below these (values an image, pixels a row) cv2 leaves its vector code, whose rounding is what _apply_line checks.
+_SMALL, _SHORT_ROW = 4096, 64
 # ITU-R 601 luma as Pillow rounds it: (19595 R + 38470 G + 7471 B + 32768) >> 16.
 _LUMA = (19595 / 65536, 38470 / 65536, 7471 / 65536)
 # cv2.calcHist counts in float32, which is exact to here.
@@ -75,7 +81,7 @@ def brightness_table(factor: float) -> UInt8Array:
 
 def adjust_brightness(image: UInt8Array, factor: float) -> UInt8Array:
     """Each value times ``factor``; bit-equal to Pillow."""
-    return apply_table(image, brightness_table(factor))
+    return _apply_line(image, brightness_table(factor), factor, 0.0)
 
 
 def adjust_contrast(image: UInt8Array, factor: float) -> UInt8Array:
@@ -84,7 +90,8 @@ def adjust_contrast(image: UInt8Array, factor: float) -> UInt8Array:
         return copied(image)
     # cv2 rounds luma to 15 bits where Pillow has 16; that moves the rounded mean of a real image almost never.
     luma = image if channels(image) == 1 else cv2.cvtColor(image, cv2.COLOR_RGB2GRAY)
-    return apply_table(image, _blend_table(int(cv2.mean(luma)[0] + 0.5), factor))
+    mean = int(cv2.mean(luma)[0] + 0.5)
+    return _apply_line(image, _blend_table(mean, factor), factor, mean * (1 - factor))
 
 
 def adjust_saturation(image: UInt8Array, factor: float) -> UInt8Array:
@@ -106,9 +113,8 @@ def adjust_hue(image: UInt8Array, factor: float) -> UInt8Array:
     if image.size == 0 or channels(image) == 1:
         return copied(image)
     hue, saturation, value = cv2.split(cv2.cvtColor(image.astype(np.float32), cv2.COLOR_RGB2HSV))
-    # convertScaleAbs rounds to nearest: half a level less rounds down, and the small rest keeps whole numbers whole.
-    hue_8bit = cv2.convertScaleAbs(hue, alpha=255 / 360, beta=-0.5 + 1e-4)
-    saturation_8bit = cv2.convertScaleAbs(saturation, alpha=255, beta=-0.5 + 1e-4)
+    hue_8bit = cv2.convertScaleAbs(hue, alpha=255 / 360, beta=_ROUND_DOWN)
+    saturation_8bit = cv2.convertScaleAbs(saturation, alpha=255, beta=_ROUND_DOWN)
     turned = ((_LEVELS + int(factor * 255)) % 256 * (360 / 255)).astype(np.float32)
     hsv = [cv2.LUT(hue_8bit, turned), cv2.LUT(saturation_8bit, (_LEVELS / 255).astype(np.float32)), value]
     result: UInt8Array = cv2.convertScaleAbs(cv2.cvtColor(cv2.merge(hsv), cv2.COLOR_HSV2RGB))
@@ -181,28 +187,30 @@ def equalize(image: UInt8Array) -> UInt8Array:
     """Each channel's histogram made flat; bit-equal to Pillow's ``ImageOps.equalize``."""
     if image.size == 0:
         return copied(image)
-    return apply_table(image, np.stack([_equalize_table(h) for h in _histograms(image)]))
+    planes = _planes(image)
+    tables = [_equalize_table(_histogram(plane)) for plane in planes]
+    return _merged([cv2.LUT(plane, table) for plane, table in zip(planes, tables, strict=True)], image)
 
 
 def autocontrast(image: UInt8Array) -> UInt8Array:
     """Each channel stretched to 0…255; bit-equal to Pillow's ``ImageOps.autocontrast``."""
     if image.size == 0:
         return copied(image)
-    tables = []
+    stretched = []
     for plane in _planes(image):
         low, high, _, _ = cv2.minMaxLoc(plane)
-        if high <= low:
-            tables.append(_LEVELS.astype(np.uint8))
-            continue
-        scale = 255.0 / (high - low)
-        tables.append(np.clip(np.trunc(_LEVELS * scale + -low * scale), 0, 255).astype(np.uint8))
-    return apply_table(image, np.stack(tables))
+        if high > low:
+            scale = 255.0 / (high - low)
+            offset = -low * scale
+            table = as_uint8(np.clip(np.trunc(_LEVELS * scale + offset), 0, 255))
+            plane = _apply_line(plane, table, scale, offset)
+        stretched.append(plane)
+    return _merged(stretched, image)
 
 
 def blend(first: UInt8Array, second: UInt8Array, factor: float) -> UInt8Array:
     """``first + factor * (second - first)`` rounded down, as Pillow's ``Image.blend``; within 1/255 of it."""
-    # addWeighted rounds to nearest; half a level less rounds down, and the small rest keeps whole numbers whole.
-    return like(cv2.addWeighted(second, factor, first, 1 - factor, -0.5 + 1e-4), second)
+    return like(cv2.addWeighted(second, factor, first, 1 - factor, _ROUND_DOWN), second)
 
 
 def _blend_table(start: int, factor: float) -> UInt8Array:
@@ -231,14 +239,41 @@ def _planes(image: UInt8Array) -> Sequence[UInt8Array]:
     return planes
 
 
-def _histograms(image: UInt8Array) -> list[np.ndarray[tuple[int], np.dtype[np.int64]]]:
-    planes = _planes(image)
-    if planes[0].size > _MOST_COUNTED_PIXELS:
-        return [np.bincount(plane.ravel(), minlength=256) for plane in planes]
-    return [cv2.calcHist([p], [0], None, [256], [0, 256]).ravel().astype(np.int64) for p in planes]
+def _merged(planes: Sequence[UInt8Array], image: UInt8Array) -> UInt8Array:
+    return like(cv2.merge(planes) if len(planes) > 1 else copied(planes[0]), image)
 
 
-def _equalize_table(histogram: np.ndarray[tuple[int], np.dtype[np.int64]]) -> UInt8Array:
+def _apply_line(image: UInt8Array, table: UInt8Array, scale: float, offset: float) -> UInt8Array:
+    """`apply_table` for a rising table that is ``scale * value + offset`` but for rounding, three times as fast.
+
+    cv2's vectorised multiply-add is taken where it gives all 256 values their entries, else the table itself.
+    """
+    if image.size < _SMALL or image.shape[1] < _SHORT_ROW:
+        return apply_table(image, table)
+    offset += _ROUND_DOWN
+    # convertScaleAbs turns what lies below 0 positive, so those values are cut out; next to none do in brightness.
+    for first in dict.fromkeys((0, int(np.argmax(table > 0)))):
+        if np.array_equal(_line(_RAMP, scale, offset, first), table[None]):
+            return like(_line(image, scale, offset, first), image)
+    return apply_table(image, table)
+
+
+def _line(image: UInt8Array, scale: float, offset: float, first: int) -> UInt8Array:
+    result: UInt8Array = cv2.convertScaleAbs(image, alpha=scale, beta=offset)
+    if first > 0:
+        kept = cv2.threshold(image, first - 1, 255, cv2.THRESH_BINARY)[1]
+        result = cv2.bitwise_and(result, kept, dst=result)
+    return result
+
+
+def _histogram(plane: UInt8Array) -> npt.NDArray[np.int64]:
+    if plane.size > _MOST_COUNTED_PIXELS:
+        return np.bincount(plane.ravel(), minlength=256)
+    counts: npt.NDArray[np.int64] = cv2.calcHist([plane], [0], None, [256], [0, 256]).ravel().astype(np.int64)
+    return counts
+
+
+def _equalize_table(histogram: npt.NDArray[np.int64]) -> UInt8Array:
     used = histogram[histogram > 0]
     step = int(used.sum() - used[-1]) // 255
     if len(used) <= 1 or step == 0:
