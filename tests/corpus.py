@@ -65,8 +65,9 @@ def with_segment(data: bytes, marker: int, body: bytes) -> bytes:
 
 
 def _profile() -> bytes:
-    """An ICC colour profile."""
-    return ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()
+    """An ICC colour profile; its date is that of its making, so it is set."""
+    made = ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()
+    return made[:24] + struct.pack(">6H", 2026, 1, 1, 0, 0, 0) + made[36:]
 
 
 def chunk(name: bytes, body: bytes) -> bytes:

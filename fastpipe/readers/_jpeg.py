@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from struct import Struct
+from struct import error as StructError
 
 from fastpipe.readers._exif import orientation_of
 from fastpipe.types import Header
@@ -20,7 +21,8 @@ _u16 = Struct(">H").unpack_from
 _frame = Struct(">BHHB").unpack_from
 
 _MIN_SEGMENT = 2
-_DHT, _SOI, _EOI, _SOS, _DQT, _DNL, _DRI = 0xC4, 0xD8, 0xD9, 0xDA, 0xDB, 0xDC, 0xDD
+_DHT, _EOI, _SOS, _DQT, _DRI = 0xC4, 0xD9, 0xDA, 0xDB, 0xDD
+_NO_FRAME = (0xC8, 0xCC)  # reserved, and arithmetic conditioning
 
 # (horizontal, vertical) factors of the three components → the common name. With these, and all of libjpeg-turbo's
 # decoders alike, a region decode has been shown equal to a full one.
@@ -45,14 +47,13 @@ def parse_jpeg(data: bytes) -> Header | None:
     """
     position, length = 2, len(data)
     adobe = -1
-    jfif = multi_picture = plain_tables = False
+    jfif = multi_picture = quantized = False
     exif: bytes | None = None
     xmp: bytes | None = None
     frame: tuple[int, int, int, int] | None = None
     components = b""
     sof = 0
     ordinary = True
-    plain_tables = False
     try:
         while True:
             if data[position] != 0xFF:
@@ -84,24 +85,19 @@ def parse_jpeg(data: bytes) -> Header | None:
                 elif marker == 0xEE and size >= 14 and data.startswith(b"Adobe", start):
                     adobe = data[start + 11]
             elif marker == _DQT:
-                plain_tables = True
-            elif marker == _DHT:
-                pass
+                quantized = True
             elif 0xC0 <= marker <= 0xCF:
-                if frame is not None or marker in (0xC8, 0xCC):
-                    return None
-                sof = marker
-                frame = _frame(data, start)
-                components = data[start + 6 : end]
+                if marker != _DHT:
+                    if frame is not None or marker in _NO_FRAME:
+                        return None
+                    sof = marker
+                    frame = _frame(data, start)
+                    components = data[start + 6 : end]
             elif marker != _DRI:
                 ordinary = False
             position = end
-    except (IndexError, ValueError, ArithmeticError):
+    except (IndexError, StructError):  # the data ends here
         return None
-    except Exception as error:
-        if type(error).__name__ == "error":  # struct.error: the data ends here
-            return None
-        raise
     if frame is None:
         return None
     bits, height, width, channels = frame
@@ -141,7 +137,7 @@ def parse_jpeg(data: bytes) -> Header | None:
         False,
         False,
         end,
-        known and ordinary and plain_tables and whole and bits == 8 and 0xC0 <= sof <= 0xC2,
+        known and ordinary and quantized and whole and bits == 8 and 0xC0 <= sof <= 0xC2,
     )
 
 
