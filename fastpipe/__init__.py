@@ -12,12 +12,13 @@ if TYPE_CHECKING:
     from fastpipe import readers, transforms
     from fastpipe.config import MachineConfig
     from fastpipe.datasets import ImageFolder
-    from fastpipe.loading import samplers
+    from fastpipe.loading import DataLoader, samplers
     from fastpipe.pipeline import explain
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "DataLoader",
     "ImageFolder",
     "MachineConfig",
     "__version__",
@@ -28,6 +29,7 @@ __all__ = [
 ]
 
 _HOME = {
+    "DataLoader": "fastpipe.loading",
     "ImageFolder": "fastpipe.datasets",
     "MachineConfig": "fastpipe.config",
     "explain": "fastpipe.pipeline",

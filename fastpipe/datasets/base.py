@@ -5,18 +5,22 @@ from __future__ import annotations
 import contextlib
 import operator
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import Any, get_args
+from functools import partial
+from typing import Any, NamedTuple, get_args
 
 from PIL import Image
-from torch.utils.data import Dataset
+from torch.utils.data import Dataset, get_worker_info
 
 from fastpipe import readers
 from fastpipe.config import MachineConfig, current_config
 from fastpipe.errors import DatasetError, PlanError
 from fastpipe.pipeline import (
+    BatchBuilder,
     Fidelity,
+    ImageBatch,
     Pipeline,
     SharedEpoch,
     compile_pipeline,
@@ -24,7 +28,9 @@ from fastpipe.pipeline import (
     flatten,
     keyed_generators,
     keyed_globals,
+    requested_batches,
     run,
+    run_plan,
     sample_key,
     to_pil,
 )
@@ -82,6 +88,13 @@ class Job:
     recipe: Recipe | None = None
 
 
+class _Pool(NamedTuple):
+    """Threads, and the process and number that they were made for."""
+
+    owner: tuple[int, int]
+    executor: ThreadPoolExecutor
+
+
 class ImageDataset(Dataset[tuple[Any, Any]]):
     """Base of the image datasets: a subclass says what sample an index is, in `sample` and ``__len__``.
 
@@ -93,6 +106,7 @@ class ImageDataset(Dataset[tuple[Any, Any]]):
         reader, config, fidelity, apply_exif: as given.
         seed: None, or what keys each sample's random numbers on (seed, epoch, index): the same sample whatever the
             order, the workers, the threads or the ranks. Choose the epoch with `set_epoch`.
+        threads: how many threads decode the samples of a batch, within one process; 0 for none but the caller's.
     """
 
     root: str | os.PathLike[str] | None = None
@@ -108,7 +122,10 @@ class ImageDataset(Dataset[tuple[Any, Any]]):
         fidelity: Fidelity = "torchvision",
         apply_exif: bool = False,
         seed: int | None = None,
+        threads: int = 0,
     ) -> None:
+        if threads < 0:
+            raise DatasetError(f"threads={threads}: give the number of threads that decode a batch, or 0.")
         if fidelity not in get_args(Fidelity):
             raise DatasetError(f"fidelity={fidelity!r}: choose one of {', '.join(map(repr, get_args(Fidelity)))}.")
         if reader is not None:
@@ -123,7 +140,9 @@ class ImageDataset(Dataset[tuple[Any, Any]]):
         self.fidelity: Fidelity = fidelity
         self.apply_exif = apply_exif
         self.seed = seed
+        self.threads = threads
         self._epoch = None if seed is None else SharedEpoch()
+        self._pool: _Pool | None = None
         self._pipeline: Pipeline | None = None
         self._members: tuple[Any, ...] | None = None
 
@@ -155,6 +174,92 @@ class ImageDataset(Dataset[tuple[Any, Any]]):
         if self.plans:
             self._draw(job)
         return self._finish(job, self._decode(job))
+
+    def __getitems__(self, indices: Sequence[int]) -> list[tuple[Any, Any]] | ImageBatch:
+        """Several samples: a list of what ``dataset[index]`` gives, made by `threads` threads.
+
+        Random numbers are drawn one sample after the other, so that the result is the same for any number of threads.
+        Where the process asked for batches (see `fastpipe.pipeline.batch`) and the samples can be written straight
+        into one, that is the result instead.
+        """
+        indices = [operator.index(index) for index in indices]
+        rest = self._rest()
+        if self.seed is None and rest:  # the next sample's draws follow on what this one's transforms draw
+            return [self[index] for index in indices]
+        options = requested_batches()
+        threads = self.threads if options is None or options.threads is None else options.threads
+        jobs: list[Job] = []
+        images: list[Any] = []
+        builder = None
+        if options is not None and self.plans and not rest and indices:
+            builder = BatchBuilder(len(indices), options, self.fidelity, get_worker_info() is not None)
+        for some in self._read_and_drawn(indices, threads, not rest):
+            jobs += some
+            if builder is not None and not all(self._fits(builder, job) for job in some):
+                builder = None
+                images = list(self._map(threads, self._decode_anew, jobs))
+            elif builder is not None:
+                positions = range(len(jobs) - len(some), len(jobs))
+                list(self._map(threads, partial(self._decode_into, builder), some, positions))
+            else:
+                images += self._map(threads, self._decode, some)
+            for job in some:
+                job.data = b""
+        if builder is not None:
+            return builder.finish([job.target for job in jobs])
+        if not rest:
+            return [(image, job.target) for image, job in zip(images, jobs, strict=True)]
+        return [self._finish(job, image) for image, job in zip(images, jobs, strict=True)]
+
+    def _read_and_drawn(self, indices: list[int], threads: int, with_targets: bool) -> Iterator[list[Job]]:
+        """Jobs, a few at a time: the files of a whole batch may be more than memory should hold at once."""
+        step = 16 * threads if threads > 1 else 1
+        for start in range(0, len(indices), step):
+            jobs = list(self._map(threads, self._read, indices[start : start + step]))
+            for job in jobs:
+                if self.plans:
+                    self._draw(job)
+                if with_targets and self.target_transform is not None:
+                    with keyed_globals(self._key(job)) if job.epoch is not None else contextlib.nullcontext():
+                        job.target = self.target_transform(job.target)
+            yield jobs
+
+    def _fits(self, builder: BatchBuilder, job: Job) -> bool:
+        assert job.recipe is not None
+        assert job.header is not None
+        return not (self.apply_exif and job.header.orientation != 1) and builder.accept(job.recipe)
+
+    def _decode_into(self, builder: BatchBuilder, job: Job, position: int) -> None:
+        if self.config is None:
+            self.config = current_config()
+        image = run_plan(
+            job.data,
+            builder.plan(position),
+            header=job.header,
+            reader=self.reader,
+            config=self.config,
+            source=job.path,
+        )
+        builder.fill(position, image)
+
+    def _decode_anew(self, job: Job) -> Any:
+        if not job.data:
+            job.data = self._read(job.index).data
+        return self._decode(job)
+
+    def _map(self, threads: int, function: Callable[..., Any], *arguments: Iterable[Any]) -> Iterable[Any]:
+        if threads < 2:
+            return map(function, *arguments)
+        pool = self._pool
+        if pool is None or pool.owner != (os.getpid(), threads):  # a fork inherits the object, but no threads
+            pool = self._pool = _Pool((os.getpid(), threads), ThreadPoolExecutor(threads, "fastpipe"))
+        return pool.executor.map(function, *arguments)
+
+    def _rest(self) -> tuple[Callable[[Any], Any], ...]:
+        """The transforms that see the image one by one, behind what is planned."""
+        if self.plans:
+            return self.pipeline.rest
+        return () if self.transform is None else (self.transform,)
 
     def _read(self, index: int) -> Job:
         path, target = self.sample(index)
@@ -197,10 +302,7 @@ class ImageDataset(Dataset[tuple[Any, Any]]):
 
     def _finish(self, job: Job, image: Any) -> tuple[Any, Any]:
         """What can't be planned: foreign transforms and the target's, which may draw from the global generators."""
-        if self.plans:
-            rest = self.pipeline.rest
-        else:
-            rest = () if self.transform is None else (self.transform,)
+        rest = self._rest()
         keyed = job.epoch is not None and (rest or self.target_transform is not None)
         with keyed_globals(self._key(job)) if keyed else contextlib.nullcontext():
             for transform in rest:
@@ -300,7 +402,7 @@ class ImageDataset(Dataset[tuple[Any, Any]]):
         return "\n".join([f"Dataset {type(self).__name__}", *("    " + line for line in body)])
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_pipeline": None, "_members": None}
+        return {**self.__dict__, "_pipeline": None, "_members": None, "_pool": None}
 
 
 def _differ(one: Any, other: Any) -> bool:

@@ -54,6 +54,7 @@ class ImageFolder(ImageDataset):
         apply_exif: turn each image upright by its EXIF orientation; torchvision's loader doesn't.
         seed: make each sample's random numbers depend on (seed, epoch, index) alone; None draws them from the global
             generators as torchvision does. See `set_epoch`.
+        threads: how many threads decode a batch (``__getitems__``) within one process; 0 for none but the caller's.
         index: where the list of files is kept between runs: ``"auto"`` in the user's cache folder
             (``FASTPIPE_CACHE`` overrides), or a folder of your choice; None keeps it in memory. A kept index is
             checked against every folder's times when the dataset is made, and what changed is listed again. An
@@ -87,6 +88,7 @@ class ImageFolder(ImageDataset):
         fidelity: Fidelity = "torchvision",
         apply_exif: bool = False,
         seed: int | None = None,
+        threads: int = 0,
         index: ImageIndex | str | os.PathLike[str] | None = "auto",
     ) -> None:
         super().__init__(
@@ -98,6 +100,7 @@ class ImageFolder(ImageDataset):
             fidelity=fidelity,
             apply_exif=apply_exif,
             seed=seed,
+            threads=threads,
         )
         self.root = os.path.expanduser(root) if isinstance(root, str) else root
         self.extensions = IMG_EXTENSIONS if is_valid_file is None else None

@@ -38,6 +38,11 @@ class _Position:
         """What the order depends on besides the epoch: it must be the same when a state is loaded."""
         raise NotImplementedError
 
+    @property
+    def next_start(self) -> int:
+        """The position that the next iteration starts from: 0 unless a state was loaded."""
+        return self._start
+
     def set_epoch(self, epoch: int) -> None:
         """Chooses the order of the next iteration.
 

@@ -1,14 +1,18 @@
 """A transform compiled into draw (sizes → recipe) and run (bytes + recipe → pixels)."""
 
+from fastpipe.pipeline.batch import BatchBuilder, BatchOptions, ImageBatch, request_batches, requested_batches
 from fastpipe.pipeline.compile import Pipeline, compile_pipeline, flatten
 from fastpipe.pipeline.explanation import explain
 from fastpipe.pipeline.plan import DecodePlan, Fidelity, plan_decode
-from fastpipe.pipeline.run import run, to_pil
+from fastpipe.pipeline.run import run, run_plan, to_pil
 from fastpipe.pipeline.seeding import SharedEpoch, copied_generators, keyed_generators, keyed_globals, sample_key
 
 __all__ = [
+    "BatchBuilder",
+    "BatchOptions",
     "DecodePlan",
     "Fidelity",
+    "ImageBatch",
     "Pipeline",
     "SharedEpoch",
     "compile_pipeline",
@@ -18,7 +22,10 @@ __all__ = [
     "keyed_generators",
     "keyed_globals",
     "plan_decode",
+    "request_batches",
+    "requested_batches",
     "run",
+    "run_plan",
     "sample_key",
     "to_pil",
 ]

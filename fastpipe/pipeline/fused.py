@@ -47,13 +47,26 @@ class ToNormalizedTensor:
     std: tuple[float, ...]
 
     def apply(self, image: Any) -> torch.Tensor:
-        return conversion.to_normalized_tensor(image, _table(self.mean, self.std))
+        return conversion.to_normalized_tensor(image, self.table())
+
+    def apply_into(self, image: Any, out: torch.Tensor) -> torch.Tensor:
+        """Writes to a contiguous float32 tensor ``(C, H, W)``, such as one slot of a batch."""
+        return conversion.to_normalized_tensor(image, self.table(), out)
+
+    def table(self) -> np.ndarray[Any, Any]:
+        """What becomes of each pixel value: float32 ``(C, 256)``."""
+        return _table(self.mean, self.std)
 
     def output_shape(self, shape: ImageShape) -> ImageShape:
         return shape
 
     def __str__(self) -> str:
         return f"to_tensor+normalize(mean={list(self.mean)}, std={list(self.std)})"
+
+
+def normalization(channels: int) -> ToNormalizedTensor:
+    """``ToTensor`` alone in the same form: subtracting 0 and dividing by 1 changes no bit."""
+    return ToNormalizedTensor((0.0,) * channels, (1.0,) * channels)
 
 
 @lru_cache(maxsize=64)

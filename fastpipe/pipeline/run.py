@@ -9,11 +9,11 @@ from PIL import Image
 
 from fastpipe import readers
 from fastpipe.config import MachineConfig
-from fastpipe.pipeline.plan import Fidelity, plan_decode
+from fastpipe.pipeline.plan import DecodePlan, Fidelity, plan_decode
 from fastpipe.pipeline.scaled import ScaledResize
 from fastpipe.types import Header, Recipe
 
-__all__ = ["run", "to_pil"]
+__all__ = ["run", "run_plan", "to_pil"]
 
 
 def run(
@@ -41,7 +41,19 @@ def run(
         What the last step gives: a uint8 array ``(H, W, C)`` or, after a conversion, a tensor ``(C, H, W)``. The
         array may be a view of this thread's decode buffer: it is valid until the thread's next decode.
     """
-    plan = plan_decode(recipe, fidelity)
+    return run_plan(data, plan_decode(recipe, fidelity), header=header, reader=reader, config=config, source=source)
+
+
+def run_plan(
+    data: bytes,
+    plan: DecodePlan,
+    *,
+    header: Header | None = None,
+    reader: str | None = None,
+    config: MachineConfig | None = None,
+    source: str = "<bytes>",
+) -> Any:
+    """Decodes what the plan asks for and runs its steps; arguments and result as `run`'s."""
     image: Any
     image, got = readers.decode(data, plan.request, header=header, reader=reader, config=config, source=source)
     for step in plan.steps:

@@ -22,19 +22,6 @@ from fastpipe.types import Generators, ImageShape, Recipe
 METHODS = ["fork", "spawn"] if sys.platform != "win32" else ["spawn"]
 
 
-@pytest.fixture(scope="module")
-def root(tmp_path_factory):
-    root = tmp_path_factory.mktemp("photos")
-    for number in range(14):
-        height, width = 60 + 7 * number, 90 + 3 * number
-        y, x = np.mgrid[:height, :width]
-        pixels = np.stack([(y * (number + 2)) % 256, (x * 3) % 256, (x + y) % 256], -1).astype(np.uint8)
-        path = root / f"class{number % 3}" / f"{number}.{'png' if number % 5 == 4 else 'jpg'}"
-        path.parent.mkdir(exist_ok=True)
-        Image.fromarray(pixels).save(path)
-    return root
-
-
 def planned():
     return T.Compose([T.RandomResizedCrop(24), T.RandomHorizontalFlip(), T.ToTensor()])
 

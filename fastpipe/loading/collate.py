@@ -1,0 +1,84 @@
+"""From what a worker's dataset returns to the batch that the loader hands out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch.utils.data import default_collate
+
+from fastpipe.pipeline import BatchOptions, ImageBatch
+
+__all__ = ["BatchCollate", "DeferredImages", "map_tensors"]
+
+
+@dataclass(slots=True)
+class DeferredImages:
+    """uint8 images on their way to where ``ToTensor`` and ``Normalize`` will run.
+
+    Attributes:
+        images: ``(N, C, H, W)`` uint8.
+        mean, std: float32 ``(1, C, 1, 1)``, or ``(N, C, 1, 1)`` where the images differ.
+        dtype: of the finished images.
+    """
+
+    images: torch.Tensor
+    mean: torch.Tensor
+    std: torch.Tensor
+    dtype: torch.dtype
+
+    def pin_memory(self, *device: Any) -> DeferredImages:
+        """torch's loader calls this where it pins batches; mean and std are too small to matter."""
+        return DeferredImages(self.images.pin_memory(*device), self.mean, self.std, self.dtype)
+
+    def finish(self, device: torch.device) -> torch.Tensor:
+        """The finished images on a device; the same operations in the same order as on the CPU, in float32."""
+        pixels = self.images.to(device, non_blocking=True).to(torch.float32).div_(255)
+        mean, std = (numbers.to(device, non_blocking=True) for numbers in (self.mean, self.std))
+        return pixels.sub_(mean).div_(std).to(self.dtype)
+
+
+@dataclass(frozen=True)
+class BatchCollate:
+    """The loader's ``collate_fn``: passes a finished batch through, and collates a list as `collate` does.
+
+    Attributes:
+        options: what was asked of the dataset.
+        collate: the user's function, or torch's ``default_collate``.
+    """
+
+    options: BatchOptions
+    collate: Callable[[list[Any]], Any] = default_collate
+
+    def __call__(self, samples: Any) -> Any:
+        if not isinstance(samples, ImageBatch):
+            return map_tensors(self._laid_out, self.collate(samples))
+        images: Any = samples.images
+        if samples.normalize is not None:
+            same = len(set(samples.normalize)) == 1
+            numbers = torch.tensor(samples.normalize[:1] if same else samples.normalize, dtype=torch.float32)
+            mean, std = numbers[..., None, None].unbind(1)
+            images = DeferredImages(images, mean, std, self.options.dtype or torch.float32)
+        return [images, default_collate(samples.targets)]
+
+    def _laid_out(self, tensor: torch.Tensor) -> torch.Tensor:
+        if tensor.ndim != 4:
+            return tensor
+        dtype = self.options.dtype if tensor.is_floating_point() else None
+        layout = torch.channels_last if self.options.channels_last else torch.contiguous_format
+        return tensor.to(dtype or tensor.dtype, memory_format=layout)
+
+
+def map_tensors(function: Callable[[torch.Tensor], Any], batch: Any) -> Any:
+    """A batch with a function applied to each tensor in it, in lists, tuples, named tuples and dicts of any depth."""
+    if isinstance(batch, torch.Tensor):
+        return function(batch)
+    if isinstance(batch, dict):
+        return {name: map_tensors(function, value) for name, value in batch.items()}
+    if isinstance(batch, tuple) and hasattr(batch, "_fields"):
+        return type(batch)(*(map_tensors(function, value) for value in batch))
+    if isinstance(batch, (list, tuple)):
+        return type(batch)(map_tensors(function, value) for value in batch)
+    return batch

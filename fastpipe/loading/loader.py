@@ -1,0 +1,239 @@
+"""torch's `DataLoader` with defaults and short cuts for images."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import cv2
+import torch
+from torch.utils.data import BatchSampler, Dataset, IterableDataset, RandomSampler, Sampler, default_collate
+from torch.utils.data import DataLoader as TorchDataLoader
+
+from fastpipe.datasets import ImageDataset
+from fastpipe.errors import DatasetError
+from fastpipe.loading.collate import BatchCollate
+from fastpipe.loading.samplers import ShuffledSampler
+from fastpipe.pipeline import BatchOptions, request_batches
+
+__all__ = ["DataLoader"]
+
+_Batch = TypeVar("_Batch")
+_BLOCK = 4096
+
+
+class DataLoader(TorchDataLoader[Any]):
+    """A ``torch.utils.data.DataLoader`` for image datasets: the same batches, with less copying and better defaults.
+
+    What differs from torch's:
+
+    - A worker decodes each image of a `fastpipe` dataset straight into its slot of the batch, in shared memory.
+    - Workers stay alive between epochs, and use one thread for cv2 as for torch.
+    - ``shuffle=True`` gives torch's order from torch's generator, without a Python list of all indices; for a dataset
+      with a ``seed``, the order of `ShuffledSampler` with that seed.
+    - `set_epoch` reaches the dataset and the sampler; `state_dict` resumes exactly in the middle of an epoch.
+
+    Args:
+        dataset, batch_size, shuffle, sampler, batch_sampler, num_workers, collate_fn, pin_memory, drop_last, timeout,
+            worker_init_fn, multiprocessing_context, generator, prefetch_factor: as torch's.
+        persistent_workers: None for yes where there are workers.
+        dtype: floating dtype of the images, such as ``torch.bfloat16``; None for what the transform gives. Images
+            that the transform leaves as integers stay so.
+        memory_format: ``torch.contiguous_format`` or ``torch.channels_last``, of batches of images.
+        threads: threads in each process that decode a batch; None for the dataset's own ``threads``.
+        others: further keyword arguments of torch's loader (``in_order``, …).
+
+    Raises:
+        DatasetError: a dtype that isn't floating, another memory format, or a negative number of threads.
+    """
+
+    def __init__(
+        self,
+        dataset: Dataset[Any],
+        batch_size: int | None = 1,
+        shuffle: bool | None = None,
+        sampler: Sampler[Any] | Iterable[Any] | None = None,
+        batch_sampler: Sampler[list[Any]] | Iterable[list[Any]] | None = None,
+        num_workers: int = 0,
+        collate_fn: Callable[[list[Any]], Any] | None = None,
+        pin_memory: bool = False,
+        drop_last: bool = False,
+        timeout: float = 0,
+        worker_init_fn: Callable[[int], None] | None = None,
+        multiprocessing_context: Any = None,
+        generator: torch.Generator | None = None,
+        *,
+        prefetch_factor: int | None = None,
+        persistent_workers: bool | None = None,
+        dtype: torch.dtype | None = None,
+        memory_format: torch.memory_format = torch.contiguous_format,
+        threads: int | None = None,
+        **others: Any,
+    ) -> None:
+        if dtype is not None and not dtype.is_floating_point:
+            raise DatasetError(
+                f"dtype={dtype}: give a floating dtype; for uint8 images end the transform in PILToTensor."
+            )
+        if memory_format not in (torch.contiguous_format, torch.channels_last):
+            raise DatasetError(f"memory_format={memory_format}: give torch.contiguous_format or torch.channels_last.")
+        if threads is not None and threads < 0:
+            raise DatasetError(f"threads={threads}: give the number of threads that decode a batch, or 0.")
+        options = BatchOptions(False, dtype, memory_format == torch.channels_last, threads)
+        collates = batch_size is not None or batch_sampler is not None
+        # The user's own collate_fn gets the list of samples that it expects.
+        self._requested = options if collates and collate_fn is None else None
+        if collates and (collate_fn is None or options != BatchOptions(threads=threads)):
+            collate_fn = BatchCollate(options, collate_fn or default_collate)
+        self._base = self._delivered = 0
+        if shuffle and sampler is None and batch_sampler is None and not isinstance(dataset, IterableDataset):
+            shuffle, sampler = None, _shuffled(dataset, generator)
+        super().__init__(
+            dataset,
+            batch_size,
+            shuffle,
+            sampler,
+            batch_sampler,
+            num_workers,
+            collate_fn,
+            pin_memory,
+            drop_last,
+            timeout,
+            _WorkerInit(worker_init_fn, self._requested) if num_workers > 0 else worker_init_fn,
+            multiprocessing_context,
+            generator,
+            prefetch_factor=prefetch_factor,
+            persistent_workers=num_workers > 0 if persistent_workers is None else persistent_workers,
+            **others,
+        )
+
+    def __iter__(self) -> Any:
+        """The batches of an epoch, or of its rest after `load_state_dict`."""
+        self._base = getattr(self._resumable(), "next_start", 0)
+        self._delivered = 0
+        with _Requesting(self._requested):
+            batches = super().__iter__()
+        return _Epoch(self, batches)
+
+    def set_epoch(self, epoch: int) -> None:
+        """Chooses an epoch for the dataset, where it has a seed, and for the sampler. Call it between epochs."""
+        for dataset in _image_datasets(self.dataset):
+            if dataset.seed is not None:
+                dataset.set_epoch(epoch)
+        samplers: tuple[Any, ...] = (self.batch_sampler, self._sampler())
+        for sampler in samplers:
+            if hasattr(sampler, "set_epoch"):
+                sampler.set_epoch(epoch)
+
+    def state_dict(self) -> dict[str, Any]:
+        """What `load_state_dict` needs to go on behind the last batch that was handed out.
+
+        Raises:
+            DatasetError: the sampler is none of `fastpipe.samplers`.
+        """
+        sampler = self._resumable()
+        if sampler is None:
+            raise DatasetError(
+                f"a {type(self._sampler()).__name__} can't be resumed: use a sampler of fastpipe.samplers, or give the "
+                "dataset a seed and shuffle=True."
+            )
+        batches: Any = self.batch_sampler
+        size = 1 if batches is None else batches.batch_size
+        return {"sampler": sampler.state_dict(min(self._base + self._delivered * size, len(sampler)))}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Goes on where the state was taken: the next iteration gives the remaining batches of its epoch.
+
+        Raises:
+            DatasetError: the sampler is none of `fastpipe.samplers`, or the state is of another run.
+        """
+        sampler = self._resumable()
+        if sampler is None:
+            raise DatasetError(f"a {type(self._sampler()).__name__} can't be resumed: use one of fastpipe.samplers.")
+        sampler.load_state_dict(state["sampler"])
+        self.set_epoch(sampler.epoch)
+        self._base, self._delivered = sampler.next_start, 0
+
+    def _sampler(self) -> Any:
+        return self.sampler if self.batch_size is not None else getattr(self.batch_sampler, "sampler", self.sampler)
+
+    def _resumable(self) -> Any:
+        sampler = self._sampler()
+        batches = self.batch_sampler
+        ordinary = batches is None or isinstance(batches, BatchSampler)
+        return sampler if ordinary and hasattr(sampler, "next_start") else None
+
+
+class _Epoch(Iterator[_Batch]):
+    """torch's iterator, counting what it hands out."""
+
+    def __init__(self, loader: DataLoader, batches: Iterator[_Batch]) -> None:
+        self._loader = loader
+        self._batches = batches
+
+    def __next__(self) -> _Batch:
+        with _Requesting(self._loader._requested):  # without workers the batch is made here
+            batch = next(self._batches)
+        self._loader._delivered += 1
+        return batch
+
+    def __len__(self) -> int:
+        return len(self._loader)
+
+
+class _Requesting:
+    """The process asks its datasets for batches within this block."""
+
+    def __init__(self, options: BatchOptions | None) -> None:
+        self._options = options
+
+    def __enter__(self) -> None:
+        self._stop = request_batches(self._options)
+
+    def __exit__(self, *error: object) -> None:
+        self._stop()
+
+
+@dataclass(frozen=True)
+class _WorkerInit:
+    """Runs first in each worker. torch has seeded itself, Python's random and numpy by then, and uses one thread."""
+
+    user: Callable[[int], None] | None
+    options: BatchOptions | None
+
+    def __call__(self, worker: int) -> None:
+        # As many threads as cores in each worker would get in each other's way. 0 is one thread, too, but leaves alone
+        # the pool that a forked worker inherits without its threads; setNumThreads(1) waits for them forever.
+        cv2.setNumThreads(0)
+        request_batches(self.options)
+        if self.user is not None:
+            self.user(worker)
+
+
+class _BlockwiseRandomSampler(RandomSampler):
+    """torch's order from torch's generator, turned into Python integers a block at a time."""
+
+    def __iter__(self) -> Iterator[int]:
+        generator = self.generator
+        if generator is None:
+            generator = torch.Generator().manual_seed(int(torch.empty((), dtype=torch.int64).random_().item()))
+        order = torch.randperm(self.num_samples, generator=generator)
+        for start in range(0, len(order), _BLOCK):
+            yield from order[start : start + _BLOCK].tolist()
+        # torch's sampler draws for a remainder of zero indices, too: a generator that is used on must end up the same
+        torch.randperm(self.num_samples, generator=generator)
+
+
+def _shuffled(dataset: Any, generator: torch.Generator | None) -> Sampler[int]:
+    seed = next((part.seed for part in _image_datasets(dataset) if part.seed is not None), None)
+    return _BlockwiseRandomSampler(dataset, generator=generator) if seed is None else ShuffledSampler(dataset, seed)
+
+
+def _image_datasets(dataset: Any) -> Iterator[ImageDataset]:
+    """This dataset, or those inside torch's `Subset` and `ConcatDataset`."""
+    if isinstance(dataset, ImageDataset):
+        yield dataset
+        return
+    for part in (getattr(dataset, "dataset", None), *getattr(dataset, "datasets", ())):
+        if part is not None:
+            yield from _image_datasets(part)

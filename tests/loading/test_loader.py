@@ -1,0 +1,330 @@
+"""`fastpipe.DataLoader` against torch's: the same batches, whatever makes them."""
+
+from __future__ import annotations
+
+import random
+import sys
+
+import cv2
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from torch.utils.data import ConcatDataset, RandomSampler, Subset, get_worker_info
+from torch.utils.data import DataLoader as StockLoader
+
+import fastpipe
+from fastpipe import transforms as T
+from fastpipe.errors import DatasetError, DecodeError
+from fastpipe.loading import samplers
+from fastpipe.pipeline import BatchOptions, ImageBatch, request_batches
+
+MEAN, STD = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]
+CROP = [T.RandomResizedCrop((20, 31)), T.RandomHorizontalFlip()]
+FORK = sys.platform == "linux"
+
+
+def turn(image):
+    return image.rotate(random.random() * 50)
+
+
+TRANSFORMS = {
+    "uint8": [*CROP, T.PILToTensor()],
+    "float": [*CROP, T.ToTensor()],
+    "converted": [*CROP, T.PILToTensor(), T.ConvertImageDtype(torch.float32)],
+    "normalised": [*CROP, T.ToTensor(), T.Normalize(MEAN, STD)],
+    "one mean": [*CROP, T.ToTensor(), T.Normalize([0.5], [0.25])],
+    "gray": [*CROP, T.Grayscale(), T.ToTensor(), T.Normalize([0.5], [0.25])],
+    "gray, uint8": [*CROP, T.Grayscale(), T.PILToTensor()],
+    "erased": [*CROP, T.ToTensor(), T.Normalize(MEAN, STD), T.RandomErasing(0.8, value="random")],
+    "sometimes normalised": [*CROP, T.ToTensor(), T.RandomApply([T.Normalize(MEAN, STD)])],
+    "sometimes half": [*CROP, T.ToTensor(), T.RandomApply([T.ConvertImageDtype(torch.float64)], p=0.0)],
+    "double": [*CROP, T.PILToTensor(), T.ConvertImageDtype(torch.float64)],
+    "foreign": [*CROP, T.Lambda(turn), T.ToTensor()],
+}
+PLANNED = ["uint8", "float", "converted", "normalised", "one mean", "gray", "gray, uint8"]
+
+
+def equal(one, other):
+    assert len(one) == len(other)
+    for a, b in zip(one, other, strict=True):
+        assert len(a) == len(b) == 2
+        for x, y in zip(a, b, strict=True):
+            assert type(x) is type(y)
+            if isinstance(x, torch.Tensor):
+                assert x.dtype == y.dtype
+                assert x.stride() == y.stride()
+                assert torch.equal(x, y)
+            else:
+                assert x == y
+    return True
+
+
+def batches(loader_class, dataset, **options):
+    torch.manual_seed(12)
+    random.seed(12)
+    return list(loader_class(dataset, batch_size=4, shuffle=True, **options))
+
+
+@pytest.mark.parametrize("name", TRANSFORMS)
+def test_batches_are_the_stock_loaders(root, name):
+    dataset = fastpipe.ImageFolder(root, T.Compose(TRANSFORMS[name]))
+    assert equal(batches(fastpipe.DataLoader, dataset), batches(StockLoader, dataset))
+
+
+@pytest.mark.skipif(not FORK, reason="the other start methods are covered by one test: they start slowly")
+@pytest.mark.parametrize("name", ["uint8", "normalised", "erased", "foreign"])
+def test_batches_of_workers_are_the_stock_loaders(root, name):
+    dataset = fastpipe.ImageFolder(root, T.Compose(TRANSFORMS[name]))
+    ours = batches(fastpipe.DataLoader, dataset, num_workers=2)
+    assert equal(ours, batches(StockLoader, dataset, num_workers=2))
+    assert all(images.is_shared() for images, _ in ours)
+
+
+def test_spawned_workers(root):
+    transform = T.Compose(TRANSFORMS["normalised"])
+    expected = batches(StockLoader, fastpipe.ImageFolder(root, transform, seed=1), sampler=None)
+    dataset = fastpipe.ImageFolder(root, transform, seed=1)
+    torch.manual_seed(12)
+    loader = fastpipe.DataLoader(
+        dataset, 4, sampler=RandomSampler(dataset), num_workers=1, multiprocessing_context="spawn"
+    )
+    assert equal(list(loader), expected)
+
+
+@pytest.mark.parametrize("name", TRANSFORMS)
+@pytest.mark.parametrize("seed", [None, 3])
+def test_threads_change_nothing(root, name, seed):
+    transform = T.Compose(TRANSFORMS[name])
+    plain = fastpipe.ImageFolder(root, transform, seed=seed)
+    threaded = fastpipe.ImageFolder(root, transform, seed=seed, threads=3)
+    expected = batches(StockLoader, plain)
+    assert equal(batches(StockLoader, threaded), expected)
+    assert equal(batches(fastpipe.DataLoader, threaded), batches(fastpipe.DataLoader, plain, threads=2))
+    torch.manual_seed(0)
+    samples = threaded.__getitems__(range(14))
+    torch.manual_seed(0)
+    assert isinstance(samples, list)
+    random.seed(1)
+    assert all(type(sample) is tuple for sample in samples)
+
+
+@pytest.mark.filterwarnings("ignore:This DataLoader will create")
+@pytest.mark.skipif(not FORK, reason="the other start methods are covered by one test: they start slowly")
+def test_seeded_samples_are_the_same_for_workers_and_threads(root):
+    def epoch(**options):
+        dataset = fastpipe.ImageFolder(root, T.Compose(TRANSFORMS["normalised"]), abs, seed=3)
+        loader = fastpipe.DataLoader(dataset, batch_size=3, shuffle=True, **options)
+        loader.set_epoch(2)
+        return list(loader)
+
+    expected = epoch()
+    for workers in (0, 1, 2, 4):
+        for threads in (0, 2):
+            assert equal(epoch(num_workers=workers, threads=threads), expected)
+
+
+class TestOutput:
+    @pytest.mark.parametrize("name", [*PLANNED, "erased", "double", "foreign"])
+    @pytest.mark.parametrize("dtype", [None, torch.float16, torch.bfloat16])
+    @pytest.mark.parametrize("layout", [torch.contiguous_format, torch.channels_last])
+    def test_dtype_and_memory_format(self, root, name, dtype, layout):
+        dataset = fastpipe.ImageFolder(root, T.Compose(TRANSFORMS[name]))
+        ours = batches(fastpipe.DataLoader, dataset, dtype=dtype, memory_format=layout)
+        for (images, targets), (expected, labels) in zip(ours, batches(StockLoader, dataset), strict=True):
+            wanted = dtype if dtype is not None and expected.is_floating_point() else expected.dtype
+            assert images.dtype == wanted
+            assert images.is_contiguous(memory_format=layout)
+            assert torch.equal(images, expected.to(wanted))
+            assert torch.equal(targets, labels)
+
+    def test_own_collate_function_gets_samples(self, root):
+        def collate(samples):
+            assert type(samples) is list
+            return torch.stack([image for image, _ in samples]), len(samples)
+
+        dataset = fastpipe.ImageFolder(root, T.Compose(TRANSFORMS["float"]))
+        assert equal(
+            batches(fastpipe.DataLoader, dataset, collate_fn=collate), batches(StockLoader, dataset, collate_fn=collate)
+        )
+        assert fastpipe.DataLoader(dataset, collate_fn=collate).collate_fn is collate
+        for images, _ in batches(fastpipe.DataLoader, dataset, collate_fn=collate, dtype=torch.float16):
+            assert images.dtype == torch.float16
+
+    def test_one_by_one(self, root):
+        dataset = fastpipe.ImageFolder(root, T.Compose(TRANSFORMS["float"]), seed=1)
+        assert equal(list(fastpipe.DataLoader(dataset, batch_size=None)), list(StockLoader(dataset, batch_size=None)))
+
+    def test_subsets_and_concatenations(self, root):
+        dataset = fastpipe.ImageFolder(root, T.Compose(TRANSFORMS["float"]))
+        for wrapped in (Subset(dataset, [5, 2, 9, 1, 1]), ConcatDataset([dataset, dataset])):
+            assert equal(batches(fastpipe.DataLoader, wrapped), batches(StockLoader, wrapped))
+
+    def test_other_datasets(self):
+        data = torch.utils.data.TensorDataset(torch.arange(30.0).view(10, 3), torch.arange(10))
+        assert equal(batches(fastpipe.DataLoader, data), batches(StockLoader, data))
+
+    def test_upright_images(self, root):
+        dataset = fastpipe.ImageFolder(root, T.Compose(TRANSFORMS["float"]), apply_exif=True)
+        assert equal(batches(fastpipe.DataLoader, dataset), batches(StockLoader, dataset))
+
+    def test_own_loader(self, root):
+        dataset = fastpipe.ImageFolder(root, T.Compose(TRANSFORMS["float"]), loader=load)
+        assert equal(batches(fastpipe.DataLoader, dataset, threads=2), batches(StockLoader, dataset))
+
+    def test_sizes_that_differ_are_torchs_error(self, root):
+        dataset = fastpipe.ImageFolder(root, T.Compose([T.ToTensor()]))
+        with pytest.raises(RuntimeError, match="equal size"):
+            batches(fastpipe.DataLoader, dataset)
+
+    @pytest.mark.parametrize("threads", [0, 2])
+    def test_bad_file_is_named(self, root, tmp_path, threads):
+        (tmp_path / "class").mkdir()
+        for path in sorted(root.rglob("*.jpg"))[:3]:
+            (tmp_path / "class" / path.name).write_bytes(path.read_bytes())
+        (tmp_path / "class" / "zbad.jpg").write_bytes(path.read_bytes()[:-400])
+        loader = fastpipe.DataLoader(
+            fastpipe.ImageFolder(tmp_path, T.Compose(TRANSFORMS["float"]), threads=threads), batch_size=4
+        )
+        with pytest.raises(DecodeError, match=r"zbad\.jpg"):
+            list(loader)
+
+
+def load(path):
+    return Image.open(path).convert("RGB")
+
+
+class TestArguments:
+    def test_shuffle_is_torchs_order(self):
+        data = list(range(10_000))
+        ours = fastpipe.DataLoader(data, shuffle=True, generator=torch.Generator().manual_seed(3), batch_size=64)
+        stock = StockLoader(data, shuffle=True, generator=torch.Generator().manual_seed(3), batch_size=64)
+        for _ in range(3):  # a generator that is used on stays in step
+            assert all(torch.equal(a, b) for a, b in zip(ours, stock, strict=True))
+        assert isinstance(ours.sampler, RandomSampler)
+
+    @pytest.mark.parametrize(
+        ("options", "message"),
+        [
+            ({"dtype": torch.uint8}, "PILToTensor"),
+            ({"memory_format": torch.preserve_format}, "channels_last"),
+            ({"threads": -1}, "threads=-1"),
+        ],
+    )
+    def test_bad_ones_say_what_to_do(self, root, options, message):
+        with pytest.raises(DatasetError, match=message):
+            fastpipe.DataLoader(fastpipe.ImageFolder(root), **options)
+        if "threads" in options:
+            with pytest.raises(DatasetError, match=message):
+                fastpipe.ImageFolder(root, **options)
+
+    def test_defaults(self, root):
+        dataset = fastpipe.ImageFolder(root)
+        assert fastpipe.DataLoader(dataset, num_workers=1).persistent_workers
+        assert not fastpipe.DataLoader(dataset, num_workers=1, persistent_workers=False).persistent_workers
+        assert not fastpipe.DataLoader(dataset).persistent_workers
+        with pytest.raises(ValueError, match="mutually exclusive"):
+            fastpipe.DataLoader(dataset, shuffle=True, sampler=[1, 2])
+
+    def test_asking_for_batches_ends_where_it_should(self, root):
+        dataset = fastpipe.ImageFolder(root, T.Compose(TRANSFORMS["float"]))
+        iterator = iter(fastpipe.DataLoader(dataset, batch_size=2))
+        next(iterator)
+        assert isinstance(dataset.__getitems__([0, 1]), list)
+        stop = request_batches(BatchOptions())
+        assert isinstance(dataset.__getitems__([0, 1]), ImageBatch)
+        stop()
+        assert isinstance(dataset.__getitems__([0, 1]), list)
+
+
+class TestResume:
+    @pytest.mark.parametrize("workers", [0, 2] if FORK else [0])
+    def test_rest_of_the_epoch_then_the_next(self, root, workers):
+        def loader():
+            dataset = fastpipe.ImageFolder(root, T.Compose(TRANSFORMS["float"]), seed=8)
+            return fastpipe.DataLoader(dataset, batch_size=3, shuffle=True, num_workers=workers)
+
+        whole = loader()
+        assert isinstance(whole.sampler, samplers.ShuffledSampler)
+        expected = []
+        for epoch in (4, 5):
+            whole.set_epoch(epoch)
+            expected.append(list(whole))
+        first = loader()
+        first.set_epoch(4)
+        iterator = iter(first)
+        equal([next(iterator), next(iterator)], expected[0][:2])
+        state = first.state_dict()
+        assert state["sampler"]["position"] == 6
+        resumed = loader()
+        resumed.load_state_dict(state)
+        assert resumed.state_dict() == state
+        resumed.set_epoch(4)
+        iterator = iter(resumed)
+        equal([next(iterator)], expected[0][2:3])
+        again = loader()
+        again.load_state_dict(resumed.state_dict())
+        assert equal(list(again), expected[0][3:])
+        again.set_epoch(5)
+        assert equal(list(again), expected[1])
+
+    def test_needs_a_sampler_that_can(self, root):
+        loader = fastpipe.DataLoader(fastpipe.ImageFolder(root), shuffle=True)
+        with pytest.raises(DatasetError, match="seed and shuffle=True"):
+            loader.state_dict()
+        with pytest.raises(DatasetError, match=r"fastpipe\.samplers"):
+            loader.load_state_dict({})
+
+
+class Probe:
+    """What a worker looks like from inside."""
+
+    def __len__(self):
+        return 8
+
+    def __getitem__(self, index):
+        info = get_worker_info()
+        numbers = [random.random(), float(np.random.rand()), float(torch.rand(()))]  # noqa: NPY002
+        return torch.tensor(
+            [index, info.id, cv2.getNumThreads(), torch.get_num_threads(), *numbers], dtype=torch.float64
+        )
+
+
+def mark(worker):
+    torch.manual_seed(worker)
+    random.seed(worker)
+
+
+@pytest.mark.skipif(not FORK, reason="looks into forked workers")
+class TestWorkers:
+    def test_threads_and_seeds(self):
+        before = cv2.getNumThreads(), torch.get_num_threads()
+        rows = torch.cat(list(fastpipe.DataLoader(Probe(), batch_size=1, num_workers=2)))
+        assert (cv2.getNumThreads(), torch.get_num_threads()) == before
+        assert set(rows[:, 1].tolist()) == {0, 1}
+        assert (rows[:, 2:4] == 1).all()
+        for column in (4, 5, 6):
+            assert len(set(rows[:, column].tolist())) == 8
+
+    def test_streams_are_the_stock_loaders(self):
+        def rows(loader_class, **options):
+            torch.manual_seed(4)
+            return torch.cat(list(loader_class(Probe(), batch_size=2, num_workers=2, **options)))
+
+        assert torch.equal(rows(fastpipe.DataLoader)[:, 4:], rows(StockLoader)[:, 4:])
+        marked = rows(fastpipe.DataLoader, worker_init_fn=mark)
+        assert torch.equal(marked[:, 4:], rows(StockLoader, worker_init_fn=mark)[:, 4:])
+
+    def test_fork_behind_cv2s_and_our_own_threads(self, root):
+        """The parent's thread pools don't exist in a forked worker: using them there hangs."""
+        threads = cv2.getNumThreads()
+        try:
+            cv2.setNumThreads(4)
+            cv2.GaussianBlur(np.zeros((2000, 2000, 3), np.uint8), (31, 31), 5)
+            dataset = fastpipe.ImageFolder(root, T.Compose(TRANSFORMS["float"]), seed=1, threads=2)
+            expected = list(fastpipe.DataLoader(dataset, batch_size=4))
+            loader = fastpipe.DataLoader(dataset, batch_size=4, num_workers=2, timeout=60)
+            assert equal(list(loader), expected)
+            assert cv2.getNumThreads() == 4
+        finally:
+            cv2.setNumThreads(threads)
