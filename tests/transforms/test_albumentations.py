@@ -6,6 +6,7 @@ import pickle
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -170,3 +171,18 @@ def test_pickle_and_repr() -> None:
 def test_the_package_does_not_import_albumentations() -> None:
     code = "import sys, fastpipe.transforms as T; T.Albumentations; sys.exit('albumentations' in sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_the_documented_example(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = (Path(__file__).parents[2] / "docs" / "albumentations.md").read_text(encoding="utf-8")
+    (tmp_path / "train" / "cat").mkdir(parents=True)
+    Image.fromarray(picture(300, 260)).save(tmp_path / "train" / "cat" / "a.jpg")
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {}
+    exec(text.split("```python\n")[1].split("```")[0], names)
+    torch.manual_seed(4)
+    image, label = names["train"][0]
+    assert image.shape == (3, 224, 224)
+    assert label == 0
+    torch.manual_seed(4)
+    assert torch.equal(names["train"][0][0], image)
