@@ -44,6 +44,7 @@ from torchvision.transforms import v2 as torchvision_v2  # isort: skip
 
 import fastpipe
 from fastpipe import transforms as fastpipe_transforms
+from fastpipe.types import Generators, ImageShape
 
 SIZES = ((256, 256), (375, 500))
 PHOTOS = 4
@@ -66,12 +67,14 @@ class Row:
         build: from ``torchvision.transforms``, its v2, or ``fastpipe.transforms`` to the operation.
         albumentations: the name and arguments of albumentations' transform.
         pipeline: whether it is a random class with a target of its own.
+        on_tensors: whether there is such an operation on tensors at all.
     """
 
     name: str
     build: Build
     albumentations: tuple[str, dict[str, Any]] | None = None
     pipeline: bool = False
+    on_tensors: bool = True
     results: dict[str, dict[str, float]] = field(default_factory=dict)
 
 
@@ -91,18 +94,26 @@ def transform(name: str, *args: Any, **kwargs: Any) -> Build:
     return lambda namespace: getattr(namespace, name)(*args, **kwargs)
 
 
+def in_a_plan(name: str, *args: Any) -> Build:
+    """A class as `fastpipe.ImageFolder` runs it: drawn from the size, then applied; torchvision's as it is."""
+
+    def build(namespace: Any) -> Operation:
+        chosen = getattr(namespace, name)(*args)
+        if namespace is not fastpipe_transforms:
+            return chosen
+
+        def apply(image: Any) -> Any:
+            for step in chosen.draw(ImageShape(*image.shape), Generators()):
+                image = step.apply(image)
+            return image
+
+        return apply
+
+    return build
+
+
 def to_normalized(namespace: Any) -> Operation:
-    chain = [namespace.Normalize(MEAN, STD)]
-    if namespace is torchvision_v2:
-        # v2's ToTensor refuses tensors; this is its documented replacement.
-        return torchvision_v2.Compose([torchvision_v2.ToDtype(torch.float32, scale=True), *chain])
-    return namespace.Compose([namespace.ToTensor(), *chain])
-
-
-def to_tensor(namespace: Any) -> Operation:
-    if namespace is torchvision_v2:
-        return torchvision_v2.ToDtype(torch.float32, scale=True)
-    return namespace.ToTensor()
+    return namespace.Compose([namespace.ToTensor(), namespace.Normalize(MEAN, STD)])
 
 
 def elastic(namespace: Any) -> Operation:
@@ -187,8 +198,8 @@ ROWS = [
     Row("affine, translation", functional("affine", 0.0, [9, -5], 1.0, [0.0, 0.0])),
     Row("perspective, bilinear", functional("perspective", START, END), ("Perspective", {"p": 1})),
     Row("elastic_transform", elastic, ("ElasticTransform", {"p": 1})),
-    Row("to_tensor", to_tensor),
-    Row("to_tensor, normalize", to_normalized),
+    Row("to_tensor", functional("to_tensor"), on_tensors=False),
+    Row("to_tensor, normalize", to_normalized, on_tensors=False),
     Row(
         "ColorJitter",
         transform("ColorJitter", 0.4, 0.4, 0.4, 0.1),
@@ -198,10 +209,15 @@ ROWS = [
         ),
         pipeline=True,
     ),
+    Row("ColorJitter, in a plan", in_a_plan("ColorJitter", 0.4, 0.4, 0.4, 0.1), pipeline=True),
     Row("RandAugment", transform("RandAugment"), pipeline=True),
+    Row("RandAugment, in a plan", in_a_plan("RandAugment"), pipeline=True),
     Row("AutoAugment", transform("AutoAugment"), pipeline=True),
+    Row("AutoAugment, in a plan", in_a_plan("AutoAugment"), pipeline=True),
     Row("TrivialAugmentWide", transform("TrivialAugmentWide"), pipeline=True),
+    Row("TrivialAugmentWide, in a plan", in_a_plan("TrivialAugmentWide"), pipeline=True),
     Row("AugMix", transform("AugMix"), pipeline=True),
+    Row("AugMix, in a plan", in_a_plan("AugMix"), pipeline=True),
 ]
 
 
@@ -233,12 +249,13 @@ def _made_photo(height: int, width: int, seed: int) -> np.ndarray[Any, np.dtype[
 def contenders(row: Row, photos: list[Any]) -> dict[str, tuple[Operation, list[Any]]]:
     """Each contender's operation and images; one that can't do it (an error on the first image) is left out."""
     pictures = [Image.fromarray(photo) for photo in photos]
-    tensors = [torch.from_numpy(photo).permute(2, 0, 1).contiguous() for photo in photos]
+    tensors = [torch.from_numpy(photo.copy()).permute(2, 0, 1).contiguous() for photo in photos]
     found = {
         "fastpipe": (row.build(fastpipe_transforms), photos),
         "torchvision PIL": (row.build(torchvision_v1), pictures),
-        "torchvision tensor": (row.build(torchvision_v2), tensors),
     }
+    if row.on_tensors:
+        found["torchvision tensor"] = (row.build(torchvision_v2), tensors)
     nearest = _albumentations(row)
     if nearest is not None:
         found["albumentations"] = (nearest, photos)

@@ -199,7 +199,8 @@ def autocontrast(image: UInt8Array) -> UInt8Array:
     stretched = []
     for plane in _planes(image):
         low, high, _, _ = cv2.minMaxLoc(plane)
-        if high > low:
+        # Most photos reach both ends already.
+        if 0 < high - low < 255:
             scale = 255.0 / (high - low)
             offset = -low * scale
             table = as_uint8(np.clip(np.trunc(_LEVELS * scale + offset), 0, 255))

@@ -29,7 +29,9 @@ __all__ = ["affine", "elastic", "perspective", "rotate"]
 Fill = float | Sequence[float] | None
 # cv2 keeps source coordinates in 16 bits.
 _CV2_MAX_SIDE = 32767
+# Half of the step of Pillow's 16 bits of fraction.
 _HALF_STEP = 2.0**-17
+_NEAREST = cv2.INTER_NEAREST | cv2.WARP_INVERSE_MAP
 _PILLOW_FILTERS = {
     "nearest": Image.Resampling.NEAREST,
     "bilinear": Image.Resampling.BILINEAR,
@@ -149,7 +151,7 @@ def _affine(
     if interpolation == "nearest":
         if matrix[1] == 0 and matrix[3] == 0:
             return _scale_nearest(image, matrix, height, width, fill)
-        matrix = _fixed_point(matrix, height, width)
+        return _affine_nearest(image, matrix, height, width, fill)
     return _warp_cv2(image, np.array([*matrix, 0.0, 0.0, 1.0]).reshape(3, 3), height, width, interpolation, fill)
 
 
@@ -160,13 +162,8 @@ def _warp_cv2(
     centered = _centered(matrix)
     size = (width, height)
     if interpolation == "nearest":
-        # cv2 rounds halves to even where Pillow rounds down: nudge points on an edge into the pixel right of it.
-        centered[:2] += _nudge(matrix) * centered[2]
-        # warpPerspective keeps more of a fraction than warpAffine, at 1.2 times its time.
-        warped = cv2.warpPerspective(
-            image, centered, size, flags=cv2.INTER_NEAREST | cv2.WARP_INVERSE_MAP, borderValue=fill
-        )
-        return like(warped, image)
+        centered[:2] += _HALF_STEP * centered[2]
+        return like(cv2.warpPerspective(image, centered, size, flags=_NEAREST, borderValue=fill), image)
     flags = cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP
     if centered[2, 0] == 0 and centered[2, 1] == 0:
         warped = cv2.warpAffine(image, centered[:2], size, flags=flags, borderMode=cv2.BORDER_REPLICATE)
@@ -237,6 +234,30 @@ def _warp_pillow(
     )
 
 
+def _affine_nearest(image: UInt8Array, matrix: list[float], height: int, width: int, fill: list[float]) -> UInt8Array:
+    """Pillow's nearest neighbour, which works with 16 bits of fraction, rounded at the first pixel's centre.
+
+    cv2 rounds halves to even where Pillow rounds down, so points are nudged off the edges between pixels. With a
+    coarse matrix (quarter turns, whole numbers) many lie on one exactly and all others far from it: there a step that
+    float32 can't lose is safe. With any other matrix next to none lies on an edge.
+    """
+    a, b, c, d, e, f = matrix
+    offset_x, offset_y = c + (a + b) * 0.5, f + (d + e) * 0.5
+    reach = max(abs(a) * width + abs(b) * height + abs(c), abs(d) * width + abs(e) * height + abs(f))
+    nudge = _HALF_STEP
+    # Where points lie too far out for 16 bits, Pillow keeps to double precision.
+    if reach < 32768:
+        fixed = [math.floor(v * 65536 + 0.5) for v in (a, b, offset_x, d, e, offset_y)]
+        a, b, offset_x, d, e, offset_y = (v / 65536 for v in fixed)
+        if not any(v & 127 for v in fixed):
+            nudge = 2.0**-11
+    offset_x += nudge - 0.5
+    offset_y += nudge - 0.5
+    centered = np.array([[a, b, offset_x], [d, e, offset_y], [0.0, 0.0, 1.0]])
+    # warpPerspective keeps more of a fraction than warpAffine, at 1.2 times its time.
+    return like(cv2.warpPerspective(image, centered, (width, height), flags=_NEAREST, borderValue=fill), image)
+
+
 def _scale_nearest(image: UInt8Array, matrix: list[float], height: int, width: int, fill: list[float]) -> UInt8Array:
     """Nearest neighbour without turning or shearing: whole rows and columns move."""
     y = _scale_index(matrix[4], matrix[5], image.shape[0], height)
@@ -263,34 +284,12 @@ def _scale_index(step: float, offset: float, extent: int, size: int) -> npt.NDAr
     return index
 
 
-def _fixed_point(matrix: list[float], height: int, width: int) -> list[float]:
-    """The matrix that Pillow's nearest neighbour works with: 16 bits of fraction, rounded at the first pixel."""
-    a, b, c, d, e, f = matrix
-    for x in (0, width):
-        for y in (0, height):
-            if abs(a * x + b * y + c) >= 32768 or abs(d * x + e * y + f) >= 32768:
-                return matrix
-    fixed = [math.floor(v * 65536 + 0.5) / 65536 for v in (a, b, c + (a + b) * 0.5, d, e, f + (d + e) * 0.5)]
-    a, b, c, d, e, f = fixed
-    return [a, b, c - (a + b) * 0.5, d, e, f - (d + e) * 0.5]
-
-
 def _centered(matrix: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     """The matrix in cv2's coordinates, where pixel centres lie at whole numbers."""
     centered: npt.NDArray[np.float64] = matrix.copy()
     centered[:, 2] += 0.5 * (matrix[:, 0] + matrix[:, 1])
     centered[:2] -= 0.5 * centered[2]
     return centered
-
-
-def _nudge(matrix: npt.NDArray[np.float64]) -> float:
-    """How far to move points, in pixels, so that none lies on a pixel's edge and none crosses one.
-
-    With a coarse matrix (quarter turns, whole numbers) many points lie on an edge exactly, and all others are far
-    from one: a step that float32 can't lose is safe. With any other matrix next to none lies there.
-    """
-    coarse = all((value * 512).is_integer() for value in matrix.ravel().tolist())
-    return 2.0**-11 if coarse else _HALF_STEP
 
 
 def _rotation(
