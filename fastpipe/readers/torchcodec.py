@@ -33,8 +33,9 @@ class TorchcodecReader(Reader):
     def decode(self, data: bytes, request: DecodeRequest = WHOLE_IMAGE, out: Scratch | None = None) -> Pixels:
         self._only(request)
         jpeg = data.startswith(b"\xff\xd8")
-        # Damaged EXIF data may have an orientation for torchcodec where it has none for Pillow.
-        if (b"Exif\0\0" if jpeg else b"eXIf") in data:
+        # Damaged EXIF data may have an orientation for torchcodec where it has none for Pillow, even where the
+        # segment isn't called Exif: no APP1 at all.
+        if (b"\xff\xe1" if jpeg else b"eXIf") in data:
             raise UnsupportedRequestError("torchcodec applies EXIF orientations, and this file has EXIF data")
         try:
             # A copy, as torch wants a writable buffer and warns about any other.

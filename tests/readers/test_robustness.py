@@ -144,6 +144,7 @@ def test_pillows_pixel_limit_holds_for_every_reader(monkeypatch: pytest.MonkeyPa
             readers.read_image(data, reader=reader)
 
 
+@pytest.mark.filterwarnings("ignore:Corrupt EXIF data:UserWarning")
 def test_a_damaged_file_does_not_spoil_the_next() -> None:
     for name in ("jpeg-420-cut-half", "jpeg-420-zeros-inside", "jpeg-420-marker-inside", "jpeg-exif-absurd"):
         with contextlib.suppress(DecodeError):
