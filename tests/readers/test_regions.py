@@ -54,8 +54,9 @@ def test_a_region_is_bit_equal_to_pillows(case: tuple[tuple[str, tuple[int, int]
 
 @given(case=boxes(), scale=st.sampled_from([2, 4, 8]))
 @settings(max_examples=200)
-def test_a_scaled_region_is_part_of_the_scaled_image(case: tuple[tuple[str, tuple[int, int]], Box], scale: int) -> None:
-    reader = readers.get_reader("turbojpeg")
+def test_a_scaled_region_is_part_of_the_scaled_image(
+    turbojpeg: readers.Reader, case: tuple[tuple[str, tuple[int, int]], Box], scale: int
+) -> None:
     key, box = case
     header = readers.parse_header(FILES[key])
     whole = turbojpeg.decode(FILES[key], DecodeRequest(None, scale))
