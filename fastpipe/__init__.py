@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from fastpipe import readers, transforms
     from fastpipe.config import MachineConfig
-    from fastpipe.datasets import ImageFolder
+    from fastpipe.datasets import ImageFolder, ImageIndex, ImageList
     from fastpipe.loading import DataLoader, samplers
     from fastpipe.pipeline import explain
 
@@ -20,6 +20,8 @@ __version__ = "0.1.0"
 __all__ = [
     "DataLoader",
     "ImageFolder",
+    "ImageIndex",
+    "ImageList",
     "MachineConfig",
     "__version__",
     "explain",
@@ -31,6 +33,8 @@ __all__ = [
 _HOME = {
     "DataLoader": "fastpipe.loading",
     "ImageFolder": "fastpipe.datasets",
+    "ImageIndex": "fastpipe.datasets",
+    "ImageList": "fastpipe.datasets",
     "MachineConfig": "fastpipe.config",
     "explain": "fastpipe.pipeline",
     "samplers": "fastpipe.loading",

@@ -2,6 +2,7 @@
 
 from fastpipe.datasets.base import ImageDataset, StandardTransform, default_loader
 from fastpipe.datasets.folder import ImageFolder
+from fastpipe.datasets.image_list import ImageList
 from fastpipe.datasets.index import ImageIndex
 from fastpipe.datasets.listing import (
     IMG_EXTENSIONS,
@@ -16,6 +17,7 @@ __all__ = [
     "ImageDataset",
     "ImageFolder",
     "ImageIndex",
+    "ImageList",
     "StandardTransform",
     "default_loader",
     "find_classes",
