@@ -71,9 +71,12 @@ class BatchCollate:
         return tensor.to(dtype or tensor.dtype, memory_format=layout)
 
 
-def map_tensors(function: Callable[[torch.Tensor], Any], batch: Any) -> Any:
-    """A batch with a function applied to each tensor in it, in lists, tuples, named tuples and dicts of any depth."""
-    if isinstance(batch, torch.Tensor):
+def map_tensors(function: Callable[[Any], Any], batch: Any) -> Any:
+    """A batch with a function applied to each tensor in it, in lists, tuples, named tuples and dicts of any depth.
+
+    Deferred images count as one tensor.
+    """
+    if isinstance(batch, (torch.Tensor, DeferredImages)):
         return function(batch)
     if isinstance(batch, dict):
         return {name: map_tensors(function, value) for name, value in batch.items()}

@@ -14,6 +14,7 @@ from torch.utils.data import DataLoader as TorchDataLoader
 from fastpipe.datasets import ImageDataset
 from fastpipe.errors import DatasetError
 from fastpipe.loading.collate import BatchCollate
+from fastpipe.loading.device import on_device
 from fastpipe.loading.samplers import ShuffledSampler
 from fastpipe.pipeline import BatchOptions, request_batches
 
@@ -35,9 +36,13 @@ class DataLoader(TorchDataLoader[Any]):
     - `set_epoch` reaches the dataset and the sampler; `state_dict` resumes exactly in the middle of an epoch.
 
     Args:
-        dataset, batch_size, shuffle, sampler, batch_sampler, num_workers, collate_fn, pin_memory, drop_last, timeout,
+        dataset, batch_size, shuffle, sampler, batch_sampler, num_workers, collate_fn, drop_last, timeout,
             worker_init_fn, multiprocessing_context, generator, prefetch_factor: as torch's.
+        pin_memory: None for yes where `device` is a CUDA device.
         persistent_workers: None for yes where there are workers.
+        device: where the batches are handed out. Images travel there as uint8, a quarter of the bytes, and the
+            trailing ``ToTensor`` and ``Normalize`` run there, once a batch; to a CUDA device they are copied one
+            batch ahead on a stream of their own. None leaves batches in the CPU's memory, finished by the workers.
         dtype: floating dtype of the images, such as ``torch.bfloat16``; None for what the transform gives. Images
             that the transform leaves as integers stay so.
         memory_format: ``torch.contiguous_format`` or ``torch.channels_last``, of batches of images.
@@ -57,7 +62,7 @@ class DataLoader(TorchDataLoader[Any]):
         batch_sampler: Sampler[list[Any]] | Iterable[list[Any]] | None = None,
         num_workers: int = 0,
         collate_fn: Callable[[list[Any]], Any] | None = None,
-        pin_memory: bool = False,
+        pin_memory: bool | None = None,
         drop_last: bool = False,
         timeout: float = 0,
         worker_init_fn: Callable[[int], None] | None = None,
@@ -66,6 +71,7 @@ class DataLoader(TorchDataLoader[Any]):
         *,
         prefetch_factor: int | None = None,
         persistent_workers: bool | None = None,
+        device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
         memory_format: torch.memory_format = torch.contiguous_format,
         threads: int | None = None,
@@ -79,11 +85,12 @@ class DataLoader(TorchDataLoader[Any]):
             raise DatasetError(f"memory_format={memory_format}: give torch.contiguous_format or torch.channels_last.")
         if threads is not None and threads < 0:
             raise DatasetError(f"threads={threads}: give the number of threads that decode a batch, or 0.")
-        options = BatchOptions(False, dtype, memory_format == torch.channels_last, threads)
+        self._device = None if device is None else torch.device(device)
+        options = BatchOptions(device is not None, dtype, memory_format == torch.channels_last, threads)
         collates = batch_size is not None or batch_sampler is not None
         # The user's own collate_fn gets the list of samples that it expects.
         self._requested = options if collates and collate_fn is None else None
-        if collates and (collate_fn is None or options != BatchOptions(threads=threads)):
+        if collates and (collate_fn is None or dtype is not None or options.channels_last):
             collate_fn = BatchCollate(options, collate_fn or default_collate)
         self._base = self._delivered = 0
         if shuffle and sampler is None and batch_sampler is None and not isinstance(dataset, IterableDataset):
@@ -96,7 +103,7 @@ class DataLoader(TorchDataLoader[Any]):
             batch_sampler,
             num_workers,
             collate_fn,
-            pin_memory,
+            self._device is not None and self._device.type == "cuda" if pin_memory is None else pin_memory,
             drop_last,
             timeout,
             _WorkerInit(worker_init_fn, self._requested) if num_workers > 0 else worker_init_fn,
@@ -114,6 +121,11 @@ class DataLoader(TorchDataLoader[Any]):
         with _Requesting(self._requested):
             batches = super().__iter__()
         return _Epoch(self, batches)
+
+    @property
+    def device(self) -> torch.device | None:
+        """Where the batches are handed out; None for the CPU, finished by the workers."""
+        return self._device
 
     def set_epoch(self, epoch: int) -> None:
         """Chooses an epoch for the dataset, where it has a seed, and for the sampler. Call it between epochs."""
@@ -169,13 +181,23 @@ class _Epoch(Iterator[_Batch]):
 
     def __init__(self, loader: DataLoader, batches: Iterator[_Batch]) -> None:
         self._loader = loader
-        self._batches = batches
+        self._made = batches
+        made: Iterator[_Batch] = self._all_made()
+        self._batches = made if loader.device is None else on_device(made, loader.device)
 
     def __next__(self) -> _Batch:
-        with _Requesting(self._loader._requested):  # without workers the batch is made here
-            batch = next(self._batches)
+        batch = next(self._batches)
         self._loader._delivered += 1
         return batch
+
+    def _all_made(self) -> Iterator[_Batch]:
+        while True:
+            with _Requesting(self._loader._requested):  # without workers the batch is made here
+                try:
+                    batch = next(self._made)
+                except StopIteration:
+                    return
+            yield batch
 
     def __len__(self) -> int:
         return len(self._loader)
