@@ -51,7 +51,7 @@ def drawable(transform: Any) -> bool:
     if position is None or not _draws_from_shape(lineage[position]):
         return False
     own = {name for base in lineage[position:] if _is_transform(base, lineage[position]) for name in vars(base)}
-    replaced = {name for base in lineage[:position] for name in vars(base)} | set(vars(transform))
+    replaced = {name for base in lineage[:position] for name in vars(base)} | set(getattr(transform, "__dict__", ()))
     methods = {name for name in own if callable(getattr(lineage[position], name, None)) and not _is_dunder(name)}
     if replaced & ((methods | _CALLS) - _HARMLESS):
         return False
