@@ -237,25 +237,30 @@ def _warp_pillow(
 def _affine_nearest(image: UInt8Array, matrix: list[float], height: int, width: int, fill: list[float]) -> UInt8Array:
     """Pillow's nearest neighbour, which works with 16 bits of fraction, rounded at the first pixel's centre.
 
-    cv2 rounds halves to even where Pillow rounds down, so points are nudged off the edges between pixels. With a
-    coarse matrix (quarter turns, whole numbers) many lie on one exactly and all others far from it: there a step that
-    float32 can't lose is safe. With any other matrix next to none lies on an edge.
+    cv2 rounds halves to even where Pillow rounds down. All points of an axis are multiples of the largest power of
+    two that its three numbers are multiples of, so half of that moves the points on an edge between two pixels off it
+    and none across one. In a coarse matrix (quarter turns, whole numbers) many points lie on an edge, and the step is
+    large enough for float32; in any other next to none do.
     """
     a, b, c, d, e, f = matrix
     offset_x, offset_y = c + (a + b) * 0.5, f + (d + e) * 0.5
     reach = max(abs(a) * width + abs(b) * height + abs(c), abs(d) * width + abs(e) * height + abs(f))
-    nudge = _HALF_STEP
+    nudge_x = nudge_y = _HALF_STEP
     # Where points lie too far out for 16 bits, Pillow keeps to double precision.
     if reach < 32768:
-        fixed = [math.floor(v * 65536 + 0.5) for v in (a, b, offset_x, d, e, offset_y)]
-        a, b, offset_x, d, e, offset_y = (v / 65536 for v in fixed)
-        if not any(v & 127 for v in fixed):
-            nudge = 2.0**-11
-    offset_x += nudge - 0.5
-    offset_y += nudge - 0.5
-    centered = np.array([[a, b, offset_x], [d, e, offset_y], [0.0, 0.0, 1.0]])
-    # warpPerspective keeps more of a fraction than warpAffine, at 1.2 times its time.
-    return like(cv2.warpPerspective(image, centered, (width, height), flags=_NEAREST, borderValue=fill), image)
+        a, b, offset_x, nudge_x = _fixed_point(a, b, offset_x)
+        d, e, offset_y, nudge_y = _fixed_point(d, e, offset_y)
+    offset_x += nudge_x - 0.5
+    offset_y += nudge_y - 0.5
+    centered = np.array([[a, b, offset_x], [d, e, offset_y]])
+    return like(cv2.warpAffine(image, centered, (width, height), flags=_NEAREST, borderValue=fill), image)
+
+
+def _fixed_point(a: float, b: float, c: float) -> tuple[float, float, float, float]:
+    """The numbers rounded to 16 bits of fraction, and half of the power of two they share, 1/8 at most."""
+    x, y, z = math.floor(a * 65536 + 0.5), math.floor(b * 65536 + 0.5), math.floor(c * 65536 + 0.5)
+    bits = x | y | z | 1 << 14
+    return x / 65536, y / 65536, z / 65536, (bits & -bits) / 131072
 
 
 def _scale_nearest(image: UInt8Array, matrix: list[float], height: int, width: int, fill: list[float]) -> UInt8Array:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from PIL import Image
+from PIL import Image, ImageOps
 
 from fastpipe.transforms.kernels import color, filters, geometry, warp
 
@@ -152,3 +152,24 @@ def test_other_channel_counts_are_planes_side_by_side(channels: int) -> None:
     for operation in operations:
         planes = [operation(image[..., i]) for i in range(channels)]
         assert np.array_equal(operation(image), np.stack(planes, axis=-1))
+
+
+@given(st.floats(0, 6), st.integers(64, 90), st.booleans())
+def test_vectorised_line_equals_its_table(factor: float, width: int, view: bool) -> None:
+    """Every value in every column: the vector code and what it leaves over at a row's end round alike."""
+    image = (np.arange(256)[:, None] + np.arange(width)).astype(np.uint8)
+    image = np.stack([image] * 3, axis=-1)
+    if view:
+        image = np.pad(image, ((0, 0), (5, 2), (0, 0)))[:, 5:-2]
+    assert np.array_equal(color.adjust_brightness(image, factor), color.brightness_table(factor)[image])
+    mean = int(np.asarray(Image.fromarray(image).convert("L")).mean() + 0.5)
+    expected = Image.blend(Image.new("RGB", (width, 256), (mean,) * 3), Image.fromarray(image), factor)
+    assert np.array_equal(color.adjust_contrast(image, factor), np.asarray(expected))
+
+
+@given(st.integers(0, 254), st.integers(1, 255), st.integers(64, 90))
+def test_autocontrast_of_any_range_is_pillows(low: int, span: int, width: int) -> None:
+    values = low + np.arange(256)[:, None] % (min(span, 255 - low) + 1) + np.zeros((1, width), dtype=int)
+    image = values.astype(np.uint8)
+    expected = ImageOps.autocontrast(Image.fromarray(image))
+    assert np.array_equal(color.autocontrast(image), np.asarray(expected))
