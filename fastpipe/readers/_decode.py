@@ -133,16 +133,14 @@ def read_image(
         if swapped:
             pixels = pixels.transpose(1, 0, 2)
         pixels = pixels[:: -1 if rows_back else 1, :: -1 if columns_back else 1]
-    if pixels.flags.c_contiguous and pixels.flags.writeable and pixels.base is None:
-        return pixels
-    whole_buffer = pixels.flags.c_contiguous and pixels.flags.writeable and _fills_its_buffer(pixels)
-    return pixels if whole_buffer else np.array(pixels, order="C")
+    # Its own scratch makes the result fresh; a copy is made where it is strided, or a part of more memory.
+    own = pixels.flags.c_contiguous and pixels.flags.writeable and _fills_its_memory(pixels)
+    return pixels if own else np.array(pixels, order="C")
 
 
-def _fills_its_buffer(pixels: Pixels) -> bool:
-    """Whether keeping the array keeps no more memory alive than it shows."""
+def _fills_its_memory(pixels: Pixels) -> bool:
     base = pixels.base
-    return isinstance(base, np.ndarray) and base.nbytes <= pixels.nbytes * 1.5
+    return base is None or (isinstance(base, np.ndarray) and base.nbytes == pixels.nbytes)
 
 
 def _decode(

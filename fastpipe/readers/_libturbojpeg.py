@@ -10,10 +10,9 @@ import ctypes.util
 import os
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from ctypes import POINTER, c_char_p, c_int, c_size_t, c_ulong, c_void_p
 from importlib import metadata
-from pathlib import Path
 
 from fastpipe.errors import DecodeError, FastpipeWarning
 
@@ -40,26 +39,26 @@ class _Factor(ctypes.Structure):
     _fields_ = (("num", c_int), ("denom", c_int))
 
 
-def _candidates() -> list[str]:
+def _candidates() -> Iterator[str]:
     """Names and paths to try, best first: the environment variable alone, or the wheel's library, then the system's."""
     named = os.environ.get(_VARIABLE)
     if named:
-        return [named]
-    found = []
+        yield named
+        return
     try:
         files = metadata.files("turbojpeg") or []
     except metadata.PackageNotFoundError:
         files = []
     for file in files:
-        # turbojpeg.libs/ (auditwheel, delvewheel) or turbojpeg/.dylibs/ (delocate); not the extension module itself.
-        if "turbojpeg" in file.name and len(file.parts) > 1 and file.suffix not in (".py", ".pyd"):
-            path = Path(str(file.locate()))
-            if path.suffix in (".dll", ".dylib") or ".so" in path.name:
-                found.append(str(path))
-    by_linker = ctypes.util.find_library("turbojpeg")
+        # Linux: turbojpeg.libs/libturbojpeg-….so.0.3.0, macOS: turbojpeg.dylibs/libturbojpeg.0.3.0.dylib, Windows:
+        # turbojpeg-….dll. The extension module beside it is turbojpeg.….so or .pyd.
+        library = ".so" in file.name and len(file.parts) > 1
+        if "turbojpeg" in file.name and (library or file.suffix in (".dll", ".dylib")):
+            yield str(file.locate())
+    by_linker = ctypes.util.find_library("turbojpeg")  # slow: on Linux it starts other programs
     if by_linker:
-        found.append(by_linker)
-    return [*found, *_SYSTEM_NAMES.get(sys.platform, ("libturbojpeg.so.0", "libturbojpeg.so"))]
+        yield by_linker
+    yield from _SYSTEM_NAMES.get(sys.platform, ("libturbojpeg.so.0", "libturbojpeg.so"))
 
 
 class Library:

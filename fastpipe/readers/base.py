@@ -68,10 +68,10 @@ class Scratch:
         """An uninitialised, contiguous ``(height, width, 3)`` uint8 array."""
         needed = height * width * 3
         if needed > self._buffer.size:
-            fresh = np.empty(needed + (needed >> 2 if needed < _KEEP_BYTES else 0), np.uint8)
             if needed > _KEEP_BYTES:  # one huge image must not hold its memory for the rest of the training
-                return fresh[:needed].reshape(height, width, 3)
-            self._buffer = fresh
+                return np.empty((height, width, 3), np.uint8)
+            # Exact at first, then with room to grow.
+            self._buffer = np.empty(needed + (needed >> 2 if self._buffer.size else 0), np.uint8)
         return self._buffer[:needed].reshape(height, width, 3)
 
 
@@ -125,7 +125,11 @@ class Reader(ABC):
         return ""
 
     def accepts(self, header: Header) -> bool:
-        """Whether the header proves that this reader gives Pillow's pixels (or refuses the file)."""
+        """Whether the header proves that this reader gives Pillow's pixels (or refuses the file).
+
+        `Header.plain` is fastpipe's proof for JPEG, PNG and WebP and false for other formats: a reader of one of those
+        overrides this with a proof of its own.
+        """
         return header.plain and header.format in self.capabilities.formats
 
     def resolve(self, header: Header, request: DecodeRequest) -> DecodeRequest:

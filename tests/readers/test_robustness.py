@@ -5,12 +5,14 @@ from __future__ import annotations
 import concurrent.futures
 import contextlib
 import ctypes
+import ctypes.util
 import multiprocessing
 import os
 import pickle
 import subprocess
 import sys
 import threading
+from importlib import metadata
 from pathlib import Path
 
 import corpus
@@ -20,6 +22,7 @@ from PIL import Image
 
 from fastpipe import readers
 from fastpipe.errors import DecodeError
+from fastpipe.readers import _libturbojpeg
 from fastpipe.types import Box, DecodeRequest
 
 REGION = (11, 23, 60, 71)
@@ -206,6 +209,31 @@ def test_a_library_that_does_not_load_is_named() -> None:
     assert done.returncode == 0, done.stderr
     assert "no-such-library.so" in done.stdout
     assert "FASTPIPE_TURBOJPEG" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("files", "library"),
+    [
+        (["turbojpeg.cpython-311-x86_64-linux-gnu.so", "turbojpeg.libs/libturbojpeg-dd0.so.0.3.0"], 1),
+        (["turbojpeg.cpython-312-darwin.so", "turbojpeg.dylibs/libturbojpeg.0.3.0.dylib"], 1),
+        (["turbojpeg.cp312-win_amd64.pyd", "turbojpeg-33ecc6.dll", "turbojpeg-0.0.2.dist-info/METADATA"], 1),
+    ],
+)
+def test_the_wheels_library_is_found_on_every_system(
+    monkeypatch: pytest.MonkeyPatch, files: list[str], library: int
+) -> None:
+    class Installed(metadata.PackagePath):
+        def locate(self) -> Path:
+            return Path("site-packages") / str(self)
+
+    monkeypatch.setattr(metadata, "files", lambda name: [Installed(file) for file in files])
+    monkeypatch.setattr(ctypes.util, "find_library", lambda name: None)
+    monkeypatch.delenv("FASTPIPE_TURBOJPEG", raising=False)
+    found = list(_libturbojpeg._candidates())
+    assert found[0] == str(Path("site-packages") / files[library])
+    assert not any(name.endswith((".pyd", "METADATA", "-gnu.so", "-darwin.so")) for name in found)
+    monkeypatch.setenv("FASTPIPE_TURBOJPEG", "mine.so")
+    assert list(_libturbojpeg._candidates()) == ["mine.so"]
 
 
 def test_importing_the_readers_loads_no_library() -> None:
