@@ -209,9 +209,11 @@ def aug_mix_space(num_bins: int, image_size: tuple[int, int], all_ops: bool) -> 
 
 
 def space_for(build: Callable[..., Space], *args: Any) -> Space:
-    """The space that ``build(*args)`` gives. Building one takes far longer than drawing from it; one is kept for each
-    size of image."""
-    return _cached_space(build, torch.get_default_dtype(), args)
+    """The space that ``build(*args)`` gives, in a dict of one's own.
+
+    Building one takes far longer than drawing from it, so the last ones are kept, by the size of their images.
+    """
+    return dict(_cached_space(build, torch.get_default_dtype(), args))
 
 
 @functools.lru_cache(maxsize=128)

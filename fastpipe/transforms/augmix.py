@@ -111,7 +111,9 @@ class AugMix(Filled):
         self.fill = fill
 
     def _augmentation_space(self, num_bins: int, image_size: tuple[int, int]) -> dict[str, tuple[Tensor, bool]]:
-        return aug_mix_space(num_bins, image_size, self.all_ops)
+        if torch.jit.is_scripting():  # type: ignore[attr-defined]
+            return aug_mix_space(num_bins, image_size, self.all_ops)
+        return space_for(aug_mix_space, num_bins, image_size, self.all_ops)
 
     @torch.jit.unused
     def _pil_to_tensor(self, img: Any) -> Tensor:
@@ -178,7 +180,7 @@ class AugMix(Filled):
         return Mixture(tuple(weights[0].tolist()), tuple(calls))
 
     def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
-        op_meta = space_for(aug_mix_space, self._PARAMETER_MAX, (shape.height, shape.width), self.all_ops)
+        op_meta = self._augmentation_space(self._PARAMETER_MAX, (shape.height, shape.width))
         both = torch._sample_dirichlet(torch.tensor([[self.alpha, self.alpha]]), generators.torch)
         each = torch._sample_dirichlet(torch.tensor([[self.alpha] * self.mixture_width]), generators.torch)
         weights = torch.cat([both[:, :1], each * both[:, 1:]], 1)

@@ -71,7 +71,9 @@ class AutoAugment(Filled):
         raise ValueError(f"The provided policy {policy} is not recognized.")
 
     def _augmentation_space(self, num_bins: int, image_size: tuple[int, int]) -> dict[str, tuple[Tensor, bool]]:
-        return auto_augment_space(num_bins, image_size)
+        if torch.jit.is_scripting():  # type: ignore[attr-defined]
+            return auto_augment_space(num_bins, image_size)
+        return space_for(auto_augment_space, num_bins, image_size)
 
     @staticmethod
     def get_params(transform_num: int) -> tuple[int, Tensor, Tensor]:
@@ -96,7 +98,7 @@ class AutoAugment(Filled):
 
     def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
         index, probs, signs = _draw_policy(len(self.policies), generators.torch)
-        space = space_for(auto_augment_space, 10, (shape.height, shape.width))
+        space = self._augmentation_space(10, (shape.height, shape.width))
         steps: list[Step] = []
         for op_name, magnitude in _chosen_operations(self.policies[index], space, probs, signs):
             steps += op_calls(op_name, magnitude, self.interpolation, self.fill)
@@ -160,7 +162,9 @@ class RandAugment(Filled):
         self.fill = fill
 
     def _augmentation_space(self, num_bins: int, image_size: tuple[int, int]) -> dict[str, tuple[Tensor, bool]]:
-        return rand_augment_space(num_bins, image_size)
+        if torch.jit.is_scripting():  # type: ignore[attr-defined]
+            return rand_augment_space(num_bins, image_size)
+        return space_for(rand_augment_space, num_bins, image_size)
 
     def forward(self, img: Image) -> Image:
         """The augmented image."""
@@ -175,7 +179,7 @@ class RandAugment(Filled):
         return img
 
     def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
-        space = space_for(rand_augment_space, self.num_magnitude_bins, (shape.height, shape.width))
+        space = self._augmentation_space(self.num_magnitude_bins, (shape.height, shape.width))
         steps: list[Step] = []
         for _ in range(self.num_ops):
             op_name, magnitude = draw_operation(space, self.magnitude, 0, generators.torch)
@@ -212,7 +216,9 @@ class TrivialAugmentWide(Filled):
         self.fill = fill
 
     def _augmentation_space(self, num_bins: int) -> dict[str, tuple[Tensor, bool]]:
-        return trivial_augment_space(num_bins)
+        if torch.jit.is_scripting():  # type: ignore[attr-defined]
+            return trivial_augment_space(num_bins)
+        return space_for(trivial_augment_space, num_bins)
 
     def forward(self, img: Image) -> Image:
         """The augmented image."""
@@ -225,7 +231,7 @@ class TrivialAugmentWide(Filled):
         return _apply_op(img, op_name, magnitude, interpolation=self.interpolation, fill=fill)
 
     def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
-        space = space_for(trivial_augment_space, self.num_magnitude_bins)
+        space = self._augmentation_space(self.num_magnitude_bins)
         op_name, magnitude = draw_operation(space, None, 0, generators.torch)
         return op_calls(op_name, magnitude, self.interpolation, self.fill)
 
