@@ -310,9 +310,17 @@ _said: set[str] = set()
 
 
 def _say_once(message: str) -> None:
-    if message not in _said:
-        _said.add(message)
+    new = message not in _said
+    _said.add(message)  # first, as the warning may be made an error
+    if new and _speaks():
         warnings.warn(message, FastpipeWarning, stacklevel=3)
+
+
+def _speaks() -> bool:
+    """Whether this process is to warn: of DataLoader workers, which all read the same file, only the first."""
+    data = sys.modules.get("torch.utils.data")  # not imported for this; without it there are no workers
+    worker = None if data is None else data.get_worker_info()
+    return worker is None or worker.id == 0
 
 
 def _parse(data: bytes, file: Path) -> MachineConfig:

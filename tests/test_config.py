@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import pickle
 import subprocess
@@ -82,13 +81,11 @@ def test_it_is_a_value() -> None:
     assert replace(config, readers={"JPG": "pil"}).readers == {"jpeg": "pil"}
 
 
-def _reader_in_worker(config: MachineConfig) -> str | None:
-    return config.reader_for("PNG")
-
-
-def test_it_travels_to_a_spawned_process() -> None:
-    with multiprocessing.get_context("spawn").Pool(1) as pool:
-        assert pool.apply(_reader_in_worker, (measured_here(),)) == "cv2"
+def test_it_travels_to_another_process() -> None:
+    code = "import pickle, sys; print(pickle.load(sys.stdin.buffer).reader_for('PNG'))"
+    data = pickle.dumps(measured_here())
+    ran = subprocess.run([sys.executable, "-c", code], input=data, capture_output=True, check=True, timeout=120)
+    assert ran.stdout.split() == [b"cv2"]
 
 
 @pytest.mark.parametrize("name", ["JPEG", "MPO", "jpg", "jpeg", " Jpeg "])
@@ -184,6 +181,23 @@ def test_a_foreign_file_is_said_once_and_not_used(change: dict[str, dict[str, st
         assert MachineConfig.load() == MachineConfig()
         assert MachineConfig.load(check=False) == foreign
     assert file.exists()
+
+
+def test_of_several_workers_one_says_it(tmp_path: Path) -> None:
+    replace(measured_here(), machine={"cpus": -1}).save()
+    program = tmp_path / "program.py"
+    program.write_text(
+        "from torch.utils.data import DataLoader\n"
+        "from fastpipe.config import current_config\n"
+        "class Readers:\n"
+        "    def __len__(self): return 12\n"
+        "    def __getitem__(self, index): return str(current_config().reader_for('PNG'))\n"
+        "if __name__ == '__main__':\n"
+        "    print(*DataLoader(Readers(), batch_size=None, num_workers=3))\n"
+    )
+    ran = subprocess.run([sys.executable, str(program)], capture_output=True, text=True, check=True)
+    assert ran.stdout.split() == ["None"] * 12
+    assert ran.stderr.count("is not used") == 1
 
 
 def test_a_file_written_by_hand_is_used() -> None:
