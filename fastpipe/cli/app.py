@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from fastpipe import __version__
+from fastpipe.cli.index import index
 
 __all__ = ["app"]
 
@@ -139,3 +140,6 @@ def explain(
     from fastpipe.cli.find import find_object
 
     print(fastpipe.explain(find_object(subject)))
+
+
+app.command()(index)

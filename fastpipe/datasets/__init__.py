@@ -11,6 +11,7 @@ from fastpipe.datasets.listing import (
     is_image_file,
     make_dataset,
 )
+from fastpipe.datasets.statistics import index_statistics
 
 __all__ = [
     "IMG_EXTENSIONS",
@@ -22,6 +23,7 @@ __all__ = [
     "default_loader",
     "find_classes",
     "has_file_allowed_extension",
+    "index_statistics",
     "is_image_file",
     "make_dataset",
 ]

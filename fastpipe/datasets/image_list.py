@@ -197,7 +197,7 @@ def _positions(indices: Any, count: int) -> Array:
         return np.zeros(0, np.int64)
     if picks.ndim != 1 or picks.dtype.kind not in "iu":
         raise TypeError(f"positions are a sequence of integers, a slice or an array of booleans; not {indices!r:.60}")
-    positions = picks.astype(np.int64)
+    positions: Array = picks.astype(np.int64)
     positions[positions < 0] += count
     if positions.min() < 0 or positions.max() >= count:
         raise IndexError(f"a position is out of range: there are {count} samples")
@@ -206,7 +206,8 @@ def _positions(indices: Any, count: int) -> Array:
 
 def _bounds(count: int, shares: Array) -> Array:
     """Where each part but the last ends, so that each has its share to within one."""
-    return np.rint(np.cumsum(shares)[:-1] * count).astype(np.int64)
+    bounds: Array = np.rint(np.cumsum(shares)[:-1] * count).astype(np.int64)
+    return bounds
 
 
 def _stratified(order: Array, counts: Array, shares: Array) -> list[Array]:

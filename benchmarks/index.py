@@ -1,0 +1,267 @@
+"""What an index costs and saves with ten million files, and how fast a folder is listed, beside torchvision.
+
+    python benchmarks/index.py [--entries 10000000] [--draws 2000000] [--workers 4] [--files 500000] [--json FILE]
+
+The first part needs no image files: it makes 1,000 empty folders, an index that says that they hold ImageNet-like
+paths, and opens `ImageFolder` on it, all checks included. A torchvision dataset is given the same samples as the list
+that it keeps. Forked DataLoader workers then read random entries of each, as the first line of ``__getitem__`` does;
+growth is that of a worker's private memory (USS) from its first batch to its last, with all workers alive.
+
+The second part makes empty files in 1,000 folders and lists them with either package in turn; figures are medians.
+
+Everything is made in a temporary folder (TMPDIR chooses where) and removed again. psutil and torchvision are needed:
+pip install 'fastpipe[bench]'.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import json
+import os
+import pickle
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
+
+import numpy as np
+import psutil
+from torch.utils.data import DataLoader, Dataset
+from tv import torchvision
+
+import fastpipe
+from fastpipe import transforms as T
+from fastpipe.datasets import ImageIndex, store
+from fastpipe.datasets.listing import IMG_EXTENSIONS
+from fastpipe.datasets.scan import folder_states
+from fastpipe.datasets.table import Table, joined, offsets_of, pack_paths
+
+FOLDERS = 1000
+LIST_BYTES = 230
+"""Bytes that torchvision's lists need an entry, in the parent; about as much again in every worker in the end."""
+
+
+def class_names() -> list[str]:
+    return [f"n{1440764 + 13 * number:08d}" for number in range(FOLDERS)]
+
+
+def made_up(root: Path, entries: int) -> Table:
+    """The table of a folder with that many files, named as ImageNet's are; the folders are real, so have states."""
+    names = class_names()
+    each = np.diff(np.linspace(0, entries, FOLDERS + 1).astype(int))
+    packed = []
+    for name, count in zip(names, each, strict=True):
+        (root / name).mkdir(parents=True)
+        packed.append(pack_paths(sorted(f"{name}/{name}_{number * 7}.JPEG" for number in range(count))))
+    folders = joined([pack_paths(["", *names])])
+    paths = joined(packed)
+    return Table(
+        paths,
+        offsets_of(paths),
+        np.repeat(np.arange(FOLDERS, dtype=np.int32), each),
+        folder_paths=folders,
+        folder_offsets=offsets_of(folders),
+        folder_starts=np.concatenate([[0, 0], np.cumsum(each)]),
+        folder_states=folder_states(str(root), ["", *names]),
+        folder_labels=np.arange(-1, FOLDERS, dtype=np.int32),
+    )
+
+
+class Entries(Dataset[int]):
+    """Reads an entry as a dataset's ``__getitem__`` does before it opens the file."""
+
+    def __init__(self, samples: Any) -> None:
+        self.samples = samples
+
+    def __getitem__(self, index: int) -> int:
+        path, target = self.samples[index]
+        return len(path) + target
+
+
+def random_batches(entries: int, draws: int, batch: int = 1000) -> Iterator[list[int]]:
+    generator = np.random.default_rng(0)
+    for _ in range(draws // batch):
+        yield generator.integers(0, entries, batch).tolist()
+
+
+def growth_mb(samples: Any, draws: int, workers: int) -> list[float]:
+    """How much the private memory of each worker grows, in MB."""
+    batches = list(random_batches(len(samples), draws))
+    loader = DataLoader(
+        Entries(samples), batch_sampler=batches, num_workers=workers, collate_fn=sum, multiprocessing_context="fork"
+    )
+    iterator = iter(loader)
+    processes = [psutil.Process(worker.pid) for worker in iterator._workers]
+    for _ in range(workers):
+        next(iterator)
+    before = [process.memory_full_info().uss for process in processes]
+    after = before
+    for number in range(workers, len(batches)):
+        if number == len(batches) - 2 * workers:  # the last ones are under way: nobody has left yet
+            after = [process.memory_full_info().uss for process in processes]
+        next(iterator)
+    return [(end - start) / 1e6 for start, end in zip(before, after, strict=True)]
+
+
+class ListBased(torchvision.datasets.DatasetFolder):  # type: ignore[misc, name-defined]
+    """torchvision's own dataset over samples that are handed to it, in place of a look at the disk."""
+
+    def __init__(self, samples: list[tuple[str, int]]) -> None:
+        self._given = samples
+        super().__init__("made-up", loader=len, extensions=IMG_EXTENSIONS)
+        del self._given
+
+    def find_classes(self, directory: str) -> tuple[list[str], dict[str, int]]:
+        return class_names(), {name: number for number, name in enumerate(class_names())}
+
+    def make_dataset(self, *_: Any, **__: Any) -> list[tuple[str, int]]:  # type: ignore[override]
+        return self._given
+
+
+def median_ms(function: Callable[[], Any], rounds: int) -> float:
+    times = []
+    for _ in range(rounds):
+        gc.collect()
+        start = time.perf_counter()
+        function()
+        times.append((time.perf_counter() - start) * 1e3)
+    return statistics.median(times)
+
+
+def large(root: Path, cache: Path, entries: int, draws: int, workers: int) -> dict[str, Any]:
+    root.mkdir()
+    table = made_up(root, entries)
+    location = cache / "made-up"
+    about = {
+        "classes": class_names(),
+        "class_values": list(range(FOLDERS)),
+        "formats": [],
+        "root": str(root),
+        "extensions": list(IMG_EXTENSIONS),
+    }
+    generation = store.write(location, table, about)
+    on_disk = sum(file.stat().st_size for file in (location / generation).iterdir())
+    result: dict[str, Any] = {
+        "entries": entries,
+        "mean path bytes": round(table.paths.size / entries - 1, 1),
+        "index, bytes an entry": round(on_disk / entries, 2),
+    }
+    del table
+    transform = T.Compose(
+        [
+            T.RandomResizedCrop(224),
+            T.RandomHorizontalFlip(),
+            T.ToTensor(),
+            T.Normalize([0.485, 0.456, 0.406], [0.2] * 3),
+        ]
+    )
+    dataset = fastpipe.ImageFolder(root, transform, index=location)
+    assert dataset.index is not None
+    assert dataset.index.origin == "opened"
+    assert len(dataset) == entries
+    result["opening the index, ms"] = median_ms(lambda: ImageIndex.from_folder(root, location=location), 9)
+    result["opening ImageFolder, ms"] = median_ms(lambda: fastpipe.ImageFolder(root, transform, index=location), 9)
+    pickled = pickle.dumps(dataset)
+    result["pickled dataset, bytes"] = len(pickled)
+    result["unpickling, ms"] = median_ms(lambda: pickle.loads(pickled), 9)
+    result["worker growth, MB"] = growth_mb(dataset.samples, draws, workers)
+
+    room = psutil.virtual_memory().available
+    fits = int(0.6 * room / (LIST_BYTES * (workers + 1)))
+    count = min(entries, fits)
+    known = dataset.samples[:count] if count < entries else list(dataset.samples)
+    theirs = ListBased(known)
+    del known
+    gc.collect()
+    start = time.perf_counter()
+    their_pickle = len(pickle.dumps(theirs.samples[: min(count, 1_000_000)]))
+    seconds = time.perf_counter() - start
+    share = count / min(count, 1_000_000)
+    result["torchvision"] = {
+        "entries": count,
+        "scaled": count < entries,
+        "pickled samples, MB": round(their_pickle * share / 1e6, 1),
+        "pickling, s": round(seconds * share, 2),
+        "worker growth, MB": growth_mb(theirs.samples, draws, workers),
+    }
+    return result
+
+
+def scanning(root: Path, files: int, rounds: int) -> dict[str, Any]:
+    each = np.diff(np.linspace(0, files, FOLDERS + 1).astype(int))
+    for name, count in zip(class_names(), each, strict=True):
+        (root / name).mkdir(parents=True)
+        for number in range(count):
+            os.close(os.open(root / name / f"{name}_{number * 7919 % 99991}.JPEG", os.O_CREAT | os.O_WRONLY))
+    time.sleep(4)  # folders that changed in the last seconds are looked at again in any case
+    ours, theirs, ratios, second = [], [], [], []
+    for number in range(rounds):
+        location = root.parent / f"index {number}"
+        start = time.perf_counter()
+        known = torchvision.datasets.ImageFolder(root)
+        middle = time.perf_counter()
+        dataset = fastpipe.ImageFolder(root, index=location)
+        end = time.perf_counter()
+        theirs.append(middle - start)
+        ours.append(end - middle)
+        ratios.append(theirs[-1] / ours[-1])
+        if number == 0:
+            assert dataset.samples == known.samples
+            assert dataset.targets == known.targets
+        del known, dataset
+        second.append(median_ms(lambda at=location: fastpipe.ImageFolder(root, index=at), 5) / 1e3)  # type: ignore[misc]
+    return {
+        "files": files,
+        "torchvision, s": round(statistics.median(theirs), 3),
+        "fastpipe, first opening, s": round(statistics.median(ours), 3),
+        "times as fast": round(statistics.median(ratios), 2),
+        "fastpipe, second opening, ms": round(statistics.median(second) * 1e3, 2),
+        "second opening, times as fast as torchvision": round(statistics.median(theirs) / statistics.median(second)),
+        "second opening, times as fast as the first": round(statistics.median(ours) / statistics.median(second)),
+    }
+
+
+def show(result: dict[str, Any], indent: str = "") -> None:
+    for name, value in result.items():
+        if isinstance(value, dict):
+            print(f"{indent}{name}:")
+            show(value, indent + "  ")
+        elif isinstance(value, list):
+            print(f"{indent}{name}: {', '.join(f'{one:.2f}' for one in value)}")
+        else:
+            print(f"{indent}{name}: {value:,.2f}" if isinstance(value, float) else f"{indent}{name}: {value}")
+    sys.stdout.flush()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--entries", type=int, default=10_000_000, help="made-up files; 0 leaves the first part out")
+    parser.add_argument("--draws", type=int, default=2_000_000)
+    parser.add_argument("--workers", type=int, default=4)
+    parser.add_argument("--files", type=int, default=500_000, help="empty files; 0 leaves the second part out")
+    parser.add_argument("--rounds", type=int, default=3, help="rounds of the second part")
+    parser.add_argument("--json", type=Path)
+    arguments = parser.parse_args()
+    results: dict[str, Any] = {}
+    with tempfile.TemporaryDirectory(prefix="fastpipe-index-") as folder:
+        os.environ["FASTPIPE_CACHE"] = os.path.join(folder, "cache")
+        if arguments.files:
+            results["scanning"] = scanning(Path(folder) / "files", arguments.files, arguments.rounds)
+            show({"scanning": results["scanning"]})
+        if arguments.entries:
+            results["large"] = large(
+                Path(folder) / "large", Path(folder), arguments.entries, arguments.draws, arguments.workers
+            )
+            show({"large": results["large"]})
+    if arguments.json:
+        arguments.json.write_text(json.dumps(results, indent=1), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

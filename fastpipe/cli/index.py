@@ -1,0 +1,85 @@
+"""``fastpipe index``: the list of a folder's images, made ahead of training, and what is in it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from fastpipe.datasets import ImageIndex
+
+__all__ = ["index"]
+
+_CLASSES_SHOWN = 20
+
+
+def index(
+    root: Annotated[Path, typer.Argument(help="The folder that holds one folder a class.")],
+    headers: Annotated[
+        bool, typer.Option("--headers", help="Also read each file's header: format, size in pixels, EXIF, …")
+    ] = False,
+    refresh: Annotated[
+        bool,
+        typer.Option(
+            "--refresh", help="Look at every folder and file again, even where nothing seems to have changed."
+        ),
+    ] = False,
+    stats: Annotated[bool, typer.Option("--stats", help="Print counts and sizes.")] = False,
+    at: Annotated[
+        Path | None,
+        typer.Option("--at", metavar="FOLDER", help="Where to keep it (default: in the user's cache folder)."),
+    ] = None,
+    json: Annotated[
+        str | None, typer.Option("--json", metavar="FILE", help="Also write the statistics; - for standard output.")
+    ] = None,
+) -> None:
+    """Make or refresh the index of a folder of images, so that training starts at once.
+
+    Example: fastpipe index ~/photos/train --headers --stats
+    """
+    from fastpipe.bench.report import write_json
+    from fastpipe.datasets import ImageIndex, index_statistics
+    from fastpipe.errors import DatasetError
+
+    try:
+        made = ImageIndex.from_folder(
+            root, location="auto" if at is None else at, sizes=True, headers=headers, refresh=refresh
+        )
+    except OSError as error:  # no such folder, or no class in it
+        raise DatasetError(str(error)) from error
+    statistics = index_statistics(made) if stats or json is not None else {}
+    if json is not None:
+        write_json(json, statistics)
+    if json != "-":
+        _print(made, statistics if stats else {})
+
+
+def _print(made: ImageIndex, statistics: dict[str, Any]) -> None:
+    print(f"{len(made)} files in {len(made.classes)} classes of {made.root}")
+    print(f"index: {made.location or 'in memory only'} ({'up to date' if made.origin == 'opened' else made.origin})")
+    if not statistics:
+        return
+    classes = sorted(statistics["classes"].items(), key=lambda item: -item[1])
+    left_out = len(classes) - _CLASSES_SHOWN
+    if left_out > 0:
+        half = _CLASSES_SHOWN // 2
+        classes = [*classes[:half], (f"… {left_out} more classes", ""), *classes[-half:]]
+    rows: list[tuple[str, Any]] = [("files a class", ""), *((f"  {name}", count) for name, count in classes)]
+    by = "formats" if "formats" in statistics else "endings"
+    rows += [("files a format" if by == "formats" else "files an ending", "")]
+    rows += [(f"  {name or 'unknown'}", count) for name, count in statistics[by].items()]
+    for name, unit in (("bytes", "bytes"), ("height", "pixels"), ("width", "pixels")):
+        if name in statistics:
+            rows.append((f"{name if unit == 'pixels' else 'size of a file'}, {unit}", ""))
+            rows += [(f"  {key}", value) for key, value in statistics[name].items()]
+    for name in ("empty", "unreachable", "progressive", "cmyk", "animated", "unreadable"):
+        if name in statistics:
+            rows.append((f"{'CMYK' if name == 'cmyk' else name} files", statistics[name]))
+    if "orientations" in statistics:
+        rows.append(("files turned by EXIF", sum(statistics["orientations"].values())))
+        rows += [(f"  orientation {key}", value) for key, value in statistics["orientations"].items()]
+    width = max(len(name) for name, _ in rows)
+    for name, value in rows:
+        print(f"{name:<{width}} {value:>14,}" if isinstance(value, int) else name)

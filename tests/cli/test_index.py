@@ -1,0 +1,105 @@
+"""``fastpipe index``: what it prints and writes, and its errors."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from PIL import Image
+from typer.testing import CliRunner
+
+from fastpipe import ImageFolder
+from fastpipe.cli import main
+from fastpipe.cli.app import app
+
+
+@pytest.fixture
+def photos(tmp_path: Path) -> Path:
+    root = tmp_path / "photos"
+    for label in ("ant", "bee"):
+        (root / label).mkdir(parents=True)
+        Image.new("RGB", (31, 17)).save(root / label / "plain.jpg")
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    Image.new("RGB", (9, 300)).save(root / "ant/progressive.jpg", progressive=True, exif=exif)
+    Image.new("CMYK", (20, 10)).save(root / "ant/cmyk.JPG")
+    Image.new("RGB", (5, 6)).save(root / "bee/really a png.jpg", format="PNG")
+    (root / "bee/zero.webp").write_bytes(b"")
+    return root
+
+
+def test_statistics(photos: Path, tmp_path: Path) -> None:
+    file = tmp_path / "statistics.json"
+    result = CliRunner().invoke(app, ["index", str(photos), "--headers", "--stats", "--json", str(file)])
+    assert result.exit_code == 0, result.output
+    values = json.loads(file.read_text(encoding="utf-8"))
+    sizes = sorted(path.stat().st_size for path in photos.rglob("*.*"))
+    assert values == {
+        "root": str(photos),
+        "files": 6,
+        "classes": {"ant": 3, "bee": 3},
+        "endings": {"jpg": 5, "webp": 1},
+        "bytes": {"total": sum(sizes), "smallest": 0, "median": int((sizes[2] + sizes[3]) / 2), "largest": sizes[-1]},
+        "empty": 1,
+        "unreachable": 0,
+        "formats": {"JPEG": 4, "PNG": 1},
+        "height": {"smallest": 6, "median": 17, "largest": 300},
+        "width": {"smallest": 5, "median": 20, "largest": 31},
+        "progressive": 1,
+        "cmyk": 1,
+        "animated": 0,
+        "unreadable": 1,
+        "orientations": {"6": 1},
+    }
+    for line in (
+        "6 files in 2 classes",
+        "bee 3",
+        "JPEG 4",
+        "CMYK files 1",
+        "files turned by EXIF 1",
+        "unreadable files 1",
+    ):
+        assert line in " ".join(result.output.split())
+
+
+def test_without_headers_endings_are_counted(photos: Path) -> None:
+    result = CliRunner().invoke(app, ["index", str(photos), "--json", "-"])
+    values = json.loads(result.stdout)
+    assert values["endings"] == {"jpg": 5, "webp": 1}
+    assert "formats" not in values
+
+
+def test_it_is_the_index_that_image_folder_opens(photos: Path, tmp_path: Path) -> None:
+    for options, index in (([], "auto"), (["--at", str(tmp_path / "here")], tmp_path / "here")):
+        result = CliRunner().invoke(app, ["index", str(photos), *options])
+        assert result.exit_code == 0, result.output
+        dataset = ImageFolder(photos, index=index)
+        assert str(dataset.index.location) in result.output
+        assert dataset.index.sizes is not None
+
+
+def test_refresh_looks_at_files_again(photos: Path) -> None:
+    def unreadable(*options: str) -> int:
+        result = CliRunner().invoke(app, ["index", str(photos), "--headers", "--json", "-", *options])
+        return json.loads(result.stdout)["unreadable"]
+
+    assert unreadable() == 1
+    with open(photos / "bee/zero.webp", "r+b") as file:
+        Image.new("RGB", (2, 1)).save(file, format="WEBP")
+    assert unreadable("--refresh") == 0
+
+
+def test_many_classes_are_shortened(tmp_path: Path) -> None:
+    for number in range(30):
+        (tmp_path / f"c{number:02}").mkdir()
+        (tmp_path / f"c{number:02}" / "x.png").touch()
+    result = CliRunner().invoke(app, ["index", str(tmp_path), "--stats"])
+    assert "10 more classes" in result.output
+
+
+def test_no_such_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main(["index", str(tmp_path / "nowhere")])
+    assert caught.value.code == 1
+    assert "nowhere is not a folder" in capsys.readouterr().err
