@@ -25,6 +25,8 @@ from fastpipe.errors import DecodeError
 from fastpipe.readers import _libturbojpeg
 from fastpipe.types import Box, DecodeRequest
 
+pytestmark = pytest.mark.filterwarnings("ignore:Corrupt EXIF data:UserWarning")  # Pillow's
+
 REGION = (11, 23, 60, 71)
 
 
@@ -147,7 +149,6 @@ def test_pillows_pixel_limit_holds_for_every_reader(monkeypatch: pytest.MonkeyPa
             readers.read_image(data, reader=reader)
 
 
-@pytest.mark.filterwarnings("ignore:Corrupt EXIF data:UserWarning")
 def test_a_damaged_file_does_not_spoil_the_next() -> None:
     for name in ("jpeg-420-cut-half", "jpeg-420-zeros-inside", "jpeg-420-marker-inside", "jpeg-exif-absurd"):
         with contextlib.suppress(DecodeError):
