@@ -11,6 +11,7 @@ become one by `compose_tables`.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 import cv2
 import numpy as np
@@ -121,10 +122,16 @@ def adjust_hue(image: UInt8Array, factor: float) -> UInt8Array:
     return result
 
 
+@lru_cache(maxsize=64)
 def gamma_table(gamma: float, gain: float = 1.0) -> UInt8Array:
-    """``255.999 * gain * (value / 255) ** gamma``, rounded down, as torchvision has it for PIL images."""
+    """``255.999 * gain * (value / 255) ** gamma``, rounded down, as torchvision has it for PIL images.
+
+    Kept, as computing it with Python's exact powers takes as long as looking up a small image; read-only, therefore.
+    """
     values = [int((255 + 1 - 1e-3) * gain * pow(level / 255.0, gamma)) for level in range(256)]
-    return np.clip(values, 0, 255).astype(np.uint8)
+    table = as_uint8(np.clip(values, 0, 255))
+    table.flags.writeable = False
+    return table
 
 
 def adjust_gamma(image: UInt8Array, gamma: float, gain: float = 1.0) -> UInt8Array:
@@ -188,7 +195,7 @@ def equalize(image: UInt8Array) -> UInt8Array:
     if image.size == 0:
         return copied(image)
     planes = _planes(image)
-    tables = [_equalize_table(_histogram(plane)) for plane in planes]
+    tables = _equalize_tables(np.stack([_histogram(plane) for plane in planes]))
     return _merged([cv2.LUT(plane, table) for plane, table in zip(planes, tables, strict=True)], image)
 
 
@@ -274,10 +281,11 @@ def _histogram(plane: UInt8Array) -> npt.NDArray[np.int64]:
     return counts
 
 
-def _equalize_table(histogram: npt.NDArray[np.int64]) -> UInt8Array:
-    used = histogram[histogram > 0]
-    step = int(used.sum() - used[-1]) // 255
-    if len(used) <= 1 or step == 0:
-        return _LEVELS.astype(np.uint8)
-    below = np.cumsum(histogram) - histogram
-    return as_uint8(np.clip((step // 2 + below) // step, 0, 255))
+def _equalize_tables(histograms: npt.NDArray[np.int64]) -> UInt8Array:
+    """A table for each row of counts; a channel of one value, or of fewer than 255 pixels below its last, stays."""
+    last = 255 - (histograms[:, ::-1] > 0).argmax(axis=1)
+    below = np.cumsum(histograms, axis=1) - histograms
+    step = below[np.arange(len(last)), last, None] // 255
+    flat = step == 0
+    equalized = (step // 2 + below) // np.where(flat, 1, step)
+    return as_uint8(np.where(flat, _LEVELS, np.minimum(equalized, 255)))
