@@ -191,7 +191,13 @@ def resize_nearest(image: UInt8Array, height: int, width: int) -> UInt8Array:
     y, cv2_rows = _nearest_index(rows, height)
     x, cv2_columns = _nearest_index(columns, width)
     if cv2_rows and cv2_columns:
-        return like(cv2.resize(image, (width, height), interpolation=cv2.INTER_NEAREST_EXACT), image)
+        size = (width, height)
+        if channels(image) == 3 and rows * columns <= 2 * height * width:
+            # cv2 moves pixels of four bytes more than twice as fast as of three: worth two conversions here.
+            four = cv2.resize(cv2.cvtColor(image, cv2.COLOR_RGB2RGBA), size, interpolation=cv2.INTER_NEAREST_EXACT)
+            result: UInt8Array = cv2.cvtColor(four, cv2.COLOR_RGBA2RGB)
+            return result
+        return like(cv2.resize(image, size, interpolation=cv2.INTER_NEAREST_EXACT), image)
     return np.take(np.take(image, y, axis=0), x, axis=1)
 
 
