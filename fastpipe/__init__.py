@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from fastpipe.config import MachineConfig
     from fastpipe.datasets import ImageFolder, ImageIndex, ImageList
     from fastpipe.loading import DataLoader, samplers
-    from fastpipe.pipeline import explain
+    from fastpipe.pipeline import MultiView, explain
 
 __version__ = "0.1.0"
 
@@ -23,6 +23,7 @@ __all__ = [
     "ImageIndex",
     "ImageList",
     "MachineConfig",
+    "MultiView",
     "__version__",
     "explain",
     "readers",
@@ -36,6 +37,7 @@ _HOME = {
     "ImageIndex": "fastpipe.datasets",
     "ImageList": "fastpipe.datasets",
     "MachineConfig": "fastpipe.config",
+    "MultiView": "fastpipe.pipeline",
     "explain": "fastpipe.pipeline",
     "samplers": "fastpipe.loading",
 }

@@ -6,6 +6,7 @@ from fastpipe.pipeline.explanation import explain
 from fastpipe.pipeline.plan import DecodePlan, Fidelity, plan_decode
 from fastpipe.pipeline.run import run, run_plan, to_pil
 from fastpipe.pipeline.seeding import SharedEpoch, copied_generators, keyed_generators, keyed_globals, sample_key
+from fastpipe.pipeline.views import MultiView
 
 __all__ = [
     "BatchBuilder",
@@ -13,6 +14,7 @@ __all__ = [
     "DecodePlan",
     "Fidelity",
     "ImageBatch",
+    "MultiView",
     "Pipeline",
     "SharedEpoch",
     "compile_pipeline",

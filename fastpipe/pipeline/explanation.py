@@ -10,6 +10,7 @@ import torch
 from fastpipe.pipeline.compile import Pipeline, compile_pipeline
 from fastpipe.pipeline.plan import Fidelity, plan_decode
 from fastpipe.pipeline.scaled import ScaledResize
+from fastpipe.pipeline.views import Views
 from fastpipe.transforms.steps import Call
 from fastpipe.types import Box, Generators, ImageShape, Step
 
@@ -65,6 +66,8 @@ def explain(subject: Any, *, shape: ImageShape = _EXAMPLE, fidelity: Fidelity | 
 def _promise(step: Step) -> str:
     if isinstance(step, ScaledResize):
         return "approximate: benchmarks/fidelity.py has the error"
+    if isinstance(step, Views):
+        return "; ".join(dict.fromkeys(_promise(inner) for steps in step.views for inner in steps)) or _EXACT
     return _WITHIN.get(step.op, _EXACT) if isinstance(step, Call) else _EXACT
 
 

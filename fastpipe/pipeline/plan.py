@@ -8,6 +8,7 @@ from typing import Literal
 from fastpipe.pipeline.fused import fuse_conversion, fuse_tables
 from fastpipe.pipeline.rules import crop_box, rewrite
 from fastpipe.pipeline.scaled import ScaledResize, reduced_scale
+from fastpipe.pipeline.views import Views, plan_region
 from fastpipe.transforms.steps import Call
 from fastpipe.types import Box, DecodeRequest, ImageShape, Recipe, Step
 
@@ -45,6 +46,9 @@ def plan_decode(recipe: Recipe, fidelity: Fidelity = "torchvision") -> DecodePla
         first = crop_box(steps[0])
         if first.inside(recipe.shape.size) and first.height > 0 and first.width > 0:
             box, steps = first, steps[1:]
+    elif steps and isinstance(steps[0], Views):
+        box, views = plan_region(steps[0], recipe.shape)
+        steps = (views, *steps[1:])
     scale = 1
     if fidelity == "fast" and steps and isinstance(steps[0], Call) and steps[0].op == "resize":
         source = box or Box(0, 0, *recipe.shape.size)
@@ -52,8 +56,13 @@ def plan_decode(recipe: Recipe, fidelity: Fidelity = "torchvision") -> DecodePla
         scale = reduced_scale(source.size, target)
         if scale > 1:
             steps = (ScaledResize(source, steps[0]), *steps[1:])
-    channels = _channels_at_conversion(steps, recipe.shape)
-    return DecodePlan(DecodeRequest(box, scale), fuse_conversion(fuse_tables(steps), channels))
+    return DecodePlan(DecodeRequest(box, scale), _fused(steps, recipe.shape))
+
+
+def _fused(steps: tuple[Step, ...], shape: ImageShape) -> tuple[Step, ...]:
+    """Look-ups and conversions fused; of the shape only the channels matter."""
+    steps = tuple(Views(tuple(_fused(v, shape) for v in s.views)) if isinstance(s, Views) else s for s in steps)
+    return fuse_conversion(fuse_tables(steps), _channels_at_conversion(steps, shape))
 
 
 def _channels_at_conversion(steps: tuple[Step, ...], shape: ImageShape) -> int:

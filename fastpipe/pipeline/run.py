@@ -62,7 +62,9 @@ def run_plan(
 
 
 def to_pil(image: Any) -> Any:
-    """An array ``(H, W)`` or ``(H, W, 1 or 3)`` as a PIL image of its own memory; anything else as it is."""
+    """An array ``(H, W)`` or ``(H, W, 1 or 3)``, also in a list, as PIL images of their own; others as they are."""
+    if isinstance(image, list):
+        return [to_pil(view) for view in image]
     if not isinstance(image, np.ndarray):
         return image
     pixels = image[..., 0] if image.ndim == 3 and image.shape[2] == 1 else image
