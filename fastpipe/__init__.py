@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from fastpipe import readers, transforms
     from fastpipe.config import MachineConfig
     from fastpipe.datasets import ImageFolder, ImageIndex, ImageList
-    from fastpipe.loading import DataLoader, samplers
+    from fastpipe.loading import DataLoader, samplers, tune
     from fastpipe.pipeline import MultiView, explain
 
 __version__ = "0.1.0"
@@ -29,6 +29,7 @@ __all__ = [
     "readers",
     "samplers",
     "transforms",
+    "tune",
 ]
 
 _HOME = {
@@ -40,6 +41,7 @@ _HOME = {
     "MultiView": "fastpipe.pipeline",
     "explain": "fastpipe.pipeline",
     "samplers": "fastpipe.loading",
+    "tune": "fastpipe.loading",
 }
 
 

@@ -1,6 +1,7 @@
-"""From datasets to batches: the loader, and samplers that hold no list of indices."""
+"""From datasets to batches: the loader, samplers that hold no list of indices, and the choice of settings."""
 
 from fastpipe.loading import samplers
 from fastpipe.loading.loader import DataLoader
+from fastpipe.loading.tuning import Trial, Tuning, tune
 
-__all__ = ["DataLoader", "samplers"]
+__all__ = ["DataLoader", "Trial", "Tuning", "samplers", "tune"]

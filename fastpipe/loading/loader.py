@@ -18,7 +18,7 @@ from fastpipe.loading.device import on_device
 from fastpipe.loading.samplers import ShuffledSampler
 from fastpipe.pipeline import BatchOptions, request_batches
 
-__all__ = ["DataLoader"]
+__all__ = ["DataLoader", "image_datasets"]
 
 _Batch = TypeVar("_Batch")
 _BLOCK = 4096
@@ -129,7 +129,7 @@ class DataLoader(TorchDataLoader[Any]):
 
     def set_epoch(self, epoch: int) -> None:
         """Chooses an epoch for the dataset, where it has a seed, and for the sampler. Call it between epochs."""
-        for dataset in _image_datasets(self.dataset):
+        for dataset in image_datasets(self.dataset):
             if dataset.seed is not None:
                 dataset.set_epoch(epoch)
         samplers: tuple[Any, ...] = (self.batch_sampler, self._sampler())
@@ -181,8 +181,7 @@ class _Epoch(Iterator[_Batch]):
 
     def __init__(self, loader: DataLoader, batches: Iterator[_Batch]) -> None:
         self._loader = loader
-        self._made = batches
-        made: Iterator[_Batch] = self._all_made()
+        made = _made(batches, loader._requested)
         self._batches = made if loader.device is None else on_device(made, loader.device)
 
     def __next__(self) -> _Batch:
@@ -190,17 +189,18 @@ class _Epoch(Iterator[_Batch]):
         self._loader._delivered += 1
         return batch
 
-    def _all_made(self) -> Iterator[_Batch]:
-        while True:
-            with _Requesting(self._loader._requested):  # without workers the batch is made here
-                try:
-                    batch = next(self._made)
-                except StopIteration:
-                    return
-            yield batch
-
     def __len__(self) -> int:
         return len(self._loader)
+
+
+def _made(batches: Iterator[_Batch], options: BatchOptions | None) -> Iterator[_Batch]:
+    while True:
+        with _Requesting(options):  # without workers the batch is made here
+            try:
+                batch = next(batches)
+            except StopIteration:
+                return
+        yield batch
 
 
 class _Requesting:
@@ -247,15 +247,15 @@ class _BlockwiseRandomSampler(RandomSampler):
 
 
 def _shuffled(dataset: Any, generator: torch.Generator | None) -> Sampler[int]:
-    seed = next((part.seed for part in _image_datasets(dataset) if part.seed is not None), None)
+    seed = next((part.seed for part in image_datasets(dataset) if part.seed is not None), None)
     return _BlockwiseRandomSampler(dataset, generator=generator) if seed is None else ShuffledSampler(dataset, seed)
 
 
-def _image_datasets(dataset: Any) -> Iterator[ImageDataset]:
+def image_datasets(dataset: Any) -> Iterator[ImageDataset]:
     """This dataset, or those inside torch's `Subset` and `ConcatDataset`."""
     if isinstance(dataset, ImageDataset):
         yield dataset
         return
     for part in (getattr(dataset, "dataset", None), *getattr(dataset, "datasets", ())):
         if part is not None:
-            yield from _image_datasets(part)
+            yield from image_datasets(part)
