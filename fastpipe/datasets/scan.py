@@ -28,6 +28,12 @@ NEVER_EQUAL = -1
 # A folder that changed this recently may change again without its time moving: times tick in steps of up to 2 s (FAT).
 _SETTLED_NS = 3_000_000_000
 
+# Where a folder comes from memory, more threads than two only fight for the interpreter's lock (8 of them: twice as
+# slow on two cores); where it comes over a network, threads wait beside each other. A few folders tell which it is.
+_PROBED = 16
+_SLOW_DISK_S = 0.003
+_THREADS_ON_A_FAST_DISK = 2
+
 # Serial stat calls beat threads on a local disk, where one takes microseconds; on a network disk it takes longer.
 _PATIENCE_S = 0.2
 
@@ -78,14 +84,13 @@ class Scan:
     unreadable: tuple[str, ...]
 
 
-def state_of(path: str) -> tuple[int, int, int]:
-    status = os.stat(path)
+def _state_of(status: os.stat_result) -> tuple[int, int, int]:
     return status.st_mtime_ns, status.st_ctime_ns, status.st_ino & 0x7FFFFFFFFFFFFFFF
 
 
 def _state_or_never(path: str) -> tuple[int, int, int]:
     try:
-        return state_of(path)
+        return _state_of(os.stat(path))
     except OSError:
         return NEVER_EQUAL, 0, 0
 
@@ -152,29 +157,43 @@ def scan(root: str, extensions: tuple[str, ...], unchanged: Unchanged | None = N
         OSError: the root can't be listed.
     """
     found: list[Listed] = []
-    with (
-        SlowBar("looking for images", progress) as bar,
-        ThreadPoolExecutor(threads_for_files(), thread_name_prefix="fastpipe-scan") as pool,
-    ):
+
+    def visited(tasks: list[_Task]) -> list[tuple[Listed, list[_Task]]]:
+        done = [_visit(root, task, extensions, unchanged) for task in tasks]
+        bar.advance(len(tasks))
+        return done
+
+    with SlowBar("looking for images", progress) as bar:
         tasks = [_Task("", ())]
         while tasks:
             bar.expect(len(tasks))
-            done = list(pool.map(lambda task: _visit(root, task, extensions, unchanged, bar), tasks))
+            start, cpu = time.perf_counter(), time.thread_time()
+            done = visited(tasks[:_PROBED])
+            waited_s = (time.perf_counter() - start) - (time.thread_time() - cpu)
+            rest = tasks[_PROBED:]
+            if rest:
+                slow = waited_s / _PROBED > _SLOW_DISK_S
+                threads = threads_for_files() if slow else min(_THREADS_ON_A_FAST_DISK, os.cpu_count() or 1)
+                size = 1 if slow else _PROBED
+                chunks = [rest[at : at + size] for at in range(0, len(rest), size)]
+                with ThreadPoolExecutor(threads, thread_name_prefix="fastpipe-scan") as pool:
+                    for some in pool.map(visited, chunks):
+                        done += some
             found += [listed for listed, _ in done]
             tasks = [task for _, below in done for task in below]
     return _assembled(found, unchanged)
 
 
 def _visit(
-    root: str, task: _Task, extensions: tuple[str, ...], unchanged: Unchanged | None, bar: SlowBar
+    root: str, task: _Task, extensions: tuple[str, ...], unchanged: Unchanged | None
 ) -> tuple[Listed, list[_Task]]:
     full = os.path.join(root, *task.path.split("/")) if task.path else root
+    before = time.time_ns()
     try:
-        status = os.stat(full)
+        status = os.stat(full)  # before listing: what changes while it is listed shows the next time
     except OSError:
         if not task.path:
             raise
-        bar.advance()
         return Listed(task.path, (NEVER_EQUAL, 0, 0), b"", (), readable=False), []
     here = (status.st_dev, status.st_ino)
     if here[1] and here in task.above:
@@ -183,8 +202,10 @@ def _visit(
             "Remove the link, or list the files that you mean: fastpipe.ImageList."
         )
     number = unchanged.numbers.get(task.path, -1) if unchanged else -1
-    listed = _taken_over(unchanged, task.path, number) if unchanged and number >= 0 else _list(full, task, extensions)
-    bar.advance()
+    if unchanged and number >= 0:
+        listed = _taken_over(unchanged, task.path, number)
+    else:
+        listed = _list(full, task.path, _state_of(status), before, extensions)
     start = task.path + "/" if task.path else ""
     return listed, [_Task(start + name, (*task.above, here)) for name in listed.subfolders]
 
@@ -198,43 +219,43 @@ def _taken_over(unchanged: Unchanged, path: str, number: int) -> Listed:
     return Listed(path, (mtime, ctime, inode), table.paths[start:stop].tobytes(), unchanged.subfolders[path], number)
 
 
-def _list(full: str, task: _Task, extensions: tuple[str, ...]) -> Listed:
-    before = time.time_ns()
+def _list(full: str, path: str, state: tuple[int, int, int], before: int, extensions: tuple[str, ...]) -> Listed:
+    mtime, ctime, inode = state
     try:
-        mtime, ctime, inode = state_of(full)  # before listing: what changes while it is listed shows the next time
         names, subfolders, dangling = _entries(full, extensions)
     except OSError:
-        if not task.path:
+        if not path:
             raise
-        return Listed(task.path, (NEVER_EQUAL, 0, 0), b"", (), readable=False)
+        return Listed(path, (NEVER_EQUAL, 0, 0), b"", (), readable=False)
     # Times of 0 are those of file systems that keep none. A dangling link may come to point at a folder.
     if dangling or mtime <= 0 or max(mtime, ctime) > before - _SETTLED_NS:
         mtime = NEVER_EQUAL
-    if not task.path:
+    if not path:
         names = []  # files beside the class folders are no samples
     names.sort()
-    start = task.path + "/"
+    start = path + "/"
     packed = pack_paths([start + f"\0{start}".join(names)]) if names else b""
-    return Listed(task.path, (mtime, ctime, inode), packed, tuple(subfolders))
+    return Listed(path, (mtime, ctime, inode), packed, tuple(subfolders))
 
 
 def _entries(full: str, extensions: tuple[str, ...]) -> tuple[list[str], list[str], bool]:
     """Names of the files with such an extension, names of the folders, and whether a link leads nowhere."""
-    names: list[str] = []
-    subfolders: list[str] = []
-    dangling = False
-    add = names.append
     with os.scandir(full) as entries:
-        for entry in entries:
-            name = entry.name
-            if _is_folder(entry):
-                subfolders.append(name)
-            else:
-                if name.lower().endswith(extensions):
-                    add(name)
-                if entry.is_symlink() and not os.path.exists(entry.path):
-                    dangling = True
-    return names, subfolders, dangling
+        found = list(entries)
+    # Whole lists, no call of ours a file, and endings looked at once each: this is what listing a million files costs.
+    try:
+        subfolders = [entry.name for entry in found if entry.is_dir()]
+    except OSError:
+        subfolders = [entry.name for entry in found if _is_folder(entry)]
+    names = [entry.name for entry in found]
+    if subfolders:
+        folders = set(subfolders)
+        names = [name for name in names if name not in folders]
+    longest = max(map(len, extensions))
+    if not all(ending.lower().endswith(extensions) for ending in {name[-longest:] for name in names}):
+        names = [name for name in names if name.lower().endswith(extensions)]
+    links = [entry for entry in found if entry.is_symlink()]
+    return names, subfolders, any(not os.path.exists(link.path) for link in links)
 
 
 def _is_folder(entry: os.DirEntry[str]) -> bool:
