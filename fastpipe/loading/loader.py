@@ -49,6 +49,9 @@ class DataLoader(TorchDataLoader[Any]):
         threads: threads in each process that decode a batch; None for the dataset's own ``threads``.
         others: further keyword arguments of torch's loader (``in_order``, …).
 
+    Attributes:
+        device, dtype, memory_format, threads: as given.
+
     Raises:
         DatasetError: a dtype that isn't floating, another memory format, or a negative number of threads.
     """
@@ -85,7 +88,11 @@ class DataLoader(TorchDataLoader[Any]):
             raise DatasetError(f"memory_format={memory_format}: give torch.contiguous_format or torch.channels_last.")
         if threads is not None and threads < 0:
             raise DatasetError(f"threads={threads}: give the number of threads that decode a batch, or 0.")
-        self._device = None if device is None else torch.device(device)
+        # Plain attributes under the arguments' names, as torch's: tools that rebuild a loader read them back.
+        self.device = None if device is None else torch.device(device)
+        self.dtype = dtype
+        self.memory_format = memory_format
+        self.threads = threads
         options = BatchOptions(device is not None, dtype, memory_format == torch.channels_last, threads)
         collates = batch_size is not None or batch_sampler is not None
         # The user's own collate_fn gets the list of samples that it expects.
@@ -103,7 +110,7 @@ class DataLoader(TorchDataLoader[Any]):
             batch_sampler,
             num_workers,
             collate_fn,
-            self._device is not None and self._device.type == "cuda" if pin_memory is None else pin_memory,
+            self.device is not None and self.device.type == "cuda" if pin_memory is None else pin_memory,
             drop_last,
             timeout,
             _WorkerInit(worker_init_fn, self._requested) if num_workers > 0 else worker_init_fn,
@@ -121,11 +128,6 @@ class DataLoader(TorchDataLoader[Any]):
         with _Requesting(self._requested):
             batches = super().__iter__()
         return _Epoch(self, batches)
-
-    @property
-    def device(self) -> torch.device | None:
-        """Where the batches are handed out; None for the CPU, finished by the workers."""
-        return self._device
 
     def set_epoch(self, epoch: int) -> None:
         """Chooses an epoch for the dataset, where it has a seed, and for the sampler. Call it between epochs."""
