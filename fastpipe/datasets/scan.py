@@ -242,7 +242,7 @@ def _entries(full: str, extensions: tuple[str, ...]) -> tuple[list[str], list[st
     """Names of the files with such an extension, names of the folders, and whether a link leads nowhere."""
     with os.scandir(full) as entries:
         found = list(entries)
-    # Whole lists, no call of ours a file, and endings looked at once each: this is what listing a million files costs.
+    # Whole lists, and no call of ours a file: this is what listing millions of files costs.
     try:
         subfolders = [entry.name for entry in found if entry.is_dir()]
     except OSError:
@@ -251,11 +251,16 @@ def _entries(full: str, extensions: tuple[str, ...]) -> tuple[list[str], list[st
     if subfolders:
         folders = set(subfolders)
         names = [name for name in names if name not in folders]
-    longest = max(map(len, extensions))
-    if not all(ending.lower().endswith(extensions) for ending in {name[-longest:] for name in names}):
+    if names and not _all_end_as_the_first(names, extensions):
         names = [name for name in names if name.lower().endswith(extensions)]
     links = [entry for entry in found if entry.is_symlink()]
     return names, subfolders, any(not os.path.exists(link.path) for link in links)
+
+
+def _all_end_as_the_first(names: list[str], extensions: tuple[str, ...]) -> bool:
+    """Whether one look at an ending serves for all names, as where a folder holds ``.jpg`` files only."""
+    ending = names[0][names[0].rfind(".") :]
+    return ending.lower().endswith(extensions) and "\0".join([*names, ""]).count(f"{ending}\0") == len(names)
 
 
 def _is_folder(entry: os.DirEntry[str]) -> bool:

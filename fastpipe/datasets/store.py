@@ -111,8 +111,6 @@ def write(location: Path, table: Table, about: dict[str, Any]) -> str:
             array = np.ascontiguousarray(array, dtype=f"<{SCHEMA[name]}")
             with open(beside / f"{name}.npy", "wb") as file:
                 np.save(file, array, allow_pickle=False)
-                file.flush()
-                os.fsync(file.fileno())  # else a power cut can leave a header whose arrays are holes
                 arrays[name] = {"bytes": file.tell(), "crc32": _crc(array), "shape": list(array.shape)}
         header = {
             **about,
@@ -125,6 +123,8 @@ def write(location: Path, table: Table, about: dict[str, Any]) -> str:
         }
         header["checksum"] = _checksum(header)
         _write_text(beside / "header.json", json.dumps(header, indent=1))
+        for name in arrays:
+            _sync(beside / f"{name}.npy")  # else a power cut can leave a header whose arrays are holes
         os.rename(beside, location / generation)
     except BaseException:
         shutil.rmtree(beside, ignore_errors=True)
@@ -231,6 +231,11 @@ def _write_text(file: Path, text: str) -> None:
     with open(file, "w", encoding="ascii") as stream:
         stream.write(text)
         stream.flush()
+        os.fsync(stream.fileno())
+
+
+def _sync(file: Path) -> None:
+    with open(file, "r+b") as stream:
         os.fsync(stream.fileno())
 
 

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from PIL import Image
 from tv import torchvision
 
-from fastpipe.datasets import ImageIndex, find_classes, make_dataset, scan
+from fastpipe.datasets import ImageIndex, _progress, find_classes, make_dataset, scan
 from fastpipe.datasets import store as store_module
 from fastpipe.datasets.listing import IMG_EXTENSIONS
 from fastpipe.datasets.views import Samples
@@ -476,3 +476,28 @@ class TestDetails:
         assert ImageIndex.from_folder(photos).generation == before.generation
         after = ImageIndex.from_folder(photos, headers=True, refresh=True)
         assert (after.table.widths[-1], after.table.flags[-1]) == (2, 0)
+
+
+class TestManyFolders:
+    @pytest.fixture
+    def many(self, tmp_path: Path) -> Path:
+        touch(tmp_path / "many", *(f"class {c}/{n % 3}/{n}.jpg" for c in range(40) for n in range(6)))
+        return tmp_path / "many"
+
+    @pytest.mark.parametrize("waits", [True, False])
+    def test_same_files_from_a_fast_and_a_slow_disk(self, many, settled, monkeypatch, waits):
+        monkeypatch.setattr(scan, "_SLOW_DISK_S", -1 if waits else 1e9)
+        monkeypatch.setattr(scan, "_PATIENCE_S", -1 if waits else 1e9)
+        assert samples_of(many) == expected(many)
+        time.sleep(0.02)
+        touch(many, "class 7/1/new.jpg")
+        assert samples_of(many, sizes=True) == expected(many)
+        assert ImageIndex.from_folder(many).origin == "opened"
+
+    @pytest.mark.parametrize("shown", [True, False])
+    def test_what_takes_long_shows_a_bar_on_a_terminal(self, many, monkeypatch, capsys, shown):
+        monkeypatch.setattr(_progress.SlowBar, "delay_s", 0.0)
+        monkeypatch.setattr(_progress, "_is_terminal", lambda: True)
+        monkeypatch.setenv("FORCE_COLOR", "1")
+        assert samples_of(many, headers=True, progress=shown) == expected(many)
+        assert ("looking for images" in capsys.readouterr().err) == shown
