@@ -11,6 +11,7 @@ from fastpipe.transforms.functional._array_common import check_image, is_float_i
 from fastpipe.transforms.functional._pil_geometry import check_pad_arguments
 from fastpipe.transforms.functional.interpolation import InterpolationMode
 from fastpipe.transforms.kernels import geometry as kernels
+from fastpipe.transforms.kernels import resizing
 
 __all__ = ["crop", "hflip", "pad", "resize", "vflip"]
 
@@ -47,7 +48,7 @@ def resize(
     if is_float_image(img):
         size = [height, width]
         return through_tensor(_tensor_geometry.resize, img, size, interpolation.value, antialias=antialias)
-    return kernels.resize(img, height, width, interpolation.value)
+    return resizing.resize(img, height, width, interpolation.value)
 
 
 def pad(img: NDArray[Any], padding: Any, fill: Any = 0, padding_mode: str = "constant") -> NDArray[Any]:

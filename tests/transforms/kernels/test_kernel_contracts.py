@@ -14,7 +14,7 @@ from tv import torchvision  # noqa: F401  (makes the next imports work)
 import torchvision.transforms.functional as tv  # isort: skip
 from torchvision.transforms import InterpolationMode  # isort: skip
 
-from fastpipe.transforms.kernels import color, filters, geometry, warp
+from fastpipe.transforms.kernels import color, filters, geometry, resizing, warp
 
 Array = np.ndarray[Any, np.dtype[np.uint8]]
 FILL = 97
@@ -89,7 +89,7 @@ for _filter, _limit in (
 ):
     for _size in ([40, 30], [33, 200], [200, 33], [190, 230], [1, 1]):
         CASES[f"resize {_filter} {_size}"] = (
-            lambda a, s=_size, f=_filter: geometry.resize(a, *s, f),
+            lambda a, s=_size, f=_filter: resizing.resize(a, *s, f),
             lambda i, s=_size, f=_filter: tv.resize(i, s, InterpolationMode(f)),
             _limit,
         )

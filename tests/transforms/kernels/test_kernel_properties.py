@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image, ImageOps
 
-from fastpipe.transforms.kernels import color, filters, geometry, warp
+from fastpipe.transforms.kernels import color, filters, geometry, resizing, warp
 
 Array = np.ndarray[Any, np.dtype[np.uint8]]
 SIDE = st.integers(1, 70)
@@ -30,7 +30,30 @@ def test_antialiased_resize_is_within_one_of_pillow(
     image = _noise(seed, rows, columns, 3)
     resample = Image.Resampling[interpolation.upper()]
     expected = np.asarray(Image.fromarray(image).resize((width, height), resample))
-    assert np.abs(geometry.resize(image, height, width, interpolation).astype(int) - expected).max() <= 1
+    assert np.abs(resizing.resize(image, height, width, interpolation).astype(int) - expected).max() <= 1
+
+
+@given(SEED, st.integers(1, 300), st.integers(1, 9), st.integers(1, 300))
+def test_rows_are_resized_bit_equally_to_pillow(seed: int, rows: int, columns: int, height: int) -> None:
+    image = _noise(seed, rows, columns, 3)
+    expected = np.asarray(Image.fromarray(image).resize((columns, height), Image.Resampling.BILINEAR))
+    assert np.array_equal(resizing.resize_rows_bilinear(image, height), expected)
+
+
+@pytest.mark.parametrize("ratio", [(5, 4), (9, 8), (3, 2), (17, 16), (11, 8)])
+def test_simple_ratios_leave_no_value_two_off(ratio: tuple[int, int]) -> None:
+    """Where many values lie half way between two levels, rounding otherwise in both passes adds up."""
+    more, less = ratio
+    image = _noise(more, 40 * more, 30 * more, 3)
+    height, width = 40 * less, 30 * less
+    expected = np.asarray(Image.fromarray(image).resize((width, height), Image.Resampling.BILINEAR))
+    assert np.abs(resizing.resize_bilinear(image, height, width).astype(int) - expected).max() <= 1
+
+
+def test_large_images_are_resized_in_blocks() -> None:
+    image = _noise(0, 700, 150, 3)
+    expected = np.asarray(Image.fromarray(image).resize((150, 90), Image.Resampling.BILINEAR))
+    assert np.array_equal(resizing.resize_rows_bilinear(image, 90), expected)
 
 
 @given(SEED, SIDE, SIDE, SIDE, SIDE)
@@ -38,7 +61,7 @@ def test_nearest_resize_is_pillows(seed: int, rows: int, columns: int, height: i
     image = _noise(seed, rows, columns, 3)
     expected = np.asarray(Image.fromarray(image).resize((width, height), Image.Resampling.NEAREST))
     for name in ("nearest", "nearest-exact"):
-        assert np.array_equal(geometry.resize(image, height, width, name), expected)
+        assert np.array_equal(resizing.resize(image, height, width, name), expected)
 
 
 @pytest.mark.skipif(not PILLOW_CHOOSES_ITS_ORDER, reason="Pillow before 13 always resizes rows first")
@@ -47,7 +70,7 @@ def test_order_of_passes_is_pillows(seed: int, rows: int, columns: int, height: 
     picture = Image.fromarray(_noise(seed, rows, columns, 3))
     bilinear = Image.Resampling.BILINEAR
     steps = [(width, rows), (width, height)]
-    if geometry.vertical_first(rows, columns, height, width):
+    if resizing.vertical_first(rows, columns, height, width):
         steps[0] = (columns, height)
     stepwise = picture
     for size in steps:
@@ -130,19 +153,19 @@ def test_empty_images_stay_empty(shape: tuple[int, ...]) -> None:
 
 def test_resize_takes_read_only_arrays_without_a_warning() -> None:
     image = _noise(1, 30, 40, 3)
-    expected = geometry.resize(image, 12, 17, "bilinear")
+    expected = resizing.resize(image, 12, 17, "bilinear")
     image.flags.writeable = False
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert np.array_equal(geometry.resize(image, 12, 17, "bilinear"), expected)
+        assert np.array_equal(resizing.resize(image, 12, 17, "bilinear"), expected)
 
 
 @pytest.mark.parametrize("channels", [2, 4])
 def test_other_channel_counts_are_planes_side_by_side(channels: int) -> None:
     image = _noise(2, 40, 30, channels)
     operations = [
-        lambda a: geometry.resize(a, 22, 51, "lanczos"),
-        lambda a: geometry.resize(a, 22, 51, "nearest"),
+        lambda a: resizing.resize(a, 22, 51, "lanczos"),
+        lambda a: resizing.resize(a, 22, 51, "nearest"),
         lambda a: geometry.pad(a, 1, 2, 3, 4, 9),
         lambda a: warp.rotate(a, 20, "bicubic"),
         lambda a: warp.rotate(a, 20, "nearest"),
