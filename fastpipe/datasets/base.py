@@ -111,6 +111,11 @@ class ImageDataset(Dataset[tuple[Any, Any]]):
 
     root: str | os.PathLike[str] | None = None
 
+    # Made in each process when they are needed.
+    _pool: _Pool | None = None
+    _pipeline: Pipeline | None = None
+    _members: tuple[Any, ...] | None = None
+
     def __init__(
         self,
         transform: Callable[..., Any] | None = None,
@@ -136,15 +141,13 @@ class ImageDataset(Dataset[tuple[Any, Any]]):
         self.transforms = StandardTransform(transform, target_transform) if has_separate_transform else None
         self.loader = loader
         self.reader = reader
-        self.config = config
+        # Read here, so that a bad file is told once and in this process; workers need the choice alone.
+        self.config = MachineConfig(readers=current_config().readers) if config is None else config
         self.fidelity: Fidelity = fidelity
         self.apply_exif = apply_exif
         self.seed = seed
         self.threads = threads
         self._epoch = None if seed is None else SharedEpoch()
-        self._pool: _Pool | None = None
-        self._pipeline: Pipeline | None = None
-        self._members: tuple[Any, ...] | None = None
 
     def sample(self, index: int) -> tuple[str, Any]:
         """The path and target of a sample."""
@@ -183,6 +186,8 @@ class ImageDataset(Dataset[tuple[Any, Any]]):
         into one, that is the result instead.
         """
         indices = [operator.index(index) for index in indices]
+        if type(self).__getitem__ is not ImageDataset.__getitem__:  # a subclass says what a sample is
+            return [self[index] for index in indices]
         rest = self._rest()
         if self.seed is None and rest:  # the next sample's draws follow on what this one's transforms draw
             return [self[index] for index in indices]
@@ -230,8 +235,6 @@ class ImageDataset(Dataset[tuple[Any, Any]]):
         return not (self.apply_exif and job.header.orientation != 1) and builder.accept(job.recipe)
 
     def _decode_into(self, builder: BatchBuilder, job: Job, position: int) -> None:
-        if self.config is None:
-            self.config = current_config()
         image = run_plan(
             job.data,
             builder.plan(position),
@@ -282,8 +285,6 @@ class ImageDataset(Dataset[tuple[Any, Any]]):
         """The pixels as far as they are planned; draws nothing, so that threads may do it."""
         if job.recipe is None or job.header is None:
             return self.loader(job.path)
-        if self.config is None:
-            self.config = current_config()
         if self.apply_exif and job.header.orientation != 1:
             image: Any = readers.read_image(job.data, reader=self.reader, config=self.config, apply_exif=True)
             for step in job.recipe:
@@ -402,7 +403,7 @@ class ImageDataset(Dataset[tuple[Any, Any]]):
         return "\n".join([f"Dataset {type(self).__name__}", *("    " + line for line in body)])
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_pipeline": None, "_members": None, "_pool": None}
+        return {name: value for name, value in self.__dict__.items() if name not in ("_members", "_pipeline", "_pool")}
 
 
 def _differ(one: Any, other: Any) -> bool:

@@ -49,7 +49,7 @@ class ImageFolder(ImageDataset):
         is_valid_file: takes a path and says whether it is a sample; None goes by extension.
         allow_empty: whether a class folder may be without a valid file.
         reader: the name of a reader to use for every format; None for the machine's config.
-        config: the machine's config; None reads the one on disk when the first sample is read.
+        config: the machine's config; None for the one on disk.
         fidelity: ``"torchvision"``, or ``"fast"`` to allow decoding at a reduced scale.
         apply_exif: turn each image upright by its EXIF orientation; torchvision's loader doesn't.
         seed: make each sample's random numbers depend on (seed, epoch, index) alone; None draws them from the global

@@ -19,7 +19,7 @@ from tv import torchvision
 
 import fastpipe
 from fastpipe import transforms as T
-from fastpipe.errors import DatasetError, DecodeError, UnknownReaderError
+from fastpipe.errors import ConfigError, DatasetError, DecodeError, UnknownReaderError
 
 TV = torchvision.transforms
 MEAN, STD = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]
@@ -316,6 +316,28 @@ def test_workers_give_what_torchvisions_workers_give(root, method):
     for (images, targets), (expected, expected_targets) in zip(ours, theirs, strict=True):
         assert torch.equal(targets, expected_targets)
         assert (images - expected).abs().max() <= 1.01 / 255 / min(STD)
+
+
+def test_a_subclass_with_its_own_getitem_is_asked_by_every_loader(root):
+    """torch's DataLoader prefers ``__getitems__``: a batch must not go around what the user wrote."""
+
+    class Numbered(fastpipe.ImageFolder):
+        def __getitem__(self, index):
+            image, target = super().__getitem__(index)
+            return image, target, index
+
+    dataset = Numbered(root, T.Compose([T.CenterCrop(8), T.ToTensor()]))
+    for loader in (DataLoader, fastpipe.DataLoader):
+        images, _, indices = next(iter(loader(dataset, batch_size=len(dataset))))
+        assert indices.tolist() == list(range(len(dataset)))
+        assert images.shape == (len(dataset), 3, 8, 8)
+
+
+def test_a_bad_config_file_is_told_when_the_dataset_is_made(root, tmp_path, monkeypatch):
+    (tmp_path / "config.toml").write_text("[readers]\njpeg = \n")
+    monkeypatch.setenv("FASTPIPE_CONFIG", str(tmp_path / "config.toml"))
+    with pytest.raises(ConfigError, match=r"config\.toml.*line 2"):
+        fastpipe.ImageFolder(root)
 
 
 def test_pickled_dataset_keeps_reader_and_config(root):
