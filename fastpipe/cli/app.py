@@ -14,7 +14,7 @@ __all__ = ["app"]
 
 app = typer.Typer(
     name="fastpipe",
-    help="Decodes and augments images for PyTorch training, several times as fast.",
+    help="Decodes and augments images for PyTorch training.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,

@@ -8,11 +8,9 @@ from typing import Any, get_args
 import torch
 
 from fastpipe.pipeline.compile import Pipeline, compile_pipeline
-from fastpipe.pipeline.fused import LookUp, ToNormalizedTensor, ToPlanarTensor
 from fastpipe.pipeline.plan import Fidelity, plan_decode
 from fastpipe.pipeline.scaled import ScaledResize
 from fastpipe.pipeline.views import Views
-from fastpipe.transforms.albumentations import SeededCall
 from fastpipe.transforms.steps import Call
 from fastpipe.types import Box, Generators, ImageShape, Step
 
@@ -70,11 +68,9 @@ def _promise(step: Step) -> str:
         return "approximate: benchmarks/fidelity.py has the error"
     if isinstance(step, Views):
         return "; ".join(dict.fromkeys(_promise(inner) for steps in step.views for inner in steps)) or _EXACT
-    if isinstance(step, (LookUp, ToNormalizedTensor, ToPlanarTensor)):
-        return _EXACT
-    if isinstance(step, SeededCall):
-        return "albumentations' own pixels, repeatable by the seed"
-    return _WITHIN.get(step.op, _EXACT) if isinstance(step, Call) else "as near to torchvision as its operations"
+    if isinstance(step, Call):
+        return _WITHIN.get(step.op, _EXACT)
+    return getattr(step, "promise", _EXACT)
 
 
 def _about_the_rest(pipeline: Pipeline) -> list[str]:

@@ -6,7 +6,7 @@ import random
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -81,6 +81,8 @@ class SeededCall:
         transform: the albumentations transform.
         seed: from ``[0, 2**63)``.
     """
+
+    promise: ClassVar[str] = "albumentations' own pixels, repeatable by the seed"  # for `explain`
 
     transform: Any
     seed: int

@@ -2,7 +2,7 @@
 
 import itertools
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -27,6 +27,8 @@ class Mixture:
         weights: of the image itself, then of each chain.
         chains: the calls of each.
     """
+
+    promise: ClassVar[str] = "as near to torchvision as its operations"  # for `explain`
 
     weights: tuple[float, ...]
     chains: tuple[tuple[Call, ...], ...]
