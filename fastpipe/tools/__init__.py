@@ -1,0 +1,1 @@
+"""What people run on their own files: check, doctor, preview and verify."""
