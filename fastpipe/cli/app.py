@@ -137,7 +137,7 @@ def explain(
     Example: fastpipe explain train:transform
     """
     import fastpipe
-    from fastpipe.cli.find import find_object
+    from fastpipe.cli._transform import find_object
 
     print(fastpipe.explain(find_object(subject)))
 
