@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from fastpipe.readers._decode import decode, read_image
 from fastpipe.readers.base import Capabilities, Reader, Scratch
+from fastpipe.readers.defects import Defect
 from fastpipe.readers.header import parse_header, read_header
 from fastpipe.readers.registry import (
     ReaderStatus,
@@ -17,16 +18,19 @@ from fastpipe.readers.registry import (
     reader_status,
     register_reader,
 )
+from fastpipe.readers.versions import bundled_libraries
 from fastpipe.types import DecodeRequest, Header
 
 __all__ = [
     "Capabilities",
     "DecodeRequest",
+    "Defect",
     "Header",
     "Reader",
     "ReaderStatus",
     "Scratch",
     "available_readers",
+    "bundled_libraries",
     "decode",
     "default_order",
     "get_reader",

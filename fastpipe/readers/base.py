@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastpipe.errors import UnsupportedRequestError
+from fastpipe.readers.defects import Defect
 from fastpipe.types import Box, DecodeRequest, Header, Size
 
 __all__ = [
@@ -118,6 +119,8 @@ class Reader(ABC):
 
     name: ClassVar[str]
     capabilities: Capabilities
+    defects: tuple[Defect, ...] = ()
+    """Formats that are refused because of the library's version."""
 
     @property
     def version(self) -> str:

@@ -50,6 +50,9 @@ class PillowReader(Reader):
         try:
             with Image.open(io.BytesIO(data)) as image:
                 image_format = image.format
+                for defect in self.defects:
+                    if image_format in defect.formats:
+                        raise DecodeError("<bytes>", image_format, self.name, str(defect))
                 scale = request.scale
                 if scale > 1:
                     image.draft(None, (image.width // scale, image.height // scale))

@@ -9,12 +9,14 @@ from __future__ import annotations
 import importlib
 import threading
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import metadata
 from typing import Any
 
 from fastpipe.errors import FastpipeWarning, ReaderError, ReaderUnavailableError, UnknownReaderError
 from fastpipe.readers.base import Reader
+from fastpipe.readers.defects import Defect, defects_among
+from fastpipe.readers.versions import libraries_of
 
 __all__ = [
     "ReaderStatus",
@@ -71,12 +73,14 @@ class ReaderStatus:
         available: whether its library loads.
         version: of the library; empty where it doesn't load.
         reason: why it doesn't load and what to do; empty where it does.
+        defects: of its library's version: formats that it doesn't read here, and why.
     """
 
     name: str
     available: bool
     version: str = ""
     reason: str = ""
+    defects: tuple[Defect, ...] = ()
 
 
 def default_order(format: str) -> tuple[str, ...]:
@@ -100,7 +104,8 @@ def reader_status() -> dict[str, ReaderStatus]:
     found = {}
     for name in known_readers():
         try:
-            found[name] = ReaderStatus(name, True, version=get_reader(name).version)
+            reader = get_reader(name)
+            found[name] = ReaderStatus(name, True, version=reader.version, defects=reader.defects)
         except ReaderUnavailableError as error:
             found[name] = ReaderStatus(name, False, reason=str(error))
     return found
@@ -167,6 +172,15 @@ def _load(name: str) -> Reader:
     reader = getattr(importlib.import_module(module), attribute)()
     if not isinstance(reader, Reader):
         raise TypeError(f"{target} is not a fastpipe.readers.Reader")
+    return reader if name in _registered else _without_defects(reader)
+
+
+def _without_defects(reader: Reader) -> Reader:
+    """The reader, refusing the formats that its library's version reads wrongly or dangerously."""
+    reader.defects = defects_among(reader.name, libraries_of(reader))
+    for defect in reader.defects:
+        able = reader.capabilities
+        reader.capabilities = replace(able, formats=able.formats - defect.formats)
     return reader
 
 
