@@ -28,6 +28,7 @@ from fastpipe.pipeline import (
     flatten,
     keyed_generators,
     keyed_globals,
+    lap,
     requested_batches,
     run,
     run_plan,
@@ -227,6 +228,7 @@ class ImageDataset(Dataset[tuple[Any, Any]]):
                 if with_targets and self.target_transform is not None:
                     with keyed_globals(self._key(job)) if job.epoch is not None else contextlib.nullcontext():
                         job.target = self.target_transform(job.target)
+                    lap("target")
             yield jobs
 
     def _fits(self, builder: BatchBuilder, job: Job) -> bool:
@@ -244,6 +246,7 @@ class ImageDataset(Dataset[tuple[Any, Any]]):
             source=job.path,
         )
         builder.fill(position, image)
+        lap("convert")
 
     def _decode_anew(self, job: Job) -> Any:
         if not job.data:
@@ -266,16 +269,21 @@ class ImageDataset(Dataset[tuple[Any, Any]]):
 
     def _read(self, index: int) -> Job:
         path, target = self.sample(index)
+        lap("look-up")
         if not self.plans:
             return Job(index, path, target, self._epoch_now())
         with open(path, "rb", buffering=0) as file:
             data = file.read()
-        return Job(index, path, target, self._epoch_now(), data, readers.parse_header(data, path))
+        lap("read")
+        header = readers.parse_header(data, path)
+        lap("header")
+        return Job(index, path, target, self._epoch_now(), data, header)
 
     def _draw(self, job: Job) -> None:
         assert job.header is not None  # only a dataset that plans draws
         generators = None if job.epoch is None else keyed_generators(self._key(job))
         job.recipe = self.pipeline.draw(self._shape(job.header), generators)
+        lap("draw")
 
     def _shape(self, header: Header) -> ImageShape:
         turned = self.apply_exif and header.orientation >= 5
@@ -284,11 +292,15 @@ class ImageDataset(Dataset[tuple[Any, Any]]):
     def _decode(self, job: Job) -> Any:
         """The pixels as far as they are planned; draws nothing, so that threads may do it."""
         if job.recipe is None or job.header is None:
-            return self.loader(job.path)
+            loaded = self.loader(job.path)
+            lap("decode")
+            return loaded
         if self.apply_exif and job.header.orientation != 1:
             image: Any = readers.read_image(job.data, reader=self.reader, config=self.config, apply_exif=True)
+            lap("decode")
             for step in job.recipe:
                 image = step.apply(image)
+                lap(step)
         else:
             image = run(
                 job.data,
@@ -299,7 +311,9 @@ class ImageDataset(Dataset[tuple[Any, Any]]):
                 fidelity=self.fidelity,
                 source=job.path,
             )
-        return to_pil(image)
+        finished = to_pil(image)
+        lap("to PIL")
+        return finished
 
     def _finish(self, job: Job, image: Any) -> tuple[Any, Any]:
         """What can't be planned: foreign transforms and the target's, which may draw from the global generators."""
@@ -308,7 +322,9 @@ class ImageDataset(Dataset[tuple[Any, Any]]):
         with keyed_globals(self._key(job)) if keyed else contextlib.nullcontext():
             for transform in rest:
                 image = transform(image)
+                lap(transform)
             target = job.target if self.target_transform is None else self.target_transform(job.target)
+            lap("target")
         return image, target
 
     @property

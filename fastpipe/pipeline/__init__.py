@@ -3,6 +3,7 @@
 from fastpipe.pipeline.batch import BatchBuilder, BatchOptions, ImageBatch, request_batches, requested_batches
 from fastpipe.pipeline.compile import Pipeline, compile_pipeline, flatten
 from fastpipe.pipeline.explanation import explain
+from fastpipe.pipeline.laps import lap, listen
 from fastpipe.pipeline.plan import DecodePlan, Fidelity, plan_decode
 from fastpipe.pipeline.run import run, run_plan, to_pil
 from fastpipe.pipeline.seeding import SharedEpoch, copied_generators, keyed_generators, keyed_globals, sample_key
@@ -23,6 +24,8 @@ __all__ = [
     "flatten",
     "keyed_generators",
     "keyed_globals",
+    "lap",
+    "listen",
     "plan_decode",
     "request_batches",
     "requested_batches",

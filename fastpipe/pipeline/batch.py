@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from fastpipe.errors import PlanError
 from fastpipe.pipeline.fused import ToNormalizedTensor, ToPlanarTensor, normalization
+from fastpipe.pipeline.laps import lap
 from fastpipe.pipeline.plan import DecodePlan, Fidelity, plan_decode
 from fastpipe.transforms.kernels import conversion as kernels
 from fastpipe.transforms.steps import Call
@@ -140,6 +141,7 @@ class BatchBuilder:
     def accept(self, recipe: Recipe) -> bool:
         """Plans the next image; False where it doesn't fit into a batch with the ones before."""
         slot = _slot_plan(recipe, self.fidelity)
+        lap("plan")
         first = self._plans[0] if self._plans else slot
         if slot is None or first is None or slot.shape != first.shape:
             return False
@@ -170,8 +172,10 @@ class BatchBuilder:
         if slot.after or (conversion is not None and out.dtype != torch.float32):
             assert conversion is not None
             tensor = conversion.apply(image)
+            lap(conversion)
             for step in slot.after:
                 tensor = step.apply(tensor)
+                lap(step)
             out.copy_(tensor)
         elif self.options.channels_last:
             _fill_interleaved(image, conversion, out.permute(1, 2, 0).numpy())

@@ -9,6 +9,7 @@ from PIL import Image
 
 from fastpipe import readers
 from fastpipe.config import MachineConfig
+from fastpipe.pipeline.laps import lap
 from fastpipe.pipeline.plan import DecodePlan, Fidelity, plan_decode
 from fastpipe.pipeline.scaled import ScaledResize
 from fastpipe.types import Header, Recipe
@@ -41,7 +42,9 @@ def run(
         What the last step gives: a uint8 array ``(H, W, C)`` or, after a conversion, a tensor ``(C, H, W)``. The
         array may be a view of this thread's decode buffer: it is valid until the thread's next decode.
     """
-    return run_plan(data, plan_decode(recipe, fidelity), header=header, reader=reader, config=config, source=source)
+    plan = plan_decode(recipe, fidelity)
+    lap("plan")
+    return run_plan(data, plan, header=header, reader=reader, config=config, source=source)
 
 
 def run_plan(
@@ -56,8 +59,10 @@ def run_plan(
     """Decodes what the plan asks for and runs its steps; arguments and result as `run`'s."""
     image: Any
     image, got = readers.decode(data, plan.request, header=header, reader=reader, config=config, source=source)
+    lap("decode")
     for step in plan.steps:
         image = step.apply_to(image, got) if isinstance(step, ScaledResize) else step.apply(image)
+        lap(step)
     return image
 
 

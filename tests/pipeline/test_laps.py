@@ -1,0 +1,104 @@
+"""Laps: who hears them, and that every piece of a sample's work has one."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import corpus
+import pytest
+
+import fastpipe
+from fastpipe import transforms as T
+from fastpipe.pipeline import BatchOptions, lap, listen, request_batches
+from fastpipe.transforms.steps import Call
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("photos")
+    (root / "a").mkdir()
+    for number in range(3):
+        (root / "a" / f"{number}.jpg").write_bytes(corpus.jpeg(60, 80, seed=number))
+    return root
+
+
+def unchanged(image: object) -> object:
+    return image
+
+
+def laps_of(work: Callable[[], object]) -> list[str]:
+    heard: list[str] = []
+    with listen(lambda done: heard.append(done if isinstance(done, str) else getattr(done, "op", type(done).__name__))):
+        work()
+    return heard
+
+
+def test_nobody_listens_outside_the_block() -> None:
+    heard: list[object] = []
+    with listen(heard.append):
+        lap("inside")
+    lap("outside")
+    assert heard == ["inside"]
+
+
+def test_a_planned_sample(root: Path) -> None:
+    transform = T.Compose([T.Resize(40), T.CenterCrop(32), T.GaussianBlur(3), T.ToTensor()])
+    dataset = fastpipe.ImageFolder(root, transform)
+    assert laps_of(lambda: dataset[0]) == [
+        *("look-up", "read", "header", "draw", "plan", "decode"),
+        *("resize", "crop", "gaussian_blur", "to_tensor", "to PIL", "target"),
+    ]
+
+
+def test_a_planned_batch(root: Path) -> None:
+    transform = T.Compose([T.Resize((20, 20)), T.ToTensor(), T.RandomErasing(1.0)])
+    dataset = fastpipe.ImageFolder(root, transform, target_transform=lambda target: target + 1)
+
+    def work() -> None:
+        stop = request_batches(BatchOptions())
+        dataset.__getitems__([0, 1])
+        stop()
+
+    one = ["look-up", "read", "header", "draw", "target", "plan", "decode", "resize", "ToNormalizedTensor", "erase"]
+    assert laps_of(work) == [*one, "convert"] * 2
+
+
+def test_what_is_not_planned(root: Path) -> None:
+    def loader(path: str) -> str:
+        return path
+
+    planned = fastpipe.ImageFolder(root, T.Compose([T.Resize(30), unchanged, T.Lambda(unchanged)]))
+    assert laps_of(lambda: planned[0])[-4:] == ["to PIL", "function", "Lambda", "target"]
+    own = fastpipe.ImageFolder(root, T.Lambda(lambda path: path), loader=loader)
+    assert laps_of(lambda: own[0]) == ["look-up", "decode", "Lambda", "target"]
+
+
+def test_time_goes_to_the_piece_that_took_it(root: Path) -> None:
+    class Slow(Call):
+        def apply(self, image: object) -> object:
+            time.sleep(0.05)
+            return image
+
+    class SlowTransform:
+        def draw(self, shape: object, generators: object) -> tuple[Call, ...]:
+            return (Slow("slow"),)
+
+        def __call__(self, image: object) -> object:
+            return image
+
+    dataset = fastpipe.ImageFolder(root, T.Compose([SlowTransform(), T.ToTensor()]))
+    times: dict[str, float] = {}
+    last = time.perf_counter()
+
+    def note(done: object) -> None:
+        nonlocal last
+        now = time.perf_counter()
+        times[str(done)] = now - last
+        last = now
+
+    with listen(note):
+        dataset[0]
+    assert max(times, key=lambda name: times[name]) == "slow()"
+    assert times["slow()"] >= 0.05
