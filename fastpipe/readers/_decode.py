@@ -17,7 +17,7 @@ from fastpipe.errors import (
     UnsupportedRequestError,
 )
 from fastpipe.readers._containers import intact_png, intact_webp
-from fastpipe.readers._jpeg import intact_jpeg
+from fastpipe.readers._jpeg_scans import intact_jpeg
 from fastpipe.readers.base import WHOLE_IMAGE, Pixels, Reader, Scratch, thread_scratch
 from fastpipe.readers.header import BytesLike, Source, as_bytes, parse_header, upright_orientation
 from fastpipe.readers.registry import default_order, get_reader

@@ -1,20 +1,18 @@
-"""The structure of a JPEG file: its header, and whether its scans are whole. No pixel is decoded here.
+"""The header of a JPEG file. No pixel is decoded here.
 
 Markers and segments are those of ITU-T T.81. What is out of the ordinary gets ``None`` or False, and Pillow decides.
 """
 
 from __future__ import annotations
 
-import re
 from struct import Struct
 from struct import error as StructError
 
-import numpy as np
-
+from fastpipe.errors import DecodeError
 from fastpipe.readers._exif import orientation_of
 from fastpipe.types import Header
 
-__all__ = ["MAYBE_MPO", "intact_jpeg", "parse_jpeg"]
+__all__ = ["DHT", "DQT", "DRI", "EOI", "MAYBE_MPO", "SOS", "parse_jpeg"]
 
 MAYBE_MPO = "JPEG or MPO"
 """The format of a JPEG with a multi-picture index, until Pillow has said what it takes the index for."""
@@ -23,7 +21,7 @@ _u16 = Struct(">H").unpack_from
 _frame = Struct(">BHHB").unpack_from
 
 _MIN_SEGMENT = 2
-_DHT, _EOI, _SOS, _DQT, _DRI = 0xC4, 0xD9, 0xDA, 0xDB, 0xDD
+DHT, EOI, SOS, DQT, DRI = 0xC4, 0xD9, 0xDA, 0xDB, 0xDD
 _NO_FRAME = (0xC8, 0xCC)  # reserved, and arithmetic conditioning
 
 # (horizontal, vertical) factors of the three components → the common name. With these, and all of libjpeg-turbo's
@@ -36,8 +34,9 @@ _SUBSAMPLING = {
     bytes((0x41, 0x11, 0x11)): "4:1:1",
 }
 
-_BLOCK_BYTES = 1 << 16
-_MARKER = re.compile(rb"\xff[^\x00\xd0-\xd7\xff]")
+# Pillow takes a while for each, and joins Exif segments again with every one: a file could keep it for hours.
+_MAX_SEGMENTS = 10_000
+_MAX_EXIF_BYTES = 16 << 20
 
 
 def parse_jpeg(data: bytes) -> Header | None:
@@ -47,6 +46,9 @@ def parse_jpeg(data: bytes) -> Header | None:
 
     Args:
         data: the file, or its beginning.
+
+    Raises:
+        DecodeError: a header that can only be meant to keep its reader busy.
     """
     position, length = 2, len(data)
     adobe = -1
@@ -58,20 +60,20 @@ def parse_jpeg(data: bytes) -> Header | None:
     sof = 0
     ordinary = True
     try:
-        while True:
+        for _ in range(_MAX_SEGMENTS):
             if data[position] != 0xFF:
                 return None
             marker = data[position + 1]
             if marker == 0xFF:  # fill byte
                 position += 1
                 continue
-            if marker < 0xC0 or 0xD0 <= marker <= _EOI:
+            if marker < 0xC0 or 0xD0 <= marker <= EOI:
                 return None
             size = _u16(data, position + 2)[0]
             end = position + 2 + size
             if size < _MIN_SEGMENT or end > length:
                 return None
-            if marker == _SOS:
+            if marker == SOS:
                 break
             start = position + 4
             if marker >= 0xE0:
@@ -79,6 +81,8 @@ def parse_jpeg(data: bytes) -> Header | None:
                     if data.startswith(b"Exif\0\0", start):
                         # Pillow joins several Exif segments; the fast way is for one.
                         exif = data[start:end] if exif is None else exif + data[start + 6 : end]
+                        if len(exif) > _MAX_EXIF_BYTES:
+                            raise _refusal(f"it has more than {_MAX_EXIF_BYTES} bytes of EXIF data")
                     elif data.startswith(b"http://ns.adobe.com/xap/1.0/\0", start):
                         xmp = data[start:end]
                 elif marker == 0xE2:
@@ -87,18 +91,20 @@ def parse_jpeg(data: bytes) -> Header | None:
                     jfif = jfif or (size >= 16 and data.startswith(b"JFIF\0", start))
                 elif marker == 0xEE and size >= 14 and data.startswith(b"Adobe", start):
                     adobe = data[start + 11]
-            elif marker == _DQT:
+            elif marker == DQT:
                 quantized = True
             elif 0xC0 <= marker <= 0xCF:
-                if marker != _DHT:
+                if marker != DHT:
                     if frame is not None or marker in _NO_FRAME:
                         return None
                     sof = marker
                     frame = _frame(data, start)
                     components = data[start + 6 : end]
-            elif marker != _DRI:
+            elif marker != DRI:
                 ordinary = False
             position = end
+        else:
+            raise _refusal(f"it has more than {_MAX_SEGMENTS} segments before its pixels")
     except (IndexError, StructError):  # the data ends here
         return None
     if frame is None:
@@ -144,6 +150,10 @@ def parse_jpeg(data: bytes) -> Header | None:
     )
 
 
+def _refusal(reason: str) -> DecodeError:
+    return DecodeError("<bytes>", "JPEG", "pil", reason)
+
+
 def _color_space(jfif: bool, adobe: int, identifiers: bytes) -> str:
     """libjpeg's rule (jdapimin.c, default_decompress_parms) for three components."""
     if jfif:
@@ -151,66 +161,3 @@ def _color_space(jfif: bool, adobe: int, identifiers: bytes) -> str:
     if adobe >= 0:
         return "RGB" if adobe == 0 else "YCbCr"
     return "RGB" if identifiers == b"RGB" else "YCbCr"
-
-
-def _scan_end(data: bytes, position: int) -> int:
-    """Where the first marker behind a scan's data stands, -1 where there is none.
-
-    In a scan's data 0xFF is followed by 0 or a restart marker. numpy looks for anything else, as it is several times
-    as fast as a regular expression; in blocks, as a progressive file has many scans.
-    """
-    for start in range(position, len(data) - 1, _BLOCK_BYTES):
-        block = np.frombuffer(data, np.uint8, min(_BLOCK_BYTES + 1, len(data) - start), start)
-        marked = block[:-1] == 0xFF
-        marked &= block[1:] != 0
-        first = int(marked.argmax())
-        if marked[first]:
-            found = _MARKER.search(data, start + first)  # at once, unless this is a restart marker or a fill byte
-            return -1 if found is None else found.start()
-    return -1
-
-
-def intact_jpeg(data: bytes, header: Header) -> bool:
-    """Whether the scans are complete and an end-of-image marker follows them.
-
-    Pillow refuses a file that ends early, and a region decode wouldn't notice. In a progressive file every
-    coefficient must have arrived in full, or libjpeg smooths what is missing and a region may differ.
-    """
-    position = header.data_offset
-    if not header.progressive:
-        position = _scan_end(data, position)
-        return position >= 0 and data[position + 1] == _EOI
-    # Lowest bit not yet sent, by component and coefficient; -1 before anything came.
-    missing: dict[int, list[int]] = {}
-    length = len(data)
-    # The first scan's own segment ends where its data starts.
-    position = data.rfind(b"\xff\xda", 0, position)
-    while 0 <= position < length - 4:
-        marker = data[position + 1]
-        end = position + 2 + int.from_bytes(data[position + 2 : position + 4], "big")
-        if end > length:
-            return False
-        if marker == _SOS:
-            count = data[position + 4]
-            if end != position + 8 + 2 * count or not 1 <= count <= 4:
-                return False
-            first, last, successive = data[end - 3], data[end - 2], data[end - 1]
-            if first > last or last > 63:
-                return False
-            for component in data[position + 5 : end - 3 : 2]:
-                bits = missing.setdefault(component, [-1] * 64)
-                for coefficient in range(first, last + 1):
-                    if successive >> 4 and bits[coefficient] != successive >> 4:
-                        return False
-                    bits[coefficient] = successive & 15
-        elif marker not in (_DHT, _DRI, 0xFE) and not 0xE0 <= marker <= 0xEF:
-            return False
-        if marker == _SOS:
-            position = _scan_end(data, end)
-        else:
-            position = end if _MARKER.match(data, end) else -1
-        if position < 0:
-            return False
-        if data[position + 1] == _EOI:
-            return len(missing) == header.channels and not any(any(bits) for bits in missing.values())
-    return False

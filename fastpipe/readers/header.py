@@ -147,6 +147,10 @@ def _ask_pillow(file: IO[bytes], source: str, start: bytes) -> Header:
                     orientation = valid_orientation(Image.Image.getexif(image).get(0x0112))
                 except Exception:  # damaged EXIF data raises nearly anything, and has no orientation to give
                     orientation = 1
+            try:
+                animated = bool(getattr(image, "is_animated", False))
+            except Exception:  # the second frame is damaged
+                animated = False
             return Header(
                 image.format or "",
                 image.height,
@@ -157,7 +161,7 @@ def _ask_pillow(file: IO[bytes], source: str, start: bytes) -> Header:
                 "unknown" if image.format in ("JPEG", "MPO") and len(image.getbands()) > 1 else None,
                 bool(image.info.get("progressive") or image.info.get("interlace")),
                 orientation,
-                bool(getattr(image, "is_animated", False)),
+                animated,
                 "transparency" in image.info,
             )
     except Exception as error:  # Pillow's plugins raise nearly anything on a damaged file

@@ -15,6 +15,7 @@ from fastpipe.types import Box, DecodeRequest, Header
 __all__ = ["PillowReader"]
 
 _DRAFTED = ("JPEG", "MPO")
+_WITH_PALETTE = ("P", "PA")
 
 
 class PillowReader(Reader):
@@ -64,6 +65,9 @@ class PillowReader(Reader):
                     height, width = scaled_size(box.size, scale)
                     if not Box(top, left, height, width).inside((image.height, image.width)):
                         raise self._refuse_box(request, image.height, image.width)
+                    if image.mode in _WITH_PALETTE:  # a crop gets a palette where the image should have one and hasn't
+                        whole: Pixels = np.array(image.convert("RGB"))
+                        return whole[top : top + height, left : left + width]
                     if (height, width) != (image.height, image.width):
                         shown = image.crop((left, top, left + width, top + height))
                 return np.array(shown.convert("RGB"))

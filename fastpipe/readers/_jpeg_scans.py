@@ -1,0 +1,176 @@
+"""Whether a JPEG's scans are whole, and have the tables that they need. No pixel is decoded here.
+
+Where all is in order every copy of libjpeg-turbo gives the same pixels. Everything else is Pillow's.
+"""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+
+from fastpipe.readers._jpeg import DHT, DQT, DRI, EOI, SOS
+from fastpipe.types import Header
+
+__all__ = ["MAX_SCANS", "endless_jpeg", "intact_jpeg"]
+
+MAX_SCANS = 500
+"""More scans than this are refused: each goes over all of the image, and takes a few bytes of the file only."""
+
+_SOF_BASELINE, _SOF_PROGRESSIVE, _COM = 0xC0, 0xC2, 0xFE
+_BLOCK_BYTES = 1 << 16
+_MARKER = re.compile(rb"\xff[^\x00\xd0-\xd7\xff]")
+_FILL = 0xFF
+
+
+def endless_jpeg(data: bytes, header: Header) -> bool:
+    """Whether a JPEG has more than `MAX_SCANS` scans. Where there can only be one, none is looked for."""
+    if (header.plain and not header.progressive) or data.count(b"\xff\xda") <= MAX_SCANS:
+        return False
+    position, scans = 2, 0
+    while position >= 0 and scans <= MAX_SCANS:
+        found = _MARKER.search(data, position)
+        if found is None or found.start() + 4 > len(data) or data[found.start() + 1] == EOI:
+            return False
+        marker, position = data[found.start() + 1], found.start() + 2
+        if marker >= 0xC0 and not 0xD0 <= marker <= EOI:
+            position += int.from_bytes(data[position : position + 2], "big")
+        scans += marker == SOS
+    return scans > MAX_SCANS
+
+
+def _scan_end(data: bytes, position: int) -> int:
+    """Where the first marker behind a scan's data stands, -1 where there is none.
+
+    In a scan's data 0xFF is followed by 0 or a restart marker. numpy looks for anything else, as it is several times
+    as fast as a regular expression; in blocks, as a progressive file has many scans.
+    """
+    for start in range(position, len(data) - 1, _BLOCK_BYTES):
+        block = np.frombuffer(data, np.uint8, min(_BLOCK_BYTES + 1, len(data) - start), start)
+        marked = block[:-1] == 0xFF
+        marked &= block[1:] != 0
+        first = int(marked.argmax())
+        if marked[first]:
+            found = _MARKER.search(data, start + first)  # at once, unless this is a restart marker or a fill byte
+            return -1 if found is None else found.start()
+    return -1
+
+
+class _Tables:
+    """The quantization and Huffman tables that a file defines.
+
+    A decoder that is used again still has those of the image before: a scan without its tables would be decoded with
+    these, and with libjpeg's own defaults by another decoder.
+    """
+
+    __slots__ = ("huffman", "quantization")
+
+    def __init__(self) -> None:
+        self.quantization: set[int] = set()
+        self.huffman: set[int] = set()  # 0 to 3, and 16 to 19 for the coefficients behind the first
+
+    def add_quantization(self, data: bytes, start: int, end: int) -> bool:
+        """Note the tables of a DQT segment; False where it isn't in order."""
+        while start < end:
+            kind = data[start]
+            self.quantization.add(kind & 15)
+            start += 129 if kind >> 4 else 65
+            if kind > 0x13 or kind & 15 > 3:
+                return False
+        return start == end
+
+    def add_huffman(self, data: bytes, start: int, end: int) -> bool:
+        """Note the tables of a DHT segment; False where it isn't in order."""
+        while start < end:
+            kind = data[start]
+            self.huffman.add(kind)
+            start += 17 + sum(data[start + 1 : start + 17])
+            if kind & 0xEF > 3:
+                return False
+        return start == end
+
+
+def intact_jpeg(data: bytes, header: Header) -> bool:
+    """Whether the scans are complete, with their tables, and an end-of-image marker follows them.
+
+    Pillow refuses a file that ends early, and a region decode wouldn't notice. In a progressive file every
+    coefficient must have arrived in full and once, or libjpeg smooths what is missing and a region may differ.
+    """
+    tables = _Tables()
+    components: dict[int, int] = {}  # identifier → quantization table
+    position = 2
+    while data[position + 1] != SOS:  # the header has been parsed: its segments are in order
+        marker = data[position + 1]
+        if marker == _FILL:
+            position += 1
+            continue
+        start, position = position + 4, position + 2 + int.from_bytes(data[position + 2 : position + 4], "big")
+        if (marker == DQT and not tables.add_quantization(data, start, position)) or (
+            marker == DHT and not tables.add_huffman(data, start, position)
+        ):
+            return False
+        if _SOF_BASELINE <= marker <= _SOF_PROGRESSIVE:
+            frame = data[start + 6 : position]
+            components = dict(zip(frame[0::3], frame[2::3], strict=True))
+    if len(components) != header.channels or not tables.quantization.issuperset(components.values()):
+        return False
+    if header.progressive:
+        return _intact_progression(data, position, components, tables)
+    end = header.data_offset
+    chosen = data[position + 6 : end - 3 : 2]
+    if data[position + 5 : end - 3 : 2] != bytes(components) or end != position + 8 + 2 * len(components):
+        return False
+    if any(pair >> 4 not in tables.huffman or 16 | (pair & 15) not in tables.huffman for pair in chosen):
+        return False
+    position = _scan_end(data, end)
+    return position >= 0 and data[position + 1] == EOI
+
+
+def _intact_progression(data: bytes, position: int, components: dict[int, int], tables: _Tables) -> bool:
+    """Whether the scans from the first on bring every bit of every coefficient once, in order."""
+    # Lowest bit not yet sent, by component and coefficient; -1 before anything came.
+    missing = {component: [-1] * 64 for component in components}
+    length = len(data)
+    while 0 <= position < length - 4:
+        marker = data[position + 1]
+        start, end = position + 4, position + 2 + int.from_bytes(data[position + 2 : position + 4], "big")
+        if end > length:
+            return False
+        if marker == SOS:
+            if not _next_scan(data[start:end], missing, tables):
+                return False
+            position = _scan_end(data, end)
+        elif marker == DHT:
+            if not tables.add_huffman(data, start, end):
+                return False
+            position = end
+        elif marker in (DRI, _COM) or 0xE0 <= marker <= 0xEF:
+            position = end
+        else:
+            return False
+        if position < 0 or not _MARKER.match(data, position):
+            return False
+        if data[position + 1] == EOI:
+            return not any(any(bits) for bits in missing.values())
+    return False
+
+
+def _next_scan(scan: bytes, missing: dict[int, list[int]], tables: _Tables) -> bool:
+    """Note what a scan brings; False where it isn't what comes next, or a table isn't there."""
+    if not scan or len(scan) != 4 + 2 * scan[0] or not 1 <= scan[0] <= 4:
+        return False
+    first, last, high, low = scan[-3], scan[-2], scan[-1] >> 4, scan[-1] & 15
+    if first > last or last > 63:
+        return False
+    for component, pair in zip(scan[1:-3:2], scan[2:-3:2], strict=True):
+        bits = missing.get(component)
+        # The bits behind the highest of a first coefficient are sent without a table.
+        table = 16 | (pair & 15) if first else pair >> 4
+        if bits is None or (table not in tables.huffman and (first or not high)):
+            return False
+        expected = high or -1
+        for coefficient in range(first, last + 1):
+            if bits[coefficient] != expected:
+                return False
+            bits[coefficient] = low
+    return True

@@ -1,0 +1,172 @@
+"""One input through a reader: the outcome must be Pillow's, for the whole image, a region, the header and upright."""
+
+from __future__ import annotations
+
+import io
+import random
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from PIL import Image, ImageOps
+
+from fastpipe import readers
+from fastpipe.errors import DecodeError
+from fastpipe.types import Box, DecodeRequest
+
+MAX_PIXELS = 1 << 20
+"""Pillow's limit while fuzzing: an input that claims more must be refused as well, and costs no time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """What Pillow makes of an input.
+
+    Attributes:
+        described: format, height and width, None where `Image.open` refuses.
+        pixels: ``(H, W, 3)`` uint8, None where Pillow refuses them.
+        reason: of its refusal.
+    """
+
+    described: tuple[str | None, int, int] | None
+    pixels: np.ndarray | None
+    reason: str = ""
+
+
+def expected_of(data: bytes) -> Expected:
+    """Pillow's reading of an input; its plugins raise nearly anything on a damaged one."""
+    described = None
+    try:
+        with Image.open(io.BytesIO(data)) as image:
+            described = (image.format, image.height, image.width)
+            return Expected(described, np.asarray(image.convert("RGB")))
+    except Exception as error:
+        return Expected(described, None, f"{type(error).__name__}: {error}")
+
+
+def prepare() -> None:
+    """Make the process ready: low limits, and what fastpipe warns about is an error."""
+    from fastpipe.errors import FastpipeWarning
+
+    Image.MAX_IMAGE_PIXELS = MAX_PIXELS
+    warnings.simplefilter("ignore")
+    warnings.simplefilter("error", FastpipeWarning)
+
+
+def check(data: bytes, names: tuple[str, ...], number: int, folder: Path) -> list[str]:
+    """What is wrong with the readers' outcomes, one phrase each; empty where all agree with Pillow.
+
+    Args:
+        data: the input.
+        names: the readers.
+        number: of the input; chooses the region, and which rarer checks are made.
+        folder: where a file may be written.
+    """
+    expected = expected_of(data)
+    found, header = _headers(data, expected, number, folder)
+    rng = random.Random(number)
+    for name in names:
+        found += _whole(data, name, expected)
+        if header is not None and min(header.size) > 0:
+            found += _region(data, name, header, expected, rng)
+            if number % 8 == 0 and header.orientation != 1:
+                found += _upright(data, name, expected)
+    if found and not _same(expected.pixels, expected_of(data).pixels):
+        return []  # Pillow isn't of one mind: what it gives was never written
+    return found
+
+
+def _same(one: np.ndarray | None, other: np.ndarray | None) -> bool:
+    if one is None or other is None:
+        return one is other
+    return np.array_equal(one, other)
+
+
+def _headers(data: bytes, expected: Expected, number: int, folder: Path) -> tuple[list[str], readers.Header | None]:
+    found = []
+    try:
+        header = readers.parse_header(data)
+    except DecodeError:
+        header = None
+        if expected.pixels is not None:
+            found.append(f"parse_header refuses what Pillow describes as {expected.described}")
+    except Exception as error:
+        return [f"parse_header raises {type(error).__name__}: {error}"], None
+    if header is not None:
+        described = (header.format, header.height, header.width)
+        if expected.described not in (None, described):
+            found.append(f"parse_header says {described}, Pillow {expected.described}")
+        if not -1 <= header.data_offset <= len(data) or header.orientation not in range(1, 9):
+            found.append(f"parse_header gives {header}")
+    if number % 16 == 0:
+        path = folder / "input"
+        path.write_bytes(data)
+        try:
+            read = readers.read_header(path)
+        except DecodeError:
+            read = None
+        except Exception as error:
+            return [*found, f"read_header raises {type(error).__name__}: {error}"], header
+        if read != header:
+            found.append(f"read_header of a file says {read}, parse_header {header}")
+    return found, header
+
+
+def _whole(data: bytes, name: str, expected: Expected) -> list[str]:
+    what = f"read_image(reader={name!r})"
+    try:
+        pixels = readers.read_image(data, reader=name)
+    except DecodeError as error:
+        if expected.pixels is not None:
+            return [f"{what} refuses what Pillow reads: {error}"]
+        return []
+    except Exception as error:
+        return [f"{what} raises {type(error).__name__}: {error}"]
+    return _compared(what, pixels, expected.pixels, expected.reason)
+
+
+def _region(data: bytes, name: str, header: readers.Header, expected: Expected, rng: random.Random) -> list[str]:
+    height, width = header.size
+    top, left = rng.randrange(height), rng.randrange(width)
+    box = Box(top, left, rng.randint(1, height - top), rng.randint(1, width - left))
+    what = f"decode(reader={name!r}, {tuple(box)})"
+    if expected.pixels is None and box.height * box.width > MAX_PIXELS:
+        box = Box(top, left, 1, 1)
+    try:
+        pixels, got = readers.decode(data, DecodeRequest(box), header=header, reader=name)
+    except DecodeError as error:
+        if expected.pixels is not None:
+            return [f"{what} refuses what Pillow reads: {error}"]
+        return []
+    except Exception as error:
+        return [f"{what} raises {type(error).__name__}: {error}"]
+    if got != DecodeRequest(box):
+        return [f"{what} gives {got}"]
+    part = None if expected.pixels is None else expected.pixels[box.top : box.bottom, box.left : box.right]
+    return _compared(what, pixels, part, expected.reason)
+
+
+def _upright(data: bytes, name: str, expected: Expected) -> list[str]:
+    what = f"read_image(reader={name!r}, apply_exif=True)"
+    try:
+        with Image.open(io.BytesIO(data)) as image:
+            upright = np.asarray(ImageOps.exif_transpose(image).convert("RGB"))
+    except Exception:
+        return []  # where its EXIF data is damaged Pillow turns nothing, and raises
+    try:
+        return _compared(what, readers.read_image(data, reader=name, apply_exif=True), upright, "")
+    except Exception as error:
+        return [] if expected.pixels is None else [f"{what} raises {type(error).__name__}: {error}"]
+
+
+def _compared(what: str, pixels: np.ndarray, expected: np.ndarray | None, reason: str) -> list[str]:
+    if expected is None:
+        return [f"{what} gives {pixels.shape} where Pillow refuses: {reason}"]
+    if pixels.shape != expected.shape:
+        return [f"{what} gives {pixels.shape}, Pillow {expected.shape}"]
+    if not np.array_equal(pixels, expected):
+        apart = int(np.abs(pixels.astype(int) - expected).max())
+        places = np.argwhere((pixels != expected).any(axis=2))
+        return [f"{what} is up to {apart} from Pillow in {len(places)} pixels, from {places[0].tolist()} on"]
+    return []
