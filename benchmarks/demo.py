@@ -283,7 +283,7 @@ def demo(arguments: argparse.Namespace, out: Path) -> bool:
     rows += compare_speed(roots, config, torchvision, arguments.rounds)
     first = next(iter(roots.values()))
     rows.append(compare_loaders(first, config, torchvision, arguments.rounds))
-    print("\n" + fastpipe.explain(fastpipe.ImageFolder(first, recipes(T)["training, float"], config=config)))
+    print(f"\n{fastpipe.explain(fastpipe.ImageFolder(first, recipes(T)['training, float'], config=config))}")
     print_rows(rows)
     if not arguments.write_config:
         where = f" {arguments.path}" if arguments.path else ""

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from fastpipe import __version__
+from fastpipe.cli.explain import explain
 from fastpipe.cli.index import index
 
 __all__ = ["app"]
@@ -122,24 +123,5 @@ def configure(
         )
 
 
-@app.command()
-def explain(
-    subject: Annotated[
-        str,
-        typer.Argument(
-            metavar="MODULE:NAME",
-            help="A transform, or a dataset with one: where Python imports it from, the current folder included.",
-        ),
-    ],
-) -> None:
-    """Print what runs where for a transform or dataset, what is exact, and what ends the plan.
-
-    Example: fastpipe explain train:transform
-    """
-    import fastpipe
-    from fastpipe.cli._transform import find_object
-
-    print(fastpipe.explain(find_object(subject)))
-
-
+app.command()(explain)
 app.command()(index)

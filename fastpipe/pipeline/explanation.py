@@ -1,92 +1,312 @@
-"""The plan of a transform or dataset as text: what is decided where, what is exact, what breaks the plan."""
+"""The plan of a transform or dataset, for people: what is decided where, what is exact, what breaks the plan."""
 
 from __future__ import annotations
 
+import itertools
 import random
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Any, get_args
 
 import torch
 
+from fastpipe import readers
+from fastpipe.config import current_config
+from fastpipe.errors import PlanError, ReaderUnavailableError
+from fastpipe.pipeline.breaks import Break, diagnose, one_line
 from fastpipe.pipeline.compile import Pipeline, compile_pipeline
-from fastpipe.pipeline.plan import Fidelity, plan_decode
-from fastpipe.pipeline.scaled import ScaledResize
-from fastpipe.pipeline.views import Views
+from fastpipe.pipeline.contracts import contracts_of
+from fastpipe.pipeline.fused import ToNormalizedTensor, ToPlanarTensor
+from fastpipe.pipeline.plan import DecodePlan, Fidelity, plan_decode
+from fastpipe.pipeline.wording import steps_in_words
+from fastpipe.transforms._base import drawable
 from fastpipe.transforms.steps import Call
-from fastpipe.types import Box, Generators, ImageShape, Step
+from fastpipe.types import Box, Generators, Header, ImageShape, Recipe, Step
 
-__all__ = ["explain"]
+__all__ = ["ExplainedStep", "Explanation", "explain"]
 
-_EXAMPLE = ImageShape(375, 500)
-
-_EXACT = "equals torchvision bit for bit"
-_ROUNDING = "within 1/255 of torchvision"
-_WARP = "as near to torchvision-on-PIL as torchvision's tensor backend"
-_WITHIN = dict.fromkeys(
-    ("adjust_contrast", "adjust_saturation", "adjust_sharpness", "gaussian_blur", "resize", "resized_crop"), _ROUNDING
-) | dict.fromkeys(("adjust_hue", "affine", "elastic_transform", "perspective", "rotate"), _WARP)
+_SHAPE = ImageShape(375, 500)
+_TO_TENSOR = frozenset({"PILToTensor", "ToTensor"})
+_Branch = tuple[str, list[Any]]
 
 
-def explain(subject: Any, *, shape: ImageShape = _EXAMPLE, fidelity: Fidelity | None = None) -> str:
-    """Says what runs where for a transform, or for a dataset with one.
+@dataclass(frozen=True, slots=True)
+class ExplainedStep:
+    """One step on the decoded pixels.
+
+    Attributes:
+        step: as a call.
+        contract: ``"exact"``, ``"rounding"``, ``"warp"``, ``"approximate"`` or ``"own"``.
+        promise: the same in words.
+    """
+
+    step: str
+    contract: str
+    promise: str
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Explanation:
+    """What runs where, for one example image; printed, it is a tree.
+
+    Attributes:
+        subject: what is explained.
+        fidelity: ``"torchvision"`` or ``"fast"``.
+        example: the image that it is shown for: a file of the dataset, or a made size.
+        shape: its ``(height, width)`` in pixels.
+        drawn: the transforms whose random numbers are drawn from the size.
+        recipe: what was drawn for the example, in words.
+        box: the region that is decoded, ``(top, left, height, width)``.
+        share: of the pixels, 0 to 1.
+        scale: the denominator of a reduced size; more than 1 only under ``"fast"``.
+        why_whole: why all of the image is decoded; empty where a region is.
+        decoders: for each format, which reader decodes what.
+        steps: what is done to the decoded pixels.
+        batch: how samples become a batch.
+        broken_by: what ends the plan, and what mends it; None where all is planned.
+        rest: the transforms that run one by one, image by image.
+        notes: what else there is to know.
+    """
+
+    subject: str
+    fidelity: str
+    example: str
+    shape: tuple[int, int]
+    drawn: tuple[str, ...]
+    recipe: tuple[str, ...]
+    box: tuple[int, int, int, int]
+    share: float
+    scale: int
+    why_whole: str
+    decoders: tuple[tuple[str, str], ...]
+    steps: tuple[ExplainedStep, ...]
+    batch: str
+    broken_by: Break | None
+    rest: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        values = asdict(self)
+        return {"schema": "fastpipe-explain/1", **values, "decoders": dict(self.decoders)}
+
+    def text(self, *, ascii: bool = False) -> str:
+        """The tree.
+
+        Args:
+            ascii: draw its branches with ASCII characters.
+        """
+        lines = [f"{self.subject}, fidelity {self.fidelity!r}"]
+        lines += _tree(self._branches(), ("|-- ", "`-- ", "|   ") if ascii else ("├── ", "└── ", "│   "))
+        return "\n".join(lines)
+
+    def __str__(self) -> str:
+        return self.text()
+
+    def __repr__(self) -> str:
+        return self.text()
+
+    def _branches(self) -> list[_Branch]:
+        box, (height, width) = Box(*self.box), self.shape
+        decode = f"rows {box.top}–{box.bottom}, columns {box.left}–{box.right} of {height}×{width}"
+        decode += f" ({100 * self.share:.0f}% of the pixels)"
+        decode += f", at 1/{self.scale} of the size (approximate)" if self.scale > 1 else ", equal to Pillow's"
+        under = [f"{format}: {how}" for format, how in self.decoders]
+        drawn = "from the size in the file's header, before a pixel is decoded"
+        branches: list[_Branch] = [
+            ("draw    " + (drawn if self.drawn else "nothing"), list(self.drawn)),
+            (f"example {self.example}: {'; '.join(self.recipe) or 'nothing is drawn'}", []),
+            ("decode  " + decode, [self.why_whole, *under] if self.why_whole else under),
+            ("run     " + ("on each image's pixels" if self.steps else "nothing"), list(map(_promised, self.steps))),
+            ("batch   " + self.batch, []),
+        ]
+        if self.broken_by is None:
+            branches.append(("then    nothing: the whole transform is planned", []))
+        else:
+            branches.append(_broken(self.broken_by, self.rest[1:]))
+        return branches + [("note    " + note, []) for note in self.notes]
+
+
+def _promised(step: ExplainedStep) -> str:
+    return f"{step.step}: {step.promise}"
+
+
+def _broken(found: Break, behind: Sequence[str]) -> _Branch:
+    under: list[Any] = [f"why: {found.reason}"]
+    under += [f"mend: {advice}" for advice in found.advice]
+    under.append("until then it gets what torchvision would hand it: correct, only slower")
+    if behind:
+        under.append(f"behind it, one by one: {', '.join(behind)}")
+    return f"then    {found.transform} ends the plan", under
+
+
+def _tree(branches: Sequence[str | _Branch], marks: tuple[str, str, str]) -> Iterator[str]:
+    for number, branch in enumerate(branches):
+        text, under = (branch, []) if isinstance(branch, str) else branch
+        last = number == len(branches) - 1
+        yield (marks[1] if last else marks[0]) + text
+        for line in _tree(under, marks):
+            yield (" " * len(marks[2]) if last else marks[2]) + line
+
+
+def explain(subject: Any, *, shape: ImageShape | None = None, fidelity: Fidelity | None = None) -> Explanation:
+    """Says what runs where for a transform, or for a dataset with one; ``print`` it.
 
     The example is drawn from generators of its own: the global ones don't move.
 
     Args:
         subject: a transform, or a dataset that has a ``transform``.
-        shape: the image size to show the plan for.
+        shape: the image size to show the plan for; None takes a dataset's first image, or 375×500.
         fidelity: ``"torchvision"`` or ``"fast"``; None takes the dataset's, or ``"torchvision"``.
 
-    Returns:
-        The text, several lines.
+    Raises:
+        ValueError: another fidelity.
+        PlanError: an image of that shape can't be transformed (a crop is larger, …).
     """
-    transform = getattr(subject, "transform", subject) if hasattr(subject, "__getitem__") else subject
+    is_dataset = hasattr(subject, "__getitem__") and hasattr(subject, "transform")
+    transform = subject.transform if is_dataset else subject
     chosen: Fidelity = getattr(subject, "fidelity", "torchvision") if fidelity is None else fidelity
     if chosen not in get_args(Fidelity):
         raise ValueError(f"fidelity={chosen!r}: choose one of {', '.join(map(repr, get_args(Fidelity)))}.")
     pipeline = compile_pipeline(transform)
-    recipe = pipeline.draw(shape, Generators(torch.Generator().manual_seed(0), random.Random(0)))
+    headers, example = _examples(subject if is_dataset else None, shape)
+    size = ImageShape(headers[0].height, headers[0].width)
+    try:
+        recipe = pipeline.draw(size, Generators(torch.Generator().manual_seed(0), random.Random(0)))
+    except ValueError as error:
+        what = f"an image of {size.height}×{size.width} can't be transformed"
+        raise PlanError(f"{what}: {error}. Give another shape.") from error
     plan = plan_decode(recipe, chosen)
-    box = plan.request.box or Box(0, 0, *shape.size)
-    share = 100 * box.height * box.width / max(1, shape.height * shape.width)
-    scale = f", at 1/{plan.request.scale} of the size (approximate)" if plan.request.scale > 1 else ""
-    lines = [
-        "draw    from the image's size, before a pixel is decoded:",
-        *(f"          {_one_line(member)}" for member in pipeline.drawn or ("nothing",)),
-        f"example {recipe}",
-        f"decode  rows {box.top}–{box.bottom}, columns {box.left}–{box.right} of {shape.height}×{shape.width}"
-        f" ({share:.0f}% of the pixels){scale}; {_EXACT if not scale else 'error: benchmarks/fidelity.py'}",
-        *(f"run     {step}; {_promise(step)}" for step in plan.steps),
-        *_about_the_rest(pipeline),
-    ]
+    box = plan.request.box or Box(0, 0, *size.size)
+    notes: tuple[str, ...] = ()
     if not getattr(subject, "plans", True):
-        lines.append("note    this dataset has a loader of its own, which loads whole images: nothing above applies")
-    return "\n".join(lines)
+        notes = ("this dataset has a loader of its own, which loads whole images: nothing above applies",)
+    return Explanation(
+        subject=_named(subject, is_dataset, pipeline),
+        fidelity=chosen,
+        example=example,
+        shape=(size.height, size.width),
+        drawn=tuple(map(one_line, pipeline.drawn)),
+        recipe=tuple(steps_in_words(recipe.steps)),
+        box=(box.top, box.left, box.height, box.width),
+        share=box.height * box.width / max(1, size.height * size.width),
+        scale=plan.request.scale,
+        why_whole="" if plan.request.box is not None else _why_whole(recipe, plan, pipeline),
+        decoders=tuple((_format_of(header), _decoder(subject, header, plan)) for header in headers),
+        steps=tuple(map(_explained, plan.steps)),
+        batch=_about_batches(plan, pipeline),
+        broken_by=_diagnosed(pipeline),
+        rest=tuple(map(one_line, pipeline.rest)),
+        notes=notes,
+    )
 
 
-def _promise(step: Step) -> str:
-    if isinstance(step, ScaledResize):
-        return "approximate: benchmarks/fidelity.py has the error"
-    if isinstance(step, Views):
-        return "; ".join(dict.fromkeys(_promise(inner) for steps in step.views for inner in steps)) or _EXACT
-    if isinstance(step, Call):
-        return _WITHIN.get(step.op, _EXACT)
-    return getattr(step, "promise", _EXACT)
+def _named(subject: Any, is_dataset: bool, pipeline: Pipeline) -> str:
+    count = len(pipeline.drawn) + len(pipeline.rest)
+    transforms = f"{count} transform{'' if count == 1 else 's'}"
+    if not is_dataset:
+        return transforms
+    root = getattr(subject, "root", None)
+    return f"{type(subject).__name__}{f' of {root}' if root is not None else ''}, {transforms}"
 
 
-def _about_the_rest(pipeline: Pipeline) -> list[str]:
+def _examples(dataset: Any, shape: ImageShape | None) -> tuple[list[Header], str]:
+    """The headers to show the decoding for, the first one being the example's, and the example's name."""
+    if shape is None and hasattr(dataset, "sample"):
+        try:
+            path, _ = dataset.sample(0)
+            header = readers.read_header(path)
+        except (OSError, ValueError, IndexError):  # no file, or none to read: any size will do
+            pass
+        else:
+            if getattr(dataset, "apply_exif", False) and header.orientation >= 5:
+                return [_made_header("JPEG", header.width, header.height)], f"{path} (turned upright)"
+            return [header], str(path)
+    height, width, *_ = shape or _SHAPE
+    made = [_made_header(format, height, width) for format in ("JPEG", "PNG", "WEBP")]
+    return made, f"an image of {height}×{width}"
+
+
+def _made_header(format: str, height: int, width: int) -> Header:
+    ycc = format != "PNG"
+    return Header(
+        format, height, width, 3, 8, "YCbCr" if ycc else "RGB", subsampling="4:2:0" if ycc else None, plain=True
+    )
+
+
+def _format_of(header: Header) -> str:
+    return header.format if header.plain else f"{header.format} ({header.color_space}, {header.bit_depth} bits)"
+
+
+def _decoder(subject: Any, header: Header, plan: DecodePlan) -> str:
+    """Which reader decodes such a file, and how much of it."""
+    reader = _reader_for(subject, header)
+    got = reader.resolve(header, plan.request)
+    text = str(reader.name)
+    if got.scale > 1:
+        text += f" at 1/{got.scale}"
+    if plan.request.box is None:
+        return f"{text}, the whole image"
+    if got.box is None:
+        return f"{text} decodes the whole image, and the region is cut out of it"
+    return f"{text} decodes the region alone"
+
+
+def _reader_for(subject: Any, header: Header) -> Any:
+    config = getattr(subject, "config", None) or current_config()
+    name = getattr(subject, "reader", None) or config.reader_for(header.format)
+    for candidate in [name] if name else readers.default_order(header.format):
+        try:
+            reader = readers.get_reader(candidate)
+        except ReaderUnavailableError:
+            continue
+        if reader.capabilities.reference or reader.accepts(header):
+            return reader
+    return readers.get_reader("pil")
+
+
+def _why_whole(recipe: Recipe, plan: DecodePlan, pipeline: Pipeline) -> str:
+    late = next((type(member).__name__ for member in pipeline.rest if "Crop" in type(member).__name__), "")
+    if any(isinstance(step, Call) and step.op in ("crop", "center_crop") for step in recipe.steps):
+        first = plan.steps[0] if plan.steps else None
+        if isinstance(first, Call) and first.op not in ("crop", "center_crop"):
+            return f"the whole image, as {first.op} comes before the crop: crop first where that will do"
+        return "the whole image, as this crop takes all of it or reaches beyond it"
+    if late:
+        return f"the whole image, as {late} isn't part of the plan"
+    return "the whole image, as nothing crops it"
+
+
+def _explained(step: Step) -> ExplainedStep:
+    found = contracts_of(step)
+    return ExplainedStep(str(step), found[0].name, "; ".join(contract.text for contract in found))
+
+
+def _about_batches(plan: DecodePlan, pipeline: Pipeline) -> str:
+    if pipeline.rest:
+        return "samples are made one by one and stacked, as the end of the transform isn't planned"
+    place = next((i for i, step in enumerate(plan.steps) if _makes_tensor(step)), None)
+    behind = [] if place is None else list(plan.steps[place + 1 :])
+    if place is None or not all(isinstance(step, Call) and step.op in ("erase", "normalize") for step in behind):
+        return "samples are made one by one and collated, as the transform doesn't end in one tensor"
+    text = "fastpipe.DataLoader has each image converted straight into its place in the batch"
+    if behind or isinstance(plan.steps[place], ToPlanarTensor):
+        return text
+    return text + "; with device=, batches travel as uint8 and are made float there"
+
+
+def _makes_tensor(step: Step) -> bool:
+    return isinstance(step, (ToNormalizedTensor, ToPlanarTensor)) or (isinstance(step, Call) and step.op == "to_tensor")
+
+
+def _diagnosed(pipeline: Pipeline) -> Break | None:
+    """What ends the plan; the advice also names what could be planned if it stood in front."""
     if not pipeline.rest:
-        return ["then    nothing: the whole transform is planned"]
-    first, *others = pipeline.rest
-    lines = [
-        f"then    {_one_line(first)} ends the plan: its result doesn't follow from the image's size and the random "
-        "numbers alone (a foreign callable, a Lambda, or a subclass that draws its own way)",
-        "          it gets what torchvision would hand it, a PIL image or a tensor; correct, only slower",
-    ]
-    lines += [f"          {_one_line(other)} runs behind it, one by one" for other in others]
-    if others:
-        lines.append("          to plan more, move it behind the transforms of fastpipe.transforms")
-    return lines
-
-
-def _one_line(transform: Any) -> str:
-    return transform if isinstance(transform, str) else " ".join(repr(transform).split())
+        return None
+    first, *behind = pipeline.rest
+    found = diagnose(first)
+    of_images = itertools.takewhile(lambda member: type(member).__name__ not in _TO_TENSOR, behind)
+    late = [type(member).__name__ for member in of_images if drawable(member)]
+    if not late:
+        return found
+    return replace(found, advice=(*found.advice, f"where the order doesn't matter, put it behind {', '.join(late)}"))

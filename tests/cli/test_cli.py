@@ -169,39 +169,5 @@ def test_a_closed_pipe_leaves_no_traceback_and_still_configures(folder: str) -> 
     assert MachineConfig.load().readers == {"jpeg": "pil", "png": "pil"}
 
 
-def test_explain_prints_the_plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "plan_of_mine.py").write_text(
-        "from fastpipe import transforms as T\n"
-        "class Holder:\n"
-        "    transform = T.Compose([T.RandomResizedCrop(32), T.Lambda(lambda image: image), T.ToTensor()])\n"
-    )
-    monkeypatch.chdir(tmp_path)
-    result = CliRunner().invoke(app, ["explain", "plan_of_mine:Holder.transform"])
-    assert result.exit_code == 0, result.output
-    assert "RandomResizedCrop" in result.output
-    assert "ends the plan" in result.output
-
-
-@pytest.mark.parametrize(
-    ("place", "said"),
-    [
-        ("train", "give MODULE:NAME"),
-        ("no_such_module:x", "no module is called 'no_such_module'"),
-        ("fastpipe.no_such:x", "no module is called 'fastpipe.no_such'"),
-        ("fastpipe:transforms.NoSuch", "has no 'NoSuch'"),
-    ],
-)
-def test_explain_says_what_it_can_t_find(place: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert exit_code(["explain", place]) == 1
-    assert said in capsys.readouterr().err
-
-
-def test_a_module_s_own_missing_import_is_not_hidden(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "needs_more.py").write_text("import no_such_package_here\n")
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(ModuleNotFoundError, match="no_such_package_here"):
-        main(["explain", "needs_more:x"])
-
-
 def _utf8() -> dict[str, str]:
     return {**os.environ, "PYTHONIOENCODING": "utf-8"}

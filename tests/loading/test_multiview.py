@@ -86,7 +86,7 @@ def test_in_loaders_and_recipes(root):
     recipe = pickle.loads(pickle.dumps(dataset.recipe(3)))
     assert all(torch.equal(a, b) for a, b in zip(dataset.replay(recipe)[0], dataset[3][0], strict=True))
     assert " | " in str(recipe)
-    assert "within 1/255" in fastpipe.explain(dataset)
+    assert "within 1/255" in str(fastpipe.explain(dataset))
 
 
 def test_arguments():

@@ -11,7 +11,7 @@ from PIL import Image
 from tv import torchvision
 
 from fastpipe import transforms as T
-from fastpipe.pipeline import compile_pipeline, explain, plan_decode
+from fastpipe.pipeline import compile_pipeline, plan_decode
 from fastpipe.pipeline.fused import LookUp, ToNormalizedTensor, ToPlanarTensor, fuse_conversion, fuse_tables
 from fastpipe.transforms.steps import Call
 from fastpipe.types import ImageShape, Recipe
@@ -103,31 +103,6 @@ def test_gray_image_is_normalised_with_one_number():
     expected = TF.normalize(TF.to_tensor(TF.rgb_to_grayscale(Image.fromarray(IMAGE))), [0.3], [0.2])
     assert isinstance(planned[-1], ToNormalizedTensor)
     assert torch.equal(result, expected)
-
-
-class Foreign:
-    def __call__(self, image):
-        return image.rotate(90)
-
-    def __repr__(self):
-        return "Foreign()"
-
-
-def test_explain_names_what_is_planned_and_what_ends_the_plan():
-    text = explain(T.Compose([T.RandomResizedCrop(64), Foreign(), T.ToTensor()]))
-    assert "decode  rows" in text
-    assert "resize(size=[64, 64], interpolation=bilinear" in text
-    assert "Foreign() ends the plan" in text
-    assert "ToTensor() runs behind it" in text
-    assert "the whole transform is planned" in explain(T.Compose([T.CenterCrop(5), T.ToTensor()]))
-
-
-def test_explain_marks_what_is_approximate():
-    transform = T.Compose([T.Resize(32), T.ToTensor()])
-    assert "approximate" not in explain(transform)
-    assert "at 1/8 of the size (approximate)" in explain(transform, fidelity="fast")
-    with pytest.raises(ValueError, match="'torchvision', 'fast'"):
-        explain(transform, fidelity="slow")
 
 
 def test_a_subclass_that_draws_its_own_way_is_not_planned():

@@ -1,0 +1,81 @@
+"""``fastpipe explain``: a transform, a dataset, or a folder with a transform."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from fastpipe.bench.samples import make_folder
+from fastpipe.cli import main
+from fastpipe.cli.app import app
+
+PLAN = """
+from fastpipe import transforms as T
+class Holder:
+    transform = T.Compose([T.RandomResizedCrop(32), T.Lambda(lambda image: image), T.ToTensor()])
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "plan_to_explain.py").write_text(PLAN)
+    make_folder(tmp_path / "photos", 1, 2, sizes=((50, 70),))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.delitem(sys.modules, "plan_to_explain", raising=False)
+    return tmp_path
+
+
+def run(*arguments: str) -> str:
+    result = CliRunner().invoke(app, ["explain", *arguments])
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+def failure(arguments: Sequence[str], capsys: pytest.CaptureFixture[str]) -> tuple[object, str]:
+    with pytest.raises(SystemExit) as caught:
+        main(["explain", *arguments])
+    return caught.value.code, capsys.readouterr().err
+
+
+def test_a_transform(project: Path) -> None:
+    output = run("plan_to_explain:Holder.transform")
+    assert "RandomResizedCrop" in output
+    assert "Lambda() ends the plan" in output
+
+
+def test_a_folder_with_a_transform_and_with_the_standard_one(project: Path) -> None:
+    output = run("photos", "--transform", "plan_to_explain.py:Holder.transform")
+    assert "of 50×70" in output
+    assert "Lambda() ends the plan" in output
+    assert "the whole transform is planned" in run("photos")
+
+
+def test_size_fast_json_and_quiet(project: Path) -> None:
+    values = json.loads(run("photos", "--size", "1000x2000", "--fast", "--json", "-"))
+    assert (values["shape"], values["fidelity"]) == ([1000, 2000], "fast")
+    assert run("photos", "--quiet", "--json", "plan.json") == ""
+    assert json.loads((project / "plan.json").read_text(encoding="utf-8"))["shape"] == [50, 70]
+
+
+def test_errors(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, said = failure(["photos", "--size", "big"], capsys)
+    assert code == 2
+    assert "such as 375x500" in said
+    code, said = failure(["no/photos", "--transform", "plan_to_explain:Holder.transform"], capsys)
+    assert code == 1
+    assert "there is no no" in said.replace("\\", "/")
+    code, said = failure(["neither"], capsys)
+    assert code == 1
+    assert "give MODULE:NAME" in said
+
+
+def test_a_module_s_own_missing_import_is_not_hidden(project: Path) -> None:
+    (project / "needs_more_to_explain.py").write_text("import no_such_package_here\n")
+    with pytest.raises(ModuleNotFoundError, match="no_such_package_here"):
+        main(["explain", "needs_more_to_explain:x"])

@@ -1,0 +1,227 @@
+"""What `explain` says: the plan as a tree and as values, what is promised, what broke the plan and what mends it."""
+
+from __future__ import annotations
+
+import functools
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from tv import torchvision
+
+import torchvision.transforms.v2  # isort: skip
+
+import fastpipe
+from fastpipe import transforms as T
+from fastpipe.config import MachineConfig
+from fastpipe.errors import PlanError
+from fastpipe.pipeline import explain
+from fastpipe.pipeline.breaks import diagnose
+from fastpipe.pipeline.contracts import EXACT, ROUNDING, WARP, contracts_of
+from fastpipe.pipeline.wording import in_words, steps_in_words
+from fastpipe.transforms.steps import Call
+from fastpipe.types import Generators, ImageShape
+
+TRAIN = T.Compose([T.RandomResizedCrop(64), T.RandomHorizontalFlip(), T.ToTensor(), T.Normalize([0.5] * 3, [0.2] * 3)])
+
+
+class Foreign:
+    def __call__(self, image: Any) -> Any:
+        return image.convert("RGB").rotate(90)
+
+    def __repr__(self) -> str:
+        return "Foreign()"
+
+
+class Corner(T.RandomCrop):
+    @staticmethod
+    def get_params(img: Any, output_size: Any) -> Any:
+        return 0, 0, *output_size
+
+
+class Slot:
+    """A ``draw`` that means something else."""
+
+    def draw(self, canvas: Any) -> None: ...
+
+    def __call__(self, image: Any) -> Any:
+        return image
+
+
+def function(image: Any) -> Any:
+    return image
+
+
+def test_a_tree_of_what_runs_where() -> None:
+    text = str(explain(TRAIN))
+    lines = text.splitlines()
+    assert lines[0] == "4 transforms, fidelity 'torchvision'"
+    assert "├── draw    from the size in the file's header, before a pixel is decoded" in lines
+    assert any(line.startswith("│   ├── RandomResizedCrop(size=(64, 64)") for line in lines)
+    assert any(line.startswith("├── decode  rows ") and line.endswith("equal to Pillow's") for line in lines)
+    assert "resize(size=[64, 64], interpolation=bilinear, antialias=True): within 1/255 of torchvision" in text
+    assert "with device=, batches travel as uint8" in text
+    assert lines[-1] == "└── then    nothing: the whole transform is planned"
+    assert repr(explain(TRAIN)) == text
+
+
+def test_ascii_branches() -> None:
+    text = explain(TRAIN).text(ascii=True)
+    assert text.splitlines()[-1].startswith("`-- then")
+    assert not set("├└│") & set(text)
+
+
+def test_as_plain_values() -> None:
+    values = json.loads(json.dumps(explain(T.Compose([T.CenterCrop(100), Foreign(), T.ToTensor()])).to_dict()))
+    assert values["schema"] == "fastpipe-explain/1"
+    assert values["box"] == [138, 200, 100, 100]
+    assert values["share"] == pytest.approx(10_000 / (375 * 500))
+    assert values["broken_by"]["cause"] == "foreign"
+    assert values["rest"] == ["Foreign()", "ToTensor()"]
+    assert set(values["decoders"]) == {"JPEG", "PNG", "WEBP"}
+
+
+def test_explain_marks_what_is_approximate() -> None:
+    transform = T.Compose([T.Resize(32), T.ToTensor()])
+    assert "approximate" not in str(explain(transform))
+    fast = explain(transform, fidelity="fast")
+    assert "at 1/8 of the size (approximate)" in str(fast)
+    assert (fast.scale, fast.steps[0].contract) == (8, "approximate")
+    with pytest.raises(ValueError, match="'torchvision', 'fast'"):
+        explain(transform, fidelity="slow")  # type: ignore[arg-type]
+
+
+def test_the_generators_stay_where_they_are() -> None:
+    before = torch.get_rng_state()
+    explain(T.Compose([T.RandAugment(), T.RandomErasing()]))
+    assert torch.equal(before, torch.get_rng_state())
+
+
+@pytest.mark.parametrize(
+    ("transforms", "why"),
+    [
+        ([T.Resize(64), T.CenterCrop(56)], "as resize comes before the crop"),
+        ([T.Resize(64)], "nothing crops it"),
+        ([T.CenterCrop(900)], "reaches beyond it"),
+        ([Foreign(), T.RandomCrop(9)], "RandomCrop isn't part of the plan"),
+        ([T.CenterCrop(20)], ""),
+    ],
+    ids=["resize first", "no crop", "beyond", "late", "region"],
+)
+def test_why_the_whole_image_is_decoded(transforms: list[Any], why: str) -> None:
+    found = explain(T.Compose(transforms)).why_whole
+    assert why in found
+    assert bool(found) == bool(why)
+
+
+def test_a_shape_that_can_t_be_transformed_is_told() -> None:
+    with pytest.raises(PlanError, match="an image of 10×12 can't be transformed: Required crop size"):
+        explain(T.RandomCrop(50), shape=ImageShape(10, 12))
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    (tmp_path / "train" / "cat").mkdir(parents=True)
+    Image.fromarray(np.zeros((30, 40, 3), np.uint8)).save(tmp_path / "train" / "cat" / "0.jpg")
+    return tmp_path / "train"
+
+
+def test_a_dataset_is_explained_on_its_first_file(root: Path) -> None:
+    dataset = fastpipe.ImageFolder(root, T.Compose([T.RandomCrop(20), T.ToTensor()]), config=MachineConfig())
+    found = explain(dataset)
+    assert found.shape == (30, 40)
+    assert Path(found.example) == root / "cat" / "0.jpg"
+    assert f"ImageFolder of {root}, 2 transforms" in str(found)
+    assert [format for format, _ in found.decoders] == ["JPEG"]
+    dataset.reader = "cv2"
+    assert dict(explain(dataset).decoders)["JPEG"].startswith("cv2 decodes the whole image, and the region is cut out")
+    own = fastpipe.ImageFolder(root, loader=lambda path: Image.open(path), index=None)
+    assert "a loader of its own" in str(explain(own))
+
+
+def test_what_ends_the_plan_and_what_runs_behind_it() -> None:
+    text = str(explain(T.Compose([T.RandomResizedCrop(64), Foreign(), T.RandomHorizontalFlip(), T.ToTensor()])))
+    assert "Foreign() ends the plan" in text
+    assert "leave it out, every image is RGB already" in text
+    assert "behind it, one by one: RandomHorizontalFlip(p=0.5), ToTensor()" in text
+    assert "where the order doesn't matter, put it behind RandomHorizontalFlip" in text
+
+
+@pytest.mark.parametrize(
+    ("transform", "cause", "said"),
+    [
+        (T.Lambda(lambda image: image), "lambda", "write a class in its place"),
+        (T.Lambda(lambda image: image.convert("RGB")), "lambda", "every image is RGB already"),
+        (function, "foreign", "write a class in its place"),
+        (functools.partial(function), "foreign", "write a class in its place"),
+        (Foreign(), "foreign", "give its class a method draw(self, shape, generators)"),
+        (Corner(4), "subclass", "changes get_params of RandomCrop"),
+        (Slot(), "draw", "another one than fastpipe's"),
+        (T.FiveCrop(4), "pixels", "several images"),
+        (T.LinearTransformation(torch.eye(3), torch.zeros(3)), "pixels", "put it last"),
+        (T.ToPILImage(), "pixels", "leave it out"),
+        (T.RandomApply([T.CenterCrop(3), Foreign()]), "member", "RandomApply holds Foreign()"),
+        (fastpipe.MultiView(T.Compose([Corner(4)])), "member", "changes get_params"),
+        (torchvision.transforms.CenterCrop(4), "torchvision", "take fastpipe.transforms.CenterCrop"),
+        (torchvision.transforms.Compose([]), "torchvision", "take fastpipe.transforms.Compose"),
+        (torchvision.transforms.v2.RandomCrop(4), "torchvision", "the v1 transform of that name"),
+        (torchvision.transforms.v2.MixUp(num_classes=2), "torchvision", "has no MixUp"),
+        (torch.nn.Sequential(T.CenterCrop(4)), "foreign", "take fastpipe.transforms.Compose"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_causes_and_cures(transform: Any, cause: str, said: str) -> None:
+    found = diagnose(transform)
+    assert found.cause == cause
+    assert said in " ".join((found.reason, *found.advice))
+    assert "0x" not in found.transform
+    assert found.advice
+
+
+def test_a_hook_and_a_method_of_the_instance_are_seen() -> None:
+    hooked, changed = T.CenterCrop(4), T.CenterCrop(4)
+    hooked.register_forward_hook(lambda *_: None)
+    changed.forward = lambda image: image  # type: ignore[method-assign]
+    assert diagnose(hooked).cause == "hook"
+    assert diagnose(changed).cause == "subclass"
+
+
+def test_albumentations() -> None:
+    A = pytest.importorskip("albumentations")
+    found = diagnose(T.Albumentations(A.Compose([A.ISONoise(), A.Affine()])))
+    assert found.cause == "albumentations"
+    assert "Affine" in found.reason
+    assert "ISONoise" not in found.reason
+    assert "fastpipe.transforms.Albumentations(ISONoise(…))" in diagnose(A.ISONoise()).advice[0]
+
+
+def test_contracts() -> None:
+    assert contracts_of(Call.of("hflip")) == (EXACT,)
+    assert contracts_of(Call.of("resize", size=[3, 3], interpolation=T.InterpolationMode.NEAREST)) == (EXACT,)
+    assert contracts_of(Call.of("resize", size=[3, 3], interpolation=2)) == (ROUNDING,)
+    assert contracts_of(Call.of("rotate", angle=3.0)) == (WARP,)
+    views = fastpipe.MultiView(T.Compose([T.RandomHorizontalFlip(1.0), T.Resize(4)])).draw(
+        ImageShape(9, 9), Generators()
+    )
+    assert contracts_of(views[0]) == (EXACT, ROUNDING)
+
+
+def test_every_step_that_the_transforms_draw_has_words() -> None:
+    from transform_cases import FIXED, LARGE, ON_TENSORS, RANDOM
+
+    words = set()
+    for name, arguments in [*RANDOM, *FIXED, *LARGE, *ON_TENSORS]:
+        torch.manual_seed(0)
+        for _ in range(8):
+            for step in getattr(T, name)(**arguments).draw(ImageShape(61, 83), Generators()):
+                words.add(in_words(step))
+                assert in_words(step)
+                assert all(character.isascii() or character == "°" for character in in_words(step)), in_words(step)
+    assert any(text.startswith("turned ") for text in words)
+    assert "mirrored left-right" in words
+    assert not any(text.startswith("adjust_") for text in words)
+    assert "resized to 64x64" in steps_in_words(TRAIN.draw(ImageShape(61, 83), Generators()))
