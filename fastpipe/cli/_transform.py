@@ -9,6 +9,7 @@ import importlib.util
 import inspect
 import os
 import sys
+import traceback
 from types import ModuleType
 from typing import Annotated, Any
 
@@ -75,15 +76,15 @@ def load_transform(place: str | None) -> Any:
 def find_object(place: str) -> Any:
     """The object of a place such as ``"package.module:attribute.attribute"`` or ``"scripts/train.py:attribute"``.
 
-    A function or class that can be called without arguments is called: what it makes is the object. What the user's
-    code itself raises goes through: that traceback is the user's to see.
+    A function or class that can be called without arguments is called: what it makes is the object.
 
     Args:
         place: the module as in an import statement, looked for in the current folder too, or a path that ends in
             ``.py``; then the name.
 
     Raises:
-        PlanError: it isn't ``module:name``, there is no such module, file or name, or importing it ends the program.
+        PlanError: it isn't ``module:name``, there is no such module, file or name, or the user's code fails: the error
+            and its line are named.
     """
     module_name, colon, name = place.rpartition(":")
     if not (module_name and colon and name) or os.sep in name:
@@ -98,6 +99,10 @@ def find_object(place: str) -> Any:
             f"{place!r}: importing {module_name} ends the program: put what a script does behind "
             'if __name__ == "__main__":'
         ) from error
+    except PlanError:
+        raise
+    except Exception as error:
+        raise PlanError(f"{place!r}: importing {module_name} fails: {_where(error)}") from error
     for part in name.split("."):
         if not hasattr(found, part):
             raise PlanError(f"{place!r}: {_described(found)} has no {part!r}{_suggestion(found, part)}")
@@ -168,10 +173,22 @@ def _made(place: str, found: Any) -> Any:
                 "or a function without arguments that makes one"
             ) from error
         return found  # a function of the image, which is a transform as well
-    made = found()
+    try:
+        made = found()
+    except Exception as error:
+        raise PlanError(f"{place!r}: calling it fails: {_where(error)}") from error
     if made is None:
         raise PlanError(f"{place!r} is {_described(found)} that returns None: let it return the transform")
     return made
+
+
+def _where(error: BaseException) -> str:
+    """The error in one line, and where it was raised: the last line of the user's code that is known."""
+    if isinstance(error, SyntaxError):
+        return f"{type(error).__name__}: {error}"
+    own = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename[:1] != "<"]
+    text = " ".join(str(error).split()) or "no message"
+    return f"{type(error).__name__}: {text} ({own[-1].filename}, line {own[-1].lineno})"
 
 
 def _described(found: Any) -> str:

@@ -61,7 +61,8 @@ class ToNormalizedTensor:
         return shape
 
     def __str__(self) -> str:
-        return f"to_tensor+normalize(mean={list(self.mean)}, std={list(self.std)})"
+        mean, std = (", ".join(f"{value:.6g}" for value in values) for values in (self.mean, self.std))
+        return f"to_tensor+normalize(mean=[{mean}], std=[{std}])"
 
 
 def normalization(channels: int) -> ToNormalizedTensor:

@@ -75,7 +75,14 @@ def test_errors(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "give MODULE:NAME" in said
 
 
-def test_a_module_s_own_missing_import_is_not_hidden(project: Path) -> None:
-    (project / "needs_more_to_explain.py").write_text("import no_such_package_here\n")
-    with pytest.raises(ModuleNotFoundError, match="no_such_package_here"):
-        main(["explain", "needs_more_to_explain:x"])
+@pytest.mark.parametrize("code", ["import no_such_package_here", "def x():\n    return no_such_package_here"])
+def test_the_user_s_own_error_is_told_with_its_line(
+    code: str, project: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delitem(sys.modules, "fails_to_explain", raising=False)
+    (project / "fails_to_explain.py").write_text(f"\n\n{code}\n")
+    status, said = failure(["fails_to_explain.py:x"], capsys)
+    assert status == 1
+    assert "no_such_package_here" in said
+    assert f"fails_to_explain.py, line {3 + code.count(chr(10))})" in said
+    assert said.count("\n") == 1
