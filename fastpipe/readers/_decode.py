@@ -17,9 +17,12 @@ from fastpipe.errors import (
     UnsupportedRequestError,
 )
 from fastpipe.readers._containers import intact_png, intact_webp
-from fastpipe.readers._jpeg_scans import intact_jpeg
+from fastpipe.readers._files import read_file
+from fastpipe.readers._jpeg_scans import MAX_SCANS, endless_jpeg, intact_jpeg
 from fastpipe.readers.base import WHOLE_IMAGE, Pixels, Reader, Scratch, thread_scratch
 from fastpipe.readers.header import BytesLike, Source, as_bytes, parse_header, upright_orientation
+from fastpipe.readers.limits import MaxPixels, check_pixels, pixel_limit
+from fastpipe.readers.pil import PillowReader
 from fastpipe.readers.registry import default_order, get_reader
 from fastpipe.types import Box, DecodeRequest, Header
 
@@ -27,6 +30,10 @@ __all__ = ["decode", "read_image"]
 
 _INTACT = {"JPEG": intact_jpeg, "MPO": intact_jpeg, "PNG": intact_png, "WEBP": intact_webp}
 _PILLOW = "pil"
+
+# What a byte of the file can say at most: a JPEG's takes a bit for a block of 8×8 pixels, and deflate makes 1,032 bytes
+# of one. A header that claims more is wrong, and no memory is taken on its word.
+_MOST_PIXELS_A_BYTE = {"JPEG": 512, "MPO": 512, "PNG": 8 * 1032}
 
 # EXIF orientation → whether rows and columns are swapped first, and then which of them run backwards.
 _TURNS = {
@@ -54,6 +61,7 @@ def decode(
     reader: str | None = None,
     config: ReaderChoice | None = None,
     source: str = "<bytes>",
+    max_pixels: MaxPixels = "auto",
 ) -> tuple[Pixels, DecodeRequest]:
     """Pixels of an image in memory, equal to Pillow's, and what they are.
 
@@ -67,6 +75,7 @@ def decode(
         reader: a reader's name; without it the config's choice for the format, or the built-in order.
         config: the machine's config; without it the current one.
         source: what an error calls the file.
+        max_pixels: as `read_image`'s.
 
     Returns:
         ``(h, w, 3)`` uint8 RGB, and its box and scale. At scale 1 exactly the box that was asked for. Where the
@@ -75,13 +84,14 @@ def decode(
         copy what must live longer.
 
     Raises:
-        DecodeError: Pillow refuses the file.
+        DecodeError: Pillow refuses the file, or it has more pixels or scans than are allowed.
         UnsupportedRequestError: the box isn't inside the image, or the scale isn't 1, 2, 4 or 8.
         UnknownReaderError, ReaderUnavailableError: `reader` or the config names one that can't be had.
     """
     data = as_bytes(data)
     if header is None:
         header = parse_header(data, source)
+    check_pixels(header, pixel_limit(max_pixels), source)
     return _decode(data, request, header, reader, config, source, thread_scratch())
 
 
@@ -92,6 +102,7 @@ def read_image(
     region: tuple[int, int, int, int] | None = None,
     apply_exif: bool = False,
     config: ReaderChoice | None = None,
+    max_pixels: MaxPixels = "auto",
 ) -> Pixels:
     """An image file's pixels, equal to ``numpy.asarray(PIL.Image.open(src).convert("RGB"))``.
 
@@ -103,23 +114,29 @@ def read_image(
             decoded. With `apply_exif` it refers to the upright image.
         apply_exif: turn the image upright as its EXIF orientation says, as `PIL.ImageOps.exif_transpose` does.
         config: the machine's config; without it the current one.
+        max_pixels: the same for every reader, and as Pillow's ``MAX_IMAGE_PIXELS``: an image with more pixels is
+            warned about (``PIL.Image.DecompressionBombWarning``), one with more than twice as many is refused before
+            memory is taken for it. None for no limit. ``"auto"`` is ``FASTPIPE_MAX_PIXELS`` (a number or ``none``),
+            without it ``PIL.Image.MAX_IMAGE_PIXELS``. Above Pillow's own limit, Pillow still holds to its own when it
+            decodes a TIFF or WebP.
 
     Returns:
         ``(height, width, 3)`` uint8 RGB: fresh, contiguous and writable.
 
     Raises:
-        DecodeError: Pillow refuses the file; names the file, its format, the reader and the reason.
+        DecodeError: Pillow refuses the file, or it has more pixels or scans than are allowed; names the file, its
+            format, the reader and the reason.
         UnsupportedRequestError: a region that isn't inside the image.
         UnknownReaderError, ReaderUnavailableError: `reader` or the config names one that can't be had.
-        OSError: the path can't be opened (FileNotFoundError, IsADirectoryError, …).
+        OSError: the path can't be opened (FileNotFoundError, IsADirectoryError, …), or isn't a regular file's.
     """
     if isinstance(src, (str, os.PathLike)):
         source = str(os.fspath(src))
-        with open(src, "rb", buffering=0) as file:
-            data = file.read()
+        data = read_file(src, max_pixels)
     else:
         source, data = "<bytes>", as_bytes(src)
     header = parse_header(data, source)
+    check_pixels(header, pixel_limit(max_pixels), source)
     turn = _TURNS.get(upright_orientation(data, header)) if apply_exif else None
     box = None
     if region is not None:
@@ -156,6 +173,9 @@ def _decode(
         _checked_box(request.box, header.size)
     if request.scale not in (1, 2, 4, 8):
         raise UnsupportedRequestError(f"an image is decoded at scale 1, 2, 4 or 8, not {request.scale!r}")
+    if header.format in ("JPEG", "MPO") and endless_jpeg(data, header):
+        reason = f"it has more than {MAX_SCANS} scans, each of which goes over all of the image"
+        raise DecodeError(source, header.format, _PILLOW, reason)
     chosen = _choose(header, reader, config)
     if not chosen.capabilities.reference and chosen.accepts(header) and _intact(data, header):
         got = chosen.resolve(header, request)
@@ -167,9 +187,13 @@ def _decode(
             message = f"the reader {chosen.name!r} failed on {source} ({type(error).__name__}: {error}); Pillow read it"
             warnings.warn(message, FastpipeWarning, stacklevel=3)
     pillow = get_reader(_PILLOW)
+    assert isinstance(pillow, PillowReader)
     got = pillow.resolve(header, request)
+    own: Any = Image.MAX_IMAGE_PIXELS
+    beyond = own is not None and header.height * header.width > own
     try:
-        return _trim(pillow.decode(data, got, out), got, request)
+        pixels = pillow.decode_any_size(data, got) if beyond else pillow.decode(data, got, out)
+        return _trim(pixels, got, request)
     except DecodeError as error:
         raise DecodeError(source, header.format or error.format, _PILLOW, error.reason) from error.__cause__
 
@@ -194,9 +218,9 @@ def _choose(header: Header, reader: str | None, config: ReaderChoice | None) -> 
 
 
 def _intact(data: bytes, header: Header) -> bool:
-    limit: Any = Image.MAX_IMAGE_PIXELS
-    if limit is not None and header.height * header.width > limit:
-        return False  # Pillow warns or refuses, as its user set it
+    most = _MOST_PIXELS_A_BYTE.get(header.format)
+    if most is not None and header.height * header.width > most * len(data):
+        return False
     check = _INTACT.get(header.format)
     return check is None or check(data, header)
 

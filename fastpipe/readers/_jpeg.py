@@ -39,13 +39,14 @@ _MAX_SEGMENTS = 10_000
 _MAX_EXIF_BYTES = 16 << 20
 
 
-def parse_jpeg(data: bytes) -> Header | None:
+def parse_jpeg(data: bytes, source: str = "<bytes>") -> Header | None:
     """The header of a JPEG; None where it is cut off, or so odd that Pillow had better say.
 
     Its format is `MAYBE_MPO` where there is a multi-picture index.
 
     Args:
         data: the file, or its beginning.
+        source: what an error calls it.
 
     Raises:
         DecodeError: a header that can only be meant to keep its reader busy.
@@ -82,7 +83,7 @@ def parse_jpeg(data: bytes) -> Header | None:
                         # Pillow joins several Exif segments; the fast way is for one.
                         exif = data[start:end] if exif is None else exif + data[start + 6 : end]
                         if len(exif) > _MAX_EXIF_BYTES:
-                            raise _refusal(f"it has more than {_MAX_EXIF_BYTES} bytes of EXIF data")
+                            raise _refusal(source, f"it has more than {_MAX_EXIF_BYTES} bytes of EXIF data")
                     elif data.startswith(b"http://ns.adobe.com/xap/1.0/\0", start):
                         xmp = data[start:end]
                 elif marker == 0xE2:
@@ -104,7 +105,7 @@ def parse_jpeg(data: bytes) -> Header | None:
                 ordinary = False
             position = end
         else:
-            raise _refusal(f"it has more than {_MAX_SEGMENTS} segments before its pixels")
+            raise _refusal(source, f"it has more than {_MAX_SEGMENTS} segments before its pixels")
     except (IndexError, StructError):  # the data ends here
         return None
     if frame is None:
@@ -150,8 +151,8 @@ def parse_jpeg(data: bytes) -> Header | None:
     )
 
 
-def _refusal(reason: str) -> DecodeError:
-    return DecodeError("<bytes>", "JPEG", "pil", reason)
+def _refusal(source: str, reason: str) -> DecodeError:
+    return DecodeError(source, "JPEG", "pil", reason)
 
 
 def _color_space(jfif: bool, adobe: int, identifiers: bytes) -> str:

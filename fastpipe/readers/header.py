@@ -15,7 +15,9 @@ from PIL import Image
 from fastpipe.errors import DecodeError
 from fastpipe.readers._containers import parse_png, parse_webp
 from fastpipe.readers._exif import valid_orientation
+from fastpipe.readers._files import open_file
 from fastpipe.readers._jpeg import MAYBE_MPO, parse_jpeg
+from fastpipe.readers._pillow import open_any_size
 from fastpipe.types import Header
 
 __all__ = ["BytesLike", "Source", "as_bytes", "guess_format", "parse_header", "read_header", "upright_orientation"]
@@ -54,7 +56,7 @@ def parse_header(data: BytesLike, source: str = "<bytes>") -> Header:
         DecodeError: neither fastpipe nor Pillow recognises it.
     """
     data = as_bytes(data)
-    header = _parse(data)
+    header = _parse(data, source)
     if header is None or header.format == MAYBE_MPO:
         return _completed(header, _ask_pillow(io.BytesIO(data), source, data[:16]))
     return header
@@ -75,12 +77,16 @@ def read_header(src: Source) -> Header:
     if not isinstance(src, (str, os.PathLike)):
         return parse_header(src)
     path = os.fspath(src)
-    with open(path, "rb", buffering=0) as file:
+    descriptor, length = open_file(path)
+    with open(descriptor, "rb", buffering=0) as file:
         data, header = b"", None
-        for size in _PREFIXES:
+        # Pillow would take any number of segments; see parse_jpeg.
+        for size in (*_PREFIXES, length):
+            if size > _PREFIXES[-1] and not data.startswith(b"\xff\xd8\xff"):
+                break
             more = file.read(size - len(data))
             data += more
-            header = _parse(data)
+            header = _parse(data, str(path))
             if header is not None:
                 if header.format == MAYBE_MPO:
                     break
@@ -99,7 +105,7 @@ def upright_orientation(data: bytes, header: Header) -> int:
     if header.format != "PNG" or not any(data.find(mark, header.data_offset) > 0 for mark in _LATE_ORIENTATION):
         return header.orientation
     try:
-        with Image.open(io.BytesIO(data)) as image:
+        with open_any_size(io.BytesIO(data)) as image:
             return valid_orientation(image.getexif().get(0x0112))
     except Exception:  # a damaged file is refused when it is decoded
         return header.orientation
@@ -112,9 +118,9 @@ def _completed(header: Header | None, pillows: Header) -> Header:
     return replace(header, format=pillows.format, animated=pillows.animated)
 
 
-def _parse(data: bytes) -> Header | None:
+def _parse(data: bytes, source: str) -> Header | None:
     if data.startswith(b"\xff\xd8\xff"):
-        return parse_jpeg(data)
+        return parse_jpeg(data, source)
     if data.startswith(b"\x89PNG\r\n\x1a\n"):
         return parse_png(data)
     if data.startswith(b"RIFF") and data[8:12] == b"WEBP":
@@ -139,7 +145,7 @@ def guess_format(data: bytes) -> str | None:
 
 def _ask_pillow(file: IO[bytes], source: str, start: bytes) -> Header:
     try:
-        with Image.open(file) as image:
+        with open_any_size(file) as image:
             orientation = 1
             if image.format != "TIFF":  # Pillow turns a TIFF upright by itself when it loads
                 try:

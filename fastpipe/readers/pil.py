@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Callable
+from typing import IO
 
 import numpy as np
 import PIL
 from PIL import Image
 
 from fastpipe.errors import DecodeError
+from fastpipe.readers._pillow import open_any_size
 from fastpipe.readers.base import WHOLE_IMAGE, Capabilities, Pixels, Reader, Scratch, covering_box, scaled_size
 from fastpipe.types import Box, DecodeRequest, Header
 
@@ -47,9 +50,16 @@ class PillowReader(Reader):
         return max(fits, default=1)
 
     def decode(self, data: bytes, request: DecodeRequest = WHOLE_IMAGE, out: Scratch | None = None) -> Pixels:
+        return self._pixels(Image.open, data, request)
+
+    def decode_any_size(self, data: bytes, request: DecodeRequest) -> Pixels:
+        """As `decode`, for an image whose number of pixels was judged by another limit than Pillow's own."""
+        return self._pixels(open_any_size, data, request)
+
+    def _pixels(self, open_image: Callable[[IO[bytes]], Image.Image], data: bytes, request: DecodeRequest) -> Pixels:
         image_format = None
         try:
-            with Image.open(io.BytesIO(data)) as image:
+            with open_image(io.BytesIO(data)) as image:
                 image_format = image.format
                 for defect in self.defects:
                     if image_format in defect.formats:
@@ -58,21 +68,25 @@ class PillowReader(Reader):
                 if scale > 1:
                     image.draft(None, (image.width // scale, image.height // scale))
                 image.load()
+                if request.box is None:
+                    return np.array(image.convert("RGB"))
+                box = request.box
+                top, left = box.top // scale, box.left // scale
+                height, width = scaled_size(box.size, scale)
+                if not Box(top, left, height, width).inside((image.height, image.width)):
+                    raise self._refuse_box(request, image.height, image.width)
+                if image.mode in _WITH_PALETTE or open_image is open_any_size:
+                    # A crop gets a palette where the image should have one and hasn't, and its size is judged.
+                    whole: Pixels = np.array(image.convert("RGB"))
+                    return whole[top : top + height, left : left + width]
                 shown: Image.Image = image
-                if request.box is not None:
-                    box = request.box
-                    top, left = box.top // scale, box.left // scale
-                    height, width = scaled_size(box.size, scale)
-                    if not Box(top, left, height, width).inside((image.height, image.width)):
-                        raise self._refuse_box(request, image.height, image.width)
-                    if image.mode in _WITH_PALETTE:  # a crop gets a palette where the image should have one and hasn't
-                        whole: Pixels = np.array(image.convert("RGB"))
-                        return whole[top : top + height, left : left + width]
-                    if (height, width) != (image.height, image.width):
-                        shown = image.crop((left, top, left + width, top + height))
+                if (height, width) != (image.height, image.width):
+                    shown = image.crop((left, top, left + width, top + height))
                 return np.array(shown.convert("RGB"))
         except Exception as error:  # Pillow's plugins raise nearly anything on a damaged file
             if isinstance(error, ValueError) and type(error).__module__.startswith("fastpipe"):
                 raise
             reason = str(error) or type(error).__name__
+            if isinstance(error, Image.DecompressionBombError):
+                reason += "; this is Pillow's own limit, PIL.Image.MAX_IMAGE_PIXELS"
             raise DecodeError("<bytes>", image_format, self.name, reason) from error

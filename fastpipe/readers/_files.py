@@ -1,0 +1,85 @@
+"""Files from disk, for readers that want all of a file: whole, and never waiting for one that isn't a file."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+
+from fastpipe.readers.limits import MaxPixels, pixel_limit
+
+__all__ = ["open_file", "read_file"]
+
+# A FIFO without a writer would keep `open` waiting. Regular files don't know the flag, and Windows has none of it.
+_FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0) | getattr(os, "O_NOCTTY", 0)
+
+_SHORT = 64 << 20
+_AT_ONCE = 1 << 30
+_BYTES_A_PIXEL = 16
+
+_KINDS = (
+    (stat.S_ISFIFO, "a FIFO (named pipe)"),
+    (stat.S_ISCHR, "a character device"),
+    (stat.S_ISBLK, "a block device"),
+    (stat.S_ISSOCK, "a socket"),
+)
+
+
+def open_file(path: str | os.PathLike[str]) -> tuple[int, int]:
+    """A descriptor of a regular file, which the caller closes, and the file's length in bytes.
+
+    Raises:
+        OSError: it can't be opened, is a folder or something that reading might never end of (a FIFO, a device), or
+            its path has a NUL byte. The error's ``filename`` is the path.
+    """
+    name = os.fspath(path)
+    try:
+        descriptor = os.open(name, _FLAGS)
+    except ValueError as error:  # an embedded NUL byte, of which no file's name has one
+        raise OSError(errno.EINVAL, f"not a path ({error})", name) from None
+    except OSError as error:
+        if error.errno == errno.ENXIO:  # what opening a socket comes to
+            raise OSError(errno.EINVAL, "not a regular file but a socket or a device", name) from None
+        raise
+    try:
+        status = os.fstat(descriptor)
+        if stat.S_ISREG(status.st_mode):
+            return descriptor, status.st_size
+        if stat.S_ISDIR(status.st_mode):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), name)
+        kind = next((text for test, text in _KINDS if test(status.st_mode)), "something else")
+        raise OSError(errno.EINVAL, f"not a regular file but {kind}", name)
+    except BaseException:
+        os.close(descriptor)
+        raise
+
+
+def read_file(path: str | os.PathLike[str], max_pixels: MaxPixels = "auto") -> bytes:
+    """All bytes of a regular file.
+
+    Args:
+        path: of the file.
+        max_pixels: what an image may have. A file that is longer than any such image (16 bytes for each of twice as
+            many pixels) isn't read: a sparse one of a terabyte takes no room on a disk, but all memory.
+
+    Raises:
+        OSError: as of `open_file`, the file is too long, or reading fails.
+    """
+    descriptor, length = open_file(path)
+    try:
+        if length > _SHORT:
+            limit = pixel_limit(max_pixels)
+            if limit is not None and length > max(_SHORT, 2 * limit * _BYTES_A_PIXEL):
+                reason = f"{length} bytes are more than an image of {2 * limit} pixels has; see max_pixels"
+                raise OSError(errno.EFBIG, reason, os.fspath(path))
+        data = os.read(descriptor, min(length + 1, _AT_ONCE))
+        if len(data) == length:
+            return data
+        # It grew or shrank meanwhile, or comes in parts.
+        parts = [data]
+        while data:
+            data = os.read(descriptor, min(max(length, 1 << 16), _AT_ONCE))
+            parts.append(data)
+        return b"".join(parts)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,69 @@
+"""How many pixels an image may have: Pillow's limit with Pillow's meaning, whichever reader decodes."""
+
+from __future__ import annotations
+
+import functools
+import os
+import warnings
+from typing import Literal
+
+from PIL import Image
+
+from fastpipe.errors import ConfigError, DecodeError
+from fastpipe.types import Header
+
+__all__ = ["MaxPixels", "check_pixels", "pixel_limit"]
+
+MaxPixels = int | Literal["auto"] | None
+"""A limit, None for no limit, or ``"auto"``: ``FASTPIPE_MAX_PIXELS``, else ``PIL.Image.MAX_IMAGE_PIXELS`` of now."""
+
+_VARIABLE = "FASTPIPE_MAX_PIXELS"
+
+
+def pixel_limit(max_pixels: MaxPixels = "auto") -> int | None:
+    """The limit that a ``max_pixels`` argument stands for; None for no limit.
+
+    Raises:
+        ConfigError: ``FASTPIPE_MAX_PIXELS`` is neither a number of pixels nor ``none``.
+        ValueError: the argument isn't a positive integer, None or ``"auto"``.
+    """
+    if max_pixels == "auto":
+        text = os.environ.get(_VARIABLE)
+        return _parsed(text) if text else Image.MAX_IMAGE_PIXELS
+    if max_pixels is not None and (not isinstance(max_pixels, int) or max_pixels < 1):
+        raise ValueError(
+            f"max_pixels={max_pixels!r}: give a number of pixels (1 or more), None for no limit, or 'auto' for "
+            f"{_VARIABLE} or else PIL.Image.MAX_IMAGE_PIXELS"
+        )
+    return max_pixels
+
+
+@functools.lru_cache(maxsize=8)
+def _parsed(text: str) -> int | None:
+    if text.strip().lower() == "none":
+        return None
+    try:
+        limit = int(text)
+    except ValueError:
+        limit = 0
+    if limit < 1:
+        raise ConfigError(f"{_VARIABLE}={text!r} is neither a number of pixels (1 or more) nor 'none' for no limit")
+    return limit
+
+
+def check_pixels(header: Header, limit: int | None, source: str) -> None:
+    """Warn of an image with more pixels than the limit, and refuse one with more than twice as many, as Pillow does.
+
+    Raises:
+        DecodeError: from Pillow's DecompressionBombError.
+    """
+    pixels = header.height * header.width
+    if limit is None or pixels <= limit:
+        return
+    if pixels > 2 * limit:
+        message = f"Image size ({pixels} pixels) exceeds limit of {2 * limit} pixels, could be decompression bomb"
+        advice = f"; if you trust the file, raise max_pixels ({limit}) or {_VARIABLE}"
+        cause = Image.DecompressionBombError(message)
+        raise DecodeError(source, header.format, "pil", message + advice) from cause
+    message = f"{source}: image size ({pixels} pixels) exceeds limit of {limit} pixels, could be decompression bomb"
+    warnings.warn(message, Image.DecompressionBombWarning, stacklevel=3)
