@@ -1,0 +1,150 @@
+"""``fastpipe check``: which files would fail in training, before it starts."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from fastpipe.tools.check.quarantine import Moved
+    from fastpipe.tools.check.run import CheckResult
+
+__all__ = ["check"]
+
+_SHOWN = 20
+_INTERRUPTED = 130  # what a shell gives for a program that Ctrl-C ended
+
+
+class Decode(str, Enum):
+    """What is looked at of each file."""
+
+    full = "full"
+    header = "header"
+
+
+def check(
+    source: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="ROOT|INDEX",
+            help="A folder of class folders, or of images; the folder of an index; a list (.txt, .csv, .parquet); "
+            "or one image.",
+        ),
+    ] = None,
+    decode: Annotated[
+        Decode,
+        typer.Option(help="full decodes all pixels; header reads headers only: faster, but blind to cut-off files."),
+    ] = Decode.full,
+    jobs: Annotated[
+        int | None, typer.Option("--jobs", "-j", min=1, help="Processes (default: one a usable CPU).")
+    ] = None,
+    report: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write every finding to FILE: .csv, .json or .txt, by its ending."),
+    ] = None,
+    move_to: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Move the bad files to DIR, outside of ROOT, and write an undo list there."),
+    ] = None,
+    undo: Annotated[
+        Path | None, typer.Option(metavar="LIST", help="Only put back what --move-to moved, by its undo list.")
+    ] = None,
+    size: Annotated[
+        int, typer.Option(min=1, help="The side that training needs, in pixels; 4 times it is large.")
+    ] = 224,
+    timeout: Annotated[float, typer.Option(help="Seconds that one file may take before it counts as hanging.")] = 60.0,
+    restart: Annotated[
+        bool, typer.Option("--restart", help="Begin anew instead of going on with a check that was interrupted.")
+    ] = False,
+    json: Annotated[
+        str | None, typer.Option("--json", metavar="FILE", help="Also write everything as JSON; - for standard output.")
+    ] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing; the exit status tells.")] = False,
+) -> None:
+    """Find the files that would fail in training, and those that are odd.
+
+    A file is bad where ImageFolder would raise; anything else is noted. Exit status: 0 no bad file, 1 bad files.
+
+    Example: fastpipe check ~/photos/train --report findings.csv --move-to ~/photos/bad
+    """
+    from fastpipe.tools.check import report as reports
+    from fastpipe.tools.check.run import run_check
+
+    if undo is not None:
+        if source is not None or move_to is not None or report is not None:
+            raise typer.BadParameter("--undo LIST goes alone: the list says which files and where to")
+        _put_back(undo, quiet)
+        return
+    if source is None:
+        raise typer.BadParameter("give the folder, index, list or image to check", param_hint="ROOT|INDEX")
+    if not timeout > 0:
+        raise typer.BadParameter("give seconds, more than 0", param_hint="--timeout")
+    outputs = [] if report is None else [(reports.writable(report), reports.ending_of(report))]
+    if json is not None and json != "-":
+        outputs.append((reports.writable(json), ".json"))
+    try:
+        result = run_check(
+            source,
+            decode=decode.value,
+            jobs=jobs,
+            size=size,
+            timeout=timeout,
+            outputs=outputs,
+            move_to=move_to,
+            restart=restart,
+            progress=not quiet,
+        )
+    except KeyboardInterrupt:
+        if not quiet:
+            print("fastpipe: interrupted; the same command goes on from here", file=sys.stderr)
+        raise typer.Exit(_INTERRUPTED) from None
+    if json == "-":
+        sys.stdout.writelines(reports.json_lines(result))
+    elif not quiet:
+        _print(result, report)
+    raise typer.Exit(0 if result.ok else 1)
+
+
+def _print(result: CheckResult, report: Path | None) -> None:
+    from fastpipe.tools.check.report import lines_of, summary_lines
+
+    print(*summary_lines(result), sep="\n")
+    if result.bad:
+        print("", *lines_of(result.rows[: min(result.bad, _SHOWN)]), sep="\n")
+    if result.bad > _SHOWN:
+        print(f"… and {result.bad - _SHOWN:,} more; --report FILE lists all")
+    elif len(result.rows) and report is None:
+        print("\n--report FILE.csv lists every file with its findings")
+    if report is not None:
+        print(f"\nreport: {report}")
+    if result.loose:
+        print(f"not checked: {result.loose:,} images beside the class folders, which ImageFolder doesn't read")
+    if result.empty_classes:
+        names = ", ".join(result.empty_classes[:5]) + (", …" if len(result.empty_classes) > 5 else "")
+        print(f"classes without a file that can be trained on: {names}")
+    if result.moved is not None:
+        _print_moved(result.moved, "moved")
+
+
+def _print_moved(moved: Moved, verb: str) -> None:
+    print(f"\n{verb}: {moved.count:,} files")
+    for path, reason in moved.left[:_SHOWN]:
+        print(f"  left: {path}: {reason}")
+    if len(moved.left) > _SHOWN:
+        print(f"  … and {len(moved.left) - _SHOWN:,} more that stayed")
+    if moved.undo_list is not None:
+        print(f"put back with: fastpipe check --undo {shlex.quote(moved.undo_list)}")
+
+
+def _put_back(undo_list: Path, quiet: bool) -> None:
+    from fastpipe.tools.check.quarantine import undo
+
+    moved = undo(undo_list)
+    if not quiet:
+        _print_moved(moved, "put back")
+    raise typer.Exit(1 if moved.left else 0)

@@ -1,0 +1,294 @@
+"""One file → what is to be said of it. Runs in a worker process, since a file may kill or hang whoever reads it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import stat
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+from PIL import Image
+
+from fastpipe import readers
+from fastpipe.config import current_config
+from fastpipe.errors import DecodeError, ReaderError
+from fastpipe.readers.header import guess_format
+from fastpipe.tools.check.findings import Seen, bits_of
+from fastpipe.types import DecodeRequest, Header
+
+__all__ = ["LARGE_FACTOR", "Rules", "examine", "prepare"]
+
+LARGE_FACTOR = 4
+"""A file is large where its shorter side is more than that many times what training needs."""
+
+_WHOLE = DecodeRequest()
+_TINY_PX = 16
+_LONG = 10.0
+_TEXT_LENGTH = 400
+_LOOK_BYTES = 1 << 16
+
+_USUAL_FORMATS = frozenset({"JPEG", "MPO", "PNG", "WEBP", "GIF", "BMP", "TIFF", "PPM"})
+_USUAL_COLORS = frozenset({"YCbCr", "RGB", "L", "CMYK", "YCCK", "P", "RGBA", "LA", "1", "PA", "I;16", "I;16B", "I;16L"})
+_SAME = {"MPO": "JPEG", "DIB": "BMP"}
+
+_ENDS_EARLY = re.compile(r"truncat|incomplete|premature|end of file|not enough (?:image )?data|\beof\b", re.IGNORECASE)
+
+# What downloads leave behind under an image's name, by how it starts.
+_OTHER_THINGS = (
+    (re.compile(rb"\s*<(?:!doctype html|html|head|body|!--)", re.IGNORECASE), "a web page (HTML)"),
+    (re.compile(rb"\s*(?:<\?xml[^>]*>\s*)?(?:<!--.*?-->\s*)*<svg", re.IGNORECASE | re.DOTALL), "an SVG drawing"),
+    (re.compile(rb"\s*<\?xml|\s*<[A-Za-z]+[ >]"), "an XML document"),
+    (re.compile(rb'\s*[{\[]\s*["{\[}\]]'), "JSON"),
+    (re.compile(rb"%PDF-"), "a PDF document"),
+    (re.compile(rb"PK\x03\x04"), "a ZIP archive"),
+    (re.compile(rb"\x1f\x8b"), "a gzip file"),
+    (re.compile(rb"....ftyp(?:hei[cmsx]|hev[cmx]|mif1|msf1)", re.DOTALL), "a HEIF picture, which needs pillow-heif"),
+    (re.compile(rb"....ftypavi[fs]", re.DOTALL), "an AVIF picture, which this Pillow can't read"),
+    (re.compile(rb"\x00\x00\x00\x0cJXL |\xff\x0a", re.DOTALL), "a JPEG XL picture, which Pillow can't read"),
+    (re.compile(rb"....ftyp", re.DOTALL), "a video (MP4)"),
+    (re.compile(rb"version https://git-lfs"), "a Git LFS pointer: the file itself was never fetched (git lfs pull)"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What a check goes by.
+
+    Attributes:
+        decode: whether pixels are decoded; else only headers are read.
+        size: the side that training needs, in pixels.
+        max_pixels: Pillow's limit, which it warns above and refuses above twice; None for none.
+        load_truncated: Pillow's setting of that name.
+    """
+
+    decode: bool
+    size: int
+    max_pixels: int | None
+    load_truncated: bool
+
+
+class _Witness(readers.Reader):
+    """The fast reader that `fastpipe.ImageFolder` would take for a file, and what it had to say about it."""
+
+    name = "fastpipe-check"
+
+    def __init__(self) -> None:
+        self.capabilities = readers.Capabilities(frozenset({"*"}))
+        self._config = current_config()
+        self._reader: readers.Reader | None = None
+        self._called = False
+        self.complaint = ""
+
+    def take(self, header: Header) -> None:
+        """The next file."""
+        chosen = self._config.reader_for(header.format)
+        self._reader, self._called, self.complaint = None, False, ""
+        for name in readers.default_order(header.format) if chosen is None else (chosen,):
+            try:
+                reader = readers.get_reader(name)
+            except ReaderError:
+                continue
+            if reader.accepts(header):
+                self._reader = None if reader.capabilities.reference else reader
+                return
+
+    def accepts(self, header: Header) -> bool:
+        return self._reader is not None
+
+    def resolve(self, header: Header, request: DecodeRequest) -> DecodeRequest:
+        assert self._reader is not None
+        return self._reader.resolve(header, request)
+
+    def decode(self, data: bytes, request: DecodeRequest = _WHOLE, out: readers.Scratch | None = None) -> Any:
+        assert self._reader is not None
+        self._called = True
+        try:
+            return self._reader.decode(data, request, out)
+        except ReaderError as error:
+            self.complaint = getattr(error, "reason", str(error))
+            raise
+        except Exception as error:  # another package's reader may raise anything
+            self.complaint = f"{type(error).__name__}: {error}"
+            raise DecodeError("<bytes>", None, self.name, self.complaint) from error
+
+    def ask(self, data: bytes) -> str:
+        """What the reader complains about in a file that Pillow took; also where it wasn't asked before."""
+        if self._reader is not None and not self._called:
+            with contextlib.suppress(ReaderError):
+                self.decode(data)
+        return f"{self._reader.name}: {self.complaint}" if self._reader is not None and self.complaint else ""
+
+
+_witness: _Witness | None = None
+
+
+def prepare(rules: Rules) -> None:
+    """Loads what examining needs, so that no file's time is spent on it, and sets Pillow as the caller has it."""
+    global _witness
+    from PIL import ImageFile
+
+    Image.MAX_IMAGE_PIXELS = rules.max_pixels
+    ImageFile.LOAD_TRUNCATED_IMAGES = rules.load_truncated
+    Image.init()
+    if rules.decode:
+        _witness = _Witness()
+        readers.register_reader(_witness)
+        for format in ("JPEG", "PNG", "WEBP"):
+            chosen = current_config().reader_for(format)
+            for name in readers.default_order(format) if chosen is None else (chosen,):
+                try:
+                    readers.get_reader(name)
+                except ReaderError:
+                    continue
+        if "cv2" in readers.default_order("PNG"):
+            import cv2
+
+            cv2.setNumThreads(1)
+
+
+def examine(path: str, rules: Rules) -> Seen:
+    """What is to be said of a file; raises nothing that a file can be the reason for."""
+    try:
+        status = os.stat(path)
+    except OSError as error:
+        gone = os.path.islink(path) and isinstance(error, FileNotFoundError)
+        return Seen(bits_of(["unreachable"]), text="a link to a file that isn't there" if gone else _said(error))
+    if not stat.S_ISREG(status.st_mode):
+        kind = "a folder" if stat.S_ISDIR(status.st_mode) else "a pipe, device or socket"
+        return Seen(bits_of(["unreachable"]), status.st_size, status.st_mtime_ns, text=f"{kind}, not a file")
+    size, mtime_ns = status.st_size, status.st_mtime_ns
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            header, complaint = _read(path, rules)
+        except DecodeError as error:
+            kind, reason = _refusal(path, size, error)
+            return Seen(bits_of([kind]), size, mtime_ns, error.format or "", text=reason[:_TEXT_LENGTH])
+        except OSError as error:
+            return Seen(bits_of(["unreachable"]), size, mtime_ns, text=_said(error))
+        except MemoryError:
+            return Seen(bits_of(["unreadable"]), size, mtime_ns, text="needs more memory than there is")
+        except Exception as error:  # whatever it is, training would end with it
+            return Seen(bits_of(["unreadable"]), size, mtime_ns, text=f"{type(error).__name__}: {error}"[:_TEXT_LENGTH])
+    said = [str(one.message) for one in caught if not issubclass(one.category, Image.DecompressionBombWarning)]
+    kinds, texts = _notes(path, header, rules)
+    if complaint:
+        kinds.append("damaged")
+        texts.insert(0, complaint)
+    if said:
+        kinds.append("warns")
+        texts += dict.fromkeys(said)
+    return Seen(
+        bits_of(kinds),
+        size,
+        mtime_ns,
+        header.format,
+        header.height,
+        header.width,
+        header.orientation,
+        "; ".join(texts)[:_TEXT_LENGTH],
+    )
+
+
+def _read(path: str, rules: Rules) -> tuple[Header, str]:
+    """The header, and what a fast decoder complains about although Pillow gives an image; raises as a dataset would."""
+    if not rules.decode:
+        header = readers.read_header(path)
+        limit = rules.max_pixels
+        if limit is not None and header.height * header.width > 2 * limit:
+            raise DecodeError(path, header.format, "pil", _over_limit(header.height * header.width, limit))
+        return header, ""
+    assert _witness is not None
+    with open(path, "rb", buffering=0) as file:
+        data = file.read()
+    header = readers.parse_header(data, path)
+    _witness.take(header)
+    readers.decode(data, header=header, reader=_witness.name, source=path)
+    within = rules.max_pixels is None or header.height * header.width <= rules.max_pixels
+    return header, _witness.ask(data) if within else ""
+
+
+def _over_limit(pixels: int, limit: int) -> str:
+    return f"Image size ({pixels} pixels) exceeds limit of {2 * limit} pixels"
+
+
+def _said(error: OSError) -> str:
+    return error.strerror or str(error) or type(error).__name__
+
+
+def _refusal(path: str, size: int, error: DecodeError) -> tuple[str, str]:
+    """Which kind of bad a refused file is, and the reason in words."""
+    if size == 0:
+        return "empty", "zero bytes"
+    if isinstance(error.__cause__, Image.DecompressionBombError) or "exceeds limit" in error.reason:
+        return "over-limit", error.reason
+    try:
+        with open(path, "rb") as file:
+            start = file.read(_LOOK_BYTES)
+            file.seek(max(size - _LOOK_BYTES, 0))
+            end = file.read(_LOOK_BYTES)
+    except OSError as problem:
+        return "unreachable", _said(problem)
+    format = error.format or guess_format(start)
+    if _ENDS_EARLY.search(error.reason) or _is_cut(format, start, end, size):
+        return "truncated", error.reason
+    if format is not None:
+        return "unreadable", error.reason
+    if not any(start):
+        return "not-an-image", f"starts with {len(start)} zero bytes: nothing was ever written there"
+    for pattern, name in _OTHER_THINGS:
+        if pattern.match(start):
+            return "not-an-image", f"it is {name}"
+    return "not-an-image", "nothing that Pillow recognises"
+
+
+def _is_cut(format: str | None, start: bytes, end: bytes, size: int) -> bool:
+    """Whether a file that was refused lacks its end."""
+    if format in ("JPEG", "MPO"):
+        return b"\xff\xd9" not in end
+    if format == "PNG":
+        return b"IEND" not in end
+    if format == "WEBP":
+        return int.from_bytes(start[4:8], "little") + 8 > size
+    return False
+
+
+def _notes(path: str, header: Header, rules: Rules) -> tuple[list[str], list[str]]:
+    """What is worth a note about a file that can be read: kinds, and texts where a kind doesn't say it all."""
+    kinds, texts = [], []
+    height, width, color = header.height, header.width, header.color_space
+    expected = Image.EXTENSION.get(os.path.splitext(path)[1].lower())
+    if expected is not None and _SAME.get(expected, expected) != _SAME.get(header.format, header.format):
+        kinds.append("mislabelled")
+    if rules.max_pixels is not None and height * width > rules.max_pixels:
+        kinds.append("near-limit")
+    if min(height, width) > LARGE_FACTOR * rules.size:
+        kinds.append("large")
+    if color in ("CMYK", "YCCK"):
+        kinds.append("cmyk")
+    if header.bit_depth > 8:
+        kinds.append("16-bit")
+    if header.transparency or color in ("RGBA", "LA", "PA", "La", "RGBa"):
+        kinds.append("alpha")
+    if color in ("P", "PA"):
+        kinds.append("palette")
+    if header.animated:
+        kinds.append("multi-page" if header.format in ("MPO", "TIFF") else "animated")
+    if header.progressive and header.format != "GIF":
+        kinds.append("progressive")
+    if header.orientation != 1:
+        kinds.append("rotated")
+    if header.format not in _USUAL_FORMATS:
+        texts.append(f"format {header.format}")
+    if color not in _USUAL_COLORS or (header.format == "JPEG" and color == "RGB"):
+        texts.append(f"colour space {color}")
+    if min(height, width) < _TINY_PX:
+        texts.append(f"only {height}×{width} pixels")
+    elif max(height, width) > _LONG * min(height, width):
+        texts.append(f"a strip of {height}×{width} pixels")
+    if texts:
+        kinds.append("unusual")
+    return kinds, texts

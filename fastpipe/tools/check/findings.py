@@ -1,0 +1,227 @@
+"""The kinds of findings, and what a check keeps of each file: a few numbers in arrays, no object a file."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple, overload
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from fastpipe.datasets import ImageIndex
+    from fastpipe.datasets.table import Array
+
+__all__ = ["BAD", "KINDS", "FileRow", "Findings", "Kind", "Rows", "Seen", "bits_of", "names_of"]
+
+
+class Kind(NamedTuple):
+    """One kind of finding: its name, whether a file with it fails in training, and what it means."""
+
+    name: str
+    bad: bool
+    meaning: str
+
+
+KINDS = (
+    Kind("empty", True, "zero bytes"),
+    Kind("truncated", True, "the file ends before the image does"),
+    Kind("unreadable", True, "an image by its first bytes, but Pillow can't decode it"),
+    Kind("not-an-image", True, "something else under an image's name"),
+    Kind("over-limit", True, "more than twice the pixel limit: Pillow refuses it"),
+    Kind("unreachable", True, "can't be opened or read: permissions, a dead link, no regular file, a failing disk"),
+    Kind("hang", True, "wasn't read and decoded within --timeout: the file, or a disk that stalls"),
+    Kind("crash", True, "killed the process that read it, twice"),
+    Kind("damaged", False, "Pillow decodes it without an error, but another decoder complains: look at the picture"),
+    Kind("mislabelled", False, "the content is of another format than the extension says"),
+    Kind("near-limit", False, "more pixels than the pixel limit: Pillow warns each time"),
+    Kind("large", False, "the shorter side is more than 4 times what training needs (--size)"),
+    Kind("cmyk", False, "four inks; converted without a colour profile"),
+    Kind("16-bit", False, "more than 8 bits a sample; Pillow turns gray values above 255 white"),
+    Kind("alpha", False, "transparency, which is dropped: hidden pixels become visible"),
+    Kind("palette", False, "at most 256 colours from a table"),
+    Kind("animated", False, "several frames, of which the first is used"),
+    Kind("multi-page", False, "several pictures in one file (MPO, TIFF), of which the first is used"),
+    Kind("progressive", False, "stored in several passes (interlaced PNG likewise): slow to decode, no region decode"),
+    Kind("rotated", False, "lies on its side or is mirrored unless EXIF orientation is applied (apply_exif=True)"),
+    Kind("unusual", False, "a rare format, colour space or shape; the reason says which"),
+    Kind("warns", False, "Pillow warns about it; the reason says what"),
+)
+"""All kinds, the bad ones first. A file is bad where ``fastpipe.ImageFolder`` (and torchvision's) would raise."""
+
+BAD = frozenset(kind.name for kind in KINDS if kind.bad)
+"""The names of the kinds that fail in training."""
+
+_BIT = {kind.name: 1 << number for number, kind in enumerate(KINDS)}
+_BAD_BITS = sum(_BIT[name] for name in BAD)
+
+
+def bits_of(names: Iterable[str]) -> int:
+    """The names of kinds as one number."""
+    return sum(_BIT[name] for name in set(names))
+
+
+def names_of(bits: int) -> tuple[str, ...]:
+    """The names that a number from `bits_of` stands for, in the order of `KINDS`."""
+    return tuple(name for name, bit in _BIT.items() if bits & bit)
+
+
+class Seen(NamedTuple):
+    """What was found out about one file; JSON keeps it as a list.
+
+    Attributes:
+        bits: the kinds, as `bits_of` gives them; 0 for a file like any other.
+        bytes: the file's size, -1 where it can't be reached.
+        mtime_ns: when it was changed last; together with the size, what tells whether it still is the same.
+        format: Pillow's name, ``""`` where it isn't known.
+        height, width: in pixels, before any EXIF orientation; 0 where they aren't known.
+        orientation: the EXIF orientation, 1 to 8.
+        text: what the numbers can't say: an error's reason, a complaint.
+    """
+
+    bits: int
+    bytes: int = -1
+    mtime_ns: int = 0
+    format: str = ""
+    height: int = 0
+    width: int = 0
+    orientation: int = 1
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class FileRow:
+    """One file with a finding.
+
+    Attributes:
+        number: its position in the index, from 0.
+        path: as the index has it, relative to the root.
+        kinds: names from `KINDS`.
+        bad: whether it would fail in training; if not, it is merely noted.
+        reason: in words.
+        format: Pillow's name of the format that the content has; ``""`` where it isn't known.
+        height, width: in pixels, as stored; 0 where they aren't known.
+        bytes: the file's size; -1 where it can't be reached.
+    """
+
+    number: int
+    path: str
+    kinds: tuple[str, ...]
+    bad: bool
+    reason: str
+    format: str
+    height: int
+    width: int
+    bytes: int
+
+
+@dataclass
+class Findings:
+    """What a check knows of n files, in arrays of n: 30 bytes a file, and a text for the few that need one."""
+
+    count: int
+    bits: Array = field(init=False)
+    sizes: Array = field(init=False)
+    mtimes: Array = field(init=False)
+    heights: Array = field(init=False)
+    widths: Array = field(init=False)
+    formats: Array = field(init=False)
+    orientations: Array = field(init=False)
+    texts: dict[int, str] = field(init=False, default_factory=dict)
+    names: list[str] = field(init=False, default_factory=lambda: [""])
+
+    def __post_init__(self) -> None:
+        self.bits = np.zeros(self.count, np.uint32)
+        self.sizes = np.full(self.count, -1, np.int64)
+        self.mtimes = np.zeros(self.count, np.int64)
+        self.heights = np.zeros(self.count, np.uint32)
+        self.widths = np.zeros(self.count, np.uint32)
+        self.formats = np.zeros(self.count, np.uint8)
+        self.orientations = np.zeros(self.count, np.uint8)  # 0: nothing is known of the file yet
+
+    def put(self, number: int, seen: Seen) -> None:
+        """Keeps what was found out about a file, in place of what was known before."""
+        self.bits[number], self.sizes[number], self.mtimes[number] = seen.bits, seen.bytes, seen.mtime_ns
+        self.heights[number], self.widths[number] = seen.height, seen.width
+        self.orientations[number] = seen.orientation
+        if seen.format not in self.names:
+            self.names.append(seen.format)
+        self.formats[number] = self.names.index(seen.format)
+        if seen.text:
+            self.texts[number] = seen.text
+        else:
+            self.texts.pop(number, None)
+
+    def known(self, number: int) -> bool:
+        """Whether anything is known of a file."""
+        return bool(self.orientations[number])
+
+    @property
+    def bad(self) -> Array:
+        """bool ``(n,)``."""
+        found: Array = self.bits & _BAD_BITS != 0
+        return found
+
+    def counts(self) -> dict[str, int]:
+        """How many files have each kind of finding, for the kinds that occur."""
+        counted = {name: int(np.count_nonzero(self.bits & bit)) for name, bit in _BIT.items()}
+        return {name: count for name, count in counted.items() if count}
+
+
+class Rows(Sequence[FileRow]):
+    """The files with a finding, the bad ones first, then in the index's order; rows are made when they are asked for.
+
+    Args:
+        index: the files.
+        findings: what is known of them.
+        picks: int64 positions.
+    """
+
+    def __init__(self, index: ImageIndex, findings: Findings, picks: Array) -> None:
+        self._index = index
+        self._findings = findings
+        self._picks = picks
+
+    def __len__(self) -> int:
+        return len(self._picks)
+
+    @overload
+    def __getitem__(self, item: int) -> FileRow: ...
+    @overload
+    def __getitem__(self, item: slice) -> list[FileRow]: ...
+    def __getitem__(self, item: int | slice) -> FileRow | list[FileRow]:
+        if isinstance(item, slice):
+            return [self._row(int(number)) for number in self._picks[item]]
+        return self._row(int(self._picks[item]))
+
+    def __iter__(self) -> Iterator[FileRow]:
+        return (self._row(int(number)) for number in self._picks)
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} rows of files>"
+
+    def _row(self, number: int) -> FileRow:
+        found = self._findings
+        bits = int(found.bits[number])
+        format = found.names[int(found.formats[number])]
+        path = self._index.path(number).removeprefix(self._index.prefix)
+        row: dict[str, Any] = {"height": int(found.heights[number]), "width": int(found.widths[number])}
+        parts = [found.texts[number]] if number in found.texts else []
+        kinds = names_of(bits)
+        if "mislabelled" in kinds:
+            parts.append(f"the content is {format}, the extension {os.path.splitext(path)[1]}")
+        if "large" in kinds or "near-limit" in kinds:
+            parts.append(f"{row['height']}×{row['width']} pixels")
+        if "rotated" in kinds:
+            parts.append(f"EXIF orientation {int(found.orientations[number])}")
+        return FileRow(
+            number,
+            path,
+            kinds,
+            bool(bits & _BAD_BITS),
+            "; ".join(parts),
+            format,
+            bytes=int(found.sizes[number]),
+            **row,
+        )

@@ -1,0 +1,253 @@
+"""Worker processes that are kept busy, and replaced when a file kills or hangs one.
+
+Plain processes with pipes rather than `multiprocessing`: nothing of the caller's program is imported again, so that it
+needs no ``if __name__ == "__main__"``, nothing is forked while threads run, and the death of one spoils no queue.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import queue
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections import deque
+from collections.abc import Generator, Iterator
+from dataclasses import asdict
+from typing import IO, NamedTuple
+
+from fastpipe.errors import FastpipeError
+from fastpipe.tools.check.examine import Rules
+from fastpipe.tools.check.findings import Seen, bits_of
+
+__all__ = ["Task", "examine_all"]
+
+_START_S = 120.0
+_FAILED_STARTS = 3
+_LOSSES_IN_A_ROW = 50
+_LOOK_S = 0.1
+_TAIL_BYTES = 2000
+
+
+class Task(NamedTuple):
+    """A file to examine.
+
+    Attributes:
+        number: its position in the index.
+        path: the whole path.
+        stamp: bytes and mtime_ns that need no new look; None to look anyway.
+    """
+
+    number: int
+    path: str
+    stamp: tuple[int, int] | None = None
+
+
+class _Worker:
+    """One process, and the files that it still owes an answer for."""
+
+    def __init__(self, rules: Rules, inbox: queue.SimpleQueue[tuple[_Worker, bytes]]) -> None:
+        self.owed: deque[Task] = deque()
+        self.ready = False
+        self.since = time.monotonic()
+        self.unread = 0  # answers that are still to come from the process; the main loop may be behind
+        self.hung: Task | None = None  # the file over which it was killed
+        try:
+            self._errors: IO[bytes] | None = tempfile.TemporaryFile()  # noqa: SIM115
+        except OSError:
+            self._errors = None
+        code = f"import sys; sys.path[:] = {sys.path!r}; from fastpipe.tools.check.worker import main; main()"
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", code],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._errors or subprocess.DEVNULL,
+            start_new_session=os.name == "posix",  # Ctrl-C in the terminal is for the parent alone
+        )
+        self._send(asdict(rules))
+        threading.Thread(target=self._receive, args=(inbox,), daemon=True).start()
+
+    def give(self, tasks: list[Task]) -> None:
+        self.owed.extend(tasks)
+        self.since = time.monotonic()
+        self.unread += len(tasks)
+        self._send(tasks)
+
+    def overdue(self, timeout_s: float) -> bool:
+        if not self.ready:
+            return time.monotonic() - self.since > max(_START_S, timeout_s)
+        return self.unread > 0 and time.monotonic() - self.since > timeout_s
+
+    def kill(self) -> None:
+        with contextlib.suppress(OSError):
+            self.process.kill()
+
+    def end(self) -> str:
+        """How a process ended that gives no answers any more; waits a moment for it."""
+        self.kill()
+        try:
+            code: int | None = self.process.wait(5)
+        except subprocess.TimeoutExpired:  # stuck in the system, in a read that can't be interrupted
+            code = None
+        said = self._said()
+        for pipe in (self.process.stdin, self._errors):
+            if pipe is not None:
+                with contextlib.suppress(OSError):
+                    pipe.close()
+        how = f"signal {-code} ({_signal_name(-code)})" if code is not None and code < 0 else f"exit status {code}"
+        if code == -9:
+            how += ", as when the system is out of memory: try fewer --jobs"
+        return f"{how}; it said: {said}" if said else how
+
+    def _said(self) -> str:
+        """The last line that the process wrote to its standard error."""
+        if self._errors is None:
+            return ""
+        with contextlib.suppress(OSError, ValueError):
+            self._errors.seek(0, os.SEEK_END)
+            self._errors.seek(max(self._errors.tell() - _TAIL_BYTES, 0))
+            lines = self._errors.read().decode(errors="replace").split("\n")
+            return next((line.strip()[:200] for line in reversed(lines) if line.strip()), "")
+        return ""
+
+    def _send(self, what: object) -> None:
+        assert self.process.stdin is not None
+        with contextlib.suppress(OSError, ValueError):  # it is dead, as the end of its answers will show
+            self.process.stdin.write(json.dumps(what).encode() + b"\n")
+            self.process.stdin.flush()
+
+    def _receive(self, inbox: queue.SimpleQueue[tuple[_Worker, bytes]]) -> None:
+        assert self.process.stdout is not None
+        with self.process.stdout as answers:
+            for line in answers:
+                if self.ready:
+                    self.unread -= 1
+                self.since = time.monotonic()
+                self.ready = True  # the first line says just that
+                inbox.put((self, line))
+        inbox.put((self, b""))
+
+
+def examine_all(
+    chunks: Iterator[list[Task]], rules: Rules, jobs: int, timeout_s: float
+) -> Generator[tuple[int, Seen | None], None, None]:
+    """What is to be said of each file, in the order in which it becomes known.
+
+    A file whose process dies gets a second, new one: the system may have killed the first for another's memory.
+
+    Args:
+        chunks: the files, some at a time.
+        rules: what to go by.
+        jobs: processes.
+        timeout_s: how long reading and decoding one file may take.
+
+    Yields:
+        A file's number, and what was found; None where the file still bears its task's stamp.
+
+    Raises:
+        FastpipeError: processes don't start, or die or hang over one file after the other, so that it isn't the files.
+    """
+    inbox: queue.SimpleQueue[tuple[_Worker, bytes]] = queue.SimpleQueue()
+    workers: set[_Worker] = set()
+    idle: list[_Worker] = []
+    back: deque[list[Task]] = deque()
+    suspects: set[int] = set()
+    failed_starts = losses = 0
+    try:
+        while True:
+            # Work for those who have none; more workers while there is work for more.
+            while len(workers) < jobs or idle:
+                chunk = back.popleft() if back else next(chunks, None)
+                if chunk is None:
+                    break
+                if idle:
+                    worker = idle.pop()
+                else:
+                    try:
+                        worker = _Worker(rules, inbox)
+                    except OSError as error:  # no more processes or memory for one
+                        if not workers:
+                            raise FastpipeError(f"a process that examines files doesn't start: {error}") from error
+                        jobs = len(workers)
+                        back.append(chunk)
+                        break
+                    workers.add(worker)
+                worker.give(chunk)
+            if len(idle) == len(workers):
+                return
+            try:
+                worker, line = inbox.get(timeout=_LOOK_S)
+            except queue.Empty:
+                # Nothing is underway from a process to here, so that who seems late is late.
+                for late in [one for one in workers if one.overdue(timeout_s)]:
+                    late.hung = late.owed[0]
+                    late.kill()
+                    inbox.put((late, b""))
+                continue
+            if worker not in workers:
+                continue
+            if not line:
+                workers.discard(worker)
+                how = worker.end()
+                if worker in idle:
+                    idle.remove(worker)
+                    continue
+                task = worker.owed[0]
+                if not worker.ready:
+                    failed_starts += 1
+                    if failed_starts >= _FAILED_STARTS:
+                        raise FastpipeError(f"the processes that examine files don't start: {how}")
+                elif worker.hung not in (None, task):
+                    pass  # it had been late, but answered before it was killed
+                elif worker.hung or task.number in suspects:
+                    worker.owed.popleft()
+                    losses += 1
+                    if losses >= _LOSSES_IN_A_ROW:
+                        raise FastpipeError(
+                            f"{losses} files in a row killed or hung the process that read them, the last one "
+                            f"{task.path} ({how}): that is this machine, its disk or a reader, not the files. "
+                            "FASTPIPE_READER=pil chooses the plainest reader; run the check again to go on from here"
+                        )
+                    yield task.number, _loss(task, worker, how, timeout_s)
+                else:
+                    suspects.add(task.number)
+                    back.append([worker.owed.popleft()])
+                if worker.owed:
+                    back.append(list(worker.owed))
+                continue
+            answer = json.loads(line)
+            if answer == "ready":
+                failed_starts = 0
+                continue
+            losses = 0
+            task = worker.owed.popleft()
+            yield task.number, Seen(*answer[1:]) if len(answer) > 1 else None
+            if not worker.owed:
+                idle.append(worker)
+    finally:
+        for worker in workers:
+            worker.kill()
+        for worker in workers:
+            worker.end()
+
+
+def _loss(task: Task, worker: _Worker, how: str, timeout_s: float) -> Seen:
+    size, mtime_ns = -1, 0
+    if not worker.hung:  # whose disk may stall again
+        with contextlib.suppress(OSError):
+            status = os.stat(task.path)
+            size, mtime_ns = status.st_size, status.st_mtime_ns
+        return Seen(bits_of(["crash"]), size, mtime_ns, text=f"the process that read it ended with {how}")
+    return Seen(bits_of(["hang"]), size, mtime_ns, text=f"not done after {timeout_s:g} s")
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return "unknown"

@@ -1,0 +1,298 @@
+"""Moves bad files out of a data set and back again, without ever overwriting or losing one.
+
+Before the first file moves, the list of all moves is on disk: whatever happens then, the list undoes it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import json
+import os
+import secrets
+import shutil
+import stat
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from fastpipe.errors import DatasetError
+from fastpipe.tools.check.findings import FileRow
+
+__all__ = ["Moved", "check_target", "move_away", "undo"]
+
+_STAYS = "unreachable"
+_FORMAT = "fastpipe check moves"
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """What moving files came to.
+
+    Attributes:
+        count: files moved.
+        undo_list: the file that ``fastpipe check --undo`` takes; None where there was nothing to move, or once all
+            of them are back.
+        left: those that stayed where they were, each with the reason.
+    """
+
+    count: int
+    undo_list: str | None
+    left: tuple[tuple[str, str], ...]
+
+
+def check_target(folder: str | os.PathLike[str], root: str) -> Path:
+    """The folder to move to, whole; made if it isn't there.
+
+    Raises:
+        DatasetError: it lies inside the data set, where it would be taken for a class, or can't be made.
+    """
+    target = Path(os.path.abspath(os.path.expanduser(os.fspath(folder))))
+    if root:
+        real_root = os.path.realpath(root)
+        if os.path.realpath(target) == real_root or Path(os.path.realpath(target)).is_relative_to(real_root):
+            raise DatasetError(
+                f"the bad files can't be moved to {target}: it is inside {root} and would be taken for a class. "
+                "Give a folder outside of it."
+            )
+    try:
+        target.mkdir(parents=True, exist_ok=True)
+        os.rmdir(_made(target))  # whether it can be written to is better known before a long check than after
+    except OSError as error:
+        raise DatasetError(f"the bad files can't be moved to {target}: {error.strerror or error}.") from error
+    return target
+
+
+def _made(folder: Path) -> Path:
+    probe = folder / f".{secrets.token_hex(6)}.part"
+    probe.mkdir()
+    return probe
+
+
+def move_away(rows: Iterable[FileRow], prefix: str, mtimes: dict[int, int], folder: Path) -> Moved:
+    """Moves files to a folder, under the paths that they have below the root.
+
+    A file that is there already is never replaced; the new one gets another name. A file that has changed since it
+    was checked stays, and so does one that couldn't be reached, since that need not be the file's fault.
+
+    Args:
+        rows: the bad files.
+        prefix: what comes before their paths.
+        mtimes: when each was changed last, in ns, by its number.
+        folder: from `check_target`.
+
+    Raises:
+        DatasetError: the undo list can't be written; then nothing has moved.
+    """
+    plan: list[tuple[str, str, FileRow]] = []
+    left: list[tuple[str, str]] = []
+    taken: set[str] = set()
+    seen: set[str] = set()
+    for row in rows:
+        source = os.path.abspath(prefix + row.path)
+        if source in seen:  # a list may name a file twice
+            continue
+        seen.add(source)
+        if _STAYS in row.kinds:
+            left.append((source, f"can't be reached ({row.reason}): it isn't moved"))
+        elif reason := _changed(source, row, mtimes[row.number]):
+            left.append((source, reason))
+        else:
+            target = _free(folder.joinpath(*_inside(row.path)), taken)
+            taken.add(target)
+            plan.append((source, target, row))
+    if not plan:
+        return Moved(0, None, tuple(left))
+    try:
+        undo_list = _write_list(folder, plan)
+    except OSError as error:
+        raise DatasetError(f"nothing is moved: the undo list can't be written in {folder} ({error}).") from error
+    count = 0
+    for source, target, _ in plan:
+        try:
+            os.makedirs(os.path.dirname(target), exist_ok=True)
+            _move(source, target)
+            count += 1
+        except OSError as error:
+            left.append((source, _said(error)))
+    return Moved(count, undo_list, tuple(left))
+
+
+def undo(undo_list: str | os.PathLike[str]) -> Moved:
+    """Puts the files of an undo list back where they were, as far as nothing else is there now.
+
+    When all are back, the list and the folders that are empty then are removed. It may be called again after it was
+    interrupted.
+
+    Raises:
+        DatasetError: it is no undo list, or can't be read.
+    """
+    path = Path(os.path.abspath(os.path.expanduser(os.fspath(undo_list))))
+    count, left, folders = 0, [], set()
+    for source, target in _read_list(path):
+        folders.add(os.path.dirname(target))
+        if not os.path.lexists(target):
+            if not os.path.lexists(source):
+                left.append((target, "isn't there any more"))
+            continue  # it is back already, or had never been moved
+        if os.path.lexists(source):
+            left.append((target, f"stays: there is a file again at {source}"))
+            continue
+        try:
+            os.makedirs(os.path.dirname(source), exist_ok=True)
+            _move(target, source)
+            count += 1
+        except OSError as error:
+            left.append((target, _said(error)))
+    if left:
+        return Moved(count, str(path), tuple(left))
+    with contextlib.suppress(OSError):
+        path.unlink()
+    for folder in sorted(folders, key=len, reverse=True):
+        _remove_empty(Path(folder), path.parent)
+    return Moved(count, None, ())
+
+
+def _said(error: OSError) -> str:
+    return error.strerror or str(error)
+
+
+def _inside(path: str) -> list[str]:
+    """The parts of a path that stay below whatever folder they are joined to."""
+    drive, rest = os.path.splitdrive(path)
+    parts = [part for part in rest.replace(os.sep, "/").split("/") if part not in ("", ".", "..")]
+    return [*([drive.rstrip(":").strip("\\/")] if drive else []), *parts]
+
+
+def _changed(path: str, row: FileRow, mtime_ns: int) -> str:
+    """Why a file is no longer the one that was checked; empty where it is."""
+    try:
+        status = os.stat(path)
+    except OSError as error:
+        return f"can't be reached ({_said(error)}): it isn't moved"
+    if row.bytes >= 0 and (status.st_size, status.st_mtime_ns) != (row.bytes, mtime_ns):
+        return "has changed since it was checked: it isn't moved"
+    return ""
+
+
+def _free(path: Path, taken: set[str]) -> str:
+    """The path, or one like it that nothing has yet."""
+    tried, number = str(path), 1
+    while tried in taken or os.path.lexists(tried):
+        number += 1
+        tried = str(path.with_name(f"{path.stem}~{number}{path.suffix}"))
+    return tried
+
+
+def _write_list(folder: Path, plan: list[tuple[str, str, FileRow]]) -> str:
+    name = time.strftime("undo-%Y%m%d-%H%M%S")
+    number = 1
+    while True:
+        path = folder / (f"{name}.jsonl" if number == 1 else f"{name}-{number}.jsonl")
+        try:
+            stream = open(path, "x", encoding="ascii")  # noqa: SIM115
+            break
+        except FileExistsError:
+            number += 1
+    try:
+        with stream:
+            stream.write(json.dumps({"format": _FORMAT, "version": 1}) + "\n")
+            for source, target, row in plan:
+                stream.write(json.dumps({"from": source, "to": target, "why": ";".join(row.kinds)}) + "\n")
+            stream.flush()
+            os.fsync(stream.fileno())
+    except OSError:
+        with contextlib.suppress(OSError):
+            path.unlink()
+        raise
+    _sync_folder(folder)
+    return str(path)
+
+
+def _read_list(path: Path) -> Iterator[tuple[str, str]]:
+    try:
+        lines = path.read_text(encoding="ascii").splitlines()
+        if json.loads(lines[0])["format"] != _FORMAT:
+            raise ValueError
+        moves = [json.loads(line) for line in lines[1:]]
+        return iter([(str(move["from"]), str(move["to"])) for move in moves])
+    except OSError as error:
+        raise DatasetError(f"the undo list {path} can't be read: {_said(error)}.") from error
+    except (ValueError, KeyError, IndexError, TypeError):
+        raise DatasetError(
+            f"{path} is no undo list: give the undo-….jsonl that `fastpipe check --move-to` wrote."
+        ) from None
+
+
+def _move(source: str, target: str) -> None:
+    """Renames a file to a name that nothing has; across file systems, copies it and then removes it.
+
+    The name is taken by an empty file first, since a plain rename would replace what somebody put there meanwhile.
+
+    Raises:
+        OSError: it could not be moved, and is where it was.
+    """
+    os.close(os.open(target, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
+    try:
+        try:
+            os.replace(source, target)
+        except OSError as error:
+            if error.errno != errno.EXDEV:
+                raise
+            _copy(source, target)
+            os.unlink(source)
+    except BaseException:
+        if os.path.lexists(source):
+            with contextlib.suppress(OSError):
+                os.unlink(target)
+        raise
+    _sync_folder(Path(target).parent)
+    _sync_folder(Path(source).parent)
+
+
+def _copy(source: str, target: str) -> None:
+    """A whole, synced copy in place of the target; raises OSError where the source changes meanwhile."""
+    before = os.lstat(source)
+    beside = f"{target}.{secrets.token_hex(4)}.part"
+    try:
+        if stat.S_ISLNK(before.st_mode):
+            os.symlink(os.readlink(source), beside)
+        elif stat.S_ISREG(before.st_mode):
+            shutil.copyfile(source, beside)
+            shutil.copystat(source, beside)
+            with open(beside, "rb+") as stream:
+                os.fsync(stream.fileno())
+            if os.path.getsize(beside) != before.st_size:
+                raise OSError(errno.EIO, "the copy is not complete")
+        else:
+            raise OSError(errno.EINVAL, "no regular file: it can't be moved to another file system")
+        after = os.lstat(source)
+        if (after.st_size, after.st_mtime_ns) != (before.st_size, before.st_mtime_ns):
+            raise OSError(errno.EBUSY, "it changed while it was copied")
+        os.replace(beside, target)
+        _sync_folder(Path(target).parent)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(beside)
+        raise
+
+
+def _sync_folder(folder: Path) -> None:
+    """Makes a rename last through a loss of power, where the system can."""
+    with contextlib.suppress(OSError):  # Windows can't, and some network disks can't
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def _remove_empty(folder: Path, top: Path) -> None:
+    """Removes a folder and those above it, below `top`, as far as they are empty."""
+    while folder != top and folder.is_relative_to(top):
+        try:
+            folder.rmdir()
+        except OSError:
+            return
+        folder = folder.parent

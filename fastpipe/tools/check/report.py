@@ -1,0 +1,151 @@
+"""The result of a check for people (a table) and for programs (CSV, JSON)."""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import io
+import json
+import os
+import secrets
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fastpipe.errors import ConfigError
+from fastpipe.tools.check.findings import BAD, KINDS, FileRow
+
+if TYPE_CHECKING:
+    from fastpipe.tools.check.run import CheckResult
+
+__all__ = [
+    "REPORT_ENDINGS",
+    "SCHEMA",
+    "ending_of",
+    "json_lines",
+    "lines_of",
+    "summary_lines",
+    "writable",
+    "write_report",
+]
+
+SCHEMA = "fastpipe-check/1"
+"""Names the layout of the JSON; the number grows when a key changes its meaning or goes."""
+
+REPORT_ENDINGS = (".csv", ".json", ".txt")
+
+_COLUMNS = ("path", "verdict", "kinds", "reason", "format", "height", "width", "bytes")
+
+
+def ending_of(path: str | os.PathLike[str]) -> str:
+    """The ending that chooses a report's format, lower-case.
+
+    Raises:
+        ConfigError: it is none of `REPORT_ENDINGS`.
+    """
+    ending = os.path.splitext(path)[1].lower()
+    if ending not in REPORT_ENDINGS:
+        raise ConfigError(f"the report {path} should end in {', '.join(REPORT_ENDINGS)}: that chooses its format")
+    return ending
+
+
+def writable(path: str | os.PathLike[str]) -> Path:
+    """The file's path, once it is clear that it can be written there: better before a long check than after.
+
+    Raises:
+        ConfigError: there is no such folder, or no right to write there.
+    """
+    file = Path(os.path.expanduser(os.fspath(path)))
+    if file.is_dir() or not file.parent.is_dir() or not os.access(file.parent, os.W_OK):
+        raise ConfigError(f"nothing can be written to {file}: give a file in a folder that can be written to")
+    return file
+
+
+def write_report(result: CheckResult, file: Path, ending: str) -> None:
+    """Writes what was found, in the format of an ending. What was there before stays until all is on disk.
+
+    Raises:
+        ConfigError: it can't be written, as on a full disk; what was there before is untouched.
+    """
+    lines = {".csv": _csv_lines, ".json": json_lines, ".txt": _text_lines}[ending](result)
+    beside = file.with_name(f".{file.name}.{secrets.token_hex(4)}.part")
+    try:
+        try:
+            # surrogateescape: a name that is no UTF-8 is written as the bytes that it has
+            with open(beside, "w", encoding="utf-8", errors="surrogateescape", newline="") as stream:
+                stream.writelines(lines)
+                stream.flush()
+                os.fsync(stream.fileno())
+            os.replace(beside, file)
+        finally:
+            with contextlib.suppress(OSError):
+                beside.unlink()
+    except OSError as error:
+        raise ConfigError(
+            f"can't write {file}: {error.strerror or error}. What was there before is unchanged, and what was checked "
+            "is kept: the same command with a file elsewhere takes it from there"
+        ) from error
+
+
+def _csv_lines(result: CheckResult) -> Iterator[str]:
+    text = io.StringIO(newline="")
+    writer = csv.writer(text)
+    writer.writerow(_COLUMNS)
+    for row in result.rows:
+        values = _values(row)
+        writer.writerow([*(" ".join(values[name]) if name == "kinds" else values[name] for name in _COLUMNS)])
+        yield text.getvalue()
+        text.seek(0)
+        text.truncate()
+    yield text.getvalue()
+
+
+def _values(row: FileRow) -> dict[str, Any]:
+    values = asdict(row)
+    del values["number"]
+    values["verdict"] = "bad" if values.pop("bad") else "noted"
+    return {name: values[name] for name in _COLUMNS}
+
+
+def json_lines(result: CheckResult) -> Iterator[str]:
+    """What a report that ends in .json holds, piece by piece."""
+    # ASCII: JSON's escapes carry names that are no valid UTF-8 as well
+    head = json.dumps({"schema": SCHEMA, **result.about()}, indent=2)
+    yield head[: head.rindex("\n")] + ',\n  "rows": ['
+    separator = "\n"
+    for row in result.rows:
+        yield f"{separator}    {json.dumps(_values(row))}"
+        separator = ",\n"
+    yield "\n  ]\n}\n" if len(result.rows) else "]\n}\n"
+
+
+def _text_lines(result: CheckResult) -> Iterator[str]:
+    for line in (*summary_lines(result), "", *lines_of(result.rows)):
+        yield line + "\n"
+
+
+def summary_lines(result: CheckResult) -> list[str]:
+    """What was checked, and how many files have which finding."""
+    how = "decoded" if result.decode == "full" else "headers read"
+    took = f" in {result.seconds:.1f} s" if result.seconds >= 0.1 else ""
+    lines = [f"{result.files:,} files of {result.root or 'the list'} checked ({how}{took})"]
+    if result.resumed:
+        lines[0] += f"; {result.resumed:,} of them by an earlier check that was interrupted"
+    lines.append(f"bad: {result.bad:,}   noted: {result.noted:,}   nothing to say: {result.fine:,}")
+    for bad, heading in ((True, "bad, would fail in training:"), (False, "noted, can be trained on:")):
+        kinds = [kind for kind in KINDS if kind.bad == bad and kind.name in result.counts]
+        if kinds:
+            lines += ["", heading]
+            width = max(len(f"{result.counts[kind.name]:,}") for kind in kinds)
+            lines += [f"  {kind.name:<12} {result.counts[kind.name]:>{width},}  {kind.meaning}" for kind in kinds]
+    return lines
+
+
+def lines_of(rows: Iterable[FileRow]) -> Iterator[str]:
+    """A line for each row: the verdict, the kinds, the path, the reason."""
+    for row in rows:
+        kinds = [kind for kind in row.kinds if not row.bad or kind in BAD]
+        yield f"{'bad  ' if row.bad else 'noted'}  {' '.join(kinds):<14}  {row.path}" + (
+            f"  ({row.reason})" if row.reason else ""
+        )

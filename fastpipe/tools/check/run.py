@@ -1,0 +1,291 @@
+"""`check`: every file examined, in parallel, with a journal; then the report and the quarantine."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import numpy as np
+import PIL
+from PIL import Image, ImageFile
+
+import fastpipe
+from fastpipe.config import current_config
+from fastpipe.datasets import ImageIndex
+from fastpipe.datasets._progress import SlowBar
+from fastpipe.datasets.table import Array
+from fastpipe.errors import ConfigError
+from fastpipe.readers import get_reader
+from fastpipe.tools.check.examine import Rules
+from fastpipe.tools.check.findings import FileRow, Findings, Rows
+from fastpipe.tools.check.journal import Journal
+from fastpipe.tools.check.pool import Task, examine_all
+from fastpipe.tools.check.quarantine import Moved, check_target, move_away
+from fastpipe.tools.check.report import ending_of, lines_of, summary_lines, writable, write_report
+from fastpipe.tools.check.sources import index_of, loose_images
+
+__all__ = ["CheckResult", "Decode", "check", "run_check"]
+
+Decode = Literal["full", "header"]
+
+_CHUNK = {"full": 16, "header": 64}
+_SHOWN = 20
+
+
+@dataclass(frozen=True)
+class CheckResult:
+    """What a check found.
+
+    Attributes:
+        index: the files.
+        decode: ``"full"`` or ``"header"``.
+        size: the side that training needs, in pixels, as given.
+        rows: the files with a finding, the bad ones first: `FileRow` values, made as they are asked for.
+        counts: how many files have each kind of finding.
+        bad, noted, fine: how many files would fail in training, have something to note, have neither.
+        good: int64 positions in the index of the files that aren't bad, for `fastpipe.ImageList.subset`.
+        empty_classes: classes without a file that isn't bad; `ImageFolder` refuses those without any file.
+        loose: images beside the class folders, which no dataset reads; they were not checked.
+        resumed: files whose result an earlier, interrupted check had left.
+        seconds: how long it took.
+        moved: what became of ``move_to``; None without.
+    """
+
+    index: ImageIndex = field(repr=False)
+    decode: Decode
+    size: int
+    rows: Sequence[FileRow]
+    counts: dict[str, int]
+    bad: int
+    noted: int
+    good: Array = field(repr=False)
+    empty_classes: tuple[str, ...] = ()
+    loose: int = 0
+    resumed: int = 0
+    seconds: float = 0.0
+    moved: Moved | None = None
+
+    @property
+    def root(self) -> str:
+        """The folder that the rows' paths start from; ``""`` where they are whole."""
+        return self.index.root
+
+    @property
+    def files(self) -> int:
+        """How many files were checked."""
+        return len(self.index)
+
+    @property
+    def fine(self) -> int:
+        return self.files - self.bad - self.noted
+
+    @property
+    def ok(self) -> bool:
+        """Whether no file is bad."""
+        return self.bad == 0
+
+    def about(self) -> dict[str, Any]:
+        """Everything but the rows, as values that JSON can hold."""
+        return {
+            "created": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
+            "root": self.root,
+            "decode": self.decode,
+            "size": self.size,
+            "max_pixels": Image.MAX_IMAGE_PIXELS,
+            "versions": {"fastpipe": fastpipe.__version__, "pillow": PIL.__version__},
+            "files": self.files,
+            "bad": self.bad,
+            "noted": self.noted,
+            "fine": self.fine,
+            "counts": self.counts,
+            "empty_classes": list(self.empty_classes),
+            "loose_images": self.loose,
+            "resumed": self.resumed,
+            "seconds": round(self.seconds, 3),
+        }
+
+    def __str__(self) -> str:
+        """The counts, and the first bad files."""
+        lines = summary_lines(self)
+        if self.bad:
+            lines += ["", *lines_of(self.rows[: min(self.bad, _SHOWN)])]
+        if self.bad > _SHOWN:
+            lines.append(f"… and {self.bad - _SHOWN:,} more bad files: `rows` has them, and a report")
+        return "\n".join(lines)
+
+
+def check(
+    source: Any,
+    *,
+    decode: Decode = "full",
+    jobs: int | None = None,
+    size: int = 224,
+    timeout: float = 60.0,
+    report: str | os.PathLike[str] | None = None,
+    move_to: str | os.PathLike[str] | None = None,
+    restart: bool = False,
+    progress: bool = True,
+) -> CheckResult:
+    """Examines every image file of a data set: which would fail in training, and what is odd about the others.
+
+    A file is bad where `fastpipe.ImageFolder`, and so torchvision's on Pillow, would raise; everything else is noted.
+    Files are read by processes of their own, so that one that kills or hangs its reader is a finding and not the
+    end. If the check itself is killed, the next one of the same files goes on where it stopped.
+
+    Args:
+        source: a folder of class folders; a folder that holds images itself; the folder of an index; a list file of
+            `ImageList`; one image file; an `ImageIndex`, `ImageFolder` or `ImageList`.
+        decode: ``"full"`` decodes all pixels; ``"header"`` reads headers only, many times as fast, and finds neither
+            truncated files nor damaged pixels.
+        jobs: processes; None for one a usable CPU.
+        size: the side in pixels that training needs; four times that is noted as large.
+        timeout: seconds that reading and decoding one file may take.
+        report: a file that all rows are written to: ``.csv``, ``.json`` or ``.txt``.
+        move_to: a folder outside the data set that bad files are moved to; see `fastpipe.tools.check.quarantine`.
+        restart: examine everything anew, whatever an interrupted check has left.
+        progress: whether to say on standard error that an earlier check is continued, and show a terminal a bar.
+
+    Raises:
+        DatasetError: there is no image, or `move_to` can't be used.
+        ConfigError: an argument is out of range, or the report can't be written.
+        FastpipeError: the processes die or hang whatever file they read.
+    """
+    return run_check(
+        source,
+        decode=decode,
+        jobs=jobs,
+        size=size,
+        timeout=timeout,
+        outputs=() if report is None else [(writable(report), ending_of(report))],
+        move_to=move_to,
+        restart=restart,
+        progress=progress,
+    )
+
+
+def run_check(
+    source: Any,
+    *,
+    decode: Decode,
+    jobs: int | None,
+    size: int,
+    timeout: float,
+    outputs: Sequence[tuple[Path, str]],
+    move_to: str | os.PathLike[str] | None,
+    restart: bool,
+    progress: bool,
+) -> CheckResult:
+    """`check` with any number of files to write, each with the ending that says its format."""
+    begun = time.perf_counter()
+    if decode not in get_args(Decode):
+        raise ConfigError(f"decode={decode!r}: choose one of {', '.join(map(repr, get_args(Decode)))}")
+    jobs = _usable_cpus() if jobs is None else jobs
+    for name, value in (("jobs", jobs), ("size", size)):
+        if value < 1:
+            raise ConfigError(f"{name}={value}: give a whole number from 1")
+    if not timeout > 0:
+        raise ConfigError(f"timeout={timeout}: give seconds, more than 0")
+    for reader in current_config().readers.values():
+        get_reader(reader)  # one that isn't there is told now, and not by each process
+    index = index_of(source, progress=progress)
+    target = None if move_to is None else check_target(move_to, index.root)
+    rules = Rules(decode == "full", size, Image.MAX_IMAGE_PIXELS, ImageFile.LOAD_TRUNCATED_IMAGES)
+    about = {
+        "decode": decode,
+        "size": size,
+        "max_pixels": rules.max_pixels,
+        "load_truncated": rules.load_truncated,
+        "versions": [fastpipe.__version__, PIL.__version__],
+    }
+    findings = Findings(len(index))
+    with Journal(index, about) as journal:
+        before, reason = (0, "") if restart else journal.read(findings)
+        if progress and reason:
+            _say(f"an earlier check was interrupted, but this one starts anew: {reason}")
+        if progress and before:
+            _say(
+                f"goes on with a check that was interrupted: {before:,} of {len(index):,} files are done already "
+                "(--restart examines them anew)"
+            )
+        journal.open(fresh=not before)
+        resumed = 0
+        chunks = _chunks(index, findings, _CHUNK[decode])
+        with (
+            SlowBar("checking files", progress) as bar,
+            closing(examine_all(chunks, rules, jobs, timeout)) as answers,  # no process outlives an interruption
+        ):
+            bar.expect(len(index))
+            for number, seen in answers:
+                if seen is None:
+                    resumed += 1
+                else:
+                    findings.put(number, seen)
+                    journal.note(number, seen)
+                bar.advance()
+        result = _result(index, findings, decode, size, resumed, time.perf_counter() - begun)
+        for file, ending in outputs:
+            write_report(result, file, ending)
+        if target is not None:
+            rows = result.rows[: result.bad]
+            moved = move_away(
+                rows, index.prefix, {row.number: int(findings.mtimes[row.number]) for row in rows}, target
+            )
+            result = replace(result, moved=moved)
+        journal.remove()
+    return result
+
+
+def _chunks(index: ImageIndex, findings: Findings, size: int) -> Iterator[list[Task]]:
+    number = 0
+    for paths, _ in index.table.blocks():
+        tasks: list[Task] = []
+        for path in paths:
+            stamp = (int(findings.sizes[number]), int(findings.mtimes[number])) if findings.known(number) else None
+            tasks.append(Task(number, index.prefix + path, stamp))
+            number += 1
+            if len(tasks) == size:
+                yield tasks
+                tasks = []
+        if tasks:
+            yield tasks
+
+
+def _result(
+    index: ImageIndex, findings: Findings, decode: Decode, size: int, resumed: int, seconds: float
+) -> CheckResult:
+    bad = findings.bad
+    noted = (findings.bits != 0) & ~bad
+    good = np.flatnonzero(~bad)
+    left = set(np.unique(index.labels[good]).tolist())
+    classes = zip(index.classes, index.class_values, strict=True)
+    folder = index.table.folder_paths is not None
+    return CheckResult(
+        index,
+        decode,
+        size,
+        Rows(index, findings, np.concatenate([np.flatnonzero(bad), np.flatnonzero(noted)])),
+        findings.counts(),
+        int(bad.sum()),
+        int(noted.sum()),
+        good,
+        tuple(name for name, value in classes if value not in left) if folder else (),
+        len(loose_images(index.root)) if folder else 0,
+        resumed,
+        seconds,
+    )
+
+
+def _say(text: str) -> None:
+    print(f"fastpipe: {text}", file=sys.stderr)
+
+
+def _usable_cpus() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
