@@ -12,6 +12,7 @@ from fastpipe.config import MachineConfig
 from fastpipe.pipeline.laps import lap
 from fastpipe.pipeline.plan import DecodePlan, Fidelity, plan_decode
 from fastpipe.pipeline.scaled import ScaledResize
+from fastpipe.readers import MaxPixels
 from fastpipe.types import Header, Recipe
 
 __all__ = ["run", "run_plan", "to_pil"]
@@ -26,6 +27,7 @@ def run(
     config: MachineConfig | None = None,
     fidelity: Fidelity = "torchvision",
     source: str = "<bytes>",
+    max_pixels: MaxPixels = "auto",
 ) -> Any:
     """Decodes only what the recipe needs and does what it says.
 
@@ -37,6 +39,7 @@ def run(
         config: the machine's config; None for the one on disk.
         fidelity: ``"torchvision"`` or ``"fast"``.
         source: what an error calls the file.
+        max_pixels: what an image may have, as `fastpipe.readers.read_image` says.
 
     Returns:
         What the last step gives: a uint8 array ``(H, W, C)`` or, after a conversion, a tensor ``(C, H, W)``. The
@@ -55,10 +58,13 @@ def run_plan(
     reader: str | None = None,
     config: MachineConfig | None = None,
     source: str = "<bytes>",
+    max_pixels: MaxPixels = "auto",
 ) -> Any:
     """Decodes what the plan asks for and runs its steps; arguments and result as `run`'s."""
     image: Any
-    image, got = readers.decode(data, plan.request, header=header, reader=reader, config=config, source=source)
+    image, got = readers.decode(
+        data, plan.request, header=header, reader=reader, config=config, source=source, max_pixels=max_pixels
+    )
     lap("decode")
     for step in plan.steps:
         image = step.apply_to(image, got) if isinstance(step, ScaledResize) else step.apply(image)

@@ -7,9 +7,11 @@ header proves that they give the same.
 from __future__ import annotations
 
 from fastpipe.readers._decode import decode, read_image
+from fastpipe.readers._files import read_file
 from fastpipe.readers.base import Capabilities, Reader, Scratch
 from fastpipe.readers.defects import Defect
 from fastpipe.readers.header import parse_header, read_header
+from fastpipe.readers.limits import MaxPixels, pixel_limit
 from fastpipe.readers.registry import (
     ReaderStatus,
     available_readers,
@@ -26,6 +28,7 @@ __all__ = [
     "DecodeRequest",
     "Defect",
     "Header",
+    "MaxPixels",
     "Reader",
     "ReaderStatus",
     "Scratch",
@@ -35,6 +38,8 @@ __all__ = [
     "default_order",
     "get_reader",
     "parse_header",
+    "pixel_limit",
+    "read_file",
     "read_header",
     "read_image",
     "reader_status",
