@@ -17,7 +17,7 @@ import typer
 
 from fastpipe.errors import PlanError
 
-__all__ = ["TransformOption", "find_object", "load_transform", "standard_transform"]
+__all__ = ["TransformOption", "find_object", "load_transform"]
 
 TransformOption = Annotated[
     str | None,
@@ -32,30 +32,18 @@ TransformOption = Annotated[
 _HOW = "give MODULE:NAME or FILE.py:NAME, such as train:transform or train.py:transform for train.py's `transform`"
 
 
-def standard_transform() -> Any:
-    """What ImageNet's training scripts do: the transform of a command that is given none."""
-    from fastpipe import transforms as T
-
-    return T.Compose(
-        [
-            T.RandomResizedCrop(224),
-            T.RandomHorizontalFlip(),
-            T.ToTensor(),
-            T.Normalize([0.485, 0.456, 0.406], [0.229, 0.224, 0.225]),
-        ]
-    )
-
-
 def load_transform(place: str | None) -> Any:
     """The transform of a place: the object itself, what a function there makes, or the transform of a dataset there.
 
     Args:
-        place: as `find_object` takes it; None for `standard_transform`.
+        place: as `find_object` takes it; None for `fastpipe.tools.standard.standard_transform`.
 
     Raises:
         PlanError: there is no such object, or it is none that can be called with an image.
     """
     if place is None:
+        from fastpipe.tools.standard import standard_transform  # torch is loaded when it is needed
+
         return standard_transform()
     found = find_object(place)
     if not callable(found) and hasattr(found, "__getitem__") and hasattr(found, "transform"):

@@ -9,12 +9,13 @@ from pathlib import Path
 import pytest
 
 from fastpipe import transforms as T
-from fastpipe.cli._transform import find_object, load_transform, standard_transform
+from fastpipe.cli._transform import find_object, load_transform
 from fastpipe.errors import PlanError
 
 MODULE = '''
 import functools
 from fastpipe import transforms as T
+from fastpipe.tools.standard import standard_transform
 import beside_{tag}
 
 transform = T.Compose([T.CenterCrop(8)])
