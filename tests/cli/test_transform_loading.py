@@ -11,11 +11,11 @@ import pytest
 from fastpipe import transforms as T
 from fastpipe.cli._transform import find_object, load_transform
 from fastpipe.errors import PlanError
+from fastpipe.tools.standard import standard_transform
 
 MODULE = '''
 import functools
 from fastpipe import transforms as T
-from fastpipe.tools.standard import standard_transform
 import beside_{tag}
 
 transform = T.Compose([T.CenterCrop(8)])
