@@ -3,6 +3,8 @@
 FastpipeError
 ├── ConfigError        (ValueError)    a config file or setting that can't be used; names the file and line
 ├── DatasetError       (ValueError)    a folder, list or index that can't be used as it was given
+│   └── BadFilesError                  more bad files than were allowed, or no good one in place of a bad one
+├── LoaderError        (RuntimeError)  a loader's worker died or stalled, or shared memory is too small for its batches
 ├── PlanError          (TypeError)     a transform or recipe that can't be planned or replayed as asked
 └── ReaderError        (ValueError)    a reader that was asked for and can't serve
     ├── UnknownReaderError             no reader of that name is registered
@@ -18,11 +20,13 @@ keeps catching it.
 from __future__ import annotations
 
 __all__ = [
+    "BadFilesError",
     "ConfigError",
     "DatasetError",
     "DecodeError",
     "FastpipeError",
     "FastpipeWarning",
+    "LoaderError",
     "PlanError",
     "ReaderError",
     "ReaderUnavailableError",
@@ -41,6 +45,14 @@ class ConfigError(FastpipeError, ValueError):
 
 class DatasetError(FastpipeError, ValueError):
     """A folder, list or index of files that can't be used as it was given."""
+
+
+class BadFilesError(DatasetError):
+    """More files are bad than ``max_bad_fraction`` allows, or none is good enough to take a bad one's place."""
+
+
+class LoaderError(FastpipeError, RuntimeError):
+    """A loader's worker died or stalled, or shared memory is too small for its batches."""
 
 
 class PlanError(FastpipeError, TypeError):
@@ -71,17 +83,24 @@ class DecodeError(ReaderError, OSError):
         format: the format that the first bytes show (``"JPEG"``), or None where none is recognised.
         reader: the name of the reader that refused it last.
         reason: what the reader said.
+        index: the sample of the dataset that was asked for; None where no dataset was.
     """
 
-    def __init__(self, source: str, format: str | None, reader: str, reason: str) -> None:
+    # Made of one text by torch's DataLoader, which hands on a worker's error that way: it stays a DecodeError.
+    def __init__(self, source: str, format: str | None = None, reader: str = "", reason: str = "") -> None:
         super().__init__(source, format, reader, reason)
         self.source = source
         self.format = format
         self.reader = reader
         self.reason = reason
+        self.index: int | None = None
 
     def __str__(self) -> str:
-        return f"can't decode {self.source} ({self.format or 'unknown format'}, reader {self.reader!r}): {self.reason}"
+        if not self.reader:
+            return self.source
+        sample = "" if self.index is None else f", sample {self.index} of the dataset"
+        about = f"{self.format or 'unknown format'}, reader {self.reader!r}{sample}"
+        return f"can't decode {self.source} ({about}): {self.reason}"
 
 
 class FastpipeWarning(UserWarning):

@@ -1,5 +1,6 @@
 """Map-style datasets of image files."""
 
+from fastpipe.datasets.bad_files import BadFile, BadFileCounts
 from fastpipe.datasets.base import ImageDataset, StandardTransform, default_loader
 from fastpipe.datasets.folder import ImageFolder
 from fastpipe.datasets.image_list import ImageList
@@ -15,6 +16,8 @@ from fastpipe.datasets.statistics import index_statistics
 
 __all__ = [
     "IMG_EXTENSIONS",
+    "BadFile",
+    "BadFileCounts",
     "ImageDataset",
     "ImageFolder",
     "ImageIndex",

@@ -7,8 +7,7 @@ import operator
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import replace
 from typing import Any, NamedTuple, get_args
 
 from PIL import Image
@@ -16,7 +15,10 @@ from torch.utils.data import Dataset, get_worker_info
 
 from fastpipe import readers
 from fastpipe.config import MachineConfig, current_config
-from fastpipe.errors import DatasetError, PlanError
+from fastpipe.datasets.bad_files import OnError, is_bad_file, located
+from fastpipe.datasets.handling import BadFileHandling
+from fastpipe.datasets.jobs import Assembly, Job
+from fastpipe.errors import BadFilesError, DatasetError, PlanError
 from fastpipe.pipeline import (
     BatchBuilder,
     Fidelity,
@@ -38,6 +40,8 @@ from fastpipe.pipeline import (
 from fastpipe.types import Generators, Header, ImageShape, Recipe
 
 __all__ = ["ImageDataset", "StandardTransform", "default_loader"]
+
+_UNSET = object()
 
 
 def default_loader(path: str) -> Image.Image:
@@ -69,26 +73,6 @@ class StandardTransform:
         return "\n".join(lines)
 
 
-@dataclass(slots=True)
-class Job:
-    """One sample on its way: what was read, then what was drawn.
-
-    Attributes:
-        index: as asked for; may be negative.
-        path, target: the sample.
-        epoch: None where the dataset has no seed.
-        data, header, recipe: None where the user's loader does the work.
-    """
-
-    index: int
-    path: str
-    target: Any
-    epoch: int | None
-    data: bytes = b""
-    header: Header | None = None
-    recipe: Recipe | None = None
-
-
 class _Pool(NamedTuple):
     """Threads, and the process and number that they were made for."""
 
@@ -96,7 +80,7 @@ class _Pool(NamedTuple):
     executor: ThreadPoolExecutor
 
 
-class ImageDataset(Dataset[tuple[Any, Any]]):
+class ImageDataset(BadFileHandling, Dataset[tuple[Any, Any]]):
     """Base of the image datasets: a subclass says what sample an index is, in `sample` and ``__len__``.
 
     Attributes:
@@ -108,9 +92,30 @@ class ImageDataset(Dataset[tuple[Any, Any]]):
         seed: None, or what keys each sample's random numbers on (seed, epoch, index): the same sample whatever the
             order, the workers, the threads or the ranks. Choose the epoch with `set_epoch`.
         threads: how many threads decode the samples of a batch, within one process; 0 for none but the caller's.
+        on_error: as given: what becomes of a sample whose file can't be read, or that the user's loader can't load.
+            ``"raise"`` raises its error, with the file, the index, the reader and the reason. ``"skip"`` leaves it
+            out: its batch is smaller, and ``dataset[index]`` is None. ``"replace"`` gives another sample of the same
+            target in its place, drawn by (seed, epoch, index), with the random numbers of the sample asked for:
+            batches keep their size. A function gets a `BadFile` and returns None to leave the sample out, the index
+            of the sample to take in its place (it is called again where that one is bad, too), or a finished
+            ``(image, target)``, which is handed out as it stands; what it raises stops the run.
+        bad_files_log: the CSV file that lists each bad file once (path, index, reason, time), None for none. A
+            relative path starts from the folder that the process is in when the dataset is made.
+        max_bad_fraction: a run in which more than this share of an epoch's samples is bad stops.
     """
 
     root: str | os.PathLike[str] | None = None
+    # What holds as long as nothing else is given: it needn't be sent to workers.
+    target_transform: Callable[..., Any] | None = None
+    reader: str | None = None
+    fidelity: Fidelity = "torchvision"
+    apply_exif: bool = False
+    seed: int | None = None
+    threads: int = 0
+    _epoch: SharedEpoch | None = None
+
+    on_begin: Callable[[int], None] | None = None
+    """In a loader's worker: called with the index of each sample that is begun, so that a stall can name its file."""
 
     # Made in each process when they are needed.
     _pool: _Pool | None = None
@@ -129,7 +134,11 @@ class ImageDataset(Dataset[tuple[Any, Any]]):
         apply_exif: bool = False,
         seed: int | None = None,
         threads: int = 0,
+        on_error: OnError = "raise",
+        bad_files_log: str | os.PathLike[str] | None = "bad_files.csv",
+        max_bad_fraction: float = 0.1,
     ) -> None:
+        super().__init__(on_error, bad_files_log, max_bad_fraction)
         if threads < 0:
             raise DatasetError(f"threads={threads}: give the number of threads that decode a batch, or 0.")
         if fidelity not in get_args(Fidelity):
@@ -144,7 +153,7 @@ class ImageDataset(Dataset[tuple[Any, Any]]):
         self.reader = reader
         # Read here, so that a bad file is told once and in this process; workers need the choice alone.
         self.config = MachineConfig(readers=current_config().readers) if config is None else config
-        self.fidelity: Fidelity = fidelity
+        self.fidelity = fidelity
         self.apply_exif = apply_exif
         self.seed = seed
         self.threads = threads
@@ -172,86 +181,118 @@ class ImageDataset(Dataset[tuple[Any, Any]]):
         return self._pipeline
 
     def __getitem__(self, index: int) -> tuple[Any, Any]:
-        """The transformed image and the transformed target."""
-        index = operator.index(index)
-        job = self._read(index)
-        if self.plans:
-            self._draw(job)
-        return self._finish(job, self._decode(job))
+        """The transformed image and the transformed target; None where ``on_error`` leaves a bad sample out."""
+        job = self._read_or_fail(operator.index(index))
+        self._draw_all([job], with_targets=False)
+        image = self._decode_or_fail(job)
+        if job.error is None:
+            return self._finish(job, image)
+        for other in self._instead(job, with_targets=False):
+            image = self._decode_or_fail(other)
+            if other.error is None:
+                return self._finish(other, image) if other.finished is None else other.finished
+        return None  # type: ignore[return-value] # only where the user chose it; everybody else keeps the plain type
 
     def __getitems__(self, indices: Sequence[int]) -> list[tuple[Any, Any]] | ImageBatch:
         """Several samples: a list of what ``dataset[index]`` gives, made by `threads` threads.
 
         Random numbers are drawn one sample after the other, so that the result is the same for any number of threads.
         Where the process asked for batches (see `fastpipe.pipeline.batch`) and the samples can be written straight
-        into one, that is the result instead.
+        into one, that is the result instead. Samples that `on_error` leaves out are missing.
+
+        Raises:
+            BadFilesError: all are left out, and another loader than fastpipe's asked: torch's can't collate nothing.
         """
         indices = [operator.index(index) for index in indices]
-        if type(self).__getitem__ is not ImageDataset.__getitem__:  # a subclass says what a sample is
-            return [self[index] for index in indices]
-        rest = self._rest()
-        if self.seed is None and rest:  # the next sample's draws follow on what this one's transforms draw
-            return [self[index] for index in indices]
         options = requested_batches()
-        threads = self.threads if options is None or options.threads is None else options.threads
-        jobs: list[Job] = []
-        images: list[Any] = []
-        builder = None
-        if options is not None and self.plans and not rest and indices:
-            builder = BatchBuilder(len(indices), options, self.fidelity, get_worker_info() is not None)
-        for some in self._read_and_drawn(indices, threads, not rest):
-            jobs += some
-            if builder is not None and not all(self._fits(builder, job) for job in some):
-                builder = None
-                images = list(self._map(threads, self._decode_anew, jobs))
-            elif builder is not None:
-                positions = range(len(jobs) - len(some), len(jobs))
-                list(self._map(threads, partial(self._decode_into, builder), some, positions))
-            else:
-                images += self._map(threads, self._decode, some)
-            for job in some:
-                job.data = b""
-        if builder is not None:
-            return builder.finish([job.target for job in jobs])
-        if not rest:
-            return [(image, job.target) for image, job in zip(images, jobs, strict=True)]
-        return [self._finish(job, image) for image, job in zip(images, jobs, strict=True)]
+        rest = self._rest()
+        samples: list[tuple[Any, Any]] | ImageBatch
+        # A subclass may say what a sample is; without a seed, draws follow on what the transforms before have drawn.
+        if type(self).__getitem__ is not ImageDataset.__getitem__ or (self.seed is None and rest):
+            samples = [self[index] for index in indices]
+            if self.on_error != "raise":
+                samples = [sample for sample in samples if sample is not None]
+        else:
+            threads = self.threads if options is None or options.threads is None else options.threads
+            builder = None
+            if options is not None and not options.as_list and self.plans and not rest and indices:
+                builder = BatchBuilder(len(indices), options, self.fidelity, get_worker_info() is not None)
+            assembly = Assembly(self, threads, builder, planned=not rest)
+            for jobs in self._read_and_drawn(indices, threads, not rest):
+                assembly.add(jobs)
+            assembly.mend()
+            samples = assembly.results()
+        if indices and options is None and isinstance(samples, list) and not samples:
+            raise BadFilesError(
+                f"all {len(indices)} samples of a batch are bad and left out ({indices[0]} is the first), and a batch "
+                "of none can't be collated: use fastpipe.DataLoader, which leaves such batches out, larger batches, or "
+                "on_error='replace'."
+            )
+        return samples
 
     def _read_and_drawn(self, indices: list[int], threads: int, with_targets: bool) -> Iterator[list[Job]]:
         """Jobs, a few at a time: the files of a whole batch may be more than memory should hold at once."""
         step = 16 * threads if threads > 1 else 1
         for start in range(0, len(indices), step):
-            jobs = list(self._map(threads, self._read, indices[start : start + step]))
-            for job in jobs:
-                if self.plans:
-                    self._draw(job)
-                if with_targets and self.target_transform is not None:
-                    with keyed_globals(self._key(job)) if job.epoch is not None else contextlib.nullcontext():
-                        job.target = self.target_transform(job.target)
-                    lap("target")
+            jobs = list(self._map(threads, self._read_or_fail, indices[start : start + step]))
+            self._draw_all(jobs, with_targets)
             yield jobs
 
-    def _fits(self, builder: BatchBuilder, job: Job) -> bool:
-        assert job.recipe is not None
-        assert job.header is not None
-        return not (self.apply_exif and job.header.orientation != 1) and builder.accept(job.recipe)
+    def _draw_all(self, jobs: Sequence[Job], with_targets: bool) -> None:
+        for job in jobs:
+            if job.error is not None:
+                continue
+            if self.plans:
+                self._draw(job)
+            if with_targets and self.target_transform is not None:
+                with keyed_globals(self._key(job)) if job.epoch is not None else contextlib.nullcontext():
+                    job.target = self.target_transform(job.target)
+                lap("target")
 
-    def _decode_into(self, builder: BatchBuilder, job: Job, position: int) -> None:
-        image = run_plan(
-            job.data,
-            builder.plan(position),
-            header=job.header,
-            reader=self.reader,
-            config=self.config,
-            source=job.path,
-        )
+    def _fits(self, builder: BatchBuilder, position: int, job: Job) -> bool:
+        if job.finished is not None or job.recipe is None or job.header is None:
+            return False
+        return not (self.apply_exif and job.header.orientation != 1) and builder.accept(position, job.recipe)
+
+    def _decode_into(self, builder: BatchBuilder, position: int, job: Job) -> None:
+        try:
+            image = run_plan(
+                job.data,
+                builder.plan(position),
+                header=job.header,
+                reader=self.reader,
+                config=self.config,
+                source=job.path,
+            )
+        except Exception as error:
+            self._fail(job, error)
+            return
         builder.fill(position, image)
         lap("convert")
 
-    def _decode_anew(self, job: Job) -> Any:
-        if not job.data:
-            job.data = self._read(job.index).data
-        return self._decode(job)
+    def _decode_or_fail(self, job: Job) -> Any:
+        """What `_decode` gives; None for a bad file, which the job says then."""
+        if job.error is not None or job.finished is not None:
+            return None
+        try:
+            if self.plans and not job.data:  # it went into a batch that came to nothing
+                job.data = self._read(job).data
+            image = self._decode(job)
+            if not self.plans and self.on_error != "raise" and isinstance(image, Image.Image):
+                image.load()  # here, where it is known that it's the file that is bad
+            return image
+        except Exception as error:
+            self._fail(job, error)
+            return None
+
+    def _fail(self, job: Job, error: Exception) -> None:
+        """Notes in a job that its file is bad; raises what is no bad file, and everything with ``on_error="raise"``."""
+        if not is_bad_file(error, self.plans):
+            raise error
+        located_error = located(error, self._from_front(job.index), job.path)
+        if self.on_error == "raise":
+            raise located_error from error.__cause__
+        job.error = located_error
 
     def _map(self, threads: int, function: Callable[..., Any], *arguments: Iterable[Any]) -> Iterable[Any]:
         if threads < 2:
@@ -267,17 +308,27 @@ class ImageDataset(Dataset[tuple[Any, Any]]):
             return self.pipeline.rest
         return () if self.transform is None else (self.transform,)
 
-    def _read(self, index: int) -> Job:
+    def _read_or_fail(self, index: int, place: int | None = None) -> Job:
+        """The job of a sample, read; a bad file is noted in it."""
+        if self.on_begin is not None:
+            self.on_begin(index)
         path, target = self.sample(index)
         lap("look-up")
-        if not self.plans:
-            return Job(index, path, target, self._epoch_now())
-        with open(path, "rb", buffering=0) as file:
-            data = file.read()
-        lap("read")
-        header = readers.parse_header(data, path)
-        lap("header")
-        return Job(index, path, target, self._epoch_now(), data, header)
+        job = Job(index, index if place is None else place, path, target, self._epoch_now())
+        try:
+            return self._read(job)
+        except Exception as error:
+            self._fail(job, error)
+            return job
+
+    def _read(self, job: Job) -> Job:
+        if self.plans:
+            with open(job.path, "rb", buffering=0) as file:
+                job.data = file.read()
+            lap("read")
+            job.header = readers.parse_header(job.data, job.path)
+            lap("header")
+        return job
 
     def _draw(self, job: Job) -> None:
         assert job.header is not None  # only a dataset that plans draws
@@ -343,6 +394,8 @@ class ImageDataset(Dataset[tuple[Any, Any]]):
                 "set_epoch chooses among the streams of a seed: give the dataset one, seed=0 for example."
             )
         self._epoch.set(epoch)
+        if self.on_error != "raise" and not (record := self._bad_record()).has_loader:
+            record.begin(len(self), by_loader=False)
 
     def _epoch_now(self) -> int | None:
         return None if self._epoch is None else self._epoch.get()
@@ -350,8 +403,7 @@ class ImageDataset(Dataset[tuple[Any, Any]]):
     def _key(self, job: Job) -> int:
         assert self.seed is not None  # a job has an epoch only where there is a seed
         assert job.epoch is not None
-        index = job.index + len(self) if job.index < 0 else job.index
-        return sample_key(self.seed, job.epoch, index)
+        return sample_key(self.seed, job.epoch, self._from_front(job.place))
 
     def recipe(self, index: int, epoch: int | None = None, *, generators: Generators | None = None) -> Recipe:
         """Draws, as ``dataset[index]`` would, what would be done to a sample; reads its header only.
@@ -372,7 +424,7 @@ class ImageDataset(Dataset[tuple[Any, Any]]):
             )
         index = operator.index(index)
         path, target = self.sample(index)
-        job = Job(index, path, target, self._epoch_now() if epoch is None else epoch)
+        job = Job(index, index, path, target, self._epoch_now() if epoch is None else epoch)
         if generators is None:
             generators = copied_generators() if job.epoch is None else keyed_generators(self._key(job))
         drawn = self.pipeline.draw(self._shape(readers.read_header(path)), generators)
@@ -396,7 +448,7 @@ class ImageDataset(Dataset[tuple[Any, Any]]):
             raise PlanError("this recipe doesn't say which sample it is for: give replay the index.")
         if not self.plans:
             raise PlanError("a dataset with a loader of its own loads whole images: it can't replay recipes.")
-        job = self._read(index)
+        job = self._read(Job(index, index, *self.sample(index), self._epoch_now()))
         assert job.header is not None
         if self._shape(job.header) != recipe.shape:
             raise PlanError(f"the recipe is for an image of shape {tuple(recipe.shape)}, {job.path} is another one.")
@@ -419,7 +471,8 @@ class ImageDataset(Dataset[tuple[Any, Any]]):
         return "\n".join([f"Dataset {type(self).__name__}", *("    " + line for line in body)])
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name not in ("_members", "_pipeline", "_pool")}
+        own = (item for item in self.__dict__.items() if item[0] not in ("_members", "_pipeline", "_pool"))
+        return {name: value for name, value in own if getattr(type(self), name, _UNSET) is not value}
 
 
 def _differ(one: Any, other: Any) -> bool:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from fastpipe.config import MachineConfig
+from fastpipe.datasets.bad_files import OnError
 from fastpipe.datasets.base import ImageDataset, default_loader
 from fastpipe.datasets.index import ImageIndex
 from fastpipe.datasets.listing import (
@@ -20,6 +21,7 @@ from fastpipe.datasets.listing import (
     is_image_file,
     make_dataset,
 )
+from fastpipe.datasets.table import Array
 from fastpipe.datasets.views import Samples, Targets
 from fastpipe.errors import DatasetError
 from fastpipe.pipeline import Fidelity
@@ -55,6 +57,10 @@ class ImageFolder(ImageDataset):
         seed: make each sample's random numbers depend on (seed, epoch, index) alone; None draws them from the global
             generators as torchvision does. See `set_epoch`.
         threads: how many threads decode a batch (``__getitems__``) within one process; 0 for none but the caller's.
+        on_error: what becomes of a sample whose file can't be read: ``"raise"`` (its error), ``"skip"`` (left out),
+            ``"replace"`` (another sample of its class) or a function that decides: see `ImageDataset`.
+        bad_files_log: the CSV file that lists what was skipped and replaced, each file once; None for none.
+        max_bad_fraction: the share of an epoch's samples that may be bad before the run is stopped.
         index: where the list of files is kept between runs: ``"auto"`` in the user's cache folder
             (``FASTPIPE_CACHE`` overrides), or a folder of your choice; None keeps it in memory. A kept index is
             checked against every folder's times when the dataset is made, and what changed is listed again. An
@@ -72,6 +78,8 @@ class ImageFolder(ImageDataset):
     Raises:
         FileNotFoundError: `root` is no folder, has no class folder, or a class has no valid file.
         DatasetError: a link leads back to a folder above it, or the index can't be kept in the given folder.
+        DecodeError, OSError: of ``dataset[index]``: the file can't be decoded or opened; names file and index.
+        BadFilesError: of ``dataset[index]``: too many files are bad, or a class has no good one to replace a bad one.
     """
 
     def __init__(
@@ -89,6 +97,9 @@ class ImageFolder(ImageDataset):
         apply_exif: bool = False,
         seed: int | None = None,
         threads: int = 0,
+        on_error: OnError = "raise",
+        bad_files_log: str | os.PathLike[str] | None = "bad_files.csv",
+        max_bad_fraction: float = 0.1,
         index: ImageIndex | str | os.PathLike[str] | None = "auto",
     ) -> None:
         super().__init__(
@@ -101,6 +112,9 @@ class ImageFolder(ImageDataset):
             apply_exif=apply_exif,
             seed=seed,
             threads=threads,
+            on_error=on_error,
+            bad_files_log=bad_files_log,
+            max_bad_fraction=max_bad_fraction,
         )
         self.root = os.path.expanduser(root) if isinstance(root, str) else root
         self.extensions = IMG_EXTENSIONS if is_valid_file is None else None
@@ -124,6 +138,7 @@ class ImageFolder(ImageDataset):
             )
             self.targets = [target for _, target in self.samples]
         self.imgs = self.samples
+        self._share_record()
 
     @classmethod
     def _lists_as_usual(cls) -> bool:
@@ -165,6 +180,9 @@ class ImageFolder(ImageDataset):
 
     def __len__(self) -> int:
         return len(self.samples)
+
+    def _labels(self) -> Array | None:
+        return self.samples.index_.labels if isinstance(self.samples, Samples) else None
 
     def __getstate__(self) -> dict[str, Any]:
         state = super().__getstate__()

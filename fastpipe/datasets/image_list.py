@@ -12,6 +12,7 @@ import numpy as np
 
 from fastpipe.config import MachineConfig
 from fastpipe.datasets._lists import Column, read_list, table_of
+from fastpipe.datasets.bad_files import OnError
 from fastpipe.datasets.base import ImageDataset, default_loader
 from fastpipe.datasets.folder import ImageFolder
 from fastpipe.datasets.index import ImageIndex
@@ -44,6 +45,7 @@ class ImageList(ImageDataset):
             line of names.
         loader: takes a path and returns an image. Any but the default switches off compiled decoding.
         reader, config, fidelity, apply_exif, seed, threads: as in `ImageFolder`.
+        on_error, bad_files_log, max_bad_fraction: as in `ImageFolder`.
 
     Attributes:
         samples, imgs: ``(path, target)`` pairs, a view that makes them on demand; assign a list to change them.
@@ -72,6 +74,9 @@ class ImageList(ImageDataset):
         apply_exif: bool = False,
         seed: int | None = None,
         threads: int = 0,
+        on_error: OnError = "raise",
+        bad_files_log: str | os.PathLike[str] | None = "bad_files.csv",
+        max_bad_fraction: float = 0.1,
     ) -> None:
         super().__init__(
             transform,
@@ -83,6 +88,9 @@ class ImageList(ImageDataset):
             apply_exif=apply_exif,
             seed=seed,
             threads=threads,
+            on_error=on_error,
+            bad_files_log=bad_files_log,
+            max_bad_fraction=max_bad_fraction,
         )
         self.root = None if root is None else os.path.expanduser(os.fspath(root))
         if isinstance(source, ImageIndex):
@@ -121,6 +129,7 @@ class ImageList(ImageDataset):
         self.samples: Samples | list[tuple[str, int]] = Samples(index)
         self.targets: Targets | list[int] = Targets(index)
         self.imgs = self.samples
+        self._share_record()
 
     @property
     def classes(self) -> list[str]:
@@ -135,6 +144,9 @@ class ImageList(ImageDataset):
 
     def __len__(self) -> int:
         return len(self.samples)
+
+    def _labels(self) -> Array | None:
+        return self.samples.index_.labels if isinstance(self.samples, Samples) else None
 
     def subset(self: Self, indices: Sequence[int] | slice | Array) -> Self:
         """A dataset of these samples, in this order, with everything else the same (the transform is shared).

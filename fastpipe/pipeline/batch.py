@@ -21,11 +21,12 @@ from fastpipe.errors import PlanError
 from fastpipe.pipeline.fused import ToNormalizedTensor, ToPlanarTensor, normalization
 from fastpipe.pipeline.laps import lap
 from fastpipe.pipeline.plan import DecodePlan, Fidelity, plan_decode
+from fastpipe.pipeline.shared_memory import too_small
 from fastpipe.transforms.kernels import conversion as kernels
 from fastpipe.transforms.steps import Call
 from fastpipe.types import ImageShape, Recipe, Step
 
-__all__ = ["BatchBuilder", "BatchOptions", "ImageBatch", "request_batches", "requested_batches"]
+__all__ = ["BatchBuilder", "BatchOptions", "ImageBatch", "batch_bytes", "request_batches", "requested_batches"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,12 +38,14 @@ class BatchOptions:
         dtype: of floating images; None for what the transform gives.
         channels_last: memory laid out as ``(N, H, W, C)``; the shape is ``(N, C, H, W)`` either way.
         threads: in place of the dataset's own ``threads``; None for that.
+        as_list: give a list of samples all the same; the loader's user collates them.
     """
 
     defer: bool = False
     dtype: torch.dtype | None = None
     channels_last: bool = False
     threads: int | None = None
+    as_list: bool = False
 
 
 _requested: contextvars.ContextVar[BatchOptions | None] = contextvars.ContextVar("fastpipe_batches", default=None)
@@ -120,6 +123,18 @@ def _slot_plan(recipe: Recipe, fidelity: Fidelity) -> _SlotPlan | None:
     return None
 
 
+def _dtype(slot: _SlotPlan, options: BatchOptions) -> torch.dtype:
+    return torch.uint8 if slot.conversion is None or options.defer else options.dtype or torch.float32
+
+
+def batch_bytes(recipe: Recipe, count: int, options: BatchOptions, fidelity: Fidelity) -> int | None:
+    """Bytes of a batch of `count` such images; None where they don't go straight into one tensor."""
+    slot = _slot_plan(recipe, fidelity)
+    if slot is None:
+        return None
+    return count * slot.shape.height * slot.shape.width * slot.shape.channels * _dtype(slot, options).itemsize
+
+
 @dataclass(slots=True)
 class BatchBuilder:
     """Fills one tensor with a batch's images.
@@ -135,35 +150,31 @@ class BatchBuilder:
     options: BatchOptions
     fidelity: Fidelity
     shared: bool
-    _plans: list[_SlotPlan | None] = field(default_factory=list)
+    _plans: dict[int, _SlotPlan] = field(default_factory=dict)
     _images: torch.Tensor | None = None
 
-    def accept(self, recipe: Recipe) -> bool:
-        """Plans the next image; False where it doesn't fit into a batch with the ones before."""
+    def accept(self, position: int, recipe: Recipe) -> bool:
+        """Plans the image of a slot; False where it doesn't fit into a batch with the ones before."""
         slot = _slot_plan(recipe, self.fidelity)
         lap("plan")
-        first = self._plans[0] if self._plans else slot
+        first = next(iter(self._plans.values()), slot)
         if slot is None or first is None or slot.shape != first.shape:
             return False
         if (slot.conversion is None) != (first.conversion is None) or (self.options.defer and slot.after):
             return False
         if self._images is None:
-            dtype = torch.uint8
-            if slot.conversion is not None and not self.options.defer:
-                dtype = self.options.dtype or torch.float32
+            dtype = _dtype(slot, self.options)
             self._images = _allocate((self.count, *slot.shape), dtype, self.options.channels_last, self.shared)
-        self._plans.append(slot)
+        self._plans[position] = slot
         return True
 
     def plan(self, position: int) -> DecodePlan:
         slot = self._plans[position]
-        assert slot is not None
         return DecodePlan(slot.plan.request, slot.before)
 
     def fill(self, position: int, image: NDArray[np.uint8]) -> None:
         """Converts an image, which the plan's decode and steps made, into its slot. Threads may fill at once."""
         slot = self._plans[position]
-        assert slot is not None
         assert self._images is not None
         if image.shape[:2] != slot.shape.size or (image.shape[2] if image.ndim == 3 else 1) != slot.shape.channels:
             raise PlanError(f"{[*map(str, slot.before)]} gave an image {image.shape}; promised was {tuple(slot.shape)}")
@@ -184,12 +195,22 @@ class BatchBuilder:
         else:
             conversion.apply_into(image, out)
 
-    def finish(self, targets: list[Any]) -> ImageBatch:
+    def finish(self, targets: list[Any], positions: Sequence[int]) -> ImageBatch:
+        """The batch of these slots, which are filled; the others are left out.
+
+        Args:
+            targets: one for each of these slots.
+            positions: at least one, rising.
+        """
         assert self._images is not None
-        plans = [slot.conversion for slot in self._plans if slot is not None]
+        for place, position in enumerate(positions):  # moved within the same, maybe shared, memory
+            if place != position:
+                self._images[place].copy_(self._images[position])
+        images = self._images[: len(positions)]
+        plans = [self._plans[position].conversion for position in positions]
         if not self.options.defer or any(conversion is None for conversion in plans):
-            return ImageBatch(self._images, targets)
-        return ImageBatch(self._images, targets, [(c.mean, c.std) for c in plans if c is not None])
+            return ImageBatch(images, targets)
+        return ImageBatch(images, targets, [(c.mean, c.std) for c in plans if c is not None])
 
 
 def _fill_interleaved(image: NDArray[np.uint8], conversion: ToNormalizedTensor | None, out: NDArray[Any]) -> None:
@@ -210,7 +231,12 @@ def _allocate(shape: Sequence[int], dtype: torch.dtype, channels_last: bool, sha
     if shared:
         numbers = count * height * width * channels
         # What torch's default_collate does in a worker, through the same function.
-        storage: Any = torch.UntypedStorage._new_shared(numbers * dtype.itemsize)  # type: ignore[no-untyped-call]
+        try:
+            storage: Any = torch.UntypedStorage._new_shared(numbers * dtype.itemsize)  # type: ignore[no-untyped-call]
+        except RuntimeError as error:
+            if "shared memory" not in str(error):
+                raise
+            raise too_small(numbers * dtype.itemsize, "this batch takes") from error
         batch = torch.empty(0, dtype=dtype).set_(storage).view(layout)
     else:
         batch = torch.empty(layout, dtype=dtype)

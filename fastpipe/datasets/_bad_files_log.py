@@ -1,0 +1,108 @@
+"""``bad_files.csv``: a line for each bad file, written by any number of workers, ranks and runs."""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import io
+import os
+from collections.abc import Callable, Iterator
+from datetime import datetime, timezone
+from pathlib import Path
+
+import filelock
+
+from fastpipe.datasets.bad_files import BadFile, BadFileRecord
+
+__all__ = ["append_once"]
+
+_COLUMNS = ("path", "index", "reason", "time")
+_PATIENCE_S = 10.0
+
+
+def append_once(log: str, bad: BadFile, record: BadFileRecord, path_of: Callable[[int], str]) -> None:
+    """Adds a line for a bad file, unless this record or the log has it.
+
+    Lines that others have added since the last time are looked through first, each once for all processes that share
+    the record. A line is one write at the end of the file, so that it stays whole even where no lock can be had.
+
+    Args:
+        log: the CSV file; made with a line of column names where it doesn't exist.
+        bad: what to add.
+        record: remembers what is in the log.
+        path_of: the path of a sample.
+
+    Raises:
+        OSError: the log can't be written.
+    """
+    if record.is_logged(bad.index):
+        return
+    flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0)
+    with _locked(log), contextlib.closing(_Descriptor(os.open(log, flags, 0o666))) as file:
+        end = os.fstat(file.number).st_size
+        known_to = record.log_known_to
+        new = file.read_from(known_to if known_to <= end else 0)
+        for path, index in _entries(new):
+            if index < record.count and path_of(index) == path:
+                record.set_logged(index)
+        if not record.is_logged(bad.index):
+            time = datetime.now(timezone.utc).isoformat(timespec="seconds")
+            row = _line(bad.path, bad.index, bad.reason, time)
+            cut = bool(end) and file.last_byte(end) != b"\n"  # a full disk, or a killed machine
+            file.append((b"" if end else _line(*_COLUMNS)) + b"\n" * cut + row, end)
+            record.set_logged(bad.index)
+        record.log_known_to = os.fstat(file.number).st_size
+
+
+class _Descriptor:
+    """A file opened for reading and appending, by its number."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+    def read_from(self, position: int) -> bytes:
+        os.lseek(self.number, position, os.SEEK_SET)
+        parts = []
+        while part := os.read(self.number, 1 << 20):
+            parts.append(part)
+        return b"".join(parts)
+
+    def last_byte(self, end: int) -> bytes:
+        os.lseek(self.number, end - 1, os.SEEK_SET)
+        return os.read(self.number, 1)
+
+    def append(self, data: bytes, end: int) -> None:
+        if (written := os.write(self.number, data)) < len(data):
+            os.ftruncate(self.number, end)  # half a line is worse than none
+            raise OSError(f"only {written} of {len(data)} bytes could be written")
+
+    def close(self) -> None:
+        os.close(self.number)
+
+
+@contextlib.contextmanager
+def _locked(log: str) -> Iterator[None]:
+    """One writer at a time, where the disk can lock; a lock that isn't let go of holds up nobody for long."""
+    place = Path(log)
+    lock = filelock.FileLock(place.with_name(f".{place.name}.lock"), timeout=_PATIENCE_S)
+    with contextlib.suppress(OSError, NotImplementedError):  # a Timeout is an OSError
+        lock.acquire()
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def _line(*fields: object) -> bytes:
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerow(fields)
+    return text.getvalue().encode("utf-8", "surrogateescape")  # file names needn't be valid UTF-8
+
+
+def _entries(data: bytes) -> Iterator[tuple[str, int]]:
+    """Path and index of each line that has them; what else stands in the file is nobody's concern."""
+    rows = csv.reader(io.StringIO(data.decode("utf-8", "surrogateescape"), newline=""))
+    with contextlib.suppress(csv.Error):
+        for row in rows:
+            if len(row) >= 2 and row[1].isascii() and row[1].isdigit():
+                yield row[0], int(row[1])
