@@ -94,6 +94,7 @@ def check(
             jobs=jobs,
             size=size,
             timeout=timeout,
+            max_pixels="auto",
             outputs=outputs,
             move_to=move_to,
             restart=restart,

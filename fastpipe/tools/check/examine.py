@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import re
-import stat
 import warnings
 from dataclasses import dataclass
 from typing import Any
 
-from PIL import Image
+from PIL import Image, ImageFile
 
 from fastpipe import readers
 from fastpipe.config import current_config
@@ -60,14 +60,15 @@ class Rules:
     Attributes:
         decode: whether pixels are decoded; else only headers are read.
         size: the side that training needs, in pixels.
-        max_pixels: Pillow's limit, which it warns above and refuses above twice; None for none.
-        load_truncated: Pillow's setting of that name.
+        max_pixels: the limit above which images are warned about, and refused above twice; None for none.
+        pillow_max_pixels, pillow_load_truncated: what the caller's Pillow is set to.
     """
 
     decode: bool
     size: int
     max_pixels: int | None
-    load_truncated: bool
+    pillow_max_pixels: int | None
+    pillow_load_truncated: bool
 
 
 class _Witness(readers.Reader):
@@ -128,10 +129,8 @@ _witness: _Witness | None = None
 def prepare(rules: Rules) -> None:
     """Loads what examining needs, so that no file's time is spent on it, and sets Pillow as the caller has it."""
     global _witness
-    from PIL import ImageFile
-
-    Image.MAX_IMAGE_PIXELS = rules.max_pixels
-    ImageFile.LOAD_TRUNCATED_IMAGES = rules.load_truncated
+    Image.MAX_IMAGE_PIXELS = rules.pillow_max_pixels
+    ImageFile.LOAD_TRUNCATED_IMAGES = rules.pillow_load_truncated
     Image.init()
     if rules.decode:
         _witness = _Witness()
@@ -156,9 +155,6 @@ def examine(path: str, rules: Rules) -> Seen:
     except OSError as error:
         gone = os.path.islink(path) and isinstance(error, FileNotFoundError)
         return Seen(bits_of(["unreachable"]), text="a link to a file that isn't there" if gone else _said(error))
-    if not stat.S_ISREG(status.st_mode):
-        kind = "a folder" if stat.S_ISDIR(status.st_mode) else "a pipe, device or socket"
-        return Seen(bits_of(["unreachable"]), status.st_size, status.st_mtime_ns, text=f"{kind}, not a file")
     size, mtime_ns = status.st_size, status.st_mtime_ns
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -168,7 +164,8 @@ def examine(path: str, rules: Rules) -> Seen:
             kind, reason = _refusal(path, size, error)
             return Seen(bits_of([kind]), size, mtime_ns, error.format or "", text=reason[:_TEXT_LENGTH])
         except OSError as error:
-            return Seen(bits_of(["unreachable"]), size, mtime_ns, text=_said(error))
+            kind = "over-limit" if error.errno == errno.EFBIG else "unreachable"
+            return Seen(bits_of([kind]), size, mtime_ns, text=_said(error))
         except MemoryError:
             return Seen(bits_of(["unreadable"]), size, mtime_ns, text="needs more memory than there is")
         except Exception as error:  # whatever it is, training would end with it
@@ -202,11 +199,10 @@ def _read(path: str, rules: Rules) -> tuple[Header, str]:
             raise DecodeError(path, header.format, "pil", _over_limit(header.height * header.width, limit))
         return header, ""
     assert _witness is not None
-    with open(path, "rb", buffering=0) as file:
-        data = file.read()
+    data = readers.read_file(path, rules.max_pixels)
     header = readers.parse_header(data, path)
     _witness.take(header)
-    readers.decode(data, header=header, reader=_witness.name, source=path)
+    readers.decode(data, header=header, reader=_witness.name, source=path, max_pixels=rules.max_pixels)
     within = rules.max_pixels is None or header.height * header.width <= rules.max_pixels
     return header, _witness.ask(data) if within else ""
 

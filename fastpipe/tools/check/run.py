@@ -7,7 +7,7 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -21,7 +21,7 @@ from fastpipe.datasets import ImageIndex
 from fastpipe.datasets._progress import SlowBar
 from fastpipe.datasets.table import Array
 from fastpipe.errors import ConfigError
-from fastpipe.readers import get_reader
+from fastpipe.readers import MaxPixels, get_reader, pixel_limit
 from fastpipe.tools.check.examine import Rules
 from fastpipe.tools.check.findings import FileRow, Findings, Rows
 from fastpipe.tools.check.journal import Journal
@@ -46,6 +46,7 @@ class CheckResult:
         index: the files.
         decode: ``"full"`` or ``"header"``.
         size: the side that training needs, in pixels, as given.
+        max_pixels: the limit of an image's pixels that held.
         rows: the files with a finding, the bad ones first: `FileRow` values, made as they are asked for.
         counts: how many files have each kind of finding.
         bad, noted, fine: how many files would fail in training, have something to note, have neither.
@@ -60,6 +61,7 @@ class CheckResult:
     index: ImageIndex = field(repr=False)
     decode: Decode
     size: int
+    max_pixels: int | None
     rows: Sequence[FileRow]
     counts: dict[str, int]
     bad: int
@@ -97,7 +99,7 @@ class CheckResult:
             "root": self.root,
             "decode": self.decode,
             "size": self.size,
-            "max_pixels": Image.MAX_IMAGE_PIXELS,
+            "max_pixels": self.max_pixels,
             "versions": {"fastpipe": fastpipe.__version__, "pillow": PIL.__version__},
             "files": self.files,
             "bad": self.bad,
@@ -127,6 +129,7 @@ def check(
     jobs: int | None = None,
     size: int = 224,
     timeout: float = 60.0,
+    max_pixels: MaxPixels = "auto",
     report: str | os.PathLike[str] | None = None,
     move_to: str | os.PathLike[str] | None = None,
     restart: bool = False,
@@ -146,6 +149,7 @@ def check(
         jobs: processes; None for one a usable CPU.
         size: the side in pixels that training needs; four times that is noted as large.
         timeout: seconds that reading and decoding one file may take.
+        max_pixels: as `fastpipe.readers.read_image` takes it.
         report: a file that all rows are written to: ``.csv``, ``.json`` or ``.txt``.
         move_to: a folder outside the data set that bad files are moved to; see `fastpipe.tools.check.quarantine`.
         restart: examine everything anew, whatever an interrupted check has left.
@@ -162,6 +166,7 @@ def check(
         jobs=jobs,
         size=size,
         timeout=timeout,
+        max_pixels=max_pixels,
         outputs=() if report is None else [(writable(report), ending_of(report))],
         move_to=move_to,
         restart=restart,
@@ -176,6 +181,7 @@ def run_check(
     jobs: int | None,
     size: int,
     timeout: float,
+    max_pixels: MaxPixels,
     outputs: Sequence[tuple[Path, str]],
     move_to: str | os.PathLike[str] | None,
     restart: bool,
@@ -195,14 +201,10 @@ def run_check(
         get_reader(reader)  # one that isn't there is told now, and not by each process
     index = index_of(source, progress=progress)
     target = None if move_to is None else check_target(move_to, index.root)
-    rules = Rules(decode == "full", size, Image.MAX_IMAGE_PIXELS, ImageFile.LOAD_TRUNCATED_IMAGES)
-    about = {
-        "decode": decode,
-        "size": size,
-        "max_pixels": rules.max_pixels,
-        "load_truncated": rules.load_truncated,
-        "versions": [fastpipe.__version__, PIL.__version__],
-    }
+    rules = Rules(
+        decode == "full", size, pixel_limit(max_pixels), Image.MAX_IMAGE_PIXELS, ImageFile.LOAD_TRUNCATED_IMAGES
+    )
+    about = {**asdict(rules), "versions": [fastpipe.__version__, PIL.__version__]}
     findings = Findings(len(index))
     with Journal(index, about) as journal:
         before, reason = (0, "") if restart else journal.read(findings)
@@ -228,7 +230,7 @@ def run_check(
                     findings.put(number, seen)
                     journal.note(number, seen)
                 bar.advance()
-        result = _result(index, findings, decode, size, resumed, time.perf_counter() - begun)
+        result = _result(index, findings, decode, rules, resumed, time.perf_counter() - begun)
         for file, ending in outputs:
             write_report(result, file, ending)
         if target is not None:
@@ -257,7 +259,7 @@ def _chunks(index: ImageIndex, findings: Findings, size: int) -> Iterator[list[T
 
 
 def _result(
-    index: ImageIndex, findings: Findings, decode: Decode, size: int, resumed: int, seconds: float
+    index: ImageIndex, findings: Findings, decode: Decode, rules: Rules, resumed: int, seconds: float
 ) -> CheckResult:
     bad = findings.bad
     noted = (findings.bits != 0) & ~bad
@@ -268,7 +270,8 @@ def _result(
     return CheckResult(
         index,
         decode,
-        size,
+        rules.size,
+        rules.max_pixels,
         Rows(index, findings, np.concatenate([np.flatnonzero(bad), np.flatnonzero(noted)])),
         findings.counts(),
         int(bad.sum()),
