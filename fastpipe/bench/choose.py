@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from fastpipe.bench.measure import Measurement, Result, Timing
+from fastpipe.bench.measure import Measurement, Result, Timing, noise_us
 from fastpipe.config import MachineConfig
 from fastpipe.readers import get_reader
 
 __all__ = ["Choice", "choose", "deciding_time", "to_config"]
-
-_SAME = 0.03
-"""Times less than this share apart count as the same, however small their spread: drift alone does that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +60,7 @@ def choose(measurement: Measurement) -> dict[str, Choice]:
         if not timed:
             continue
         best = min((time for _, time in timed), key=lambda time: time.median_us)
-        close = [(result, time) for result, time in timed if _same(time, best)]
+        close = [(result, time) for result, time in timed if time.median_us - best.median_us <= noise_us(time, best)]
 
         def rank(one: tuple[Result, Timing]) -> tuple[bool, float, bool, float]:
             result, time = one
@@ -73,11 +70,6 @@ def choose(measurement: Measurement) -> dict[str, Choice]:
         result, time = min(close, key=rank)
         choices[format] = Choice(result.reader, _reason(result, time, timed, close, measurement.workers))
     return choices
-
-
-def _same(time: Timing, best: Timing) -> bool:
-    margin = max(best.median_us * _SAME, best.spread_us + time.spread_us)
-    return time.median_us - best.median_us <= margin
 
 
 def _reason(

@@ -5,11 +5,12 @@ A time counts only for pixels that are right: see `fastpipe.bench.check`.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import statistics
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
@@ -21,8 +22,9 @@ from fastpipe.readers import available_readers, decode, get_reader
 if TYPE_CHECKING:
     from torch.utils.data import DataLoader
 
-__all__ = ["Measurement", "Result", "Timing", "default_workers", "measure", "summarize"]
+__all__ = ["Measurement", "Result", "Timing", "default_workers", "measure", "noise_us", "summarize"]
 
+_SAME = 0.03
 _CHUNK = 4  # samples that a worker decodes for one message to the main process
 
 
@@ -39,6 +41,14 @@ class Timing:
     median_us: float
     spread_us: float
     rounds_us: tuple[float, ...]
+
+    @property
+    def quartiles_us(self) -> tuple[float, float]:
+        """The lower and the upper quartile of the rounds."""
+        if len(self.rounds_us) < 2:
+            return self.median_us, self.median_us
+        low, _, high = statistics.quantiles(self.rounds_us, n=4, method="inclusive")
+        return low, high
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +84,7 @@ class Measurement:
         results: by format, request and reader.
         images: format to the number of samples.
         bytes: format to their mean size, in bytes.
+        digests: format to a digest of the samples' bytes and regions: equal ones were measured on the same images.
         workers: DataLoader workers; 0 where only one process was measured.
         rounds: timed rounds.
         machine: as `fastpipe.config.machine_fingerprint` gives it.
@@ -89,6 +100,7 @@ class Measurement:
     machine: Mapping[str, str | int]
     versions: Mapping[str, str]
     created: str
+    digests: Mapping[str, str] = field(default_factory=dict)
 
     def of(self, format: str, request: str) -> list[Result]:
         """The results for one format and request."""
@@ -103,11 +115,17 @@ def default_workers() -> int:
 
 def summarize(rounds_us: Sequence[float]) -> Timing:
     """Median and half the interquartile range of the rounds' times, in microseconds."""
-    ordered = sorted(rounds_us)
-    if len(ordered) < 2:
-        return Timing(ordered[0], 0.0, tuple(rounds_us))
-    low, _, high = statistics.quantiles(ordered, n=4, method="inclusive")
-    return Timing(statistics.median(ordered), (high - low) / 2, tuple(rounds_us))
+    timing = Timing(statistics.median(rounds_us), 0.0, tuple(rounds_us))
+    low, high = timing.quartiles_us
+    return replace(timing, spread_us=(high - low) / 2)
+
+
+def noise_us(one: Timing, other: Timing) -> float:
+    """How far apart two medians may be and still count as the same: both spreads together, at least 3%.
+
+    Drift of the machine alone makes 3%, however small the spread.
+    """
+    return max(min(one.median_us, other.median_us) * _SAME, one.spread_us + other.spread_us)
 
 
 def measure(
@@ -175,7 +193,16 @@ def measure(
         machine=machine_fingerprint(),
         versions=library_versions(),
         created=datetime.now(timezone.utc).isoformat(timespec="seconds"),
+        digests={format: _digest(sample for sample in samples if sample.format == format) for format in formats},
     )
+
+
+def _digest(samples: Iterable[Sample]) -> str:
+    digest = hashlib.sha256()
+    for sample in samples:
+        digest.update(f"{len(sample.data)} {tuple(sample.box)};".encode())
+        digest.update(sample.data)
+    return digest.hexdigest()[:16]
 
 
 def _decode_ns(cell: Cell, places: Sequence[int], samples: Sequence[Sample]) -> int:

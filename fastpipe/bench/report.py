@@ -1,13 +1,12 @@
-"""A measurement for people (a table) and for programs (JSON)."""
+"""A record for people, as tables on the terminal, and where what is written goes."""
 
 from __future__ import annotations
 
 import json
-import platform
+import os
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -20,15 +19,33 @@ from rich.table import Table
 from fastpipe.bench.check import REQUESTS
 from fastpipe.bench.choose import Choice
 from fastpipe.bench.measure import Measurement, Result, Timing
+from fastpipe.bench.pipeline import CONTENDERS, PIPELINES, PipelineResult, speedup
+from fastpipe.bench.record import Record
 from fastpipe.errors import ConfigError
 
-__all__ = ["SCHEMA", "bench_table", "make_console", "print_measurement", "show_progress", "to_json", "write_json"]
+__all__ = [
+    "HEADINGS",
+    "bench_table",
+    "check_writable",
+    "make_console",
+    "make_folder",
+    "pipeline_table",
+    "places_of",
+    "plain_table",
+    "print_record",
+    "show_progress",
+    "write_file",
+    "write_json",
+]
 
-SCHEMA = "fastpipe-bench/1"
-"""Names the layout of the JSON; the number grows when a key changes its meaning or goes."""
+HEADINGS = {"full": "whole image", "region": "region", "half": "1/2 size"}
+"""What a request is called in front of people."""
 
 _PLAIN_WIDTH = 140
-_HEADINGS = {"full": "whole image", "region": "region", "half": "1/2 size"}
+_LEGEND = """\
+whole and region: pixels equal to Pillow's, else 'wrong' and not timed. 1/2 size: exact size and close to Pillow's.
+served: the images that the reader decodes itself; Pillow decodes the rest, and its time counts.
+spread: half the distance between the quartiles of the rounds."""
 
 
 def make_console() -> Console:
@@ -41,10 +58,11 @@ def make_console() -> Console:
 def show_progress(quiet: bool = False) -> Iterator[Callable[[int, int, str], None] | None]:
     """A progress bar on standard error, and the function that moves it; none where that is no terminal.
 
-    The bar is drawn by the calls alone: a thread of its own would be alive when DataLoader workers are forked.
+    The function takes the steps done, all of them (0: nobody knows), and what is done now. The bar is drawn by the
+    calls alone: a thread of its own would be alive when DataLoader workers are forked.
     """
     console = Console(stderr=True)
-    if quiet or not console.is_terminal:
+    if quiet or not console.is_terminal or console.is_dumb_terminal:
         yield None
         return
     columns = (
@@ -57,9 +75,17 @@ def show_progress(quiet: bool = False) -> Iterator[Callable[[int, int, str], Non
         task = bar.add_task("", total=None)
 
         def move(done: int, total: int, what: str) -> None:
-            bar.update(task, completed=done, total=total, description=escape(what), refresh=True)
+            bar.update(task, completed=done, total=total or None, description=escape(what), refresh=True)
 
         yield move
+
+
+def places_of(measurement: Measurement) -> dict[str, str]:
+    """Where times were taken: the attribute of a result, and what it is called in front of people."""
+    places = {"single": "in one process"}
+    if measurement.workers:
+        places["workers"] = f"in {measurement.workers} worker{'s' if measurement.workers > 1 else ''}"
+    return places
 
 
 def bench_table(measurement: Measurement, format: str, choice: Choice | None = None) -> Table:
@@ -68,26 +94,18 @@ def bench_table(measurement: Measurement, format: str, choice: Choice | None = N
     The chosen reader is marked; why it was chosen, and what went wrong with others, stands below.
     """
     images, kilobytes = measurement.images[format], measurement.bytes[format] / 1000
-    table = Table(
-        title=f"{format}: {images} images of {kilobytes:.0f} kB, µs an image (median ± spread)",
-        title_justify="left",
-        box=rich.box.ASCII,
-        caption_justify="left",
-    )
+    table = plain_table(f"{format}: {_counted(images, 'image')} of {kilobytes:.0f} kB, µs an image (median ± spread)")
     table.add_column("reader", no_wrap=True)
     for request in REQUESTS:
-        table.add_column(_HEADINGS[request], justify="right", no_wrap=True, min_width=14)
+        table.add_column(HEADINGS[request], justify="right", no_wrap=True, min_width=14)
     table.add_column("served", justify="right", min_width=6)
     by_reader: dict[str, dict[str, Result]] = {}
     for result in measurement.results:
         if result.format == format:
             by_reader.setdefault(result.reader, {})[result.request] = result
-    places = {"single": "in one process:"}
-    if measurement.workers:
-        places["workers"] = f"in {measurement.workers} worker{'s' if measurement.workers > 1 else ''}:"
-    for place, label in places.items():
+    for place, label in places_of(measurement).items():
         table.add_section()
-        table.add_row(label)
+        table.add_row(f"{label}:")
         for reader, results in by_reader.items():
             chosen = choice is not None and choice.reader == reader
             table.add_row(
@@ -103,6 +121,15 @@ def bench_table(measurement: Measurement, format: str, choice: Choice | None = N
     return table
 
 
+def plain_table(title: str) -> Table:
+    """A table without columns yet, that looks the same on a terminal and in a file."""
+    return Table(title=title, title_justify="left", box=rich.box.ASCII, caption_justify="left")
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
+
+
 def _timed(result: Result | None, place: str) -> str:
     if result is None:
         return "-"
@@ -112,68 +139,95 @@ def _timed(result: Result | None, place: str) -> str:
     return f"{time.median_us:,.0f} ± {time.spread_us:,.0f}"
 
 
-def print_measurement(
-    console: Console,
-    measurement: Measurement,
-    choices: Mapping[str, Choice],
-    unavailable: Mapping[str, str] | None = None,
-) -> None:
-    """Prints one table for each format, what the columns mean, and the readers that don't load here and why."""
-    machine = measurement.machine
+def pipeline_table(record: Record, format: str) -> Table:
+    """fastpipe's pipelines beside torchvision's on the files of one format, alone and through a DataLoader."""
+    measurement = record.measurement
+    table = plain_table(f"{format}: from a file to a tensor, ms an image (median ± spread)")
+    table.add_column("pipeline", no_wrap=True)
+    shown = [who for who in CONTENDERS if any(one.who == who for one in record.pipelines)]
+    for heading in (*shown, *(["times as fast"] if len(shown) > 1 else [])):
+        table.add_column(heading, justify="right", no_wrap=True, min_width=14)
+    for place, label in places_of(measurement).items():
+        table.add_section()
+        table.add_row("in one process and thread:" if place == "single" else f"DataLoader, {label[3:]}:")
+        for name in PIPELINES:
+            found = record.pipelines_of(format, name)
+            table.add_row(name, *_pipeline_cells(found, shown, place))
+    return table
+
+
+def _pipeline_cells(found: Mapping[str, PipelineResult], shown: list[str], place: str) -> list[str]:
+    times: dict[str, Timing] = {who: getattr(found[who], place) for who in shown}
+    cells = [f"{time.median_us / 1e3:,.2f} ± {time.spread_us / 1e3:,.2f}" for time in times.values()]
+    if len(times) > 1:
+        gain = speedup(times["fastpipe"], times["torchvision"])
+        cells.append(f"{gain.median_us:.2f} ± {gain.spread_us:.2f}")
+    return cells
+
+
+def print_record(console: Console, record: Record) -> None:
+    """Prints one table for each format, what the columns mean, the pipelines, and what there is to note."""
+    measurement = record.measurement
     console.print(
-        f"{machine['processor'] or machine['architecture']}, {machine['cpus']} CPUs, {machine['system']}; "
-        f"rounds: {measurement.rounds}, DataLoader workers: {measurement.workers}",
+        f"{record.machine}; {_counted(measurement.rounds, 'round')}, "
+        f"{_counted(measurement.workers, 'DataLoader worker')}",
         markup=False,
     )
     for format in measurement.images:
         console.print()
-        console.print(bench_table(measurement, format, choices.get(format)))
-    console.print(
-        "\nwhole and region: pixels equal to Pillow's, else 'wrong' and not timed. 1/2 size: exact size and close to "
-        "Pillow's.\nserved: the images that the reader decodes itself; Pillow decodes the rest, and its time counts.",
-        markup=False,
-    )
-    for name, reason in (unavailable or {}).items():
-        console.print(f"{name} is not available here: {reason}", markup=False)
+        console.print(bench_table(measurement, format, record.choices.get(format)))
+    console.print(f"\n{_LEGEND}", markup=False)
+    for format in dict.fromkeys(one.format for one in record.pipelines):
+        console.print()
+        console.print(pipeline_table(record, format))
+    for number, note in enumerate(record.notes):
+        console.print(f"{'' if number else chr(10)}{note}", markup=False)
 
 
-def to_json(
-    measurement: Measurement, choices: Mapping[str, Choice], command: Sequence[str] | None = None
-) -> dict[str, Any]:
-    """The measurement as plain values: schema, command, machine, versions, images, results, choices.
+def check_writable(path: str | Path, option: str) -> None:
+    """Makes sure that a file can be written, before minutes are spent on what is to stand in it.
 
-    Times are in microseconds an image.
+    Args:
+        path: a file; ``"-"``, standard output, always can.
+        option: the command line's, for the error.
+
+    Raises:
+        ConfigError: it can't be.
     """
-    import torch
-
-    return {
-        "schema": SCHEMA,
-        "created": measurement.created,
-        "command": list(command if command is not None else ["fastpipe", *sys.argv[1:]]),
-        "machine": {**measurement.machine, "platform": platform.platform()},
-        "versions": {
-            **measurement.versions,
-            "python": platform.python_version(),
-            "torch": str(torch.__version__),
-        },
-        "workers": measurement.workers,
-        "rounds": measurement.rounds,
-        "formats": {
-            format: {"images": count, "mean_bytes": round(measurement.bytes[format], 1)}
-            for format, count in measurement.images.items()
-        },
-        "results": [_rounded(asdict(result)) for result in measurement.results],
-        "choices": {format: asdict(choice) for format, choice in choices.items()},
-    }
+    if path == "-":
+        return
+    new = not os.path.lexists(path)
+    try:
+        with open(path, "ab"):  # changes nothing in a file that is there
+            pass
+        if new:
+            os.remove(path)
+    except OSError as error:
+        raise _unwritable(path, option, error) from error
 
 
-def _rounded(value: Any) -> Any:
-    """The same value with every time in it rounded to a nanosecond: what a clock gives, and no more digits."""
-    if isinstance(value, dict):
-        return {key: _rounded(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_rounded(item) for item in value]
-    return round(value, 3) if isinstance(value, float) else value
+def make_folder(path: str | Path, option: str) -> None:
+    """Makes a folder where there is none.
+
+    Raises:
+        ConfigError: it can't be made.
+    """
+    try:
+        Path(path).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise _unwritable(path, option, error) from error
+
+
+def write_file(path: str | Path, content: str | bytes, option: str) -> None:
+    """Writes a file, text as UTF-8.
+
+    Raises:
+        ConfigError: it can't be written.
+    """
+    try:
+        Path(path).write_bytes(content.encode() if isinstance(content, str) else content)
+    except OSError as error:
+        raise _unwritable(path, option, error) from error
 
 
 def write_json(path: str, values: Mapping[str, Any]) -> None:
@@ -185,8 +239,9 @@ def write_json(path: str, values: Mapping[str, Any]) -> None:
     text = json.dumps(values, indent=2, ensure_ascii=False) + "\n"
     if path == "-":
         sys.stdout.write(text)
-        return
-    try:
-        Path(path).write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise ConfigError(f"can't write {path}: {error.strerror or error}; give --json a file that can be") from error
+    else:
+        write_file(path, text, "--json")
+
+
+def _unwritable(path: str | Path, option: str, error: OSError) -> ConfigError:
+    return ConfigError(f"can't write {path}: {error.strerror or error}; give {option} a place that can be written")

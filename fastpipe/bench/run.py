@@ -3,21 +3,36 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+import platform
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from PIL import Image
-
 from fastpipe.bench.choose import Choice, choose, to_config
+from fastpipe.bench.compare import compare as compare_records
+from fastpipe.bench.compare import comparison_json, print_comparison
 from fastpipe.bench.measure import Measurement, measure
-from fastpipe.bench.report import make_console, print_measurement, show_progress, to_json, write_json
-from fastpipe.bench.samples import made_samples, sample_folder
-from fastpipe.config import MachineConfig, current_config, format_key
-from fastpipe.errors import ConfigError, UnsupportedRequestError
+from fastpipe.bench.page import make_page
+from fastpipe.bench.pipeline import CONTENDERS, PipelineResult, measure_pipelines
+from fastpipe.bench.plots import check_matplotlib, draw, to_png
+from fastpipe.bench.record import Record, all_versions, read_record, to_json
+from fastpipe.bench.reference import import_torchvision
+from fastpipe.bench.report import (
+    check_writable,
+    make_console,
+    make_folder,
+    print_record,
+    show_progress,
+    write_file,
+    write_json,
+)
+from fastpipe.bench.samples import Sample, made_samples, sample_folder, write_samples
+from fastpipe.bench.stored import print_readers
+from fastpipe.config import MachineConfig, format_key
+from fastpipe.errors import ConfigError, FastpipeError, UnsupportedRequestError
 from fastpipe.readers import available_readers, get_reader, reader_status
 
-__all__ = ["bench", "choose_by_hand", "configure", "reset", "show"]
+__all__ = ["bench", "configure"]
 
 
 def bench(
@@ -28,10 +43,15 @@ def bench(
     workers: int | None = None,
     images: int = 24,
     rounds: int = 7,
+    pipeline: bool = False,
+    measured: str | None = None,
+    compare: str | None = None,
     json: str | None = None,
+    html: str | None = None,
+    plots: str | None = None,
     quiet: bool = False,
-) -> tuple[Measurement, dict[str, Choice]]:
-    """Measures, prints tables, and writes JSON where it is asked for.
+) -> Record:
+    """Measures, or takes what was measured, prints tables, and writes what is asked for.
 
     Args:
         path: a folder or file of the user's; None for made images.
@@ -40,21 +60,56 @@ def bench(
         workers: DataLoader workers; None for one a usable CPU.
         images: of each format, at most.
         rounds: timed rounds.
+        pipeline: also measure whole pipelines, beside torchvision's where that loads.
+        measured: an earlier run's JSON, to report on in place of measuring.
+        compare: an older run's JSON, to compare with.
         json: a file; ``"-"`` for standard output, where the tables then don't go.
+        html: a file for the report as a page.
+        plots: a folder for the report's pictures as PNG.
         quiet: no progress bar and no table.
 
     Returns:
-        The measurement, and the reader that it speaks for for each format.
+        What was measured.
 
     Raises:
         DatasetError: no image to measure.
         ReaderError: a named reader is unknown or doesn't load here, or none decodes the images.
-        ConfigError: the JSON file can't be written.
+        ConfigError: a JSON file can't be read, or a file can't be written.
+        FastpipeError: pictures are asked for and matplotlib isn't there.
     """
-    measurement = _measure(path, readers, formats, workers, images, rounds, quiet)
-    choices = choose(measurement)
-    _report(measurement, choices, json, quiet)
-    return measurement, choices
+    for file, option in ((json, "--json"), (html, "--html")):
+        if file is not None:
+            check_writable(file, option)
+    if plots is not None:
+        make_folder(plots, "--plots")
+    if html is not None or plots is not None:
+        check_matplotlib()
+    before = None if compare is None else read_record(compare)
+    if measured is not None:
+        record = read_record(measured)
+    else:
+        record = _measure(path, readers, formats, workers, images, rounds, quiet, pipeline)
+    comparison = None if before is None else compare_records(before, record)
+    if not quiet and json != "-":
+        console = make_console()
+        print_record(console, record)
+        if comparison is not None and before is not None:
+            console.print()
+            print_comparison(console, comparison, before, record)
+    if json is not None:
+        write_json(json, to_json(record) | ({"comparison": comparison_json(comparison)} if comparison else {}))
+    written = []
+    if html is not None:
+        write_file(html, make_page(record, comparison, before), "--html")
+        written.append(html)
+    if plots is not None:
+        for name, figure in draw(record).items():
+            file = os.path.join(plots, f"{name}.png")
+            write_file(file, to_png(figure), "--plots")
+            written.append(file)
+    if written and not quiet and json != "-":
+        print(f"\nWritten: {', '.join(written)}")
+    return record
 
 
 def configure(
@@ -83,90 +138,18 @@ def configure(
         earlier = MachineConfig.load(file, check=False)
     except ConfigError:
         earlier = None  # about to be replaced
-    measurement = _measure(path, readers, formats, workers, images, rounds, quiet)
-    choices = choose(measurement)
-    config = to_config(measurement, choices, earlier)
+    if json is not None:
+        check_writable(json, "--json")
+    record = _measure(path, readers, formats, workers, images, rounds, quiet)
+    config = to_config(record.measurement, record.choices, earlier)
     written = config.save(file)  # first of all: a closed pipe must not cost the measurement
-    _report(measurement, choices, json, quiet)
+    if json is not None:
+        write_json(json, to_json(record))
     if not quiet and json != "-":
+        print_record(make_console(), record)
         print(f"\nWritten to {written}:")
-        _print_readers(config)
+        print_readers(config)
     return config
-
-
-def show() -> None:
-    """Prints the config file's place, whether it is used, and the reader of each format.
-
-    Raises:
-        ConfigError: the file or ``FASTPIPE_READER`` can't be understood.
-    """
-    file = MachineConfig.path()
-    stored = MachineConfig.load(check=False)
-    if not file.exists():
-        print(f"No config file ({file}): built-in defaults. `fastpipe configure` measures and writes one.")
-    elif other := stored.mismatches():
-        print(f"{file} is not used, because it was not measured here:")
-        print(*(f"  {phrase}" for phrase in other), sep="\n")
-        print("Built-in defaults apply; `fastpipe configure` measures this machine.")
-    else:
-        when = f", measured {stored.created}" if stored.created else ""
-        print(f"{file}{when}:")
-        _print_readers(stored)
-    if override := os.environ.get("FASTPIPE_READER"):
-        print(f"FASTPIPE_READER={override} overrides it:")
-        effective = current_config()
-        for reader in effective.readers.values():
-            get_reader(reader)
-        _print_readers(effective)
-
-
-def reset() -> None:
-    """Removes the config file.
-
-    Raises:
-        ConfigError: it can't be removed.
-    """
-    file = MachineConfig.path()
-    try:
-        file.unlink()
-    except FileNotFoundError:
-        print(f"No config file ({file}): built-in defaults already.")
-    except OSError as error:
-        raise ConfigError(f"can't remove the config file {file}: {error.strerror or error}") from error
-    else:
-        print(f"Removed {file}: built-in defaults.")
-
-
-def choose_by_hand(items: Iterable[str]) -> None:
-    """Writes readers chosen by hand into the config file, beside what was measured where that still holds here.
-
-    Args:
-        items: ``"jpeg=cv2"``; the format ``*`` stands for every format without an entry of its own.
-
-    Raises:
-        ConfigError: an item isn't ``format=reader``, or the reader doesn't read that format.
-        ReaderError: the reader is unknown or doesn't load here.
-    """
-    chosen = {}
-    for item in items:
-        format, equals, reader = (part.strip() for part in item.partition("="))
-        if not (format and equals and reader):
-            raise ConfigError(f"--set {item}: give FORMAT=READER, such as --set jpeg=cv2")
-        key, able = format_key(format), get_reader(reader).capabilities.formats
-        if "*" in able:
-            Image.init()
-            able = frozenset(Image.OPEN)
-        known = {format_key(name) for name in able}
-        if key != "*" and key not in known:
-            raise ConfigError(f"--set {item}: reader {reader!r} reads {', '.join(sorted(known))}, not {key}")
-        chosen[key] = reader
-    stored = MachineConfig.load(check=False)
-    if stored.mismatches():
-        print(f"What {MachineConfig.path()} held was not measured here and is dropped.")
-        stored = MachineConfig()
-    config = replace(stored, readers={**stored.readers, **chosen})
-    print(f"Written to {config.save()}:")
-    _print_readers(config)
 
 
 def _measure(
@@ -177,40 +160,82 @@ def _measure(
     images: int,
     rounds: int,
     quiet: bool,
-) -> Measurement:
+    pipeline: bool = False,
+) -> Record:
     names, wanted = _split(readers), _split(formats)
     keys = None if wanted is None else list(dict.fromkeys(format_key(name) for name in wanted))
     for name in names or ():
         get_reader(name)  # before minutes of measuring
-    if path is None:
-        samples = made_samples(count=images) if keys is None else made_samples(keys, count=images)
-    else:
-        samples = sample_folder(path, keys, count=images)
     with show_progress(quiet) as progress:
+        if path is None:
+            samples = made_samples(keys or ("jpeg", "png", "webp"), images, progress=progress)
+        else:
+            samples = sample_folder(path, keys, images, progress=progress)
         measurement = measure(samples, names, workers=workers, rounds=rounds, progress=progress)
-    if not measurement.results:
-        tried = ", ".join(names or available_readers())
-        raise UnsupportedRequestError(f"none of the readers {tried} decodes {', '.join(measurement.images)} images")
-    return measurement
+        if not measurement.results:
+            tried = ", ".join(names or available_readers())
+            raise UnsupportedRequestError(f"none of the readers {tried} decodes {', '.join(measurement.images)} images")
+        choices = choose(measurement)
+        notes = [] if names else [status.reason for status in reader_status().values() if not status.available]
+        found: tuple[PipelineResult, ...] = ()
+        if pipeline:
+            found, said = _pipelines(samples, choices, measurement, progress)
+            notes += said
+    return Record(
+        command=_command(path, names, keys, measurement.workers, images, rounds, pipeline),
+        measurement=measurement,
+        choices=choices,
+        pipelines=found,
+        platform=platform.platform(),
+        versions=all_versions(measurement.versions),
+        notes=tuple(notes),
+    )
 
 
-def _report(measurement: Measurement, choices: Mapping[str, Choice], json: str | None, quiet: bool) -> None:
-    if json is not None:
-        write_json(json, to_json(measurement, choices))
-    if not quiet and json != "-":
-        print_measurement(make_console(), measurement, choices, _unavailable())
+def _pipelines(
+    samples: Sequence[Sample],
+    choices: Mapping[str, Choice],
+    measurement: Measurement,
+    progress: Callable[[int, int, str], None] | None,
+) -> tuple[tuple[PipelineResult, ...], list[str]]:
+    """The pipelines on the samples, written to a folder of their own, and what there is to note."""
+    contenders, notes = list(CONTENDERS), []
+    try:
+        import_torchvision()
+    except FastpipeError as error:
+        contenders.remove("torchvision")
+        notes.append(f"no comparison of pipelines: {error}")
+    config = MachineConfig(readers={format: choice.reader for format, choice in choices.items()})
+    with tempfile.TemporaryDirectory(prefix="fastpipe-bench-") as folder:
+        found = measure_pipelines(
+            write_samples(samples, folder),
+            config,
+            contenders=contenders,
+            workers=measurement.workers,
+            rounds=measurement.rounds,
+            progress=progress,
+        )
+    return found, notes
 
 
-def _print_readers(config: MachineConfig) -> None:
-    for format, reader in sorted(config.readers.items()):
-        time = config.measured.get(format, {}).get(reader)
-        print(f"  {format} = {reader}" + ("" if time is None else f"  ({time:.0f} µs a region)"))
-    if not config.readers:
-        print("  no reader chosen: built-in defaults")
-
-
-def _unavailable() -> Mapping[str, str]:
-    return {name: status.reason for name, status in reader_status().items() if not status.available}
+def _command(
+    path: str | os.PathLike[str] | None,
+    readers: Sequence[str] | None,
+    formats: Sequence[str] | None,
+    workers: int,
+    images: int,
+    rounds: int,
+    pipeline: bool,
+) -> tuple[str, ...]:
+    """What repeats a measurement anywhere: defaults that depend on the machine are spelt out."""
+    return (
+        *("fastpipe", "bench"),
+        *([] if path is None else [os.fspath(path)]),
+        *([f"--readers={','.join(readers)}"] if readers else []),
+        *([f"--format={','.join(formats)}"] if formats else []),
+        *(f"--workers={workers}", f"--images={images}", f"--rounds={rounds}"),
+        *(["--pipeline"] if pipeline else []),
+    )
 
 
 def _split(items: Sequence[str] | None) -> list[str] | None:

@@ -6,7 +6,7 @@ import io
 import math
 import os
 import random
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -21,7 +21,17 @@ from fastpipe.errors import DatasetError
 from fastpipe.readers import parse_header
 from fastpipe.types import Box, Header
 
-__all__ = ["KINDS", "Sample", "crop_box", "encode", "made_samples", "make_folder", "photo", "sample_folder"]
+__all__ = [
+    "KINDS",
+    "Sample",
+    "crop_box",
+    "encode",
+    "made_samples",
+    "make_folder",
+    "photo",
+    "sample_folder",
+    "write_samples",
+]
 
 # Kind → (file suffix, Pillow's format, Pillow's mode, options for `Image.save`).
 KINDS: Mapping[str, tuple[str, str, str, Mapping[str, Any]]] = MappingProxyType(
@@ -172,24 +182,34 @@ def make_folder(
     return sorted(written)
 
 
-def made_samples(formats: Iterable[str] = ("jpeg", "png", "webp"), count: int = 24, *, seed: int = 0) -> list[Sample]:
+def made_samples(
+    formats: Iterable[str] = ("jpeg", "png", "webp"),
+    count: int = 24,
+    *,
+    seed: int = 0,
+    progress: Callable[[int, int, str], None] | None = None,
+) -> list[Sample]:
     """Made photos of each format, in memory.
 
     Args:
         formats: of ``"jpeg"``, ``"png"`` and ``"webp"``.
         count: images of each.
         seed: the same arguments give the same samples.
+        progress: called with the images made, all images, and what is done.
 
     Raises:
         DatasetError: a format that none of `KINDS` makes.
     """
-    samples = []
-    for format in formats:
+    samples: list[Sample] = []
+    wanted = list(formats)
+    for format in wanted:
         kinds = _JPEG_MIX if format == "jpeg" else tuple(kind for kind in KINDS if kind == format)
         if not kinds:
             made = "jpeg, png, webp"
             raise DatasetError(f"can't make {format!r} images (made: {made}); name a folder that holds some")
         for number in range(count):
+            if progress:
+                progress(len(samples), count * len(wanted), "making images")
             # Odd steps through the sixteen, so that a small sample is mixed too.
             kind = kinds[(number * 5) % len(kinds)]
             data = encode(photo(seed + number, *SIZES[number % len(SIZES)]), kind)
@@ -198,7 +218,12 @@ def made_samples(formats: Iterable[str] = ("jpeg", "png", "webp"), count: int = 
 
 
 def sample_folder(
-    path: str | os.PathLike[str], formats: Iterable[str] | None = None, count: int = 24, *, seed: int = 0
+    path: str | os.PathLike[str],
+    formats: Iterable[str] | None = None,
+    count: int = 24,
+    *,
+    seed: int = 0,
+    progress: Callable[[int, int, str], None] | None = None,
 ) -> list[Sample]:
     """A random sample of the images below a folder (or the one file named), read into memory.
 
@@ -210,6 +235,7 @@ def sample_folder(
         formats: the config's keys of the formats wanted; None for every format found.
         count: images of each format at most.
         seed: the same folder and arguments give the same sample.
+        progress: called with the images read, how many are to be read at most, and what is done.
 
     Raises:
         DatasetError: there is no such path, or no image (of these formats) below it.
@@ -219,6 +245,8 @@ def sample_folder(
         raise DatasetError(f"there is no {root}; name a folder that holds images, or none for made ones")
     wanted = None if formats is None else {format_key(name) for name in formats}
     rng = random.Random(seed)
+    if progress:
+        progress(0, 0, f"looking for images in {root}")
     files = [str(root)] if root.is_file() else list(_walk(root))
     rng.shuffle(files)
     by_format: dict[str, list[Sample]] = {}
@@ -228,6 +256,8 @@ def sample_folder(
         # Rare formats are looked for among twenty times as many files as are wanted, not in a whole data set.
         if looked >= 20 * count and by_format:
             break
+        if progress:
+            progress(looked, min(len(files), 20 * count), "reading images")
         try:
             sample = _sample(name, Path(name).read_bytes(), rng)
             Image.open(io.BytesIO(sample.data)).load()
@@ -245,6 +275,24 @@ def sample_folder(
         asked = f" of format {', '.join(sorted(wanted))}" if wanted else ""
         raise DatasetError(f"{root} holds no image{asked} that can be read; name a folder that does, or none")
     return found
+
+
+def write_samples(samples: Iterable[Sample], folder: str | os.PathLike[str]) -> dict[str, list[str]]:
+    """Writes the samples' files, numbered, whatever folders they came from.
+
+    Args:
+        samples: from anywhere.
+        folder: exists.
+
+    Returns:
+        Format to the paths of its files, in the samples' order.
+    """
+    written: dict[str, list[str]] = {}
+    for number, sample in enumerate(samples):
+        file = os.path.join(folder, f"{number:04d}.{sample.format}")
+        Path(file).write_bytes(sample.data)
+        written.setdefault(sample.format, []).append(file)
+    return written
 
 
 def _walk(root: Path) -> Iterator[str]:

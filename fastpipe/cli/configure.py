@@ -1,0 +1,71 @@
+"""``fastpipe configure``: the reader of each format on this machine, measured and remembered."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from fastpipe.cli._options import (
+    FormatOption,
+    ImagesOption,
+    JsonOption,
+    PathArgument,
+    QuietOption,
+    ReadersOption,
+    RoundsOption,
+    WorkersOption,
+)
+
+__all__ = ["configure"]
+
+
+def configure(
+    path: PathArgument = None,
+    readers: ReadersOption = None,
+    format: FormatOption = None,
+    workers: WorkersOption = None,
+    images: ImagesOption = 24,
+    rounds: RoundsOption = 7,
+    json: JsonOption = None,
+    quiet: QuietOption = False,
+    show: Annotated[
+        bool, typer.Option("--show", help="Only print the config that holds here; exit status 1 if it is stale.")
+    ] = False,
+    reset: Annotated[bool, typer.Option("--reset", help="Only remove the config file: built-in defaults.")] = False,
+    set_: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="FORMAT=READER", help="Only choose this reader by hand; may be repeated."),
+    ] = None,
+) -> None:
+    """Measure, choose each format's reader, and remember it.
+
+    For this machine: the config file says which one, and isn't used on another.
+
+    Example: fastpipe configure ~/photos/train
+
+    By hand: fastpipe configure --set jpeg=cv2 --set png=pil
+    """
+    if sum((show, reset, bool(set_))) > 1:
+        raise typer.BadParameter("give one of --show, --reset and --set")
+    if (show or reset or set_) and (path or readers or format or workers is not None):
+        raise typer.BadParameter(
+            "--show, --reset and --set measure nothing: leave out PATH, --readers, --format and --workers"
+        )
+    if (reset or set_) and json is not None:
+        raise typer.BadParameter("--reset and --set have nothing to write: leave out --json")
+    if show or reset or set_:
+        from fastpipe.bench import stored
+
+        if show and not stored.show(json=json, quiet=quiet):
+            raise typer.Exit(1)
+        if reset:
+            stored.reset(quiet=quiet)
+        if set_:
+            stored.choose_by_hand(set_, quiet=quiet)
+        return
+    from fastpipe.bench import run
+
+    run.configure(
+        path, readers=readers, formats=format, workers=workers, images=images, rounds=rounds, json=json, quiet=quiet
+    )
