@@ -1,0 +1,135 @@
+"""The Python in the documentation runs, from the first block of a page to its last.
+
+A page's blocks run in order and share their names, in a folder with photos in ``train/cat``, ``train/dog`` and
+``val/…``. A page that says ``<!-- sections run apart -->`` is run section by section (each behind what stands before
+the first one), and a section whose libraries aren't installed is skipped. A block with a title is a file that the page
+tells its reader to write: it is written, not run.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import re
+import subprocess
+import sys
+import types
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import torch.multiprocessing
+
+from fastpipe.bench.samples import encode, photo
+
+DOCS = Path(__file__).resolve().parents[1] / "docs"
+APART = "<!-- sections run apart -->"
+FENCE = re.compile(r'^( *)```python(?: +title="([^"]+)")?\n(.*?)^ *```', re.DOTALL | re.MULTILINE)
+PARTS = {"train/cat": 8, "train/dog": 8, "val/cat": 2, "val/dog": 2}
+
+
+def sections(text: str) -> Iterator[tuple[str, str]]:
+    """``(heading, text)`` of each part of a page; what stands before the first heading has none."""
+    parts = re.split(r"^## (.*)$", text, flags=re.MULTILINE)
+    yield "", parts[0]
+    yield from zip(parts[1::2], parts[2::2], strict=True)
+
+
+def cases() -> Iterator[Any]:
+    for path in sorted(DOCS.rglob("*.md")):
+        text = path.read_text(encoding="utf-8")
+        name = path.relative_to(DOCS).as_posix()
+        if APART not in text:
+            if runs(text):
+                yield pytest.param(text, id=name)
+            continue
+        (_, opening), *rest = sections(text)
+        yield from (pytest.param(opening + part, id=f"{name}: {head}") for head, part in rest if runs(part))
+
+
+def runs(text: str) -> bool:
+    return any(not title for title, _ in blocks(text))
+
+
+def blocks(text: str) -> Iterator[tuple[str, str]]:
+    """``(title, code)`` of each block of Python."""
+    for indent, title, code in FENCE.findall(text):
+        yield title, re.sub(rf"^{indent}", "", code, flags=re.MULTILINE)
+
+
+def skip_without_libraries(code: str) -> None:
+    for node in ast.walk(ast.parse(code)):
+        names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+        names += [node.module] if isinstance(node, ast.ImportFrom) and node.module else []
+        for name in {name.partition(".")[0] for name in names}:
+            if name not in sys.modules and importlib.util.find_spec(name) is None:
+                pytest.skip(f"{name} isn't installed")
+            if name in ("torchvision", "timm"):  # timm imports torchvision
+                import tv  # noqa: F401  # makes it importable beside a CPU-only torch
+
+
+@pytest.fixture(scope="module")
+def photos(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("photos")
+    for folder, count in PARTS.items():
+        (root / folder).mkdir(parents=True)
+        for number in range(count):
+            data = encode(photo(number, *((150, 200) if number % 2 else (231, 187))), "jpeg-420")
+            (root / folder / f"{number}.jpg").write_bytes(data)
+    return root
+
+
+@pytest.fixture
+def _here(photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A folder with the photos, and workers that know what the page defines."""
+    for part in photos.iterdir():
+        (tmp_path / part.name).symlink_to(part, target_is_directory=True)
+    monkeypatch.chdir(tmp_path)
+    # A block isn't a module that a worker could import: only a fork has its classes.
+    before = torch.multiprocessing.get_start_method(allow_none=True)
+    torch.multiprocessing.set_start_method("fork", force=True)
+    threads = torch.get_num_threads()
+    yield
+    torch.set_num_threads(threads)
+    torch.multiprocessing.set_start_method(before, force=True)
+
+
+needs_fork = pytest.mark.skipif(
+    sys.platform == "win32", reason="the pages' classes reach workers by fork, and Windows has none"
+)
+
+
+@needs_fork
+@pytest.mark.usefixtures("_here")
+@pytest.mark.parametrize("text", list(cases()))
+def test_page_runs(text, monkeypatch):
+    for _, code in blocks(text):
+        skip_without_libraries(code)
+    page = types.ModuleType("docs_page")
+    monkeypatch.setitem(sys.modules, "docs_page", page)
+    for number, (title, code) in enumerate(blocks(text)):
+        if title:
+            Path(title).write_text(code, encoding="utf-8")
+        else:
+            exec(compile(code, f"block {number}", "exec", dont_inherit=True), page.__dict__)
+
+
+@needs_fork
+@pytest.mark.skipif(not torch.distributed.is_available(), reason="torch was built without torch.distributed")
+@pytest.mark.usefixtures("_here")
+def test_the_script_for_several_gpus_runs_on_two_ranks():
+    text = (DOCS / "several_gpus.md").read_text(encoding="utf-8")
+    for title, code in blocks(text):
+        Path(title).write_text(code, encoding="utf-8")
+    found = re.search(r"^torchrun (--standalone.*)$", text, re.MULTILINE)
+    assert found
+    command = [sys.executable, "-m", "torch.distributed.run", *found[1].split()]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    assert ran.returncode == 0, ran.stderr
+    # 16 photos are 8 a rank, in batches of 4; only rank 0 prints.
+    assert [line.partition(", loss")[0] for line in ran.stdout.splitlines()] == [
+        "epoch 0: 2 batches a rank",
+        "epoch 1: 2 batches a rank",
+    ]
