@@ -17,39 +17,24 @@ import argparse
 import json
 import platform
 import statistics
-import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
-
 import cv2
 import numpy as np
 import torch
-from rich.console import Console
-from rich.progress import track
 from rich.table import Table
-from tv import torchvision
 
 import fastpipe
 from fastpipe import readers
 from fastpipe import transforms as T
+from fastpipe.bench.pipeline import interleaved, one_thread, pipelines
+from fastpipe.bench.reference import import_torchvision
+from fastpipe.bench.report import make_console, show_progress
 from fastpipe.types import DecodeRequest
 
 MEAN, STD = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]
-
-
-def recipes(module: Any) -> dict[str, Any]:
-    """The same three pipelines from torchvision's or from fastpipe's transforms."""
-    train = [module.RandomResizedCrop(224), module.RandomHorizontalFlip()]
-    tensor = [module.ToTensor(), module.Normalize(MEAN, STD)]
-    return {
-        "train, uint8": module.Compose([*train, module.PILToTensor()]),
-        "train, float": module.Compose([*train, *tensor]),
-        "evaluation, float": module.Compose([module.Resize(256), module.CenterCrop(224), *tensor]),
-    }
 
 
 def albumentations_rows(paths: list[str]) -> dict[str, Callable[[int], Any]]:
@@ -91,17 +76,18 @@ def huffman_bound(paths: list[str]) -> Callable[[int], Any] | None:
 
 
 def measure(contenders: dict[str, Callable[[int], Any]], count: int, rounds: int) -> dict[str, list[float]]:
-    """Milliseconds an image, one figure a round, for each contender; the first, uncounted round warms the caches."""
-    times: dict[str, list[float]] = {name: [] for name in contenders}
-    for round_ in track(range(rounds + 1), "measuring", disable=not sys.stderr.isatty(), console=Console(stderr=True)):
-        for name, sample in contenders.items():
-            torch.manual_seed(round_)
-            start = time.perf_counter()
-            for index in range(count):
-                sample(index)
-            if round_:
-                times[name].append((time.perf_counter() - start) / count * 1e3)
-    return times
+    """Milliseconds an image, one figure a round, for each contender."""
+    turns = (rounds + 1) * len(contenders)
+    with show_progress() as progress:
+
+        def moved(number: int, name: str) -> None:
+            done = number * len(contenders) + list(contenders).index(name)
+            if progress:
+                progress(done, turns, f"round {number} of {rounds}: {name}" if number else f"warming up: {name}")
+
+        with one_thread():
+            times = interleaved(contenders, count, rounds, moved)
+    return {name: [time / 1e3 for time in rounds_us] for name, rounds_us in times.items()}
 
 
 def main() -> None:
@@ -110,10 +96,9 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--json", type=Path, help="also write the figures to this file")
     arguments = parser.parse_args()
-    torch.set_num_threads(1)
-    cv2.setNumThreads(1)
 
-    ours, theirs = recipes(T), recipes(torchvision.transforms)
+    torchvision = import_torchvision()
+    ours, theirs = pipelines(T), pipelines(torchvision.transforms)
     contenders: dict[str, Callable[[int], Any]] = {}
     for row in ours:
         contenders[f"fastpipe | {row}"] = fastpipe.ImageFolder(arguments.path, ours[row]).__getitem__
@@ -158,7 +143,7 @@ def main() -> None:
             f"{figures['albumentations_ratio']:.2f}×" if alb in times else "",
             f"{figures['fraction_of_bound']:.0%}" if bound else "",
         )
-    console = Console()
+    console = make_console()
     console.print(table)
     if bound:
         console.print(f"Huffman bound: {median('bound'):.3f} ms an image")
