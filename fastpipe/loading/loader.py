@@ -3,19 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 import cv2
 import torch
-from torch.utils.data import BatchSampler, Dataset, IterableDataset, RandomSampler, Sampler, default_collate
+from torch.utils.data import (
+    BatchSampler,
+    Dataset,
+    IterableDataset,
+    RandomSampler,
+    Sampler,
+    default_collate,
+    get_worker_info,
+)
 from torch.utils.data import DataLoader as TorchDataLoader
 
 from fastpipe.datasets import ImageDataset
 from fastpipe.errors import DatasetError
 from fastpipe.loading.collate import BatchCollate
 from fastpipe.loading.device import on_device
+from fastpipe.loading.room import check_shared_memory
 from fastpipe.loading.samplers import ShuffledSampler
+from fastpipe.loading.watch import Notes, WatchedIterator, close, dead_workers, explained, ignore_interrupts
 from fastpipe.pipeline import BatchOptions, request_batches
 
 __all__ = ["DataLoader", "image_datasets"]
@@ -34,10 +44,12 @@ class DataLoader(TorchDataLoader[Any]):
     - ``shuffle=True`` gives torch's order from torch's generator, without a Python list of all indices; for a dataset
       with a ``seed``, the order of `ShuffledSampler` with that seed.
     - `set_epoch` reaches the dataset and the sampler; `state_dict` resumes exactly in the middle of an epoch.
+    - Where a worker dies or stalls, the error names it, the file that it was at and the likely causes; the next
+      iteration starts new workers. Where shared memory is too small, that is said before the first batch.
 
     Args:
-        dataset, batch_size, shuffle, sampler, batch_sampler, num_workers, collate_fn, drop_last, timeout,
-            worker_init_fn, multiprocessing_context, generator, prefetch_factor: as torch's.
+        dataset, batch_size, shuffle, sampler, batch_sampler, num_workers, collate_fn, drop_last: as torch's.
+        timeout, worker_init_fn, multiprocessing_context, generator, prefetch_factor: as torch's.
         pin_memory: None for yes where `device` is a CUDA device.
         persistent_workers: None for yes where there are workers.
         device: where the batches are handed out. Images travel there as uint8, a quarter of the bytes, and the
@@ -54,6 +66,7 @@ class DataLoader(TorchDataLoader[Any]):
 
     Raises:
         DatasetError: a dtype that isn't floating, another memory format, or a negative number of threads.
+        LoaderError: in an iteration: a worker died, no batch came for `timeout` seconds, or shared memory has no room.
     """
 
     def __init__(
@@ -125,9 +138,38 @@ class DataLoader(TorchDataLoader[Any]):
         """The batches of an epoch, or of its rest after `load_state_dict`."""
         self._base = getattr(self._resumable(), "next_start", 0)
         self._delivered = 0
+        if dead_workers(self._iterator):
+            self._discard(self._iterator)
         with _Requesting(self._requested):
             batches = super().__iter__()
         return _Epoch(self, batches)
+
+    def _get_iterator(self) -> Any:
+        if self.num_workers == 0:
+            return super()._get_iterator()
+        self.check_worker_number_rationality()
+        datasets = tuple(image_datasets(self.dataset))
+        options = self._requested or BatchOptions()
+        if self._requested is not None and self.batch_size is not None:
+            ahead = self.num_workers * (self.prefetch_factor or 2)
+            check_shared_memory(datasets, self.batch_size, ahead, options)
+        init = self.worker_init_fn
+        if not datasets or not isinstance(init, _WorkerInit):
+            return WatchedIterator(self)
+        threads = max(part.threads if options.threads is None else options.threads for part in datasets)
+        notes = Notes(self.num_workers, threads)
+        self.worker_init_fn = replace(init, notes=notes)
+        try:
+            iterator = WatchedIterator(self)
+        finally:
+            self.worker_init_fn = init
+        iterator.notes, iterator.datasets = notes, datasets
+        return iterator
+
+    def _discard(self, iterator: Any) -> None:
+        close(iterator)
+        if self._iterator is iterator:  # the workers that stay; the next iteration starts others
+            self._iterator = None
 
     def set_epoch(self, epoch: int) -> None:
         """Chooses an epoch for the dataset, where it has a seed, and for the sampler. Call it between epochs."""
@@ -183,7 +225,7 @@ class _Epoch(Iterator[_Batch]):
 
     def __init__(self, loader: DataLoader, batches: Iterator[_Batch]) -> None:
         self._loader = loader
-        made = _made(batches, loader._requested)
+        made = _made(loader, batches)
         self._batches = made if loader.device is None else on_device(made, loader.device)
 
     def __next__(self) -> _Batch:
@@ -195,13 +237,19 @@ class _Epoch(Iterator[_Batch]):
         return len(self._loader)
 
 
-def _made(batches: Iterator[_Batch], options: BatchOptions | None) -> Iterator[_Batch]:
+def _made(loader: DataLoader, batches: Iterator[_Batch]) -> Iterator[_Batch]:
     while True:
-        with _Requesting(options):  # without workers the batch is made here
+        with _Requesting(loader._requested):  # without workers the batch is made here
             try:
                 batch = next(batches)
             except StopIteration:
                 return
+            except (RuntimeError, EOFError, ConnectionError) as error:
+                better = explained(batches, error, loader.timeout)
+                if better is None:
+                    raise
+                loader._discard(batches)
+                raise better from error
         yield batch
 
 
@@ -224,14 +272,26 @@ class _WorkerInit:
 
     user: Callable[[int], None] | None
     options: BatchOptions | None
+    notes: Notes | None = None
 
     def __call__(self, worker: int) -> None:
+        ignore_interrupts()
         # As many threads as cores in each worker would get in each other's way. 0 is one thread, too, but leaves alone
         # the pool that a forked worker inherits without its threads; setNumThreads(1) waits for them forever.
         cv2.setNumThreads(0)
         request_batches(self.options)
+        info = get_worker_info()
+        if self.notes is not None and info is not None:
+            self._note(self.notes, worker, info.dataset)
         if self.user is not None:
             self.user(worker)
+
+    def _note(self, notes: Notes, worker: int, dataset: Any) -> None:
+        noting = notes.of_worker(worker)
+        first = 0
+        for part in image_datasets(dataset):
+            part.on_begin = noting(first, len(part))
+            first += len(part)
 
 
 class _BlockwiseRandomSampler(RandomSampler):

@@ -1,12 +1,20 @@
 """A transform compiled into draw (sizes → recipe) and run (bytes + recipe → pixels)."""
 
-from fastpipe.pipeline.batch import BatchBuilder, BatchOptions, ImageBatch, request_batches, requested_batches
+from fastpipe.pipeline.batch import (
+    BatchBuilder,
+    BatchOptions,
+    ImageBatch,
+    batch_bytes,
+    request_batches,
+    requested_batches,
+)
 from fastpipe.pipeline.compile import Pipeline, compile_pipeline, flatten
 from fastpipe.pipeline.explanation import explain
 from fastpipe.pipeline.laps import lap, listen
 from fastpipe.pipeline.plan import DecodePlan, Fidelity, plan_decode
 from fastpipe.pipeline.run import run, run_plan, to_pil
 from fastpipe.pipeline.seeding import SharedEpoch, copied_generators, keyed_generators, keyed_globals, sample_key
+from fastpipe.pipeline.shared_memory import shared_memory_room, too_small
 from fastpipe.pipeline.views import MultiView
 
 __all__ = [
@@ -18,6 +26,7 @@ __all__ = [
     "MultiView",
     "Pipeline",
     "SharedEpoch",
+    "batch_bytes",
     "compile_pipeline",
     "copied_generators",
     "explain",
@@ -32,5 +41,7 @@ __all__ = [
     "run",
     "run_plan",
     "sample_key",
+    "shared_memory_room",
     "to_pil",
+    "too_small",
 ]

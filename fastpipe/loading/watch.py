@@ -1,0 +1,199 @@
+"""What each worker is at, and what to say when one dies, stalls or finds no shared memory.
+
+Workers note the sample that they begin in shared memory, which costs 0.1 µs a sample. The main process looks there only
+when something went wrong.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import threading
+import time
+import warnings
+from collections.abc import Callable
+from multiprocessing.connection import wait
+from typing import Any
+
+import torch
+from torch.utils.data.dataloader import _MultiProcessingDataLoaderIter
+
+from fastpipe.datasets import ImageDataset
+from fastpipe.errors import FastpipeWarning, LoaderError
+
+__all__ = ["Notes", "WatchedIterator", "close", "dead_workers", "explained"]
+
+PATIENCE_S = 60.0
+"""After so long without a batch, a loader without a timeout says what it waits for, once."""
+
+# Parts of torch's messages.
+_TIMED_OUT = "timed out"
+_FROM_A_WORKER = "in DataLoader worker process"
+
+_TOLD_OF = 4  # workers in a message
+_CAUSES = {
+    "SIGKILL": "Something outside killed it, most often the system or the container for using too much memory: `dmesg` "
+    "or the container's events tell. Use fewer workers or threads, a smaller prefetch_factor or batch_size, or more "
+    "memory",
+    "SIGBUS": "Memory that was promised isn't there: shared memory is too small for the batches (`df -h /dev/shm`; "
+    "docker run --shm-size=8g enlarges it), or a file shrank while it was mapped",
+    "SIGSEGV": "A library crashed, perhaps on the file named here: `fastpipe check` on it shows which reader does, and "
+    'reader="pil" goes around the others',
+    "SIGABRT": "A library gave up, as C++ code does on an error that nobody catches: its message is above this one",
+    "SIGTERM": "Something asked it to stop: a job scheduler at the end of its time, or another process of yours",
+}
+_OTHER_CAUSE = "Its own message, if it left one, is above this one"
+
+
+class Notes:
+    """The sample that each thread of each worker began last, and when; in memory that all processes share.
+
+    A worker that is forked inherits it; one that is spawned gets a handle, since torch's process pickler sends tensors
+    that way.
+    """
+
+    def __init__(self, workers: int, threads: int) -> None:
+        zeros = torch.zeros((workers, threads + 1, 2), dtype=torch.int64)
+        self._numbers: torch.Tensor = zeros.share_memory_()  # type: ignore[no-untyped-call]
+
+    def of_worker(self, worker: int) -> Callable[[int, int], Callable[[int], None]]:
+        """For the worker's process: a function that makes, for a dataset, the function that notes its samples."""
+        numbers = self._numbers[worker].numpy()
+        count = len(numbers)
+        rows = [memoryview(row) for row in numbers]
+        taken = iter(range(1 << 62))
+        mine = threading.local()
+
+        def noting(first: int, length: int) -> Callable[[int], None]:
+            def note(index: int, now: Callable[[], int] = time.monotonic_ns) -> None:
+                try:
+                    row = mine.row
+                except AttributeError:
+                    row = mine.row = rows[next(taken) % count]
+                row[0] = first + (index if index >= 0 else index + length) + 1
+                row[1] = now()
+
+            return note
+
+        return noting
+
+    def last(self, worker: int) -> list[tuple[int, float]]:
+        """Samples begun last by the worker's threads, and how many seconds ago; the oldest first."""
+        now = time.monotonic_ns()
+        rows = self._numbers[worker].tolist()
+        return sorted(((number - 1, (now - at) / 1e9) for number, at in rows if number > 0), key=lambda one: -one[1])
+
+
+class WatchedIterator(_MultiProcessingDataLoaderIter):
+    """torch's iterator; it says what it waits for where it waits for long."""
+
+    notes: Notes | None = None
+    datasets: tuple[ImageDataset, ...] = ()
+    _waiting_since: float | None = None
+    _told = False
+
+    def _try_get_data(self, timeout: float = 5.0) -> Any:
+        now = time.monotonic()
+        self._waiting_since = now if self._waiting_since is None else self._waiting_since
+        if not self._timeout and not self._told and now - self._waiting_since >= PATIENCE_S:
+            self._told = True
+            warnings.warn(
+                f"no batch for {now - self._waiting_since:.0f} s. {waited_for(self)} "
+                "Give the DataLoader timeout=SECONDS to make this an error.",
+                FastpipeWarning,
+                stacklevel=2,
+            )
+        found = super()._try_get_data(timeout)  # type: ignore[no-untyped-call]
+        if found[0]:
+            self._waiting_since = None
+        return found
+
+
+def dead_workers(iterator: Any) -> list[tuple[int, Any]]:
+    """Numbers and processes of the workers that ended otherwise than they should."""
+    workers = enumerate(getattr(iterator, "_workers", ()))
+    return [(number, process) for number, process in workers if process.exitcode not in (None, 0)]
+
+
+def explained(iterator: Any, error: Exception, timeout_s: float) -> LoaderError | None:
+    """What happened, where an error of torch's iterator is about its workers; None where it is something else."""
+    text = str(error)
+    if _FROM_A_WORKER in text:  # what a dataset raised, handed over
+        return None
+    if _TIMED_OUT in text:
+        return LoaderError(
+            f"no batch for {timeout_s:g} s (timeout={timeout_s:g}). {waited_for(iterator)} If the file can be read in "
+            "another program, raise timeout; else its disk, or the network file system under it, doesn't answer."
+        )
+    dead = dead_workers(iterator)
+    if not dead and not isinstance(error, RuntimeError):  # the pipe to a worker broke: it may be dying still
+        wait([process.sentinel for process in getattr(iterator, "_workers", ())], timeout=1.0)
+        dead = dead_workers(iterator)
+    if not dead and "exited unexpectedly" not in text and "killed by signal" not in text:
+        return None
+    lines = [_obituary(iterator, number, process) for number, process in dead] or [text.strip().rstrip(".") + "."]
+    return LoaderError(" ".join(lines))
+
+
+def _obituary(iterator: Any, number: int, process: Any) -> str:
+    name = ""
+    if process.exitcode < 0:
+        with contextlib.suppress(ValueError):
+            name = signal.Signals(-process.exitcode).name
+    how = f"was killed by {name or f'signal {-process.exitcode}'}"
+    if process.exitcode > 0:
+        how = f"ended with exit status {process.exitcode}"
+    last = _at(iterator, number)
+    place = f"; it{last}" if last else ""
+    return f"DataLoader worker {number} (pid {process.pid}) {how}{place}. {_CAUSES.get(name, _OTHER_CAUSE)}."
+
+
+def waited_for(iterator: Any) -> str:
+    """Which worker makes the batch that is waited for, and what each worker began last."""
+    workers = getattr(iterator, "_workers", ())
+    # Tasks without a result are (worker,); with one, they have a second part.
+    task = getattr(iterator, "_task_info", {}).get(getattr(iterator, "_rcvd_idx", -1), ())
+    awaited = task[0] if len(task) == 1 else None
+    order = sorted(range(len(workers)), key=lambda number: number != awaited)
+    lines = [
+        f"Worker {number} (pid {workers[number].pid}){', whose batch is next,' if number == awaited else ''}"
+        f"{_at(iterator, number) or ' has begun no sample that is known'}."
+        for number in order[:_TOLD_OF]
+    ]
+    more = len(order) - len(lines)
+    return " ".join(lines) + (f" There are {more} more workers." if more else "")
+
+
+def _at(iterator: Any, worker: int) -> str:
+    """Where a worker is: the sample that was begun longest ago, by any of its threads."""
+    notes: Notes | None = getattr(iterator, "notes", None)
+    last = [] if notes is None else notes.last(worker)
+    if not last:
+        return ""
+    number, seconds = last[0]
+    for dataset in iterator.datasets:
+        if number < len(dataset):
+            with contextlib.suppress(Exception):
+                return f" began {dataset.sample(number)[0]} (sample {number}) {seconds:.1f} s ago"
+            return f" began sample {number} {seconds:.1f} s ago"
+        number -= len(dataset)
+    return ""
+
+
+def close(iterator: Any) -> None:
+    """Ends an iterator whose workers are dead or stuck, at once: torch's own way waits five seconds for each."""
+    if hasattr(iterator, "_worker_pids_set") and iterator._worker_pids_set:
+        # Else torch's handler of SIGCHLD takes what follows for an accident.
+        torch._C._remove_worker_pids(id(iterator))
+        iterator._worker_pids_set = False
+    for process in getattr(iterator, "_workers", ()):
+        if process.exitcode is None:
+            process.kill()
+    with contextlib.suppress(RuntimeError, OSError):
+        iterator._shutdown_workers()
+
+
+def ignore_interrupts() -> None:
+    """For a worker: Ctrl-C reaches every process of a terminal; the main process has the word, and ends its workers."""
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
