@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from fastpipe.datasets import ImageFolder, ImageIndex, ImageList
     from fastpipe.loading import DataLoader, samplers, tune
     from fastpipe.pipeline import MultiView, explain
+    from fastpipe.tools.check.run import check
+    from fastpipe.tools.verify import verify
 
 __version__ = "0.1.0"
 
@@ -25,11 +27,13 @@ __all__ = [
     "MachineConfig",
     "MultiView",
     "__version__",
+    "check",
     "explain",
     "readers",
     "samplers",
     "transforms",
     "tune",
+    "verify",
 ]
 
 _HOME = {
@@ -39,9 +43,11 @@ _HOME = {
     "ImageList": "fastpipe.datasets",
     "MachineConfig": "fastpipe.config",
     "MultiView": "fastpipe.pipeline",
+    "check": "fastpipe.tools.check.run",
     "explain": "fastpipe.pipeline",
     "samplers": "fastpipe.loading",
     "tune": "fastpipe.loading",
+    "verify": "fastpipe.tools.verify",
 }
 
 
