@@ -10,15 +10,28 @@ from collections.abc import Sequence
 
 from fastpipe.errors import FastpipeError, FastpipeWarning
 
-__all__ = ["main"]
+__all__ = ["INTERRUPTED", "main"]
+
+INTERRUPTED = 130
+"""The exit status after Ctrl-C: what shells give for a program that the signal ended."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Runs ``fastpipe`` and exits: 0 done, 1 an error that fastpipe explains in a line, 2 a wrong command line.
+    """Runs ``fastpipe`` and exits.
+
+    0: done, nothing bad found. 1: something bad found, or an error, which is explained in a line. 2: a wrong command
+    line. 130: Ctrl-C.
 
     Args:
         arguments: without the program's name; None for the process's own.
     """
+    try:
+        _run(arguments)
+    except KeyboardInterrupt:  # outside of a command: while Python still imports, or at the end
+        sys.exit(INTERRUPTED)
+
+
+def _run(arguments: Sequence[str] | None) -> None:
     from fastpipe.cli.app import app
 
     for stream in (sys.stdout, sys.stderr):

@@ -9,16 +9,15 @@ import typer
 from typer.core import TyperGroup
 
 from fastpipe import __version__
+from fastpipe.cli import INTERRUPTED
 from fastpipe.cli.bench import bench
 from fastpipe.cli.check import check
 from fastpipe.cli.configure import configure
 from fastpipe.cli.explain import explain
 from fastpipe.cli.index import index
+from fastpipe.cli.verify import verify
 
-__all__ = ["INTERRUPTED", "app"]
-
-INTERRUPTED = 130
-"""The exit status after Ctrl-C: what shells give for a program that the signal ended."""
+__all__ = ["app"]
 
 
 class _Commands(TyperGroup):
@@ -63,3 +62,4 @@ app.command()(check)
 app.command()(configure)
 app.command()(explain)
 app.command()(index)
+app.command()(verify)

@@ -66,7 +66,7 @@ def check(
     ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing; the exit status tells.")] = False,
 ) -> None:
-    """Find the files that would fail in training, and those that are odd.
+    """Find the files that would fail in training, and odd ones.
 
     A file is bad where ImageFolder would raise; anything else is noted. Exit status: 0 no bad file, 1 bad files.
 

@@ -36,7 +36,9 @@ def explain(
     ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No text.")] = False,
 ) -> None:
-    """Print what runs where for a transform or dataset, what is exact, and what ends the plan and mends it.
+    """Print what runs where for a transform or dataset.
+
+    And what is exact, what ends the plan, and what mends it.
 
     Example: fastpipe explain train:transform; on your files: fastpipe explain ~/photos/train -t train:transform
     """

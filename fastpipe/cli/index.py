@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from fastpipe.cli._options import QuietOption
+
 if TYPE_CHECKING:
     from fastpipe.datasets import ImageIndex
 
@@ -34,25 +36,35 @@ def index(
     json: Annotated[
         str | None, typer.Option("--json", metavar="FILE", help="Also write the statistics; - for standard output.")
     ] = None,
+    quiet: QuietOption = False,
 ) -> None:
-    """Make or refresh the index of a folder of images, so that training starts at once.
+    """Make or refresh the index of a folder of images.
+
+    Training then starts at once, however many files there are.
 
     Example: fastpipe index ~/photos/train --headers --stats
     """
-    from fastpipe.bench.report import write_json
+    from fastpipe.bench.report import check_writable, write_json
     from fastpipe.datasets import ImageIndex, index_statistics
     from fastpipe.errors import DatasetError
 
+    if json is not None:
+        check_writable(json, "--json")
     try:
         made = ImageIndex.from_folder(
-            root, location="auto" if at is None else at, sizes=True, headers=headers, refresh=refresh
+            root,
+            location="auto" if at is None else at,
+            sizes=True,
+            headers=headers,
+            refresh=refresh,
+            progress=not quiet,
         )
     except OSError as error:  # no such folder, or no class in it
         raise DatasetError(str(error)) from error
     statistics = index_statistics(made) if stats or json is not None else {}
     if json is not None:
         write_json(json, statistics)
-    if json != "-":
+    if json != "-" and not quiet:
         _print(made, statistics if stats else {})
 
 

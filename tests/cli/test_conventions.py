@@ -1,0 +1,162 @@
+"""What holds for every command, whoever adds it: help, exit codes, pipes, Ctrl-C, completion."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from fastpipe import __version__
+from fastpipe.cli import main
+from fastpipe.cli.app import app
+
+GROUP: Any = typer.main.get_command(app)
+COMMANDS = sorted(GROUP.commands)
+
+WITHOUT_JSON: set[str] = set()
+"""Commands that print nothing that a program could use."""
+
+
+def exit_code(arguments: list[str]) -> int:
+    with pytest.raises(SystemExit) as caught:
+        main(arguments)
+    assert isinstance(caught.value.code, int)
+    return caught.value.code
+
+
+def run_python(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, *arguments],
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        stdin=subprocess.DEVNULL,
+        env={**os.environ, "PYTHONIOENCODING": "utf-8", **environment},
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help(name: str) -> None:
+    result = CliRunner().invoke(app, [name, "--help"], terminal_width=80)
+    assert result.exit_code == 0
+    said = " ".join(result.output.split())
+    assert f"Example: fastpipe {name}" in said
+    assert "--quiet" in said
+    assert "-q" in said
+    assert name in WITHOUT_JSON or "--json" in said
+    assert "\x1b" not in result.output
+    short = CliRunner().invoke(app, [name, "-h"], terminal_width=80)
+    assert short.output == result.output
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_option_and_argument_has_a_sentence_of_help(name: str) -> None:
+    for parameter in GROUP.commands[name].params:
+        text = getattr(parameter, "help", None)
+        assert text, f"{name} {parameter.name}"
+        assert text.rstrip().endswith((".", "…", ")")), f"{name} {parameter.name}: {text}"
+
+
+def test_the_list_of_commands_cuts_no_sentence_off() -> None:
+    result = CliRunner().invoke(app, ["--help"], terminal_width=80)
+    assert "..." not in result.output.partition("Commands:")[2]
+    for name in COMMANDS:
+        assert f"\n  {name} " in result.output
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_an_unknown_option_is_exit_code_2(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert exit_code([name, "--no-such-option"]) == 2
+    printed = capsys.readouterr()
+    assert "--no-such-option" in printed.err
+    assert "Traceback" not in printed.err
+    assert printed.out == ""
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_place_that_isn_t_there_is_told_in_a_line(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert exit_code([name, os.path.join("no", "such", "place")]) in (1, 2)
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    if not printed.err.startswith("Usage:"):  # else something else is missing on the command line
+        assert printed.err.startswith("fastpipe: error: ")
+        assert os.path.join("no", "such", "place") in printed.err
+        assert printed.err.count("\n") == 1
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_ctrl_c_is_a_line_and_130(
+    name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(*arguments: object, **options: object) -> None:
+        raise KeyboardInterrupt
+
+    command = GROUP.commands[name]
+    monkeypatch.setattr(type(command), "invoke", interrupted)
+    monkeypatch.setattr(type(command), "parse_args", lambda *arguments: [])
+    with pytest.raises(SystemExit) as caught:
+        GROUP.main([name], "fastpipe")
+    assert caught.value.code == 130
+    assert capsys.readouterr().err.strip() == "fastpipe: interrupted"
+
+
+def test_ctrl_c_while_everything_is_still_imported(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(**options: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("fastpipe.cli.app.app", interrupted)
+    assert exit_code(["--version"]) == 130
+
+
+def test_python_m_fastpipe() -> None:
+    ran = run_python("-m", "fastpipe", "--version")
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, f"fastpipe {__version__}\n", "")
+
+
+def test_help_needs_no_torch() -> None:
+    """Help and completion come at once: what a command needs is imported when it runs."""
+    code = (
+        "import sys\n"
+        "from fastpipe.cli import main\n"
+        "try:\n"
+        "    main(['bench', '--help'])\n"
+        "finally:\n"
+        "    assert not {'torch', 'cv2', 'numpy', 'matplotlib'} & set(sys.modules), 'heavy'\n"
+    )
+    ran = run_python("-c", code)
+    assert ran.returncode == 0, ran.stderr
+
+
+def test_a_closed_pipe_ends_help_without_a_traceback() -> None:
+    program = subprocess.Popen(
+        [sys.executable, "-m", "fastpipe", "--help"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    assert program.stdout is not None
+    assert program.stderr is not None
+    program.stdout.close()
+    assert b"Traceback" not in program.stderr.read()
+    program.stderr.close()
+    program.wait()
+
+
+def test_completion_knows_the_commands_and_their_options() -> None:
+    def completed(words: str, number: int) -> list[str]:
+        ran = run_python(
+            "-c",
+            "from fastpipe.cli import main; main()",
+            _FASTPIPE_COMPLETE="complete_bash",
+            COMP_WORDS=words,
+            COMP_CWORD=str(number),
+        )
+        return ran.stdout.split()
+
+    assert set(COMMANDS) <= set(completed("fastpipe ", 1))
+    assert completed("fastpipe con", 1) == ["configure"]
+    assert {"--html", "--plots"} <= set(completed("fastpipe bench --", 2))
+    assert "--install-completion" in CliRunner().invoke(app, ["--help"]).output
