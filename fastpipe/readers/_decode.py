@@ -18,7 +18,7 @@ from fastpipe.errors import (
 )
 from fastpipe.readers._containers import intact_png, intact_webp
 from fastpipe.readers._files import read_file
-from fastpipe.readers._jpeg_scans import MAX_SCANS, endless_jpeg, intact_jpeg
+from fastpipe.readers._jpeg_scans import MAX_SCANS, empty_jpeg, endless_jpeg, intact_jpeg
 from fastpipe.readers.base import WHOLE_IMAGE, Pixels, Reader, Scratch, thread_scratch
 from fastpipe.readers.header import BytesLike, Source, as_bytes, parse_header, upright_orientation
 from fastpipe.readers.limits import MaxPixels, check_pixels, pixel_limit
@@ -31,9 +31,7 @@ __all__ = ["decode", "read_image"]
 _INTACT = {"JPEG": intact_jpeg, "MPO": intact_jpeg, "PNG": intact_png, "WEBP": intact_webp}
 _PILLOW = "pil"
 
-# What a byte of the file can say at most: a JPEG's takes a bit for a block of 8×8 pixels, and deflate makes 1,032 bytes
-# of one. A header that claims more is wrong, and no memory is taken on its word.
-_MOST_PIXELS_A_BYTE = {"JPEG": 512, "MPO": 512, "PNG": 8 * 1032}
+_JPEGS = ("JPEG", "MPO")
 
 # EXIF orientation → whether rows and columns are swapped first, and then which of them run backwards.
 _TURNS = {
@@ -173,9 +171,13 @@ def _decode(
         _checked_box(request.box, header.size)
     if request.scale not in (1, 2, 4, 8):
         raise UnsupportedRequestError(f"an image is decoded at scale 1, 2, 4 or 8, not {request.scale!r}")
-    if header.format in ("JPEG", "MPO") and endless_jpeg(data, header):
-        reason = f"it has more than {MAX_SCANS} scans, each of which goes over all of the image"
-        raise DecodeError(source, header.format, _PILLOW, reason)
+    if header.format in _JPEGS:
+        if endless_jpeg(data, header):
+            reason = f"it has more than {MAX_SCANS} scans, each of which goes over all of the image"
+            raise DecodeError(source, header.format, _PILLOW, reason)
+        if empty_jpeg(data, header):
+            reason = f"its {len(data)} bytes can't hold the {header.height}×{header.width} pixels that it claims"
+            raise DecodeError(source, header.format, _PILLOW, reason)
     chosen = _choose(header, reader, config)
     if not chosen.capabilities.reference and chosen.accepts(header) and _intact(data, header):
         got = chosen.resolve(header, request)
@@ -218,9 +220,6 @@ def _choose(header: Header, reader: str | None, config: ReaderChoice | None) -> 
 
 
 def _intact(data: bytes, header: Header) -> bool:
-    most = _MOST_PIXELS_A_BYTE.get(header.format)
-    if most is not None and header.height * header.width > most * len(data):
-        return False
     check = _INTACT.get(header.format)
     return check is None or check(data, header)
 

@@ -12,7 +12,7 @@ import numpy as np
 from fastpipe.readers._jpeg import DHT, DQT, DRI, EOI, SOS
 from fastpipe.types import Header
 
-__all__ = ["MAX_SCANS", "endless_jpeg", "intact_jpeg"]
+__all__ = ["MAX_SCANS", "empty_jpeg", "endless_jpeg", "intact_jpeg"]
 
 MAX_SCANS = 500
 """More scans than this are refused: each goes over all of the image, and takes a few bytes of the file only."""
@@ -21,6 +21,28 @@ _SOF_BASELINE, _SOF_PROGRESSIVE, _COM = 0xC0, 0xC2, 0xFE
 _BLOCK_BYTES = 1 << 16
 _MARKER = re.compile(rb"\xff[^\x00\xd0-\xd7\xff]")
 _FILL = 0xFF
+_MANY_PIXELS = 1 << 25
+# A block of 8×8 samples takes a bit at least, and with the oddest sampling there is one block for 128 pixels.
+_PIXELS_A_BYTE = 1024
+
+
+def empty_jpeg(data: bytes, header: Header) -> bool:
+    """Whether a JPEG claims many pixels, and its bytes can't hold them.
+
+    Pillow takes memory for all, gigabytes for a few hundred bytes, and gives them gray.
+    """
+    pixels = header.height * header.width
+    if pixels <= _MANY_PIXELS or pixels <= _PIXELS_A_BYTE * len(data):
+        return False
+    position = 2
+    while position + 4 <= len(data) and data[position] == 0xFF and data[position + 1] != SOS:
+        if _SOF_BASELINE <= data[position + 1] <= _SOF_PROGRESSIVE:
+            return True  # in Huffman coding; arithmetic coding needs less than a bit
+        if data[position + 1] == _FILL:
+            position += 1
+        else:
+            position += 2 + int.from_bytes(data[position + 2 : position + 4], "big")
+    return False
 
 
 def endless_jpeg(data: bytes, header: Header) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import sys
 from collections.abc import Callable
 from typing import IO
 
@@ -19,6 +20,11 @@ __all__ = ["PillowReader"]
 
 _DRAFTED = ("JPEG", "MPO")
 _WITH_PALETTE = ("P", "PA")
+
+
+def _as_rgb(image: Image.Image) -> Pixels:
+    # Converting to the mode that it has makes a copy.
+    return np.array(image if image.mode == "RGB" else image.convert("RGB"))
 
 
 class PillowReader(Reader):
@@ -69,20 +75,19 @@ class PillowReader(Reader):
                     image.draft(None, (image.width // scale, image.height // scale))
                 image.load()
                 if request.box is None:
-                    return np.array(image.convert("RGB"))
+                    return _as_rgb(image)
                 box = request.box
                 top, left = box.top // scale, box.left // scale
                 height, width = scaled_size(box.size, scale)
                 if not Box(top, left, height, width).inside((image.height, image.width)):
                     raise self._refuse_box(request, image.height, image.width)
-                if image.mode in _WITH_PALETTE or open_image is open_any_size:
+                if image.mode in _WITH_PALETTE or height * width > (Image.MAX_IMAGE_PIXELS or sys.maxsize):
                     # A crop gets a palette where the image should have one and hasn't, and its size is judged.
-                    whole: Pixels = np.array(image.convert("RGB"))
-                    return whole[top : top + height, left : left + width]
+                    return _as_rgb(image)[top : top + height, left : left + width]
                 shown: Image.Image = image
                 if (height, width) != (image.height, image.width):
                     shown = image.crop((left, top, left + width, top + height))
-                return np.array(shown.convert("RGB"))
+                return _as_rgb(shown)
         except Exception as error:  # Pillow's plugins raise nearly anything on a damaged file
             if isinstance(error, ValueError) and type(error).__module__.startswith("fastpipe"):
                 raise
