@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from fastpipe.loading import DataLoader, samplers, tune
     from fastpipe.pipeline import MultiView, explain
     from fastpipe.tools.check.run import check
+    from fastpipe.tools.doctor import doctor
     from fastpipe.tools.verify import verify
 
 __version__ = "0.1.0"
@@ -28,6 +29,7 @@ __all__ = [
     "MultiView",
     "__version__",
     "check",
+    "doctor",
     "explain",
     "readers",
     "samplers",
@@ -44,6 +46,7 @@ _HOME = {
     "MachineConfig": "fastpipe.config",
     "MultiView": "fastpipe.pipeline",
     "check": "fastpipe.tools.check.run",
+    "doctor": "fastpipe.tools.doctor",
     "explain": "fastpipe.pipeline",
     "samplers": "fastpipe.loading",
     "tune": "fastpipe.loading",

@@ -13,6 +13,7 @@ from fastpipe.cli import INTERRUPTED
 from fastpipe.cli.bench import bench
 from fastpipe.cli.check import check
 from fastpipe.cli.configure import configure
+from fastpipe.cli.doctor import doctor
 from fastpipe.cli.explain import explain
 from fastpipe.cli.index import index
 from fastpipe.cli.verify import verify
@@ -60,6 +61,7 @@ def _program(
 app.command()(bench)
 app.command()(check)
 app.command()(configure)
+app.command()(doctor)
 app.command()(explain)
 app.command()(index)
 app.command()(verify)

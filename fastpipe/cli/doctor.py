@@ -1,0 +1,116 @@
+"""``fastpipe doctor``: where the time of a training's input goes, and what would cure it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from fastpipe.cli._transform import TransformOption, find_object, load_transform
+
+__all__ = ["doctor"]
+
+
+def doctor(
+    path: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="PATH",
+            help="A folder of images, one image, or a list of files (text, CSV, Parquet).",
+            show_default=False,
+        ),
+    ] = None,
+    transform: TransformOption = None,
+    dataset: Annotated[
+        str | None,
+        typer.Option(
+            "--dataset",
+            "-d",
+            metavar="MODULE:NAME",
+            help="In place of PATH: a dataset or DataLoader of yours, or a function that makes one.",
+        ),
+    ] = None,
+    batch_size: Annotated[
+        int | None,
+        typer.Option("--batch-size", "-b", metavar="N", min=1, help="Of the training (default: 256, or the loader's)."),
+    ] = None,
+    workers: Annotated[
+        int | None,
+        typer.Option(
+            "--workers", "-w", metavar="N", min=0, help="num_workers of the training (default: the loader's)."
+        ),
+    ] = None,
+    gpu_rate: Annotated[
+        float | None,
+        typer.Option(
+            "--gpu-rate", metavar="N", help="Images a second that the training would take, were they all there."
+        ),
+    ] = None,
+    seconds: Annotated[float, typer.Option("--seconds", metavar="S", help="To measure for, roughly.")] = 20.0,
+    plot: Annotated[
+        Path | None, typer.Option("--plot", metavar="FILE", help="Also draw a picture (.png, .svg, .pdf).")
+    ] = None,
+    json: Annotated[
+        str | None, typer.Option("--json", metavar="FILE", help="Also write everything as JSON; - for standard output.")
+    ] = None,
+    versions: Annotated[
+        bool, typer.Option("--versions", help="Only print the versions of what is installed, and of what is inside.")
+    ] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no text.")] = False,
+) -> None:
+    """Find out where the time goes, what limits it, and what cures that.
+
+    Nothing is written. Exit status: 0 healthy, 1 a problem was found, 2 wrong usage.
+
+    Example: fastpipe doctor ~/photos/train --batch-size 256 --workers 8 --gpu-rate 3000 --plot doctor.png
+    """
+    if versions:
+        if path is not None or dataset is not None:
+            raise typer.BadParameter("--versions examines nothing: leave PATH and --dataset out")
+        _show_versions(json, quiet)
+        return
+    if (path is None) == (dataset is None):
+        raise typer.BadParameter("give PATH or --dataset, one of them: what is to be examined?")
+    if dataset is not None and transform is not None:
+        raise typer.BadParameter("--transform is for PATH: a dataset has its own")
+    for name, number in (("--gpu-rate", gpu_rate), ("--seconds", seconds)):
+        if number is not None and not number > 0:
+            raise typer.BadParameter("give a number above 0", param_hint=name)
+    from fastpipe.bench.report import make_console, show_progress, write_json
+    from fastpipe.tools.doctor.examine import doctor as examine
+    from fastpipe.tools.doctor.report import print_diagnosis
+
+    subject: Any = path if dataset is None else find_object(dataset)
+    chosen = None if transform is None else load_transform(transform)
+    with show_progress(quiet) as progress:
+        diagnosis = examine(
+            subject,
+            transform=chosen,
+            batch_size=batch_size,
+            workers=workers,
+            gpu_rate=gpu_rate,
+            seconds=seconds,
+            progress=progress,
+        )
+    if json is not None:
+        write_json(json, diagnosis.to_dict())
+    if plot is not None:
+        diagnosis.plot(plot)
+    if not quiet and json != "-":
+        print_diagnosis(make_console(), diagnosis)
+        if plot is not None:
+            print(f"\nPicture: {plot}")
+    if not diagnosis.healthy:
+        raise typer.Exit(1)
+
+
+def _show_versions(json: str | None, quiet: bool) -> None:
+    from fastpipe.bench.report import write_json
+    from fastpipe.tools.doctor.versions import versions, versions_text
+
+    found = versions()
+    if json is not None:
+        write_json(json, found)
+    if not quiet and json != "-":
+        print(versions_text(found))

@@ -1,0 +1,122 @@
+"""The result of an examination, and how it is printed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from fastpipe.tools.doctor.findings import Finding
+from fastpipe.tools.doctor.values import Disk, Memory, Reencoding, Scaling, Stages, Threads, Transfer
+
+__all__ = ["SCHEMA", "Diagnosis"]
+
+SCHEMA = "fastpipe-doctor/1"
+"""Names the layout of the JSON; the number grows when a key changes its meaning or goes."""
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Diagnosis:
+    """What was measured and found; ``print`` it.
+
+    Attributes:
+        subject: what was examined.
+        samples: in it.
+        tried: samples that were made one by one, to see whether they can be.
+        batch_size: of the training.
+        workers: of the training; None where nobody said.
+        prefetch: batches that each worker makes ahead.
+        gpu_rate: images a second that the training takes; None where nobody said.
+        stages: where the time of a sample goes.
+        disk: what reading the files costs; None where the dataset doesn't show its files.
+        scaling: what different numbers of workers deliver.
+        memory: of the machine.
+        shared_need: bytes of shared memory that the batches may need at once.
+        threads: of each worker.
+        transfer: to the GPU; None where there is none.
+        reencodings: what other files would gain.
+        findings: the gravest first.
+        machine: as `fastpipe.config.machine_fingerprint` gives it.
+        versions: of fastpipe and what decodes.
+    """
+
+    subject: str
+    samples: int
+    tried: int
+    batch_size: int
+    workers: int | None
+    prefetch: int
+    gpu_rate: float | None
+    stages: Stages
+    disk: Disk | None
+    scaling: Scaling
+    memory: Memory
+    shared_need: int
+    threads: Threads
+    transfer: Transfer | None
+    reencodings: tuple[Reencoding, ...]
+    findings: tuple[Finding, ...]
+    machine: Mapping[str, str | int]
+    versions: Mapping[str, str]
+
+    @property
+    def healthy(self) -> bool:
+        """Whether no finding is a problem."""
+        return all(finding.severity != "problem" for finding in self.findings)
+
+    @property
+    def recommended_workers(self) -> int:
+        """The fewest workers that deliver what the GPU takes; without its rate, or where none does, the most."""
+        enough = None if self.gpu_rate is None else self.scaling.workers_for(self.gpu_rate)
+        return enough or self.scaling.best.workers
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON; times in microseconds, sizes in bytes."""
+        plain = {name: getattr(self, name) for name in ("subject", "samples", "tried", "batch_size", "workers")}
+        plain |= {"prefetch": self.prefetch, "gpu_rate": self.gpu_rate, "healthy": self.healthy}
+        plain |= {"recommended_workers": self.recommended_workers, "shared_need": self.shared_need}
+        for name in ("stages", "disk", "scaling", "memory", "threads", "transfer"):
+            value = getattr(self, name)
+            plain[name] = None if value is None else _rounded(asdict(value))
+        plain["stages"] |= {
+            "total_us": round(self.stages.total_us, 3),
+            "groups": _rounded(self.stages.groups()),
+        }
+        plain["reencodings"] = [_rounded(asdict(one)) for one in self.reencodings]
+        plain["findings"] = [asdict(finding) for finding in self.findings]
+        return {"schema": SCHEMA, **plain, "machine": dict(self.machine), "versions": dict(self.versions)}
+
+    def plot(self, file: str | os.PathLike[str]) -> None:
+        """Draws where the time goes, and what the workers deliver.
+
+        Args:
+            file: where to; its ending says in which format (``.png``, ``.svg``, ``.pdf``).
+
+        Raises:
+            ConfigError: matplotlib isn't installed, or the file can't be written.
+        """
+        from fastpipe.tools.doctor.plot import plot
+
+        plot(self, file)
+
+    def __str__(self) -> str:
+        from fastpipe.tools.doctor.report import text
+
+        return text(self)
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _repr_html_(self) -> str:
+        from fastpipe.tools.doctor.report import html
+
+        return html(self)
+
+
+def _rounded(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _rounded(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_rounded(item) for item in value]
+    return round(value, 3) if isinstance(value, float) else value

@@ -1,0 +1,142 @@
+"""What reading the files costs, from the page cache and without it.
+
+"Cold" means: not in this system's page cache. It is asked for with ``posix_fadvise(DONTNEED)``, which drops a file's
+pages without touching the file, and believed only where a read that may not wait (``RWF_NOWAIT``) then finds nothing.
+What a disk, a hypervisor or a file server keeps in memory of its own is beyond what a program can see.
+"""
+
+from __future__ import annotations
+
+import os
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+from fastpipe.tools.doctor.values import Disk
+
+__all__ = ["is_resident", "measure_disk"]
+
+_READERS = 8
+_LEAST = 8  # cold files of each kind: fewer tell nothing
+
+
+def measure_disk(paths: Sequence[str], all_files: int, seconds: float = 2.0) -> Disk:
+    """Reads files: as they come, cold one after the other, cold several at once, and from the page cache.
+
+    The page cache loses the files on the way and gets them back.
+
+    Args:
+        paths: files, read only; those that can't be read are left out.
+        all_files: how many the dataset has.
+        seconds: give up on what is left after this time.
+    """
+    deadline = time.perf_counter() + seconds
+    found = [is_resident(path) for path in paths]
+    known = [answer for answer in found if answer is not None]
+    cold: Sequence[str] = ()
+    reason = ""
+    if not hasattr(os, "posix_fadvise"):
+        reason = "this system has no posix_fadvise, which takes files out of the page cache"
+    elif not known:
+        reason = "this system doesn't say which files are in the page cache"
+    else:
+        cold = [path for path in paths if _drop(path)]
+        if len(cold) < 2 * _LEAST:
+            kept = f"{len(paths) - len(cold)} of {len(paths)} files stayed in the page cache when asked to leave it"
+            reason = kept if len(cold) < len(paths) / 2 else f"{len(cold)} files are too few to measure it on"
+            cold = ()
+    one_by_one, at_once = cold[: len(cold) // 2], cold[len(cold) // 2 :]
+    singles = _timed(one_by_one, deadline)
+    if cold and len(singles) < _LEAST:
+        reason, at_once = f"{len(singles)} files took {seconds:.0f} s", ()
+    per_s = _together(at_once, deadline)
+    for path in paths:  # what is timed next is in the page cache, however long that takes
+        if time.perf_counter() > deadline + seconds:
+            break
+        _read(path)
+    readable = [path for path in paths if is_resident(path) is not False] or list(paths)
+    cached = _timed(readable, time.perf_counter() + seconds)
+    sizes = [size for path in paths if (size := _size(path)) is not None]
+    measured = bool(cold) and len(singles) >= _LEAST and per_s is not None
+    return Disk(
+        files=len(sizes),
+        mean_bytes=statistics.fmean(sizes) if sizes else 0.0,
+        all_files=all_files,
+        cached_us=statistics.median(cached) if cached else 0.0,
+        resident=sum(known) / len(known) if known else None,
+        cold_us=statistics.median(singles) if measured else None,
+        cold_per_s=per_s if measured else None,
+        readers=_READERS,
+        reason="" if measured else reason or "the files took too long",
+    )
+
+
+def is_resident(path: str) -> bool | None:
+    """Whether the last byte of a file is in the page cache; None where this system or file doesn't say."""
+    if not (hasattr(os, "preadv") and hasattr(os, "RWF_NOWAIT")):
+        return None
+    try:
+        with open(path, "rb", buffering=0) as file:
+            size = os.fstat(file.fileno()).st_size
+            # The last page: a system that reads ahead has it last.
+            return os.preadv(file.fileno(), [bytearray(1)], max(0, size - 1), os.RWF_NOWAIT) == min(1, size)
+    except BlockingIOError:
+        return False
+    except OSError:  # no such file, or a file system that can't say
+        return None
+
+
+def _drop(path: str) -> bool:
+    """Whether the file is now out of the page cache."""
+    try:
+        with open(path, "rb", buffering=0) as file:
+            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+    except OSError:
+        return False
+    return is_resident(path) is False
+
+
+def _read(path: str) -> bool:
+    """As a dataset does."""
+    try:
+        with open(path, "rb", buffering=0) as file:
+            file.read()
+    except OSError:
+        return False
+    return True
+
+
+def _timed(paths: Sequence[str], deadline: float) -> list[float]:
+    """Microseconds of each file that was read before the deadline."""
+    taken = []
+    for path in paths:
+        start = time.perf_counter()
+        if start > deadline:
+            break
+        if _read(path):
+            taken.append((time.perf_counter() - start) * 1e6)
+    return taken
+
+
+def _together(paths: Sequence[str], deadline: float) -> float | None:
+    """Files a second with several readers at once; None where fewer than asked for were read in time."""
+    if not paths:
+        return None
+
+    def work(path: str) -> bool:
+        return time.perf_counter() <= deadline and _read(path)
+
+    start = time.perf_counter()
+    with ThreadPoolExecutor(_READERS, thread_name_prefix="fastpipe-doctor") as pool:
+        read: Callable[[str], bool] = work
+        done = sum(pool.map(read, paths))
+    taken = time.perf_counter() - start
+    return done / taken if done >= _LEAST else None
+
+
+def _size(path: str) -> int | None:
+    try:
+        return os.stat(path).st_size
+    except OSError:
+        return None

@@ -1,0 +1,253 @@
+"""`doctor`: measures one thing after the other, and collects what is found."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from fastpipe import readers
+from fastpipe.bench.measure import measure
+from fastpipe.bench.samples import Sample, crop_box
+from fastpipe.config import MachineConfig, library_versions, machine_fingerprint
+from fastpipe.datasets.base import ImageDataset
+from fastpipe.errors import DatasetError, FastpipeError
+from fastpipe.pipeline.breaks import diagnose
+from fastpipe.tools.doctor import findings as find
+from fastpipe.tools.doctor.diagnosis import Diagnosis
+from fastpipe.tools.doctor.disk import measure_disk
+from fastpipe.tools.doctor.files import TryReencoding
+from fastpipe.tools.doctor.machine import memory, usable_cpus
+from fastpipe.tools.doctor.probe import Probe
+from fastpipe.tools.doctor.scaling import measure_scaling, worker_counts
+from fastpipe.tools.doctor.stages import TimeStages, TrySamples
+from fastpipe.tools.doctor.subject import Subject, path_of, subject_of
+from fastpipe.tools.doctor.transfer import measure_transfer
+from fastpipe.tools.doctor.traps import object_lists, threads_here
+from fastpipe.tools.doctor.values import Reencoding, Scaling, Stages
+from fastpipe.tools.doctor.wording import in_words
+from fastpipe.tools.standard import standard_transform
+from fastpipe.transforms._base import drawable
+
+__all__ = ["doctor"]
+
+_SAMPLES = 192
+_READER_SAMPLES = 6
+_SEVERITIES = ("problem", "advice", "note")
+_STEPS = 6
+
+Progress = Callable[[int, int, str], None]
+
+
+def doctor(
+    subject: Any,
+    *,
+    transform: Callable[[Any], Any] | None = None,
+    batch_size: int | None = None,
+    workers: int | None = None,
+    gpu_rate: float | None = None,
+    seconds: float = 20.0,
+    progress: Progress | None = None,
+) -> Diagnosis:
+    """Finds out where the time of a training's input goes, and what would make it faster or safer; ``print`` it.
+
+    Everything is measured on some of the subject's own files, through the code that training runs, in worker processes
+    as training starts them. Nothing is written. To see what the disk gives, some files are taken out of the page cache
+    and read again.
+
+    Args:
+        subject: a folder of images, a list of files (as `ImageList` takes it), a map-style dataset, or the DataLoader
+            that trains.
+        transform: for a path; None for ImageNet's usual one: RandomResizedCrop(224), RandomHorizontalFlip, ToTensor
+            and Normalize.
+        batch_size: of the training; None for the loader's, or 256.
+        workers: ``num_workers`` of the training, to be judged; None for the loader's, or to be told a good number.
+        gpu_rate: images a second that the training would take, were they all there.
+        seconds: roughly, for all measurements.
+        progress: called with the steps done, all steps, and what comes next.
+
+    Raises:
+        DatasetError: nothing that can be examined, or no sample of it can be made.
+    """
+    if gpu_rate is not None and gpu_rate <= 0:
+        raise DatasetError(f"gpu_rate={gpu_rate}: give the images that the GPU takes a second, or leave it out.")
+    if seconds <= 0:
+        raise DatasetError(f"seconds={seconds}: give doctor some time.")
+    if transform is not None and not isinstance(subject, (str, os.PathLike)):
+        raise DatasetError("transform= is for a path: a dataset or loader has its own.")
+    chosen = standard_transform() if transform is None else transform
+    patient = subject_of(subject, chosen, batch_size, workers)
+    dataset, count = patient.dataset, len(patient.dataset)
+    say = progress or (lambda done, total, what: None)
+    counts = worker_counts(usable_cpus(), patient.workers)
+    steps = _STEPS + len(counts)
+
+    say(0, steps, "reading files")
+    picked = random.Random(0).sample(range(count), min(count, _SAMPLES))
+    paths = {index: path for index in picked if (path := path_of(dataset, index)) is not None}
+    disk = measure_disk(list(paths.values()), count, seconds * 0.1) if paths else None
+    available = memory()
+
+    with Probe(patient) as probe:
+        say(1, steps, "making samples")
+        tried = probe.run(TrySamples(picked, seconds * 0.1))
+        if not tried.good:
+            raise DatasetError(
+                f"none of {len(tried.bad)} samples can be made; number {tried.bad[0].index}: {tried.bad[0].reason}"
+            )
+        say(2, steps, "taking the time of each stage")
+        free = available.shared_free
+        timing = TimeStages(
+            tried.good,
+            patient.batch_size,
+            patient.options,
+            patient.collate,
+            seconds * 0.25,
+            tried.us,
+            None if free is None else free // 4,
+        )
+        stages = probe.run(timing)
+        used = stages.other_threads > 0.05
+        threads = probe.run(partial(threads_here, decoding=_decoding_threads(patient), used=used))
+        say(3, steps, "re-encoding some files")
+        reencodings: list[Reencoding] = []
+        if patient.planned is not None:
+            reencodings = probe.run(TryReencoding(tried.good, stages.output, seconds * 0.075))
+    scaling = measure_scaling(
+        patient,
+        tried.good,
+        counts,
+        cpus=usable_cpus(),
+        image_us=stages.whole_us,
+        image_bytes=stages.image_bytes,
+        seconds=seconds * 0.3,
+        shared_free=free,
+        say=lambda workers: say(4 + counts.index(workers), steps, f"trying {in_words(workers, 'worker')}"),
+    )
+    # Behind what starts workers: they had better not inherit what OpenCV sets up when it is used here.
+    say(4 + len(counts), steps, "comparing readers")
+    reader = _reader_finding(patient, [paths[index] for index in tried.good if index in paths])
+    say(5 + len(counts), steps, "asking the GPU")
+    transfer = None if stages.output is None else measure_transfer(*stages.output)
+    say(steps, steps, "done")
+
+    will_use = patient.workers if patient.workers is not None else _recommended(scaling, gpu_rate)
+    needed = scaling.best.images_per_s if gpu_rate is None else min(gpu_rate, scaling.best.images_per_s)
+    gains = {
+        f"{one.kind} files re-encoded": gain for one in reencodings if (gain := find.reencoding_gain(one, stages)) > 1.1
+    }
+    config = MachineConfig.load(check=False)
+    found = [
+        find.busy_machine(stages),
+        find.bad_files(tried.bad, len(tried.good) + len(tried.bad)),
+        find.slow_machine(scaling, gpu_rate, gains),
+        find.too_few_workers(scaling, patient.workers, gpu_rate),
+        find.too_many_workers(scaling, patient.workers, gpu_rate),
+        find.shared_memory(stages, patient.batch_size, will_use, patient.prefetch, available),
+        find.oversubscription(threads, will_use, scaling.cpus),
+        None if disk is None else find.page_cache(disk, available, needed),
+        *(find.reencoding(one, stages) for one in reencodings),
+        _plan_finding(patient, stages),
+        find.slow_transform(stages),
+        reader,
+        find.stale_config(str(MachineConfig.path()), config.mismatches()),
+        find.object_copies(object_lists(dataset), will_use, available),
+    ]
+    return Diagnosis(
+        subject=patient.name,
+        samples=count,
+        tried=len(tried.good) + len(tried.bad),
+        batch_size=patient.batch_size,
+        workers=patient.workers,
+        prefetch=patient.prefetch,
+        gpu_rate=gpu_rate,
+        stages=stages,
+        disk=disk,
+        scaling=scaling,
+        memory=available,
+        shared_need=find.shared_bytes(stages, patient.batch_size, will_use, patient.prefetch),
+        threads=threads,
+        transfer=transfer,
+        reencodings=tuple(reencodings),
+        findings=tuple(sorted((one for one in found if one), key=lambda one: _SEVERITIES.index(one.severity))),
+        machine=machine_fingerprint(),
+        versions=library_versions(),
+    )
+
+
+def _recommended(scaling: Scaling, gpu_rate: float | None) -> int:
+    enough = None if gpu_rate is None else scaling.workers_for(gpu_rate)
+    return enough or scaling.best.workers
+
+
+def _decoding_threads(patient: Subject) -> int:
+    asked = None if patient.options is None else patient.options.threads
+    return getattr(patient.dataset, "threads", 0) if asked is None else asked
+
+
+def _plan_finding(patient: Subject, stages: Stages) -> find.Finding | None:
+    dataset = patient.dataset
+    if not isinstance(dataset, ImageDataset):
+        inner = getattr(dataset, "dataset", None)
+        return None if isinstance(inner, ImageDataset) else find.own_loader(type(dataset).__name__, stages)
+    if not dataset.plans:
+        return find.own_loader("loader", stages)
+    rest = dataset.pipeline.rest
+    if not rest:
+        return None
+    broken = diagnose(rest[0])
+    behind = [type(member).__name__ for member in rest[1:] if drawable(member)]
+    return find.broken_plan(broken.transform, broken.reason, broken.advice, behind, stages)
+
+
+def _reader_finding(patient: Subject, paths: Sequence[str]) -> find.Finding | None:
+    """Times the readers on some of the files; for a dataset that decodes by plan, where the reader matters."""
+    planned = patient.planned
+    samples = [] if planned is None else _samples(paths)
+    if not samples or planned is None:
+        return None
+    format = Counter(sample.format for sample in samples).most_common(1)[0][0]
+    samples = [sample for sample in samples if sample.format == format]
+    measured = measure(samples, workers=0, rounds=3)
+    times = {
+        result.reader: result.single
+        for result in measured.of(format, "region")
+        if result.single is not None and result.served > 0.5
+    }
+    used = planned.reader or planned.config.reader_for(format) or _default_reader(samples[0])
+    return find.reader_choice(format, used, times, _missing(samples[0].header.format, used))
+
+
+def _samples(paths: Sequence[str]) -> list[Sample]:
+    found = []
+    for path in paths:
+        try:
+            with open(path, "rb", buffering=0) as file:
+                data = file.read()
+            header = readers.parse_header(data, path)
+        except (FastpipeError, OSError):
+            continue
+        found.append(Sample(path, data, header, crop_box(header.size, random.Random(path))))
+        if len(found) >= _READER_SAMPLES:
+            break
+    return found
+
+
+def _default_reader(sample: Sample) -> str:
+    """As the readers choose where nobody names one."""
+    for name in readers.default_order(sample.header.format):
+        if name in readers.available_readers() and readers.get_reader(name).accepts(sample.header):
+            return name
+    return "pil"
+
+
+def _missing(format: str, used: str) -> Mapping[str, str]:
+    """The reader that decodes regions and comes first by default, where it doesn't load here → why."""
+    first = readers.default_order(format)[0]
+    if used == first or readers.get_reader(used).capabilities.regions:
+        return {}
+    status = readers.reader_status()[first]
+    return {} if status.available else {first: status.reason}

@@ -1,0 +1,311 @@
+"""Where the time of a sample goes: the real code of the dataset, timed between the laps that it calls."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import torch
+
+from fastpipe.datasets.base import ImageDataset
+from fastpipe.loading.collate import DeferredImages, map_tensors
+from fastpipe.pipeline import BatchOptions, lap, listen, request_batches
+from fastpipe.pipeline.fused import LookUp, ToNormalizedTensor, ToPlanarTensor
+from fastpipe.pipeline.scaled import ScaledResize
+from fastpipe.tools.doctor.values import BadFile, Part, Stages
+from fastpipe.transforms.steps import Call
+
+__all__ = ["TimeStages", "Tried", "TrySamples", "part_of", "timed_dataset"]
+
+_WORDS = {
+    "look-up": "read",
+    "read": "read",
+    "header": "header",
+    "draw": "draw + plan",
+    "plan": "draw + plan",
+    "decode": "decode",
+    "to PIL": "other kernels",
+    "convert": "to tensor + normalise",
+    "target": "own code",
+    "your dataset": "own code",
+    "collate": "collate",
+}
+_RESIZING = frozenset({"RandomResizedCrop", "Resize", "resize", "resized_crop"})
+_CONVERTING = frozenset(
+    {"ConvertImageDtype", "Normalize", "PILToTensor", "ToDtype", "ToImage", "ToTensor"}
+    | {"convert_image_dtype", "normalize", "pil_to_tensor", "to_tensor"}
+)
+
+
+def part_of(done: object) -> tuple[str, str]:
+    """The name and the group of what a lap says was done."""
+    if isinstance(done, str):
+        return done, _WORDS.get(done, "own code")
+    if isinstance(done, (ToNormalizedTensor, ToPlanarTensor)):
+        return "to tensor" if isinstance(done, ToPlanarTensor) else "to tensor and normalise", "to tensor + normalise"
+    if isinstance(done, ScaledResize):
+        return "resize", "resize"
+    if isinstance(done, LookUp):
+        return "+".join(call.op for call in done.calls), "other kernels"
+    if isinstance(done, Call):
+        return done.op, _kernel_group(done.op)
+    kind = type(done)
+    name = str(getattr(done, "__name__", kind.__name__))
+    known = kind.__module__.startswith(("fastpipe.", "torchvision."))
+    return name, _kernel_group(name) if known and name != "Lambda" else "own code"
+
+
+def _kernel_group(name: str) -> str:
+    if name in _RESIZING:
+        return "resize"
+    return "to tensor + normalise" if name in _CONVERTING else "other kernels"
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """What came of samples that were made one by one.
+
+    Attributes:
+        good: indices of those that could be made.
+        bad: the others.
+        us: microseconds a good sample.
+    """
+
+    good: list[int]
+    bad: list[BadFile]
+    us: float
+
+
+@dataclass(frozen=True, slots=True)
+class TrySamples:
+    """Makes samples one by one, within some seconds but at least one good one, and says which can be made."""
+
+    indices: Sequence[int]
+    seconds: float
+
+    def __call__(self, dataset: Any) -> Tried:
+        start = time.perf_counter()
+        good: list[int] = []
+        bad: list[BadFile] = []
+        taken = 0.0
+        for index in self.indices:
+            if good and time.perf_counter() - start > self.seconds:
+                break
+            before = time.perf_counter()
+            try:
+                dataset[index]
+            except Exception as error:  # a user's dataset or transform may raise anything
+                bad.append(BadFile(index, f"{type(error).__name__}: {error}".splitlines()[0]))
+            else:
+                good.append(index)
+                taken += time.perf_counter() - before
+        return Tried(good, bad, taken / max(1, len(good)) * 1e6)
+
+
+@dataclass(frozen=True, slots=True)
+class TimeStages:
+    """Makes batches, with and without taking the time of their parts in turn.
+
+    Attributes:
+        indices: samples that can be made.
+        batch_size: of the training.
+        options, collate: as the loader's.
+        seconds: for all batches; at least one batch of each kind is made.
+        guess_us: what a sample takes, roughly.
+        most_bytes: that a batch may have; None for any number.
+    """
+
+    indices: Sequence[int]
+    batch_size: int
+    options: BatchOptions | None
+    collate: Callable[[Any], Any]
+    seconds: float
+    guess_us: float
+    most_bytes: int | None = None
+
+    def __call__(self, dataset: Any) -> Stages:
+        dataset = _single_threaded(dataset)
+        timed = timed_dataset(dataset)
+        first = self._batch(dataset, self.indices[:2])
+        image_bytes = max(1, _bytes(first) // min(2, len(self.indices)))
+        size = min(self.batch_size, max(1, int(self.seconds * 1e6 / 16 / max(1.0, self.guess_us))))
+        if self.most_bytes is not None:
+            size = min(size, max(1, self.most_bytes // image_bytes))
+        laps = _Laps()
+        plain_ns = images = number = 0
+        waited, cpu, own_cpu = _waited_ns(), time.process_time(), time.thread_time()
+        start = time.perf_counter()
+        while number == 0 or time.perf_counter() - start < self.seconds:
+            picked = [self.indices[(number * size + k) % len(self.indices)] for k in range(size)]
+            for listening in (True, False) if number % 2 else (False, True):  # the second finds warmer caches
+                if listening:
+                    with listen(laps):
+                        laps.start()
+                        batch = self._batch(timed, picked)
+                        lap("collate")
+                else:
+                    before = time.perf_counter_ns()
+                    batch = self._batch(dataset, picked)
+                    plain_ns += time.perf_counter_ns() - before
+                del batch  # outside the times: in training the main process frees it
+            images += size
+            number += 1
+        waits = None if waited is None else (_waited_ns() or waited) - waited
+        share = None if waits is None else min(1.0, waits / 1e9 / (time.perf_counter() - start))
+        cpu, own_cpu = time.process_time() - cpu, time.thread_time() - own_cpu
+        parts = [Part(name, group, ns / 1000 / images) for (name, group), ns in laps.sums().items()]
+        others = max(0.0, 1 - own_cpu / max(cpu, 1e-9))
+        plain_us = plain_ns / 1000 / images
+        return Stages(tuple(parts), images, plain_us, image_bytes, _image_size(first), share, others)
+
+    def _batch(self, dataset: Any, picked: Sequence[int]) -> Any:
+        """As torch's fetcher makes it."""
+        stop = request_batches(None if self.options is None else replace(self.options, threads=0))
+        try:
+            several = getattr(dataset, "__getitems__", None)
+            return self.collate(several(picked) if several else [dataset[index] for index in picked])
+        finally:
+            stop()
+
+
+@dataclass(slots=True)
+class _Laps:
+    """A listener that does nothing but note."""
+
+    noted: list[tuple[int, object]] = field(default_factory=list)
+
+    def __call__(self, done: object) -> None:
+        self.noted.append((time.perf_counter_ns(), done))
+
+    def start(self) -> None:
+        self.noted.append((time.perf_counter_ns(), None))
+
+    def sums(self) -> dict[tuple[str, str], int]:
+        """Nanoseconds by name and group."""
+        found: dict[tuple[str, str], int] = {}
+        for (before, _), (after, done) in zip(self.noted, self.noted[1:], strict=False):
+            if done is not None:
+                part = part_of(done)
+                found[part] = found.get(part, 0) + after - before
+        return found
+
+
+def timed_dataset(dataset: Any) -> Any:
+    """The dataset, with laps around what can be told apart: fastpipe's own datasets have them already.
+
+    Of others the attributes ``loader`` and ``transform`` are wrapped, in a copy; torchvision's datasets use these.
+    """
+    if isinstance(dataset, ImageDataset):
+        return dataset
+    if hasattr(dataset, "__getitems__"):
+        return _Lapped(dataset)
+    wrapped = dataset
+    with contextlib.suppress(Exception):  # a dataset that can't be copied or changed is timed as one piece
+        wrapped = copy.copy(dataset)
+        for name, wrap in (("loader", _TimedLoader), ("transform", _timed_transform)):
+            if callable(getattr(dataset, name, None)) and name in vars(dataset):
+                setattr(wrapped, name, wrap(getattr(dataset, name)))
+    return _Lapped(wrapped)
+
+
+class _Lapped:
+    """A dataset whose samples end in a lap."""
+
+    def __init__(self, dataset: Any) -> None:
+        self._dataset = dataset
+        several = getattr(dataset, "__getitems__", None)
+        if several is not None:
+            self.__getitems__ = self._several
+
+    def __getitem__(self, index: int) -> Any:
+        sample = self._dataset[index]
+        lap("your dataset")
+        return sample
+
+    def _several(self, indices: Sequence[int]) -> Any:
+        samples = self._dataset.__getitems__(indices)
+        lap("your dataset")
+        return samples
+
+
+class _TimedLoader:
+    def __init__(self, loader: Callable[..., Any]) -> None:
+        self._loader = loader
+
+    def __call__(self, *arguments: Any, **named: Any) -> Any:
+        lap("look-up")
+        loaded = self._loader(*arguments, **named)
+        lap("decode")
+        return loaded
+
+
+class _TimedTransform:
+    def __init__(self, transform: Callable[..., Any]) -> None:
+        self._transform = transform
+
+    def __call__(self, *arguments: Any, **named: Any) -> Any:
+        changed = self._transform(*arguments, **named)
+        lap(self._transform)
+        return changed
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transform, name)
+
+
+class _TimedCompose:
+    def __init__(self, transforms: Sequence[Callable[[Any], Any]]) -> None:
+        self.transforms = transforms
+
+    def __call__(self, image: Any) -> Any:
+        lap("your dataset")
+        for transform in self.transforms:
+            image = transform(image)
+            lap(transform)
+        return image
+
+
+def _timed_transform(transform: Any) -> Any:
+    kind = type(transform)
+    if kind.__name__ == "Compose" and kind.__module__.startswith(("fastpipe.", "torchvision.transforms.")):
+        return _TimedCompose(transform.transforms)
+    return _TimedTransform(transform)
+
+
+def _single_threaded(dataset: Any) -> Any:
+    """The dataset without threads of its own, in which laps go unheard."""
+    if isinstance(dataset, ImageDataset) and dataset.threads:
+        dataset = copy.copy(dataset)
+        dataset.threads = 0
+    return dataset
+
+
+def _waited_ns() -> int | None:
+    """How long this process was ready to run and had no CPU, since its start; None where the system doesn't say."""
+    try:
+        with open("/proc/self/schedstat", encoding="ascii") as file:
+            return int(file.read().split()[1])
+    except (OSError, ValueError, IndexError):  # not Linux, or a kernel without these statistics
+        return None
+
+
+def _tensors(batch: Any) -> list[torch.Tensor]:
+    found: list[torch.Tensor] = []
+
+    def note(part: Any) -> None:
+        found.append(part.images if isinstance(part, DeferredImages) else part)
+
+    map_tensors(note, batch)
+    return found
+
+
+def _bytes(batch: Any) -> int:
+    return sum(tensor.numel() * tensor.element_size() for tensor in _tensors(batch))
+
+
+def _image_size(batch: Any) -> tuple[int, int] | None:
+    images = next((tensor for tensor in _tensors(batch) if tensor.ndim == 4), None)
+    return None if images is None else (int(images.shape[2]), int(images.shape[3]))

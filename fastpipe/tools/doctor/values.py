@@ -1,0 +1,277 @@
+"""What doctor measures: small frozen values that the findings are worked out from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+__all__ = [
+    "GROUPS",
+    "BadFile",
+    "Disk",
+    "Memory",
+    "ObjectList",
+    "Part",
+    "Reencoding",
+    "Scaling",
+    "Stages",
+    "Threads",
+    "Transfer",
+    "Trial",
+]
+
+GROUPS = (
+    "read",
+    "header",
+    "draw + plan",
+    "decode",
+    "resize",
+    "other kernels",
+    "own code",
+    "to tensor + normalise",
+    "collate",
+)
+"""The stages of a sample, in the order in which they mostly come."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One piece of a sample's work.
+
+    Attributes:
+        name: a step's or transform's, or what else was done.
+        group: one of `GROUPS`.
+        us: microseconds an image, over all images.
+    """
+
+    name: str
+    group: str
+    us: float
+
+
+@dataclass(frozen=True, slots=True)
+class Stages:
+    """Where the time of a sample goes, in one worker process.
+
+    Attributes:
+        parts: they add up to all of the time.
+        images: how many were timed.
+        whole_us: microseconds an image where nobody takes the time of the parts.
+        image_bytes: of one image of the finished batch.
+        output: height and width of a finished image, in pixels; None where batches hold no images ``(N, C, H, W)``.
+        waited: the share of the time in which other programs had the CPU, 0 to 1; None where the system doesn't say.
+        other_threads: the share of the worker's CPU time that threads of libraries used, 0 to 1.
+    """
+
+    parts: tuple[Part, ...]
+    images: int
+    whole_us: float
+    image_bytes: int
+    output: tuple[int, int] | None = None
+    waited: float | None = None
+    other_threads: float = 0.0
+
+    @property
+    def total_us(self) -> float:
+        """The parts' sum."""
+        return sum(part.us for part in self.parts)
+
+    def groups(self) -> dict[str, float]:
+        """Microseconds an image of every group that took any time, in order."""
+        found = {group: 0.0 for group in GROUPS if any(part.group == group for part in self.parts)}
+        for part in self.parts:
+            found[part.group] += part.us
+        return found
+
+    def of(self, group: str) -> list[Part]:
+        """A group's parts, the longest first."""
+        return sorted((part for part in self.parts if part.group == group), key=lambda part: -part.us)
+
+
+@dataclass(frozen=True, slots=True)
+class Disk:
+    """What reading the files costs.
+
+    Attributes:
+        files: how many were read.
+        mean_bytes: of a file.
+        all_files: how many the dataset has.
+        cached_us: microseconds for a file that is in the page cache: opened, read and closed.
+        resident: the share of the files that was in the page cache before doctor came, 0 to 1; None where the
+            system doesn't say.
+        cold_us: microseconds for a file that isn't in the page cache, one after the other; None where not measured.
+        cold_per_s: such files a second with `readers` reading at once; None where not measured.
+        readers: how many read at once.
+        reason: why cold reads weren't measured; empty where they were.
+    """
+
+    files: int
+    mean_bytes: float
+    all_files: int
+    cached_us: float
+    resident: float | None = None
+    cold_us: float | None = None
+    cold_per_s: float | None = None
+    readers: int = 1
+    reason: str = ""
+
+    @property
+    def all_bytes(self) -> float:
+        """Of all files together, as far as the sample tells."""
+        return self.mean_bytes * self.all_files
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """What the machine has to hold things in, in bytes; None where the system doesn't say.
+
+    Attributes:
+        available: that programs and the page cache can have without anything being swapped out.
+        shared_free: free in the shared memory that batches travel through.
+    """
+
+    available: int | None
+    shared_free: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """One measured number of workers.
+
+    Attributes:
+        workers: processes.
+        images_per_s: that they delivered together.
+    """
+
+    workers: int
+    images_per_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Scaling:
+    """What different numbers of workers deliver.
+
+    Attributes:
+        trials: by number of workers.
+        cpus: that this process may use.
+        batch_size: of the trials.
+    """
+
+    trials: tuple[Trial, ...]
+    cpus: int
+    batch_size: int
+
+    @property
+    def best(self) -> Trial:
+        """The fewest workers that deliver the most, give or take 3%."""
+        most = max(trial.images_per_s for trial in self.trials)
+        return next(trial for trial in self.trials if trial.images_per_s >= 0.97 * most)
+
+    def rate(self, workers: int) -> float | None:
+        """Images a second of so many workers: measured, or between two that were; None beyond what was measured."""
+        for left, right in self._spans():
+            if left.workers <= workers <= right.workers:
+                share = (workers - left.workers) / max(1, right.workers - left.workers)
+                return left.images_per_s + share * (right.images_per_s - left.images_per_s)
+        return None
+
+    def workers_for(self, images_per_s: float) -> int | None:
+        """The fewest workers that deliver so much; None where no number that was measured does."""
+        for workers in range(self.trials[0].workers, self.trials[-1].workers + 1):
+            rate = self.rate(workers)
+            if rate is not None and rate >= images_per_s:
+                return workers
+        return None
+
+    def _spans(self) -> Iterator[tuple[Trial, Trial]]:
+        if len(self.trials) == 1:
+            yield self.trials[0], self.trials[0]
+        yield from zip(self.trials, self.trials[1:], strict=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Threads:
+    """Threads in each worker process.
+
+    Attributes:
+        torch: that torch's operators may use.
+        cv2: that OpenCV's functions may use.
+        decoding: the dataset's or loader's own, that decode a batch.
+        used: whether those of torch or OpenCV did work.
+    """
+
+    torch: int
+    cv2: int
+    decoding: int
+    used: bool
+
+    @property
+    def most(self) -> int:
+        """That may be busy at once in one worker."""
+        return (max(self.torch, self.cv2) if self.used else 1) * max(1, self.decoding)
+
+
+@dataclass(frozen=True, slots=True)
+class Transfer:
+    """Moving finished batches to the training device.
+
+    Attributes:
+        device: its name.
+        float_us: microseconds an image that the workers normalised, from pinned memory.
+        uint8_us: microseconds an image that travels as uint8 and is normalised there (``DataLoader(device=…)``).
+    """
+
+    device: str
+    float_us: float
+    uint8_us: float
+
+
+@dataclass(frozen=True, slots=True)
+class Reencoding:
+    """What files of another make would gain; measured by re-encoding some in memory.
+
+    Attributes:
+        kind: ``"progressive"`` (made baseline, same size and quality) or ``"oversized"`` (made smaller).
+        share: of the sampled files that it concerns, 0 to 1.
+        files: how many were re-encoded.
+        factor: time of an image before, from bytes to finished image, by time after.
+        bytes_factor: size of a file before by size after.
+        short_side: in pixels, of the files that were made smaller; None for the other kind.
+        typical_side: the median short side of the files before, in pixels.
+    """
+
+    kind: str
+    share: float
+    files: int
+    factor: float
+    bytes_factor: float
+    short_side: int | None
+    typical_side: int
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectList:
+    """A container of Python objects that a dataset carries into every worker.
+
+    Attributes:
+        name: where it is, such as ``"dataset.samples"``.
+        length: its items.
+        bytes: of the container and its items, estimated.
+    """
+
+    name: str
+    length: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class BadFile:
+    """A sample that can't be made.
+
+    Attributes:
+        index: of the sample.
+        reason: the error, in a line.
+    """
+
+    index: int
+    reason: str
