@@ -118,7 +118,7 @@ def _verdict(before: Timing, after: Timing, drift: float) -> Verdict:
     if min(len(before.rounds_us), len(after.rounds_us)) < _LEAST_ROUNDS:
         return "too few rounds"
     apart = after.median_us - before.median_us
-    if abs(apart) <= max(noise_us(before, after), drift * min(before.median_us, after.median_us)):
+    if abs(apart) <= noise_us(before, after) + drift * min(before.median_us, after.median_us):
         return "no change"
     return "slower" if apart > 0 else "faster"
 
