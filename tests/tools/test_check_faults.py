@@ -139,9 +139,7 @@ def test_a_killed_check_goes_on(root: Path, tmp_path: Path, environment: dict[st
         "05.jpg": ["truncated"],
     }
     assert values["files"] == 40
-    third = run(root, "--json", "-", env=environment)
-    assert json.loads(third.stdout)["resumed"] == 0
-    assert "interrupted" not in third.stderr
+    assert not list(journals.glob("*.jsonl"))  # a third one begins anew
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Ctrl-C as POSIX sends it")
@@ -200,14 +198,14 @@ def test_a_machine_that_loses_every_file_is_an_error(
     script = (
         "import sys, fastpipe\n"
         "from fastpipe.tools.check import pool\n"
-        "pool._LOSSES_IN_A_ROW = 3\n"
+        "pool._LOSSES_IN_A_ROW = 2\n"
         "try: fastpipe.check(sys.argv[1], jobs=1)\n"
         "except fastpipe.errors.FastpipeError as error: print(error)\n"
     )
     done = subprocess.run(
         [sys.executable, "-c", script, str(root)], env=environment, capture_output=True, text=True, check=True
     )
-    assert done.stdout.startswith("3 files in a row killed or hung")
+    assert done.stdout.startswith("2 files in a row killed or hung")
 
 
 def interrupted(source: object, report: Path) -> Path:
