@@ -1,0 +1,300 @@
+"""Findings: each on a made case, on the case beside it where there is nothing to find, and at its edges."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from fastpipe.bench.measure import Timing
+from fastpipe.tools.doctor import findings as find
+from fastpipe.tools.doctor.values import (
+    BadFile,
+    Disk,
+    Memory,
+    ObjectList,
+    Part,
+    Reencoding,
+    Scaling,
+    Stages,
+    Threads,
+    Trial,
+)
+
+MB, GB = 10**6, 10**9
+
+
+def scaling(*rates: float, cpus: int = 8) -> Scaling:
+    """One, two, four, eight, … workers."""
+    return Scaling(tuple(Trial(2**power, rate) for power, rate in enumerate(rates)), cpus, 64)
+
+
+def stages(image_bytes: int = 600_000, waited: float | None = None, **us: float) -> Stages:
+    """A part a keyword; underscores are spaces."""
+    groups = {"read": "read", "decode": "decode", "collate": "collate", "gaussian_blur": "other kernels"}
+    parts = tuple(Part(name.replace("_", " "), groups.get(name, "own code"), value) for name, value in us.items())
+    return Stages(parts or (Part("decode", "decode", 1000.0),), 64, sum(us.values()), image_bytes, (224, 224), waited)
+
+
+def test_scaling_interpolates_and_never_extrapolates() -> None:
+    measured = scaling(100, 180, 300)
+    assert measured.rate(1) == 100
+    assert measured.rate(3) == 240
+    assert measured.rate(4) == 300
+    assert measured.rate(5) is None
+    assert measured.workers_for(180) == 2
+    assert measured.workers_for(200) == 3
+    assert measured.workers_for(301) is None
+    assert measured.best == Trial(4, 300)
+    assert scaling(100, 290, 295).best == Trial(2, 290)  # as good, with fewer
+    assert scaling(100).rate(1) == 100
+    assert scaling(100).workers_for(99) == 1
+
+
+def test_too_few_workers() -> None:
+    measured = scaling(100, 190, 360, 600)
+    for_gpu = find.too_few_workers(measured, 2, 350)
+    assert for_gpu is not None
+    assert for_gpu.severity == "problem"
+    assert for_gpu.remedy == "Set num_workers=4."
+    assert "190 images/s of the 350" in for_gpu.what
+    without = find.too_few_workers(measured, 2, None)
+    assert without is not None
+    assert without.severity == "advice"
+    assert without.remedy == "Set num_workers=8."
+    alone = find.too_few_workers(measured, 0, 350)  # the main process does the work of one worker
+    assert alone is not None
+    assert "num_workers=0 delivers 100" in alone.what
+
+
+@pytest.mark.parametrize(("workers", "gpu_rate"), [(None, 350), (4, 350), (2, 195), (8, None), (8, 5000), (16, None)])
+def test_enough_workers(workers: int | None, gpu_rate: float | None) -> None:
+    assert find.too_few_workers(scaling(100, 190, 360, 600), workers, gpu_rate) is None
+
+
+def test_too_many_workers() -> None:
+    flat = scaling(100, 200, 205, 204, cpus=2)
+    found = find.too_many_workers(flat, 8, None)
+    assert found is not None
+    assert found.severity == "advice"
+    assert "Set num_workers=2" in found.remedy
+    assert "2 CPUs have no more" in found.what
+    for_gpu = find.too_many_workers(scaling(100, 190, 360, 600), 8, 170)
+    assert for_gpu is not None
+    assert "Set num_workers=2" in for_gpu.remedy  # 170 and a tenth
+    assert "CPUs" not in for_gpu.what
+
+
+@pytest.mark.parametrize(("workers", "gpu_rate"), [(None, 100), (1, 10), (8, None), (4, 350), (9, None)])
+def test_not_too_many_workers(workers: int | None, gpu_rate: float | None) -> None:
+    assert find.too_many_workers(scaling(100, 190, 360, 600), workers, gpu_rate) is None
+
+
+def test_slow_machine() -> None:
+    measured = scaling(100, 200, cpus=2)
+    found = find.slow_machine(measured, 1000, {"oversized files re-encoded": 3.04, "others": 1.2})
+    assert found is not None
+    assert found.severity == "problem"
+    assert "200 of the 1,000" in found.what
+    assert "idle 80%" in found.what
+    assert found.remedy.startswith("What helps: oversized files re-encoded (3.0× as fast); others (1.2×")
+    assert find.slow_machine(measured, 205, {}) is None  # within what short trials differ by
+    assert find.slow_machine(measured, None, {}) is None
+
+
+def test_shared_memory() -> None:
+    one = stages(image_bytes=600_000)
+    need = find.shared_bytes(one, 256, 8, 2)
+    assert need == 600_000 * 256 * 17  # 16 batches ahead, one in use
+    found = find.shared_memory(one, 256, 8, 2, Memory(None, 64 * MB))
+    assert found is not None
+    assert found.severity == "problem"
+    assert "2.6 GB" in found.what
+    assert "64 MB are free" in found.what
+    assert "--shm-size=4g" in found.remedy
+    assert "batch size of 5 at most" in found.remedy
+    none_fits = find.shared_memory(one, 256, 80, 2, Memory(None, 64 * MB))
+    assert none_fits is not None
+    assert "at most" not in none_fits.remedy
+    assert find.shared_memory(one, 256, 8, 2, Memory(None, 3 * GB)) is None
+    assert find.shared_memory(one, 256, 8, 2, Memory(None, None)) is None  # no such limit known
+    assert find.shared_memory(one, 256, 0, 2, Memory(None, 0)) is None  # no worker, nothing shared
+
+
+def test_oversubscription() -> None:
+    cv2 = find.oversubscription(Threads(1, 8, 0, used=True), 8, 8)
+    assert cv2 is not None
+    assert cv2.severity == "problem"
+    assert "OpenCV uses 8 threads" in cv2.what
+    assert "64 at once on 8 CPUs" in cv2.what
+    assert "cv2.setNumThreads(0)" in cv2.remedy
+    both = find.oversubscription(Threads(2, 2, 0, used=True), 6, 8)
+    assert both is not None
+    assert both.severity == "advice"
+    assert "torch.set_num_threads" in both.remedy
+    decoding = find.oversubscription(Threads(1, 8, 4, used=False), 4, 8)
+    assert decoding is not None
+    assert decoding.remedy == "Set threads=2."
+    assert "OpenCV" not in decoding.what
+
+
+@pytest.mark.parametrize(
+    ("threads", "workers"),
+    [
+        (Threads(1, 1, 0, used=False), 64),  # many workers of one thread: another finding's matter
+        (Threads(1, 8, 0, used=True), 1),
+        (Threads(1, 8, 0, used=False), 8),  # they may, but nothing that runs uses them
+        (Threads(1, 1, 2, used=False), 4),
+    ],
+    ids=str,
+)
+def test_no_oversubscription(threads: Threads, workers: int) -> None:
+    assert find.oversubscription(threads, workers, 8) is None
+
+
+def disk(**changes: Any) -> Disk:
+    measured: dict[str, Any] = {"files": 100, "mean_bytes": 100_000.0, "all_files": 10**6, "cached_us": 20.0}
+    return Disk(**{**measured, "resident": 0.1, "cold_us": 9000.0, "cold_per_s": 400.0, **changes})
+
+
+def test_page_cache() -> None:
+    misses = find.page_cache(disk(), Memory(16 * GB, None), 2000)
+    assert misses is not None
+    assert misses.severity == "problem"
+    assert "100 GB" in misses.what
+    assert "400 files/s (40 MB/s)" in misses.what
+    first_epoch = find.page_cache(disk(), Memory(256 * GB, None), 2000)
+    assert first_epoch is not None
+    assert first_epoch.severity == "note"
+    assert "10% of the sampled files were in memory" in first_epoch.what
+
+
+@pytest.mark.parametrize(
+    ("measured", "needed"),
+    [
+        (disk(), 300),  # the disk is fast enough
+        (disk(resident=1.0), 2000),  # fits into memory, and is there
+        (disk(cold_per_s=None, cold_us=None, reason="no such call"), 2000),
+    ],
+    ids=["fast disk", "in memory", "not measured"],
+)
+def test_no_page_cache_misses(measured: Disk, needed: float) -> None:
+    assert find.page_cache(measured, Memory(256 * GB, None), needed) is None
+
+
+def test_reencoding_gain_counts_what_stays_as_slow() -> None:
+    one = Reencoding("progressive", 1.0, 12, 4.0, 1.0, None, 375)
+    assert find.reencoding_gain(one, stages(decode=1000)) == pytest.approx(4)
+    # A quarter is reading: 1 / (1/4 + 3/4 / 4)
+    assert find.reencoding_gain(one, stages(decode=750, read=250)) == pytest.approx(16 / 7)
+    # One file in two takes four times as long as the others: 5 before, 2 after.
+    half = Reencoding("progressive", 0.5, 12, 4.0, 1.0, None, 375)
+    assert find.reencoding_gain(half, stages(decode=1000)) == pytest.approx(2.5)
+
+
+def test_reencoding() -> None:
+    progressive = find.reencoding(Reencoding("progressive", 0.5, 12, 2.0, 1.0, None, 375), stages(decode=1000))
+    assert progressive is not None
+    assert "50% of the files are progressive" in progressive.what
+    assert "2.0× as fast as baseline JPEGs, 1.5× for the whole data set" in progressive.what
+    assert "jpegtran" in progressive.remedy
+    oversized = find.reencoding(Reencoding("oversized", 1.0, 12, 9.0, 30.0, 448, 3000), stages(decode=1000))
+    assert oversized is not None
+    assert "short side 3000 pixels" in oversized.what
+    assert "1/30 of the bytes" in oversized.what
+    assert "short side of 448 pixels" in oversized.remedy
+    rare = Reencoding("progressive", 0.02, 3, 2.0, 1.0, None, 375)
+    assert find.reencoding(rare, stages(decode=1000)) is None
+
+
+def test_broken_plan() -> None:
+    measured = stages(decode=600, Lambda=400)
+    found = find.broken_plan("Lambda()", "nobody knows what it does", ("put it last", "or drop it"), ["Flip"], measured)
+    assert found.severity == "advice"
+    assert "Flip behind it could be planned" in found.what
+    assert "400 µs an image, 40% of the time" in found.what
+    assert found.remedy == "Put it last. Or drop it."
+    last = find.broken_plan("Lambda()", "nobody knows", ("…",), [], stages(decode=990, Lambda=10))
+    assert last.severity == "note"
+    assert "Nothing behind it is lost" in last.what
+
+
+def test_own_loader() -> None:
+    measured = stages(decode=900, collate=100)
+    assert "90% of the time" in find.own_loader("loader", measured).what
+    assert "Leave loader= out" in find.own_loader("loader", measured).remedy
+    foreign = find.own_loader("MyDataset", measured)
+    assert foreign.what.startswith("MyDataset isn't")
+    assert "fastpipe.ImageFolder" in foreign.remedy
+
+
+def test_slow_transform() -> None:
+    found = find.slow_transform(stages(decode=1000, gaussian_blur=3000))
+    assert found is not None
+    assert "gaussian blur takes 3,000 µs an image, 75%" in found.what
+    assert find.slow_transform(stages(decode=1000, gaussian_blur=300)) is None
+    assert find.slow_transform(stages(your_dataset=1000)) is None  # nothing of it can be told apart
+
+
+def timing(median_us: float, spread_us: float = 5.0) -> Timing:
+    return Timing(median_us, spread_us, (median_us,))
+
+
+def test_reader_choice() -> None:
+    times = {"pil": timing(3000), "cv2": timing(2000), "turbojpeg": timing(1500)}
+    slower = find.reader_choice("jpeg", "pil", times, {})
+    assert slower is not None
+    assert "--set jpeg=turbojpeg" in slower.remedy
+    assert find.reader_choice("jpeg", "turbojpeg", times, {}) is None
+    noisy = {"pil": timing(3000, 900), "cv2": timing(2000, 900)}
+    assert find.reader_choice("jpeg", "pil", noisy, {}) is None
+    missing = find.reader_choice("jpeg", "cv2", {"cv2": timing(2000)}, {"turbojpeg": "no wheel; try: pip install it"})
+    assert missing is not None
+    assert missing.name == "a faster reader is missing"
+    assert "try: pip install it" in missing.remedy
+    assert find.reader_choice("jpeg", "cv2", {}, {}) is None
+
+
+def test_stale_config() -> None:
+    found = find.stale_config("config.toml", ("cpus is 2, was 8",))
+    assert found is not None
+    assert "cpus is 2, was 8" in found.what
+    assert "fastpipe configure" in found.remedy
+    assert find.stale_config("config.toml", ()) is None
+
+
+def test_object_copies() -> None:
+    lists = [ObjectList("dataset.samples", 10**7, 2 * GB)]
+    found = find.object_copies(lists, 8, Memory(32 * GB, None))
+    assert found is not None
+    assert found.severity == "problem"
+    assert "dataset.samples (10,000,000 items, 2.0 GB)" in found.what
+    assert "16 GB for 8 workers" in found.what
+    roomy = find.object_copies(lists, 8, Memory(1000 * GB, None))
+    assert roomy is not None
+    assert roomy.severity == "advice"
+    assert find.object_copies([ObjectList("dataset.samples", 50_000, 10 * MB)], 8, Memory(None, None)) is None
+    assert find.object_copies([], 8, Memory(None, None)) is None
+
+
+def test_bad_files() -> None:
+    found = find.bad_files([BadFile(7, "DecodeError: cut off")], 100)
+    assert found is not None
+    assert found.severity == "problem"
+    assert "1 of 100 sampled: for example number 7, DecodeError: cut off" in found.what
+    assert "fastpipe check" in found.remedy
+    assert find.bad_files([], 100) is None
+
+
+def test_busy_machine() -> None:
+    found = find.busy_machine(stages(waited=0.5))
+    assert found is not None
+    assert found.severity == "note"
+    assert "50% of the time" in found.what
+    assert find.busy_machine(stages(waited=0.01)) is None
+    assert find.busy_machine(stages()) is None
+
+
+def test_a_finding_is_a_sentence() -> None:
+    found = find.bad_files([BadFile(7, "DecodeError: cut off")], 100)
+    assert str(found).startswith("problem: samples that can't be made. 1 of 100")

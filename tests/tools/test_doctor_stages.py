@@ -1,0 +1,370 @@
+"""Doctor's measurements, in this process: stages, samples, files, disk, threads, traps. No claims about speed."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import corpus
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from torch.utils.data import ConcatDataset, Subset, default_collate
+
+import fastpipe
+from fastpipe import readers
+from fastpipe import transforms as T
+from fastpipe.loading.collate import BatchCollate
+from fastpipe.pipeline import BatchOptions
+from fastpipe.readers import Capabilities, DecodeRequest, Reader
+from fastpipe.tools.doctor import disk as disk_module
+from fastpipe.tools.doctor.disk import is_resident, measure_disk
+from fastpipe.tools.doctor.files import TryReencoding, baseline, shrunk, target_side
+from fastpipe.tools.doctor.machine import memory, usable_cpus
+from fastpipe.tools.doctor.stages import TimeStages, TrySamples, part_of
+from fastpipe.tools.doctor.transfer import measure_transfer
+from fastpipe.tools.doctor.traps import object_lists
+from fastpipe.tools.doctor.values import GROUPS, Stages
+
+NAP_S = 0.01
+BATCHES = BatchOptions()
+ALL = DecodeRequest()
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("photos")
+    for number in range(8):
+        folder = root / f"class{number % 2}"
+        folder.mkdir(exist_ok=True)
+        (folder / f"{number}.jpg").write_bytes(corpus.jpeg(60 + number, 80, seed=number))
+    return root
+
+
+def nap(image: Any) -> Any:
+    time.sleep(NAP_S)
+    return image
+
+
+def timed(dataset: Any, options: BatchOptions | None = BATCHES, seconds: float = 0.01) -> Stages:
+    collate = default_collate if options is None else BatchCollate(options)
+    return TimeStages(range(len(dataset)), 4, options, collate, seconds, 1e6)(dataset)
+
+
+STANDARD = T.Compose([T.RandomResizedCrop(24), T.RandomHorizontalFlip(), T.ToTensor(), T.Normalize(0.5, 0.5)])
+
+
+def test_the_stages_of_the_standard_pipeline(root: Path) -> None:
+    stages = timed(fastpipe.ImageFolder(root, STANDARD), seconds=0.2)
+    groups = stages.groups()
+    assert list(groups) == [group for group in GROUPS if group != "own code"]
+    assert all(us > 0 for us in groups.values())
+    assert sum(groups.values()) == pytest.approx(stages.total_us)
+    assert stages.output == (24, 24)
+    assert stages.image_bytes == pytest.approx(3 * 24 * 24 * 4, abs=8)  # and the target
+    assert {part.name for part in stages.of("draw + plan")} == {"draw", "plan"}
+
+
+@pytest.mark.parametrize("options", [BATCHES, None], ids=["batches", "samples"])
+def test_the_stages_add_up_to_the_whole_and_a_slow_one_stands_out(root: Path, options: BatchOptions | None) -> None:
+    transform = T.Compose([T.Resize((24, 24)), nap, T.ToTensor()])
+    stages = timed(fastpipe.ImageFolder(root, transform), options, seconds=0.4)
+    assert 0.5 < stages.total_us / stages.whole_us < 2  # both with a nap in them; the rest is what the machine is like
+    assert stages.of("own code")[0].name == "nap"
+    assert stages.of("own code")[0].us >= NAP_S * 1e6
+    assert max(stages.groups(), key=lambda group: stages.groups()[group]) == "own code"
+
+
+class SleepyReader(Reader):
+    """Takes its time."""
+
+    name = "sleepy"
+    capabilities = Capabilities(formats=frozenset({"JPEG"}))
+
+    def decode(self, data: bytes, request: DecodeRequest = ALL, out: Any = None) -> Any:
+        time.sleep(NAP_S)
+        return readers.get_reader("pil").decode(data, request, out)
+
+
+def test_a_slow_reader_shows_in_decode(root: Path) -> None:
+    readers.register_reader(SleepyReader())
+    stages = timed(fastpipe.ImageFolder(root, STANDARD, reader="sleepy"))
+    assert max(stages.groups(), key=lambda group: stages.groups()[group]) == "decode"
+    assert stages.groups()["decode"] >= NAP_S * 1e6
+
+
+def test_a_slow_target_transform_and_a_slow_collate_show(root: Path) -> None:
+    dataset = fastpipe.ImageFolder(root, STANDARD, target_transform=nap)
+    assert {part.name: part.us for part in timed(dataset).parts}["target"] >= NAP_S * 1e6
+
+    def collate(samples: Any) -> Any:
+        return default_collate(nap(samples))
+
+    stages = TimeStages(range(8), 4, None, collate, 0.01, 1e6)(fastpipe.ImageFolder(root, STANDARD))
+    assert stages.groups()["collate"] * 4 >= NAP_S * 1e6 * 0.99
+
+
+def test_a_dataset_with_threads_is_timed_without(root: Path) -> None:
+    dataset = fastpipe.ImageFolder(root, STANDARD, threads=3)
+    for options in (BATCHES, BatchOptions(threads=2), None):
+        assert timed(dataset, options).groups()["decode"] > 0
+    assert dataset.threads == 3
+
+
+class Folder(torch.utils.data.Dataset[Any]):
+    """Written by hand, in torchvision's manner."""
+
+    def __init__(self, root: Path, transform: Callable[[Any], Any] | None) -> None:
+        self.paths = sorted(str(path) for path in root.rglob("*.jpg"))
+        self.transform = transform
+        self.loader = self.load
+
+    @staticmethod
+    def load(path: str) -> Any:
+        return Image.open(path).convert("RGB")
+
+    def __len__(self) -> int:
+        return len(self.paths)
+
+    def __getitem__(self, index: int) -> Any:
+        image = self.loader(self.paths[index])
+        return image if self.transform is None else self.transform(image)
+
+
+def test_the_stages_of_a_dataset_written_by_hand(root: Path) -> None:
+    dataset = Folder(root, T.Compose([T.Resize((24, 24)), nap, T.ToTensor()]))
+    stages = timed(dataset, None, seconds=0.4)
+    assert list(stages.groups()) == ["read", "decode", "resize", "own code", "to tensor + normalise", "collate"]
+    assert stages.of("own code")[0].name == "nap"
+    assert 0.5 < stages.total_us / stages.whole_us < 2
+    assert stages.output == (24, 24)
+    assert dataset.loader == Folder.load
+    one_piece = timed(Folder(root, lambda image: nap(T.functional.to_tensor(image.resize((8, 8))))), None)
+    assert "<lambda>" in [part.name for part in one_piece.of("own code")]
+
+
+def test_subsets_are_timed_within(root: Path) -> None:
+    stages = timed(Subset(fastpipe.ImageFolder(root, STANDARD), [1, 3, 5, 7]))
+    assert {"read", "decode", "resize"} <= set(stages.groups())
+
+
+def test_a_batch_stays_below_what_memory_holds(root: Path) -> None:
+    asked: list[int] = []
+
+    class Counting(fastpipe.ImageFolder):
+        def __getitems__(self, indices: Any) -> Any:
+            asked.append(len(indices))
+            return super().__getitems__(indices)
+
+    three = 3 * 3 * 24 * 24 * 4
+    TimeStages(range(8), 8, BATCHES, BatchCollate(BATCHES), 0.01, 1.0, most_bytes=three)(Counting(root, STANDARD))
+    assert max(asked) == 2  # the first two tell the size; three images and their targets are more than three images
+
+
+def test_threads_of_libraries_are_noticed(root: Path) -> None:
+    def burn() -> None:
+        for _ in range(6):
+            np.sort(np.random.default_rng(0).random(400_000))  # without the GIL
+
+    def with_thread(image: Any) -> Any:
+        thread = threading.Thread(target=burn)
+        thread.start()
+        thread.join()
+        return image
+
+    quiet = timed(fastpipe.ImageFolder(root, STANDARD))
+    loud = timed(fastpipe.ImageFolder(root, T.Compose([T.ToTensor(), T.Resize((8, 8)), with_thread])))
+    assert loud.other_threads > 0.5
+    assert quiet.other_threads < 0.5
+
+
+@pytest.mark.parametrize(
+    ("done", "part"),
+    [
+        ("read", ("read", "read")),
+        ("header", ("header", "header")),
+        ("plan", ("plan", "draw + plan")),
+        (T.Resize(3), ("Resize", "resize")),
+        (T.ToTensor(), ("ToTensor", "to tensor + normalise")),
+        (T.ColorJitter(), ("ColorJitter", "other kernels")),
+        (T.Lambda(nap), ("Lambda", "own code")),
+        (nap, ("nap", "own code")),
+        ("something new", ("something new", "own code")),
+    ],
+    ids=lambda value: None if callable(value) else str(value),
+)
+def test_parts(done: object, part: tuple[str, str]) -> None:
+    assert part_of(done) == part
+
+
+def test_samples_that_cannot_be_made_are_told_from_the_rest(tmp_path: Path) -> None:
+    for number in range(6):
+        data = corpus.jpeg(30, 40, seed=number)
+        (tmp_path / f"{number}.jpg").write_bytes(data[: len(data) // 3] if number in (1, 4) else data)
+    paths = [str(tmp_path / f"{number}.jpg") for number in range(6)]
+    dataset = fastpipe.ImageList((paths, [0] * 6), STANDARD)
+    tried = TrySamples(range(6), 10.0)(dataset)
+    assert tried.good == [0, 2, 3, 5]
+    assert [bad.index for bad in tried.bad] == [1, 4]
+    assert "1.jpg" in tried.bad[0].reason
+    assert "\n" not in tried.bad[0].reason
+    assert tried.us > 0
+    assert TrySamples(range(6), 0.0)(dataset).good == [0]  # one at least, and no more than there is time for
+
+
+def photo(height: int, width: int, **options: Any) -> bytes:
+    out = io.BytesIO()
+    Image.fromarray(corpus.photo(height, width)).save(out, "JPEG", quality=90, **options)
+    return out.getvalue()
+
+
+def test_progressive_and_oversized_files_gain(tmp_path: Path) -> None:
+    for number in range(3):
+        (tmp_path / f"{number}.jpg").write_bytes(photo(700, 900, progressive=True))
+    (tmp_path / "3.jpg").write_bytes(photo(60, 80))
+    paths = [str(tmp_path / f"{number}.jpg") for number in range(4)]
+    dataset = fastpipe.ImageList((paths, [0] * 4), T.Compose([T.Resize(48), T.CenterCrop(48), T.ToTensor()]))
+    progressive, oversized = TryReencoding(range(4), (48, 48), 0.2)(dataset)
+    assert (progressive.kind, progressive.share, progressive.files) == ("progressive", 0.75, 3)
+    assert progressive.factor > 1  # about 2
+    assert progressive.typical_side == 700
+    assert (oversized.kind, oversized.share, oversized.short_side) == ("oversized", 0.75, 96)
+    assert oversized.factor > progressive.factor
+    assert oversized.bytes_factor > 10
+    # Small baseline files gain nothing, and where no image's size is known nothing is oversized.
+    assert TryReencoding([3], (48, 48), 0.5)(dataset) == []
+    assert [found.kind for found in TryReencoding(range(4), None, 0.1)(dataset)] == ["progressive"]
+
+
+def test_reencoded_files_are_what_they_are_said_to_be() -> None:
+    data = photo(70, 90, progressive=True)
+    made = baseline(data)
+    header = readers.parse_header(made)
+    assert (header.progressive, header.size, header.subsampling) == (False, (70, 90), "4:2:0")
+    before, after = (readers.read_image(one).astype(int) for one in (data, made))
+    assert np.abs(before - after).mean() < 1  # the same coefficients but for a rounding
+    assert readers.parse_header(shrunk(data, 35)).size == (35, 45)
+    assert target_side((224, 160)) == 448
+
+
+def test_disk(root: Path) -> None:
+    paths = [str(path) for path in root.rglob("*.jpg")] * 4
+    measured = measure_disk(paths, 1000, 1.0)
+    assert measured.files == len(paths)
+    assert measured.mean_bytes == pytest.approx(np.mean([os.path.getsize(path) for path in paths]))
+    assert measured.all_bytes == measured.mean_bytes * 1000
+    assert measured.cached_us > 0
+    assert (measured.cold_us is None) == (measured.cold_per_s is None) == bool(measured.reason)
+    assert measured.resident is None or 0 <= measured.resident <= 1
+
+
+def test_the_disk_says_why_it_was_not_measured(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    paths = [str(path) for path in root.rglob("*.jpg")] * 4
+    monkeypatch.setattr(disk_module, "is_resident", lambda path: True)
+    if hasattr(os, "posix_fadvise"):
+        assert "stayed in the page cache" in measure_disk(paths, 8).reason
+        monkeypatch.setattr(disk_module, "is_resident", lambda path: None)
+        assert "doesn't say" in measure_disk(paths, 8).reason
+        monkeypatch.delattr(os, "posix_fadvise")
+    assert "posix_fadvise" in measure_disk(paths, 8).reason
+
+
+def test_cold_files_are_measured_where_the_system_can(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    states: dict[str, bool] = {}
+
+    def drop(path: str) -> bool:
+        states[path] = False
+        return True
+
+    monkeypatch.setattr(os, "posix_fadvise", lambda *arguments: None, raising=False)
+    monkeypatch.setattr(disk_module, "_drop", drop)
+    monkeypatch.setattr(disk_module, "is_resident", lambda path: states.get(path, True))
+    paths = [str(path) for path in root.rglob("*.jpg")] * 4
+    measured = measure_disk(paths, 8)
+    assert measured.resident == 1.0
+    assert measured.reason == ""
+    assert measured.cold_us is not None
+    assert measured.cold_per_s is not None
+    few = measure_disk(paths[:3], 8)
+    assert few.cold_us is None
+    assert "too few" in few.reason
+
+
+def test_files_that_are_not_there_are_left_out(root: Path) -> None:
+    assert is_resident(str(root / "nowhere.jpg")) is None
+    measured = measure_disk([str(root / "nowhere.jpg")], 1)
+    assert (measured.files, measured.mean_bytes, measured.cached_us) == (0, 0.0, 0.0)
+
+
+def test_limits_of_a_container(tmp_path: Path) -> None:
+    assert usable_cpus(tmp_path) >= 1
+    (tmp_path / "cpu.max").write_text("100000 100000\n")
+    assert usable_cpus(tmp_path) == 1
+    (tmp_path / "cpu.max").write_text("max 100000\n")
+    assert usable_cpus(tmp_path) == usable_cpus(tmp_path / "nowhere")
+    first = tmp_path / "first"
+    (first / "cpu").mkdir(parents=True)
+    (first / "cpu/cpu.cfs_quota_us").write_text("50000\n")
+    (first / "cpu/cpu.cfs_period_us").write_text("100000\n")
+    assert usable_cpus(first) == 1
+    (tmp_path / "memory.max").write_text("1000000\n")
+    (tmp_path / "memory.current").write_text("900000\n")
+    (tmp_path / "memory.stat").write_text("anon 100000\nfile 800000\nfile_mapped 7\n")
+    assert memory(tmp_path).available == 900_000
+    (tmp_path / "memory.max").write_text("max\n")
+    assert memory(tmp_path).available == memory(tmp_path / "nowhere").available or memory(tmp_path).available > 10**6
+
+
+def test_lists_of_objects_are_found(root: Path) -> None:
+    class Own:
+        def __init__(self) -> None:
+            self.samples = [(f"/data/class{number % 10}/{number:08}.jpg", number % 10) for number in range(5000)]
+            self.same = self.samples
+            self.names = np.array([f"{number:08}" for number in range(2000)], dtype=object)
+            self.labels = np.zeros(5000, int)
+            self.short = list(range(10))
+            self.by_name = {f"{number}": number for number in range(3000)}
+
+    found = {one.name: one for one in object_lists(Own())}
+    assert set(found) == {"dataset.samples", "dataset.names", "dataset.by_name"}
+    samples = found["dataset.samples"]
+    assert samples.length == 5000
+    # A pointer, a tuple of two, a string of 27 characters; the labels are small integers, made once.
+    assert samples.bytes == pytest.approx(5000 * (8 + 56 + 76), rel=0.15)
+    assert object_lists(fastpipe.ImageFolder(root, STANDARD)) == []
+
+
+def test_lists_inside_torchs_datasets_are_found() -> None:
+    class Own(torch.utils.data.Dataset[Any]):
+        def __init__(self) -> None:
+            self.paths = [f"{number:08}.jpg" for number in range(2000)]
+
+        def __len__(self) -> int:
+            return 2000
+
+    names = {one.name for one in object_lists(ConcatDataset([Own(), Subset(Own(), list(range(1500)))]))}
+    assert names == {
+        "dataset.datasets[0].paths",
+        "dataset.datasets[1].indices",
+        "dataset.datasets[1].dataset.paths",
+    }
+
+
+def test_transfer() -> None:
+    measured = measure_transfer(8, 9, "cpu")
+    assert measured is not None
+    assert measured.device == "cpu"
+    assert measured.float_us >= 0
+    assert measured.uint8_us > 0
+    assert (measure_transfer(8, 9) is None) == (not torch.cuda.is_available())
+
+
+def test_values_go_into_json(root: Path) -> None:
+    json.dumps(timed(fastpipe.ImageFolder(root, STANDARD)).groups())
