@@ -14,11 +14,12 @@ from typing import Any
 
 import torch
 
-from fastpipe import transforms as T
+from fastpipe.transforms import autoaugment, transforms
 from fastpipe.transforms._base import drawable
 
 __all__ = ["Break", "diagnose", "one_line"]
 
+_OWN = {name: getattr(module, name) for module in (transforms, autoaugment) for name in module.__all__}
 _ADDRESS = re.compile(r"( object)? at 0x[0-9a-fA-F]+")
 _DRAW = "draw(self, shape, generators)"
 _GIVE_DRAW = (
@@ -72,16 +73,16 @@ def diagnose(transform: Any) -> Break:
 def _found(transform: Any) -> tuple[str, str, tuple[str, ...]]:
     kind = type(transform)
     home = kind.__module__.partition(".")[0]
-    if kind is T.Lambda:
+    if kind is transforms.Lambda:
         return "lambda", "what a Lambda's function does isn't known before it runs", _about_function(transform.lambd)
-    if isinstance(transform, T.Albumentations):
+    if home == "fastpipe" and kind.__name__ == "Albumentations":
         return _about_albumentations(transform)
     if home == "albumentations":
         wrapped = f"wrap it: fastpipe.transforms.Albumentations({kind.__name__}(…))"
         return "albumentations", "albumentations takes and gives named arrays, not images", (wrapped,)
     if home == "torchvision":
         return "torchvision", "it is torchvision's, which draws while it sees pixels", _about_torchvision(transform)
-    if kind.__name__ in _WITHOUT_DRAW and getattr(T, kind.__name__, None) is kind:
+    if kind.__name__ in _WITHOUT_DRAW and _OWN.get(kind.__name__) is kind:
         reason, tip = _WITHOUT_DRAW[kind.__name__]
         return "pixels", reason, (tip,)
     if getattr(transform, "_forward_hooks", None) or getattr(transform, "_forward_pre_hooks", None):
@@ -172,7 +173,7 @@ def _about_torchvision(transform: Any) -> tuple[str, ...]:
     kind = type(transform)
     module = kind.__module__
     name = kind.__name__
-    if not hasattr(T, name):
+    if name not in _OWN:
         return (f"fastpipe.transforms has no {name}: put it last",)
     if ".v2" in module:
         return (f"take fastpipe.transforms.{name}, the v1 transform of that name: v2 can't be planned",)

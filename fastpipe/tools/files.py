@@ -40,7 +40,7 @@ def choose_files(
     if missing is not None:
         raise DatasetError(f"there is no {missing}; name a folder of images, or an image")
     rng = random.Random(seed)
-    if all(path.is_file() for path in paths):
+    if paths and all(path.is_file() for path in paths):
         chosen = [str(path) for path in paths]
         return chosen if len(chosen) <= count else [chosen[i] for i in sorted(rng.sample(range(len(chosen)), count))]
     sources = [iter([str(path)]) if path.is_file() else _images_below(str(path), rng, set()) for path in paths]

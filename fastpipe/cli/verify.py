@@ -1,0 +1,66 @@
+"""``fastpipe verify``: is it what torchvision gives, on these files?"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from fastpipe.cli._transform import TransformOption, load_transform
+
+__all__ = ["verify"]
+
+
+def verify(
+    path: Annotated[str, typer.Argument(help="A folder of images, searched with its subfolders, or one image.")],
+    transform: TransformOption = None,
+    images: Annotated[int, typer.Option("--images", min=1, help="How many files, at most.")] = 32,
+    drawings: Annotated[int, typer.Option("--drawings", min=1, help="How often each file is drawn.")] = 3,
+    seed: Annotated[int, typer.Option("--seed", help="Of the drawings, and of the choice of files.")] = 0,
+    tolerance: Annotated[
+        float | None,
+        typer.Option("--tolerance", min=0, help="Also fail where a finished sample differs by more, in 1/255."),
+    ] = None,
+    reader: Annotated[
+        str | None, typer.Option("--reader", metavar="NAME", help="The reader to use (default: this machine's).")
+    ] = None,
+    fast: Annotated[bool, typer.Option("--fast", help='The finished samples as with fidelity="fast".')] = False,
+    out: Annotated[
+        str | None, typer.Option("--out", metavar="FILE", help="Write a picture of the worst image, such as worst.png.")
+    ] = None,
+    json: Annotated[
+        str | None, typer.Option("--json", metavar="FILE", help="Also write everything as JSON; - for standard output.")
+    ] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no text.")] = False,
+) -> None:
+    """Compare a transform with torchvision's, on your files.
+
+    Random numbers, decoded regions, each step and the finished samples. Exits with 0 where all is as documented, else
+    with 1. Needs torchvision.
+
+    Example: fastpipe verify ~/photos/train --transform train:transform --out worst.png
+    """
+    import fastpipe
+    from fastpipe.bench.report import write_json
+    from fastpipe.tools.pictures import save_picture
+
+    certificate = fastpipe.verify(
+        load_transform(transform),
+        path,
+        images=images,
+        drawings=drawings,
+        seed=seed,
+        tolerance=tolerance,
+        reader=reader,
+        fidelity="fast" if fast else "torchvision",
+        progress=not quiet,
+    )
+    if json is not None:
+        write_json(json, certificate.to_dict())
+    if out is not None:
+        save_picture(certificate.picture(), out)
+    if json != "-" and not quiet:
+        print(certificate)
+        if out is not None:
+            print(f"The worst image: {out}")
+    raise typer.Exit(0 if certificate.holds else 1)

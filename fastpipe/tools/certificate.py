@@ -1,0 +1,331 @@
+"""What `verify` found: as text, as JSON and as a picture."""
+
+from __future__ import annotations
+
+import platform
+from dataclasses import asdict, dataclass, field
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from PIL import Image
+
+import fastpipe
+from fastpipe.tools.pictures import Cell, difference, grid, pictures_of
+
+__all__ = ["Certificate", "Check", "Difference", "StepResult", "Worst"]
+
+_SHOWN = 3
+# Differences above this, in 1/255, are differences: below it they are the float32 that both sides count in.
+FLOAT_NOISE = 1e-3
+
+
+@dataclass(slots=True)
+class Check:
+    """Something that must hold for each of many.
+
+    Attributes:
+        name: what is compared.
+        count: how often it was.
+        equal: how often it held.
+        failures: the first cases where it didn't, one line each.
+    """
+
+    name: str
+    count: int = 0
+    equal: int = 0
+    failures: list[str] = field(default_factory=list)
+
+    @property
+    def holds(self) -> bool:
+        return self.equal == self.count
+
+    def add(self, holds: bool, where: str) -> None:
+        self.count += 1
+        self.equal += holds
+        if not holds and len(self.failures) < 10:
+            self.failures.append(where)
+
+
+@dataclass(slots=True)
+class Difference:
+    """Absolute differences of pixel values, in 1/255, over many images.
+
+    Attributes:
+        values: how many were compared.
+        mean: of all.
+        p999: 99.9% of them are at most this (in whole steps).
+        max: the largest.
+        differing: the share of values that differ at all, 0 to 1.
+    """
+
+    values: int = 0
+    total: float = 0.0
+    max: float = 0.0
+    counts: NDArray[np.int64] = field(default_factory=lambda: np.zeros(257, np.int64))
+
+    def add(self, one: NDArray[Any], other: NDArray[Any]) -> float:
+        """Takes in two images of one shape on the scale of 0 to 255; returns their largest difference."""
+        self.values += one.size
+        if np.array_equal(one, other):
+            self.counts[0] += one.size
+            return 0.0
+        if one.dtype == other.dtype == np.uint8:
+            distance: NDArray[Any] = cv2.absdiff(np.ascontiguousarray(one), np.ascontiguousarray(other))
+            self.counts[:256] += np.bincount(distance.ravel(), minlength=256)
+        else:
+            distance = np.abs(one.astype(np.float64) - other.astype(np.float64))
+            distance[distance < FLOAT_NOISE] = 0
+            steps = np.ceil(distance - FLOAT_NOISE).clip(0, 256).astype(np.int64)
+            self.counts += np.bincount(steps.ravel(), minlength=257)
+        largest = float(distance.max(initial=0))
+        self.total += float(distance.sum())
+        self.max = max(self.max, largest)
+        return largest
+
+    @property
+    def mean(self) -> float:
+        return self.total / max(1, self.values)
+
+    @property
+    def p999(self) -> int:
+        return int(np.searchsorted(np.cumsum(self.counts), 0.999 * self.values)) if self.values else 0
+
+    @property
+    def differing(self) -> float:
+        return float(self.counts[1:].sum()) / max(1, self.values)
+
+    def to_dict(self) -> dict[str, float]:
+        names = ("mean", "p999", "max", "differing")
+        return {"values": self.values, **{name: round(float(getattr(self, name)), 6) for name in names}}
+
+
+@dataclass(slots=True)
+class StepResult:
+    """One kind of step, run by both on the same image with the same parameters.
+
+    Attributes:
+        step: its name.
+        contract: what is promised for it: ``"exact"``, ``"rounding"``, ``"warp"`` or ``"own"``.
+        limit: the largest difference that is allowed, in 1/255; None where that is no number.
+        images: how many images it was run on.
+        own: its own difference from torchvision's.
+        backend: torchvision's tensor backend's difference from torchvision on PIL images, for warps.
+        worst: the file and the drawing with the largest difference; empty where there is none.
+    """
+
+    step: str
+    contract: str
+    limit: float | None
+    images: int = 0
+    own: Difference = field(default_factory=Difference)
+    backend: Difference | None = None
+    worst: str = ""
+
+    @property
+    def holds(self) -> bool:
+        if self.limit is not None:
+            return self.own.max <= self.limit + FLOAT_NOISE
+        if self.contract != "warp" or self.own.max <= 1 + FLOAT_NOISE:
+            return True
+        return self.backend is not None and self.own.mean <= self.backend.mean
+
+    @property
+    def allowed(self) -> str:
+        """What is promised, short."""
+        if self.limit is not None:
+            return f"{self.limit:g}"
+        if self.contract != "warp":
+            return "-"
+        if self.backend is None or self.own.max <= 1 + FLOAT_NOISE:
+            return "1"
+        return f"mean {self.backend.mean:.3f}"
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "step": self.step,
+            "contract": self.contract,
+            "limit": self.limit,
+            "images": self.images,
+            "own": self.own.to_dict(),
+            "torchvision_tensor_backend": None if self.backend is None else self.backend.to_dict(),
+            "holds": self.holds,
+            "worst": self.worst,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Worst:
+    """The sample that ended farthest from torchvision's.
+
+    Attributes:
+        path: the file.
+        drawing: which of its drawings, from 0.
+        recipe: what was drawn, in words.
+        largest: the largest difference, in 1/255.
+        original: the whole image.
+        torchvision, fastpipe: the results, ``(H, W, C)`` on the scale of 0 to 255.
+    """
+
+    path: str
+    drawing: int
+    recipe: tuple[str, ...]
+    largest: float
+    original: Image.Image
+    torchvision: NDArray[Any]
+    fastpipe: NDArray[Any]
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Certificate:
+    """Whether a transform gives on these files what torchvision gives, step by step; ``print`` it.
+
+    Attributes:
+        transform: its repr.
+        files: how many files were read.
+        drawings: how often each was drawn.
+        fidelity: ``"torchvision"`` or ``"fast"``.
+        checks: what must be equal: random numbers, decoded regions, the plan and its steps, errors.
+        steps: each kind of step on its own.
+        final: the finished samples' differences: what the steps' add up to.
+        tolerance: the largest final difference that was asked for, in 1/255; None where none was.
+        worst: the sample with the largest final difference; None where all are equal.
+        notes: what could not be compared, and why.
+    """
+
+    transform: str
+    files: int
+    drawings: int
+    fidelity: str
+    checks: tuple[Check, ...]
+    steps: tuple[StepResult, ...]
+    final: Difference
+    tolerance: float | None
+    worst: Worst | None
+    notes: tuple[str, ...]
+
+    @property
+    def holds(self) -> bool:
+        """Whether every check and every step's contract holds, and the tolerance where one was given."""
+        within = self.tolerance is None or self.final.max <= self.tolerance + FLOAT_NOISE
+        return within and all(check.holds for check in self.checks) and all(step.holds for step in self.steps)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        worst = None
+        if self.worst is not None:
+            names = ("path", "drawing", "recipe", "largest")
+            worst = {name: getattr(self.worst, name) for name in names}
+        return {
+            "schema": "fastpipe-verify/1",
+            "holds": self.holds,
+            "transform": self.transform,
+            "files": self.files,
+            "drawings": self.drawings,
+            "fidelity": self.fidelity,
+            "checks": [{**asdict(check), "holds": check.holds} for check in self.checks],
+            "steps": [step.to_dict() for step in self.steps],
+            "final": self.final.to_dict(),
+            "tolerance": self.tolerance,
+            "worst": worst,
+            "notes": list(self.notes),
+            "versions": _versions(),
+        }
+
+    def __str__(self) -> str:
+        times = "once" if self.drawings == 1 else f"{self.drawings} times"
+        drawn = f"{self.files} file{'' if self.files == 1 else 's'}, each drawn {times}"
+        lines = [f"fastpipe against torchvision: {drawn}; differences in 1/255", ""]
+        width = max(len(check.name) for check in self.checks)
+        for check in self.checks:
+            lines.append(f"  {check.name:<{width}}  {check.equal:>6} of {check.count:<6}  {_word(check.holds)}")
+            lines += [f"      {failure}" for failure in check.failures[:_SHOWN]]
+        lines += ["", *self._table()]
+        if self.worst is not None:
+            recipe = "; ".join(self.worst.recipe) or "nothing drawn"
+            lines += ["", f"Worst image: {self.worst.path}", f"  {recipe}"]
+        if self.notes:
+            lines += ["", *(f"Note: {note}" for note in self.notes)]
+        lines += ["", "PASS: as documented" if self.holds else "FAIL: not as documented"]
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+    def _table(self) -> list[str]:
+        rows = [("each step on its own", "images", "mean", "99.9%", "max", "allowed", "")]
+        for step in self.steps:
+            own = step.own
+            figures = (f"{own.mean:.3f}", str(own.p999), f"{own.max:.3g}", step.allowed, _word(step.holds))
+            rows.append((step.step, str(step.images), *figures))
+            if not step.holds:
+                rows.append((f"  worst: {step.worst}", "", "", "", "", "", ""))
+        allowed = "-" if self.tolerance is None else f"{self.tolerance:g}"
+        within = "" if self.tolerance is None else _word(self.final.max <= self.tolerance + FLOAT_NOISE)
+        final = (f"{self.final.mean:.3f}", str(self.final.p999), f"{self.final.max:.3g}")
+        rows.append(("finished sample", str(self.files * self.drawings), *final, allowed, within))
+        measured = [row for row in rows if row[1]]
+        widths = [max(len(row[column]) for row in measured) for column in range(len(rows[0]))]
+        lines = []
+        for row in rows:
+            cells = [f"{cell:>{width}}" for cell, width in zip(row[1:], widths[1:], strict=True)]
+            lines.append(f"  {row[0]:<{widths[0]}}  {'  '.join(cells)}".rstrip())
+        return lines
+
+    def picture(self, side: int = 320) -> Image.Image:
+        """The worst image: the original, torchvision's result, fastpipe's, and their difference made visible.
+
+        Args:
+            side: of each picture, in pixels.
+        """
+        verdict = "PASS" if self.holds else "FAIL"
+        heading = f"fastpipe verify: {verdict}, {self.files} files, largest difference {self.final.max:.3g}/255"
+        if self.worst is None:
+            return grid(
+                [[Cell(Image.new("RGB", (side, side), (225, 240, 225)), ("all images equal",))]], heading=heading
+            )
+        worst = self.worst
+        (theirs,), (ours,) = pictures_of(worst.torchvision / 255), pictures_of(worst.fastpipe / 255)
+        factor = max(1, int(255 // max(worst.largest, 1)))
+        apart = Difference()
+        apart.add(worst.fastpipe, worst.torchvision)
+        cells = [
+            Cell(worst.original, ("original", "/".join(Path(worst.path).parts[-2:]))),
+            Cell(theirs, ("torchvision", *worst.recipe)),
+            Cell(ours, ("fastpipe", "the same random numbers")),
+            Cell(
+                difference(worst.fastpipe, worst.torchvision, factor),
+                (
+                    f"difference x {factor}",
+                    f"mean {apart.mean:.3f}, 99.9% {apart.p999}, max {apart.max:.3g} of 255",
+                    f"{apart.differing:.1%} of the values differ",
+                ),
+            ),
+        ]
+        return grid([cells], side=side, heading=heading)
+
+
+def _word(holds: bool) -> str:
+    return "yes" if holds else "NO"
+
+
+def _versions() -> dict[str, str]:
+    """Of everything that has a say in a pixel."""
+    versions = {"fastpipe": fastpipe.__version__, "python": platform.python_version(), "torch": str(torch.__version__)}
+    for name in (
+        "torchvision",
+        "pillow",
+        "numpy",
+        "opencv-python-headless",
+        "opencv-python",
+        "turbojpeg",
+        "simplejpeg",
+    ):
+        try:
+            versions[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    return versions

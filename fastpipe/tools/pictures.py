@@ -1,0 +1,220 @@
+"""Pictures of samples for people: tensors back to images, differences made visible, grids with text below."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from PIL import Image, ImageDraw, ImageFont
+
+from fastpipe.errors import ConfigError, PlanError
+from fastpipe.pipeline.views import Views
+from fastpipe.transforms.steps import Call
+from fastpipe.types import Step
+
+__all__ = [
+    "Cell",
+    "Normalizations",
+    "arrays_of",
+    "difference",
+    "grid",
+    "normalizations",
+    "pictures_of",
+    "same_size",
+    "save_picture",
+]
+
+Normalizations: TypeAlias = "tuple[tuple[Any, Any], ...]"
+"""Mean and std of each ``Normalize`` that a sample went through, in order."""
+
+_INK, _PAPER, _FAINT = (25, 25, 25), (255, 255, 255), (110, 110, 110)
+_GAP = 8
+_TEXT_PX = 13
+
+
+def normalizations(steps: Iterable[Step], rest: Iterable[Any] = ()) -> Normalizations:
+    """The mean and std of every normalisation among drawn steps and the transforms behind them."""
+    found: list[tuple[Any, Any]] = []
+    for step in steps:
+        if isinstance(step, Views):
+            found += normalizations(step.views[0])
+        elif isinstance(step, Call) and step.op == "normalize":
+            found.append((step["mean"], step["std"]))
+    found += [(one.mean, one.std) for one in rest if type(one).__name__ == "Normalize" and hasattr(one, "std")]
+    return tuple(found)
+
+
+def arrays_of(result: Any, undo: Normalizations = ()) -> list[NDArray[Any]]:
+    """What a transform gave, as arrays ``(H, W, C)`` on the scale of 0 to 255: uint8, or float64 from floats.
+
+    Args:
+        result: a PIL image, an array ``(H, W)`` or ``(H, W, C)``, a tensor ``(…, C, H, W)``, or a list or tuple of
+            these.
+        undo: the normalisations that it went through.
+
+    Raises:
+        PlanError: it is something else.
+    """
+    if isinstance(result, (list, tuple)):
+        return [array for member in result for array in arrays_of(member, undo)]
+    if isinstance(result, Image.Image):
+        array = np.asarray(result)
+        return [array if array.ndim == 3 else array[..., None]]
+    if isinstance(result, np.ndarray) and result.ndim in (2, 3):
+        array = result if result.ndim == 3 else result[..., None]
+        return [array * 255.0 if array.dtype.kind == "f" else array]
+    if isinstance(result, torch.Tensor) and result.ndim >= 2:
+        images = result[None] if result.ndim == 2 else result
+        return [_array_of(image, undo) for image in images.reshape(-1, *images.shape[-3:])]
+    raise PlanError(
+        f"the transform gives {type(result).__name__}, which is no image: images are PIL images, arrays (H, W, C), "
+        "tensors (C, H, W), and lists of these"
+    )
+
+
+def _array_of(image: torch.Tensor, undo: Normalizations) -> NDArray[Any]:
+    if not image.is_floating_point():
+        return image.permute(1, 2, 0).numpy()
+    image = image.to(torch.float64)
+    for mean, std in reversed(undo):
+        means, stds = (torch.as_tensor(values, dtype=torch.float64).reshape(-1, 1, 1) for values in (mean, std))
+        if means.shape[0] in (1, image.shape[0]) and stds.shape[0] in (1, image.shape[0]):
+            image = image * stds + means
+    return (image * 255).permute(1, 2, 0).numpy()
+
+
+def pictures_of(result: Any, undo: Normalizations = ()) -> list[Image.Image]:
+    """What a transform gave, as RGB images to look at; arguments as `arrays_of`'s.
+
+    Values far outside of the range (from transforms that nobody here knows) are stretched into it.
+    """
+    return [_picture(array) for array in arrays_of(result, undo)]
+
+
+def _picture(array: NDArray[Any]) -> Image.Image:
+    if array.dtype != np.uint8:
+        values = array.astype(np.float64)
+        low, high = (float(values.min()), float(values.max())) if values.size else (0.0, 0.0)
+        if low < -26 or high > 281:  # a tenth of the range: not rounding, but another scale
+            values = (values - low) * (255 / (high - low))
+        array = values.round().clip(0, 255).astype(np.uint8)
+    if array.shape[2] == 3:
+        return Image.fromarray(np.ascontiguousarray(array))
+    channels = array[..., :3] if array.shape[2] > 3 else array[..., :1]
+    return Image.fromarray(np.ascontiguousarray(np.broadcast_to(channels, (*array.shape[:2], 3))))
+
+
+def same_size(one: Sequence[NDArray[Any]], other: Sequence[NDArray[Any]]) -> bool:
+    return len(one) == len(other) and all(a.shape == b.shape for a, b in zip(one, other, strict=True))
+
+
+def difference(one: NDArray[Any], other: NDArray[Any], factor: float) -> Image.Image:
+    """The absolute difference of two images of one shape, on the scale of 0 to 255, times a factor."""
+    distance = np.abs(one.astype(np.float64) - other.astype(np.float64))
+    # float32's rounding, a few millionths of 1/255, must not show as the first step above zero.
+    shown = np.where(distance < 1e-3, 0, np.ceil(distance * factor - 1e-3))
+    return _picture(shown.clip(0, 255).astype(np.uint8))
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A picture and the lines below it: the first one is its title."""
+
+    picture: Image.Image
+    lines: tuple[str, ...] = ()
+
+
+def grid(rows: Sequence[Sequence[Cell]], *, side: int = 256, heading: str = "") -> Image.Image:
+    """Cells in rows, each picture made to fit a square, with its lines wrapped right below it.
+
+    Args:
+        rows: of cells; may differ in length.
+        side: of the square, in pixels. Small pictures are enlarged by whole factors, pixel by pixel.
+        heading: a line above all.
+    """
+    font = _font()
+    step = _line_height(font)
+    drawn = [[(_fitted(cell.picture, side), _wrapped(cell.lines, font, side)) for cell in row] for row in rows]
+    tallest = [max((picture.height for picture, _ in row), default=0) for row in drawn]
+    heights = [
+        top + 4 + step * max((len(lines) for _, lines in row), default=0) + _GAP
+        for row, top in zip(drawn, tallest, strict=True)
+    ]
+    columns = max((len(row) for row in rows), default=1)
+    top = _GAP + (step + _GAP if heading else 0)
+    # As wide as the heading needs.
+    width = max(_GAP + columns * (side + _GAP), round(font.getlength(heading)) + 2 * _GAP)
+    canvas = Image.new("RGB", (width, top + sum(heights)), _PAPER)
+    draw = ImageDraw.Draw(canvas)
+    draw.text((_GAP, _GAP), heading, _INK, font)
+    for row, below, height in zip(drawn, tallest, heights, strict=True):
+        for column, (picture, lines) in enumerate(row):
+            left = _GAP + column * (side + _GAP)
+            canvas.paste(picture, (left, top + below - picture.height))
+            for number, line in enumerate(lines):
+                draw.text((left, top + below + 4 + number * step), line, _FAINT if number else _INK, font)
+        top += height
+    return canvas
+
+
+def save_picture(picture: Image.Image, path: str) -> None:
+    """Writes a picture in the format that the path's extension names.
+
+    Raises:
+        ConfigError: the extension names none, or the file can't be written.
+    """
+    try:
+        picture.save(path)
+    except ValueError as error:
+        raise ConfigError(f"{path}: no picture format has that extension; take .png or .jpg") from error
+    except OSError as error:
+        reason = error.strerror or error
+        raise ConfigError(f"can't write {path}: {reason}; give --out a file that can be") from error
+
+
+def _fitted(picture: Image.Image, side: int) -> Image.Image:
+    longest = max(picture.size)
+    if longest <= side // 2:
+        times = side // longest
+        return picture.resize((picture.width * times, picture.height * times), Image.Resampling.NEAREST)
+    if longest <= side:
+        return picture
+    small = [max(1, round(edge * side / longest)) for edge in picture.size]
+    return picture.resize((small[0], small[1]), Image.Resampling.BOX, reducing_gap=2)
+
+
+def _font() -> Any:
+    try:
+        return ImageFont.load_default(size=_TEXT_PX)
+    except ImportError:  # a Pillow without FreeType has one small bitmap font
+        return ImageFont.load_default()
+
+
+def _line_height(font: Any) -> int:
+    _, top, _, bottom = font.getbbox("Mg")
+    return int(bottom - min(top, 0)) + 3
+
+
+def _wrapped(lines: Iterable[str], font: Any, width: int) -> list[str]:
+    """The lines broken between words, or inside a word that is too long, to fit a width in pixels."""
+    wrapped = []
+    for line in lines:
+        text = ""
+        for word in line.split():
+            longer = f"{text} {word}".strip()
+            if font.getlength(longer) <= width:
+                text = longer
+                continue
+            if text:
+                wrapped.append(text)
+            while font.getlength(word) > width:
+                end = next(n for n in range(len(word), 0, -1) if n == 1 or font.getlength(word[:n]) <= width)
+                wrapped.append(word[:end])
+                word = word[end:]
+            text = word
+        wrapped.append(text)
+    return wrapped

@@ -1,0 +1,103 @@
+"""torchvision's transform for a fastpipe one, or the other way round: class by class, with the same arguments."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from fastpipe import transforms as fastpipe_transforms
+from fastpipe.errors import FastpipeError
+from fastpipe.pipeline import MultiView
+from fastpipe.pipeline.breaks import one_line
+
+__all__ = ["import_torchvision", "is_torchvisions", "mirror"]
+
+
+def import_torchvision() -> Any:
+    """The module ``torchvision``, its transforms imported.
+
+    Raises:
+        FastpipeError: it isn't installed, or doesn't load beside this torch.
+    """
+    try:
+        import torchvision
+        import torchvision.transforms
+    except Exception as error:  # a build for another torch fails in many ways
+        reason = (str(error).splitlines() or [""])[0]
+        raise FastpipeError(
+            f"this compares with torchvision, which doesn't load here ({type(error).__name__}: {reason}): "
+            "pip install 'fastpipe[verify]', or the torchvision that was built for your torch"
+        ) from error
+    return torchvision
+
+
+def is_torchvisions(transform: Any) -> bool:
+    """Whether a transform is one of torchvision's own, a `Compose` of them included."""
+    return type(transform).__module__.partition(".")[0] == "torchvision"
+
+
+def mirror(transform: Any, into: Any, notes: list[str]) -> Callable[[Any], Any]:
+    """The same transform made of another module's classes.
+
+    The arguments are the instance's attributes of the constructor's names, so what was changed after its making
+    counts. What isn't exactly a class of the other library is taken as it is.
+
+    Args:
+        transform: made of fastpipe's or torchvision's v1 classes and any others; None for no transform.
+        into: the module whose classes the result is made of: ``torchvision.transforms`` or ``fastpipe.transforms``.
+        notes: gets a sentence for each that is taken as it is.
+    """
+    if transform is None:
+        made: Callable[[Any], Any] = into.Compose([])
+        return made
+    kind = type(transform)
+    name = kind.__name__
+    if kind is MultiView:
+        return MultiView(mirror(transform.transform, into, notes), transform.n)
+    if kind is torch.nn.Sequential:
+        members: Any = [mirror(member, into, notes) for member in transform]
+        sequence: Any = torch.nn.Sequential(*members)
+        return sequence  # type: ignore[no-any-return]
+    target = getattr(into, name, None)
+    if target is kind:
+        return transform  # type: ignore[no-any-return]
+    if target is None or not _is_v1_class(kind, into):
+        notes.append(f"{one_line(transform)} has no twin: it runs as it is on both sides")
+        return transform  # type: ignore[no-any-return]
+    if _is_altered(transform):
+        notes.append(f"{one_line(transform)} has a method or hook of its own: it runs as it is on both sides")
+        return transform  # type: ignore[no-any-return]
+    names = [
+        name for name in inspect.signature(target).parameters if name in vars(transform) or hasattr(transform, name)
+    ]
+    arguments = {name: _value(getattr(transform, name), name, into, notes) for name in names}
+    if name == "ColorJitter":  # None means no change there, and can't be given
+        arguments = {name: 0 if value is None else value for name, value in arguments.items()}
+    twin: Callable[[Any], Any] = target(**arguments)
+    return twin
+
+
+def _is_v1_class(kind: type, into: Any) -> bool:
+    """Whether it is the class of that name in the other of the two libraries."""
+    if into is fastpipe_transforms:
+        return kind.__module__.startswith("torchvision.transforms.") and ".v2" not in kind.__module__
+    return getattr(fastpipe_transforms, kind.__name__, None) is kind
+
+
+def _is_altered(transform: Any) -> bool:
+    hooks = getattr(transform, "_forward_hooks", None) or getattr(transform, "_forward_pre_hooks", None)
+    return bool(hooks) or any(name in vars(transform) for name in ("__call__", "forward", "get_params"))
+
+
+def _value(value: Any, name: str, into: Any, notes: list[str]) -> Any:
+    if name == "transforms":
+        members = [mirror(member, into, notes) for member in value]
+        return torch.nn.ModuleList(members) if isinstance(value, torch.nn.ModuleList) else members  # type: ignore[arg-type]
+    if type(value).__name__ == "InterpolationMode":
+        return into.InterpolationMode(value.value)
+    if type(value).__name__ == "AutoAugmentPolicy":
+        return into.AutoAugmentPolicy(value.value)
+    return value

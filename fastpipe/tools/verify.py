@@ -1,0 +1,406 @@
+"""Holds a transform to torchvision on the user's own files: random numbers, decoded regions, every step, the result."""
+
+from __future__ import annotations
+
+import copy
+import os
+import random
+import warnings
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, get_args
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from PIL import Image
+
+from fastpipe import readers
+from fastpipe import transforms as fastpipe_transforms
+from fastpipe.config import MachineConfig
+from fastpipe.datasets import ImageList
+from fastpipe.datasets._progress import SlowBar
+from fastpipe.errors import PlanError
+from fastpipe.pipeline import (
+    Fidelity,
+    Pipeline,
+    compile_pipeline,
+    flatten,
+    keyed_generators,
+    keyed_globals,
+    plan_decode,
+    run_plan,
+    sample_key,
+    to_pil,
+)
+from fastpipe.pipeline.breaks import one_line
+from fastpipe.pipeline.contracts import EXACT, WARP, Contract, contracts_of
+from fastpipe.pipeline.views import Views
+from fastpipe.pipeline.wording import steps_in_words
+from fastpipe.tools.certificate import Certificate, Check, Difference, StepResult, Worst
+from fastpipe.tools.files import choose_files
+from fastpipe.tools.pictures import arrays_of, normalizations, same_size
+from fastpipe.tools.twin import import_torchvision, is_torchvisions, mirror
+from fastpipe.transforms.steps import Call
+from fastpipe.types import Box, DecodeRequest, Generators, ImageShape, Recipe, Step
+
+__all__ = ["verify"]
+
+
+def verify(
+    transform: Callable[[Any], Any],
+    files: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
+    *,
+    images: int = 32,
+    drawings: int = 3,
+    seed: int = 0,
+    tolerance: float | None = None,
+    reader: str | None = None,
+    config: MachineConfig | None = None,
+    fidelity: Fidelity = "torchvision",
+    progress: bool = False,
+) -> Certificate:
+    """Compares a transform with torchvision's on real files: needs torchvision, changes no global state.
+
+    For each file and drawing, with the same seed:
+
+    - the random numbers: what fastpipe drew, run through torchvision's own functions, must be what torchvision's
+      class gives, and torch's and Python's generators must stand where torchvision leaves them;
+    - the region that the plan decodes must equal Pillow's pixels;
+    - the plan must give what its steps give one after the other;
+    - each step, on the image that torchvision has before it, must keep its documented distance.
+
+    Args:
+        transform: made of fastpipe's transforms, or of torchvision's v1 ones, whose fastpipe twin is then verified:
+            before the import is swapped. Other callables run as they are on both sides.
+        files: a folder, searched with its subfolders, a file, or several.
+        images: how many files at most.
+        drawings: how often each is drawn.
+        seed: of the drawings, and of the choice of files.
+        tolerance: the largest difference of a finished sample that passes, in 1/255; None judges steps only, as
+            the differences of several steps may add up.
+        reader: the reader to use for every format; None for the machine's config.
+        config: the machine's config; None for the one on disk.
+        fidelity: as in `ImageFolder`; with ``"fast"`` the finished samples differ as much as you accept.
+        progress: show a bar on a terminal where it takes long.
+
+    Raises:
+        FastpipeError: torchvision doesn't load.
+        DatasetError: no image is found.
+        PlanError: the transform gives something that is no image.
+        ValueError: a number out of its range.
+    """
+    if images < 1 or drawings < 1:
+        raise ValueError(f"images={images}, drawings={drawings}: give at least 1 of each.")
+    if fidelity not in get_args(Fidelity):
+        raise ValueError(f"fidelity={fidelity!r}: choose one of {', '.join(map(repr, get_args(Fidelity)))}.")
+    module = import_torchvision().transforms
+    notes: list[str] = []
+    if any(map(is_torchvisions, flatten(transform))):
+        transform = mirror(transform, fastpipe_transforms, notes)
+        notes.insert(0, "the transform is torchvision's: its fastpipe twin is verified")
+    paths = choose_files(files, images, seed)
+    comparison = _Comparison(transform, paths, module, notes, reader, config, fidelity)
+    with SlowBar("Verifying", progress) as bar:
+        bar.expect(len(paths) * drawings)
+        for index in range(len(paths)):
+            comparison.open(index)
+            for drawing in range(drawings):
+                comparison.run(drawing, sample_key(seed, drawing, index))
+                bar.advance()
+    return comparison.certificate(len(paths), drawings, tolerance)
+
+
+@dataclass(slots=True)
+class _Comparison:
+    """One transform and its twin, over files."""
+
+    transform: Callable[[Any], Any]
+    paths: list[str]
+    module: Any
+    notes: list[str]
+    reader: str | None
+    config: MachineConfig | None
+    fidelity: Fidelity
+    draws: Check = field(default_factory=lambda: Check("random numbers equal torchvision's"))
+    regions: Check = field(default_factory=lambda: Check("decoded regions equal Pillow's"))
+    plans: Check = field(default_factory=lambda: Check("the plan equals its steps"))
+    alike: Check = field(default_factory=lambda: Check("files and errors handled alike"))
+    steps: dict[tuple[str, str], StepResult] = field(default_factory=dict)
+    final: Difference = field(default_factory=Difference)
+    worst: Worst | None = None
+    pipeline: Pipeline = field(init=False)
+    index: int = 0
+    path: str = ""
+    whole: Any = None
+    members: tuple[Any, ...] = ()
+    twins: tuple[Any, ...] = ()
+    dataset: Any = None
+
+    def __post_init__(self) -> None:
+        self.pipeline = compile_pipeline(self.transform)
+        self.members = (*self.pipeline.drawn, *self.pipeline.rest)
+        twin_notes: list[str] = []
+        self.twins = tuple(mirror(member, self.module, twin_notes) for member in self.members)
+        self.notes += [note for note in twin_notes if note not in self.notes]
+        self.dataset = ImageList(
+            (self.paths, [0] * len(self.paths)),
+            self.transform,
+            reader=self.reader,
+            config=self.config,
+            fidelity=self.fidelity,
+        )
+
+    def open(self, index: int) -> None:
+        """Reads the file that `run` compares, as torchvision's datasets do."""
+        self.index, self.path = index, self.paths[index]
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                with Image.open(self.path) as opened:
+                    self.whole = opened.convert("RGB")
+        except Exception as error:  # Pillow's plugins raise nearly anything
+            self.whole = error
+
+    def run(self, drawing: int, key: int) -> None:
+        """Compares one sample."""
+        where = f"{self.path}, drawing {drawing}"
+        whole = self.whole
+        if isinstance(whole, Exception):
+            self._both_refuse(key, whole, where)
+            return
+        try:
+            with keyed_globals(key):
+                expected = self._walk(whole, key, where)
+                end = _states()
+        except PlanError:
+            raise
+        except Exception as error:  # torchvision's own, such as for a crop larger than the image
+            self._both_refuse(key, error, where)
+            return
+        recipe = self._planned(np.asarray(whole), key, where)
+        with keyed_globals(key):
+            actual, _ = self.dataset[self.index]
+            same_end = _same_states(_states(), end)
+        self.alike.add(same_end, f"{where}: the generators end elsewhere than torchvision's")
+        self._finished(actual, expected, recipe, drawing, where)
+
+    def _both_refuse(self, key: int, error: Exception, where: str) -> None:
+        """Where torchvision raises, so must the dataset."""
+        try:
+            with keyed_globals(key):
+                self.dataset[self.index]
+        except Exception:
+            self.alike.add(True, where)
+            note = f"both refuse {self.path}: {type(error).__name__}: {' '.join(str(error).split())}"
+            if note not in self.notes:
+                self.notes.append(note)
+        else:
+            self.alike.add(False, f"{where}: torchvision raises {type(error).__name__}: {error}; fastpipe doesn't")
+
+    def _planned(self, whole: NDArray[np.uint8], key: int, where: str) -> Recipe:
+        """The part that is planned: what is decoded, and whether the plan equals its steps."""
+        data = Path(self.path).read_bytes()
+        recipe = self.pipeline.draw(ImageShape(*whole.shape), keyed_generators(key))
+        plan = plan_decode(recipe)
+        options: dict[str, Any] = {"reader": self.reader, "config": self.config, "source": self.path}
+        try:
+            box = plan.request.box or Box(0, 0, *whole.shape[:2])
+            pixels, _ = readers.decode(data, DecodeRequest(plan.request.box), **options)
+            right = np.array_equal(pixels, whole[box.top : box.bottom, box.left : box.right])
+            self.regions.add(right, f"{where}: rows {box.top}-{box.bottom}, columns {box.left}-{box.right}")
+            planned = to_pil(run_plan(data, plan, **options))
+        except Exception as error:
+            self.regions.add(False, f"{where}: {type(error).__name__}: {error}")
+            return recipe
+        stepped: Any = whole
+        for step in recipe.steps:
+            stepped = step.apply(stepped)
+        ours, theirs = arrays_of(planned), arrays_of(to_pil(stepped))
+        equal = same_size(ours, theirs) and all(np.array_equal(a, b) for a, b in zip(ours, theirs, strict=True))
+        self.plans.add(equal, f"{where}: {recipe}")
+        return recipe
+
+    def _walk(self, whole: Image.Image, key: int, where: str) -> Any:
+        """torchvision's result, with each step of fastpipe's compared on the way."""
+        drawn = len(self.pipeline.drawn)
+        generators = keyed_generators(key)
+        image: Any = whole
+        right, which = True, ""
+        for number, (member, twin) in enumerate(zip(self.members, self.twins, strict=True)):
+            before = image
+            if number >= drawn:
+                image = self._run_both(member, twin, before, where)
+                continue
+            steps = member.draw(_shape_of(before), generators)
+            image = twin(_own(before))
+            replayed = before
+            for step in steps:
+                replayed = self._step(step, replayed, where)
+            if right and not (_equal(replayed, image) and _same_states(_states(), _states_of(generators))):
+                right, which = False, one_line(member)
+        if drawn:
+            self.draws.add(right, f"{where}: {which}")
+        return image
+
+    def _run_both(self, member: Any, twin: Any, before: Any, where: str) -> Any:
+        """A transform behind the plan: run by both on the same image, from the same random state."""
+        if member is twin:  # foreign: there is one of it only
+            return member(before)
+        start = _states()
+        theirs = twin(_copied(before))
+        end = _states()
+        _set_states(start)
+        ours = member(_copied(before))
+        same = _same_states(_states(), end)
+        _set_states(end)
+        self.draws.add(same, f"{where}: {one_line(member)}")
+        self._compare(type(member).__name__, EXACT, ours, theirs, where)
+        return theirs
+
+    def _step(self, step: Step, before: Any, where: str) -> Any:
+        """torchvision's result of a drawn step, and its difference from fastpipe's own."""
+        if isinstance(step, Views):
+            results = []
+            for steps in step.views:
+                view = before
+                for inner in steps:
+                    view = self._step(inner, view, where)
+                results.append(view)
+            return results
+        theirs = _by_torchvision(self.module.functional, step, before)
+        ours = step.apply(np.asarray(before) if isinstance(before, Image.Image) else _own(before))
+        contract = contracts_of(step)[0] if isinstance(before, Image.Image) else EXACT
+        name = step.op if isinstance(step, Call) else type(step).__name__
+        result = self._compare(name, contract, ours, theirs, where)
+        if contract is WARP and isinstance(step, Call):
+            by_tensor = _by_tensor_backend(self.module.functional, step, before)
+            if by_tensor is not None:
+                result.backend = result.backend or Difference()
+                for one, other in zip(arrays_of(by_tensor), arrays_of(theirs), strict=True):
+                    result.backend.add(one, other)
+        return theirs
+
+    def _compare(self, name: str, contract: Contract, ours: Any, theirs: Any, where: str) -> StepResult:
+        result = self.steps.get((name, contract.name))
+        if result is None:
+            result = self.steps[name, contract.name] = StepResult(name, contract.name, contract.limit)
+        result.images += 1
+        one, other = arrays_of(ours), arrays_of(theirs)
+        if not same_size(one, other):
+            shapes = f"{[a.shape for a in one]} in place of {[b.shape for b in other]}"
+            self.alike.add(False, f"{where}: {name} gives {shapes}")
+            return result
+        for a, b in zip(one, other, strict=True):
+            worst_so_far = result.own.max
+            if result.own.add(a, b) > worst_so_far:
+                result.worst = where
+        return result
+
+    def _finished(self, actual: Any, expected: Any, recipe: Recipe, drawing: int, where: str) -> None:
+        undo = normalizations(recipe.steps, self.pipeline.rest)
+        ours, theirs = arrays_of(actual, undo), arrays_of(expected, undo)
+        same_type = type(actual) is type(expected) and getattr(actual, "dtype", 0) == getattr(expected, "dtype", 0)
+        if not same_type or not same_size(ours, theirs):
+            got, wanted = (f"{type(x).__name__} {[a.shape for a in arrays_of(x)]}" for x in (actual, expected))
+            self.alike.add(False, f"{where}: {got} in place of {wanted}")
+            return
+        for one, other in zip(ours, theirs, strict=True):
+            largest = self.final.add(one, other)
+            if largest > (0 if self.worst is None else self.worst.largest):
+                words = (*steps_in_words(recipe.steps), *(f"then {one_line(one)}" for one in self.pipeline.rest))
+                self.worst = Worst(self.path, drawing, words, largest, self.whole, np.array(other), np.array(one))
+
+    def certificate(self, files: int, drawings: int, tolerance: float | None) -> Certificate:
+        checks = (self.draws, self.regions, self.plans, self.alike)
+        return Certificate(
+            repr(self.transform),
+            files,
+            drawings,
+            self.fidelity,
+            tuple(check for check in checks if check.count),
+            tuple(self.steps.values()),
+            self.final,
+            tolerance,
+            self.worst,
+            tuple(self.notes),
+        )
+
+
+def _by_torchvision(functional: Any, step: Step, image: Any) -> Any:
+    """A drawn step by torchvision's own function of that name; by itself where torchvision has none."""
+    function = getattr(functional, step.op, None) if isinstance(step, Call) else None
+    if function is None or not isinstance(step, Call):
+        return step.apply(_own(image))
+    return function(_own(image), **_translated(step, functional))
+
+
+def _by_tensor_backend(functional: Any, step: Call, image: Any) -> Any:
+    """The step by torchvision on a tensor; None where it doesn't take such arguments."""
+    tensor = functional.pil_to_tensor(image)
+    arguments = _translated(step, functional)
+    if isinstance(arguments.get("fill"), (int, float)):
+        arguments["fill"] = [float(arguments["fill"])] * tensor.shape[0]
+    try:
+        return getattr(functional, step.op)(tensor, **arguments)
+    except (TypeError, ValueError, RuntimeError):
+        return None
+
+
+def _translated(step: Call, functional: Any) -> dict[str, Any]:
+    """The arguments with torchvision's enum."""
+    arguments = dict(step.args)
+    mode: Any = arguments.get("interpolation")
+    if hasattr(mode, "value"):
+        arguments["interpolation"] = functional.InterpolationMode(mode.value)
+    return arguments
+
+
+def _shape_of(image: Any) -> ImageShape:
+    if isinstance(image, Image.Image):
+        return ImageShape(image.height, image.width, len(image.getbands()))
+    if isinstance(image, torch.Tensor) and image.ndim >= 3:
+        return ImageShape(image.shape[-2], image.shape[-1], image.shape[-3])
+    raise PlanError(f"a transform got {type(image).__name__} from the one before it: an image or a tensor can go on")
+
+
+def _copied(image: Any) -> Any:
+    """Its own memory: a transform may work in place."""
+    return (
+        image.clone()
+        if isinstance(image, torch.Tensor)
+        else image.copy()
+        if isinstance(image, Image.Image)
+        else copy.deepcopy(image)
+    )
+
+
+def _own(image: Any) -> Any:
+    """Its own memory for a tensor, which `Normalize` and others may overwrite; no step overwrites a PIL image."""
+    return image.clone() if isinstance(image, torch.Tensor) else image
+
+
+def _equal(one: Any, other: Any) -> bool:
+    a, b = arrays_of(one), arrays_of(other)
+    return same_size(a, b) and all(
+        np.array_equal(x, y, equal_nan=x.dtype.kind == "f") for x, y in zip(a, b, strict=True)
+    )
+
+
+def _states() -> tuple[torch.Tensor, Any]:
+    return torch.get_rng_state(), random.getstate()
+
+
+def _states_of(generators: Generators) -> tuple[torch.Tensor, Any]:
+    assert generators.torch is not None
+    return generators.torch.get_state(), generators.python.getstate()
+
+
+def _set_states(states: tuple[torch.Tensor, Any]) -> None:
+    torch.set_rng_state(states[0])
+    random.setstate(states[1])
+
+
+def _same_states(one: tuple[torch.Tensor, Any], other: tuple[torch.Tensor, Any]) -> bool:
+    return torch.equal(one[0], other[0]) and one[1] == other[1]

@@ -1,0 +1,77 @@
+"""``fastpipe verify``: text, JSON, picture and exit codes."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+from PIL import Image
+from tv import torchvision  # noqa: F401  (makes `import torchvision` work in the package)
+from typer.testing import CliRunner
+
+from fastpipe.bench.samples import make_folder
+from fastpipe.cli import main
+from fastpipe.cli.app import app
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    make_folder(tmp_path / "photos", 1, 2, sizes=((50, 70),))
+    (tmp_path / "plan_to_verify.py").write_text(
+        "from fastpipe import transforms as T\ntransform = T.Compose([T.Resize(20), T.ToTensor()])\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.delitem(sys.modules, "plan_to_verify", raising=False)
+    return tmp_path
+
+
+def test_text_picture_and_json(project: Path) -> None:
+    options = ["photos", "--transform", "plan_to_verify:transform", "--drawings", "1"]
+    result = CliRunner().invoke(app, ["verify", *options, "--out", "worst.png", "--json", "found.json"])
+    assert result.exit_code == 0, result.output
+    assert "PASS: as documented" in result.output
+    assert "The worst image: worst.png" in result.output
+    assert Image.open(project / "worst.png").mode == "RGB"
+    assert json.loads((project / "found.json").read_text(encoding="utf-8"))["schema"] == "fastpipe-verify/1"
+    only = CliRunner().invoke(app, ["verify", *options, "--json", "-"])
+    assert json.loads(only.stdout)["holds"] is True
+    assert CliRunner().invoke(app, ["verify", *options, "--quiet"]).output == ""
+
+
+def test_exit_code_1_where_it_fails(project: Path) -> None:
+    options = ["photos", "-t", "plan_to_verify:transform", "--fast", "--tolerance", "0"]
+    result = CliRunner().invoke(app, ["verify", *options])
+    assert result.exit_code == 1
+    assert "FAIL" in result.output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (["nowhere"], 1, "there is no nowhere"),
+        (["photos", "--out", "worst.docx", "--images", "1", "--drawings", "1"], 1, "no picture format"),
+        (["photos", "--images", "0"], 2, "--images"),
+        (["photos", "--reader", "nope"], 1, "no reader is called 'nope'"),
+    ],
+    ids=["path", "picture", "images", "reader"],
+)
+def test_errors(arguments: list[str], code: int, said: str, project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main(["verify", *arguments])
+    assert caught.value.code == code
+    assert said in capsys.readouterr().err
+
+
+def test_without_torchvision(
+    project: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "torchvision", None)
+    with pytest.raises(SystemExit) as caught:
+        main(["verify", "photos"])
+    assert caught.value.code == 1
+    err = capsys.readouterr().err
+    assert "fastpipe[verify]" in err
+    assert err.count("\n") == 1

@@ -1,0 +1,213 @@
+"""A certificate that passes where all is as documented, and fails where something was broken on purpose."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from tv import torchvision
+
+import fastpipe
+from fastpipe import transforms as T
+from fastpipe.bench.samples import make_folder
+from fastpipe.config import MachineConfig
+from fastpipe.errors import PlanError
+from fastpipe.readers import DecodeRequest, register_reader, registry
+from fastpipe.readers.pil import PillowReader
+from fastpipe.tools.certificate import Difference
+from fastpipe.transforms.steps import Call
+
+R = torchvision.transforms
+PLAIN = MachineConfig()
+MEAN, STD = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]
+TRAIN = [T.RandomResizedCrop(32), T.RandomHorizontalFlip(), T.ToTensor(), T.Normalize(MEAN, STD)]
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("photos")
+    make_folder(root, 2, 3, kinds=("jpeg-420", "jpeg-gray", "png"), sizes=((60, 83), (97, 64)))
+    return root
+
+
+def check(certificate: Any, name: str) -> Any:
+    return next(check for check in certificate.checks if name in check.name)
+
+
+@pytest.mark.parametrize(
+    "transforms",
+    [
+        TRAIN,
+        [T.Resize(40), T.CenterCrop(32), T.PILToTensor()],
+        [T.ColorJitter(0.4, 0.4, 0.4, 0.1), T.RandomRotation(20, interpolation=T.InterpolationMode.BILINEAR)],
+        [T.RandomAffine(9, shear=4), T.RandomPerspective(p=1.0), T.GaussianBlur(3), T.ElasticTransform()],
+        [T.RandAugment(), T.AugMix(), T.Grayscale(1), T.ToTensor(), T.RandomErasing(value="random")],
+        [T.RandomApply([T.Resize(50)]), T.RandomChoice([T.Pad(3), T.RandomVerticalFlip()]), T.TrivialAugmentWide()],
+        [T.Lambda(lambda image: image.rotate(90)), T.RandomCrop(20), T.TenCrop(9)],
+        [T.PILToTensor(), T.ConvertImageDtype(torch.float32), T.ColorJitter(0.3), T.Normalize([0.5], [0.5])],
+        [fastpipe.MultiView(T.Compose(TRAIN), 2)],
+        [],
+    ],
+    ids=["train", "evaluation", "colours", "warps", "policies", "choices", "foreign", "tensors", "views", "nothing"],
+)
+def test_documented_transforms_pass(root: Path, transforms: list[Any]) -> None:
+    certificate = fastpipe.verify(T.Compose(transforms), root, images=6, drawings=2, config=PLAIN)
+    assert certificate.holds, str(certificate)
+    assert certificate.final.values > 0
+    assert "PASS" in str(certificate)
+    assert json.loads(json.dumps(certificate.to_dict()))["holds"] is True
+
+
+def test_each_step_has_its_own_difference(root: Path) -> None:
+    certificate = fastpipe.verify(T.Compose(TRAIN), root, config=PLAIN)
+    steps = {step.step: step for step in certificate.steps}
+    assert set(steps) == {"crop", "resize", "hflip", "to_tensor", "normalize"}
+    assert (steps["crop"].own.max, steps["resize"].contract, steps["resize"].limit) == (0, "rounding", 1)
+    assert steps["resize"].images == certificate.files * certificate.drawings == 18
+    assert certificate.final.max <= 1.001  # in 1/255, though the samples are normalised
+    assert check(certificate, "regions").count == 18
+
+
+def test_torchvisions_own_transform_is_verified_before_the_import_is_swapped(root: Path) -> None:
+    certificate = fastpipe.verify(R.Compose([R.RandomCrop(20), R.ToTensor()]), root, images=2, config=PLAIN)
+    assert certificate.holds
+    assert "its fastpipe twin is verified" in str(certificate)
+    assert {step.step for step in certificate.steps} == {"crop", "to_tensor"}
+
+
+def test_the_generators_stay_where_they_are(root: Path) -> None:
+    before = torch.get_rng_state(), random.getstate()
+    fastpipe.verify(T.Compose([T.AutoAugment(), T.RandomOrder([T.Pad(1), T.Pad(2)])]), root, images=2, config=PLAIN)
+    assert torch.equal(before[0], torch.get_rng_state())
+    assert before[1] == random.getstate()
+
+
+class Liar(PillowReader):
+    """A reader whose pixels are one too large."""
+
+    name = "liar"
+
+    def accepts(self, header: Any) -> bool:
+        return True
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.capabilities = type(self.capabilities)(frozenset({"*"}))
+
+    def decode(self, data: bytes, request: DecodeRequest = DecodeRequest(), out: Any = None) -> Any:  # noqa: B008
+        pixels = super().decode(data, request, out)
+        return np.clip(pixels.astype(np.int16) + 1, 0, 255).astype(np.uint8)
+
+
+def test_a_reader_with_other_pixels_fails(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "_registered", dict(registry._registered))
+    monkeypatch.setattr(registry, "_loaded", dict(registry._loaded))
+    register_reader(Liar())
+    certificate = fastpipe.verify(T.Compose(TRAIN), root, images=4, drawings=1, reader="liar")
+    assert not certificate.holds
+    regions = check(certificate, "regions")
+    assert regions.equal < regions.count
+    assert "rows " in regions.failures[0]
+    assert "FAIL" in str(certificate)
+
+
+def test_other_pixels_of_a_step_fail(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from fastpipe.transforms import functional as F
+
+    plain = F.adjust_contrast
+    monkeypatch.setattr(F, "adjust_contrast", lambda image, contrast_factor: F.invert(plain(image, contrast_factor)))
+    certificate = fastpipe.verify(
+        T.Compose([T.CenterCrop(30), T.ColorJitter(contrast=0.4)]), root, images=3, config=PLAIN
+    )
+    broken = next(step for step in certificate.steps if step.step == "adjust_contrast")
+    assert not broken.holds
+    assert not certificate.holds
+    assert next(step for step in certificate.steps if step.step == "center_crop").holds
+    assert "worst: " in str(certificate)
+    assert certificate.worst is not None
+    assert certificate.worst.recipe[0].startswith("cropped to the middle 30x30")
+
+
+class Drifting(T.RandomHorizontalFlip):
+    """Draws another number than its forward does."""
+
+    def forward(self, img: Any) -> Any:
+        torch.rand(1)
+        return super().forward(img)
+
+    def draw(self, shape: Any, generators: Any) -> Any:
+        return (Call.of("hflip"),)
+
+
+def test_other_random_numbers_fail(root: Path) -> None:
+    certificate = fastpipe.verify(T.Compose([T.CenterCrop(30), Drifting()]), root, images=3, config=PLAIN)
+    draws = check(certificate, "random numbers")
+    assert draws.equal == 0
+    assert "Drifting(p=0.5)" in draws.failures[0]
+    assert any("has no twin" in note for note in certificate.notes)
+
+
+def test_files_and_crops_that_both_refuse(root: Path, tmp_path: Path) -> None:
+    bad, small = tmp_path / "bad.jpg", tmp_path / "small.png"
+    bad.write_bytes(b"not an image")
+    Image.new("RGB", (9, 7)).save(small)
+    good = next(root.rglob("*.jpg"))
+    certificate = fastpipe.verify(T.RandomCrop(20), [bad, small, good], config=PLAIN)
+    assert certificate.holds
+    assert check(certificate, "alike").count == 9
+    assert len([note for note in certificate.notes if note.startswith("both refuse")]) == 2
+    assert "Required crop size (20, 20)" in str(certificate)
+
+
+def test_tolerance_and_fast(root: Path) -> None:
+    resize = T.Compose([T.Resize(12), T.ToTensor()])
+    exact = fastpipe.verify(resize, root, drawings=1, tolerance=1, config=PLAIN)
+    assert exact.holds
+    fast = fastpipe.verify(resize, root, drawings=1, tolerance=1, fidelity="fast", config=PLAIN)
+    assert fast.final.max > 1
+    assert not fast.holds
+    assert fastpipe.verify(resize, root, drawings=1, fidelity="fast", config=PLAIN).holds
+
+
+def test_a_picture_of_the_worst_image(root: Path) -> None:
+    picture = fastpipe.verify(T.Compose(TRAIN), root, images=2, config=PLAIN).picture(side=100)
+    assert picture.mode == "RGB"
+    assert picture.width > 400
+    equal = fastpipe.verify(T.CenterCrop(10), root, images=2, config=PLAIN)
+    assert equal.worst is None
+    assert equal.picture().width > 100
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [({"images": 0}, "images=0"), ({"drawings": 0}, "drawings=0"), ({"fidelity": "slow"}, "fidelity='slow'")],
+)
+def test_arguments(root: Path, arguments: dict[str, Any], said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        fastpipe.verify(T.ToTensor(), root, **arguments)
+
+
+def test_something_that_is_no_image_is_told(root: Path) -> None:
+    with pytest.raises(PlanError, match="gives dict, which is no image"):
+        fastpipe.verify(T.Lambda(lambda image: {"image": image}), root, images=1)
+
+
+def test_difference_is_mean_percentile_and_maximum() -> None:
+    rng = np.random.default_rng(0)
+    one, other = (rng.integers(0, 256, (40, 50, 3), dtype=np.uint8) for _ in range(2))
+    for a, b in ((one, other), (one.astype(np.float64), other.astype(np.float64)), (one, one)):
+        found = Difference()
+        found.add(a[:20], b[:20])
+        found.add(a[20:], b[20:])
+        expected = np.abs(a.astype(float) - b.astype(float))
+        assert found.mean == pytest.approx(expected.mean())
+        assert found.max == expected.max()
+        assert found.p999 == np.quantile(expected, 0.999, method="inverted_cdf")
+        assert found.differing == pytest.approx((expected > 0).mean())
+    assert Difference().mean == 0
