@@ -13,9 +13,18 @@ from rich.table import Table
 
 from fastpipe.bench.measure import Timing, noise_us
 from fastpipe.bench.record import Record
-from fastpipe.bench.report import HEADINGS, plain_table
+from fastpipe.bench.report import HEADINGS, places_of, plain_table
 
-__all__ = ["Change", "Comparison", "Verdict", "compare", "comparison_json", "print_comparison"]
+__all__ = [
+    "Change",
+    "Comparison",
+    "Verdict",
+    "compare",
+    "comparison_json",
+    "notes",
+    "places_of_both",
+    "print_comparison",
+]
 
 Verdict = Literal["faster", "slower", "no change", "too few rounds"]
 
@@ -140,9 +149,10 @@ def _differences(before: Record, after: Record) -> Iterator[str]:
         for format in after.measurement.images
         if format in before.measurement.images
     ]
-    for name, was, now in settings:
-        if was != now:
-            yield f"{name}: {was} → {now}"
+    changed = [(name, was, now) for name, was, now in settings if was != now]
+    yield from (f"{name}: {was} → {now}" for name, was, now in changed)
+    if any(name == "DataLoader workers" or name.endswith(" images") for name, *_ in changed):
+        yield f"measured before with: {before.command_line}"
 
 
 def _images(record: Record, format: str) -> str:
@@ -154,9 +164,12 @@ def _images(record: Record, format: str) -> str:
 def _missing(old: Mapping[_Key, Timing], new: Mapping[_Key, Timing]) -> Iterator[str]:
     for these, others, which in ((old, new, "before"), (new, old, "after")):
         shared = {(format, what, who) for format, what, who, _ in others}
+        alone: dict[tuple[str, str], list[str]] = {}
         for format, what, who in dict.fromkeys((format, what, who) for format, what, who, _ in these):
             if (format, what, who) not in shared:
-                yield f"{who}, {format}, {HEADINGS.get(what, what)}: measured only {which}"
+                alone.setdefault((format, who), []).append(HEADINGS.get(what, what))
+        for (format, who), whats in alone.items():
+            yield f"measured only {which}: {who}, {format}: {'; '.join(whats)}"
 
 
 def comparison_json(comparison: Comparison) -> dict[str, Any]:
@@ -185,7 +198,7 @@ def print_comparison(console: Console, comparison: Comparison, before: Record, a
         console.print(f"  {line}", markup=False)
     for format in dict.fromkeys(change.format for change in comparison.changes):
         console.print()
-        console.print(_comparison_table(comparison, format, after))
+        console.print(_comparison_table(comparison, format, places_of_both(before, after)))
     console.print(f"\n{comparison.summary}", markup=False)
     for line in (*comparison.missing, *notes(comparison)):
         console.print(line, markup=False)
@@ -203,7 +216,14 @@ def notes(comparison: Comparison) -> list[str]:
     return lines
 
 
-def _comparison_table(comparison: Comparison, format: str, after: Record) -> Table:
+def places_of_both(before: Record, after: Record) -> dict[str, str]:
+    """Where times were taken, in front of people: as `fastpipe.bench.report.places_of`, for two records."""
+    was, now = before.measurement.workers, after.measurement.workers
+    places = places_of(after.measurement)
+    return places if was == now else {**places, "workers": f"in workers ({was} → {now})"}
+
+
+def _comparison_table(comparison: Comparison, format: str, places: Mapping[str, str]) -> Table:
     table = plain_table(f"{format}: µs an image (median ± spread)")
     for heading in ("", "", ""):
         table.add_column(heading, no_wrap=True)
@@ -211,7 +231,6 @@ def _comparison_table(comparison: Comparison, format: str, after: Record) -> Tab
         table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("", no_wrap=True)
     shown: tuple[str, str] | None = None
-    workers = f"{after.measurement.workers} workers"
     for change in comparison.changes:
         if change.format != format:
             continue
@@ -221,7 +240,7 @@ def _comparison_table(comparison: Comparison, format: str, after: Record) -> Tab
         table.add_row(
             escape(HEADINGS.get(change.what, change.what)) if new_what else "",
             escape(change.who) if new_who else "",
-            "one process" if change.place == "single" else workers,
+            places[change.place],
             *(f"{time.median_us:,.0f} ± {time.spread_us:,.0f}" for time in (change.before, change.after)),
             f"{change.ratio:.2f}",
             change.verdict,

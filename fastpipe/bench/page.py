@@ -9,7 +9,7 @@ from importlib import resources
 from string import Template
 
 from fastpipe.bench.check import REQUESTS
-from fastpipe.bench.compare import Comparison, notes
+from fastpipe.bench.compare import Comparison, notes, places_of_both
 from fastpipe.bench.measure import Timing
 from fastpipe.bench.pipeline import PIPELINES, speedup
 from fastpipe.bench.plots import draw, to_svg
@@ -125,20 +125,23 @@ def _changes(comparison: Comparison, before: Record, after: Record) -> Iterator[
     if comparison.differences:
         yield "<h3>What differs between the runs</h3>"
         yield _list(comparison.differences)
-    places = places_of(after.measurement)
-    for format in dict.fromkeys(change.format for change in comparison.changes):
-        rows: list[Sequence[_Cell]] = [
+    places = places_of_both(before, after)
+    headings = ("format", "request", "", "where", "before", "after", "after/before", "")
+    rows: dict[bool, list[Sequence[_Cell]]] = {True: [], False: []}
+    for change in comparison.changes:
+        rows[change.verdict in ("faster", "slower")].append(
             (
-                *(HEADINGS.get(change.what, change.what), change.who, places.get(change.place, change.place)),
+                *(change.format, HEADINGS.get(change.what, change.what), change.who, places[change.place]),
                 *(f"{time.median_us:,.0f} ± {time.spread_us:,.0f}" for time in (change.before, change.after)),
                 f"{change.ratio:.2f}",
                 change.verdict,
             )
-            for change in comparison.changes
-            if change.format == format
-        ]
-        yield f"<h3>{html.escape(format)}, µs an image</h3>"
-        yield _table(("request", "", "where", "before", "after", "after/before", ""), rows)
+        )
+    if rows[True]:
+        yield "<h3>Changes, in µs an image</h3>"
+        yield _table(headings, rows[True])
+    if rows[False]:
+        yield _details("The rest, in µs an image", _table(headings, rows[False]))
     yield _list(comparison.missing)
 
 
@@ -149,8 +152,10 @@ def _sides(before: Record, after: Record) -> tuple[tuple[str, Record], ...]:
 def _machine(record: Record) -> Iterator[str]:
     yield "<h2>Machine and versions</h2>"
     machine = {**record.measurement.machine, "platform": record.platform}
-    yield _table(("", ""), [(key, str(value)) for key, value in machine.items()])
-    yield _table(("", "version"), sorted(record.versions.items()))
+    yield '<div class="side">'
+    yield _table(("machine", ""), [(key, str(value)) for key, value in machine.items()])
+    yield _table(("library", "version"), sorted(record.versions.items()))
+    yield "</div>"
     yield _list(record.notes)
 
 

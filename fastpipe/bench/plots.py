@@ -147,7 +147,9 @@ def _pipelines(record: Record, format: str) -> Figure:
     places = places_of(record.measurement)
     names = [name for name in reversed(PIPELINES) if record.pipelines_of(format, name)]
     shown = [who for who in CONTENDERS if any(one.who == who for one in record.pipelines)]
-    headings = ["in one process and thread" if place == "single" else f"DataLoader {places[place]}" for place in places]
+    headings = [
+        "in one process and thread" if place == "single" else f"DataLoader with {places[place][3:]}" for place in places
+    ]
     figure, panels = _panels(f"{format}, from a file to a tensor", headings, len(names) * len(shown), "ms an image")
     for panel, place in zip(panels, places, strict=True):
         for number, who in enumerate(shown):

@@ -149,7 +149,7 @@ def pipeline_table(record: Record, format: str) -> Table:
         table.add_column(heading, justify="right", no_wrap=True, min_width=14)
     for place, label in places_of(measurement).items():
         table.add_section()
-        table.add_row("in one process and thread:" if place == "single" else f"DataLoader, {label[3:]}:")
+        table.add_row("in one process and thread:" if place == "single" else f"DataLoader with {label[3:]}:")
         for name in PIPELINES:
             found = record.pipelines_of(format, name)
             table.add_row(name, *_pipeline_cells(found, shown, place))

@@ -71,10 +71,17 @@ def test_too_few_rounds_are_no_verdict(make_record) -> None:
 def test_what_only_one_run_has(make_record) -> None:
     before, after = make_record(turbojpeg=1000.0), replace(make_record(workers=0), pipelines=())
     found = compare(before, after)
-    assert "turbojpeg, jpeg, region: measured only before" in found.missing
-    assert "torchvision, jpeg, train, uint8: measured only before" in found.missing
+    assert "measured only before: turbojpeg, jpeg: whole image; region" in found.missing
+    assert "measured only before: torchvision, jpeg: train, uint8; train, float; evaluation, float" in found.missing
     assert {change.place for change in found.changes} == {"single"}
     assert "DataLoader workers: 2 → 0" in found.differences
+    assert "measured before with: fastpipe bench 'my photos/<train>' --workers=2" in found.differences
+
+
+def test_other_workers_are_said_beside_the_figures(make_record, capsys: pytest.CaptureFixture[str]) -> None:
+    before, after = make_record(), make_record(workers=1)
+    print_comparison(make_console(), compare(before, after), before, after)
+    assert "| in workers (2 → 1) |" in capsys.readouterr().out
 
 
 def test_nothing_in_common(make_record, capsys: pytest.CaptureFixture[str]) -> None:
