@@ -27,7 +27,7 @@ def append_once(log: str, bad: BadFile, record: BadFileRecord, path_of: Callable
     the record. A line is one write at the end of the file, so that it stays whole even where no lock can be had.
 
     Args:
-        log: the CSV file; made with a line of column names where it doesn't exist.
+        log: the CSV file; made, with its folder and a line of column names, where it doesn't exist.
         bad: what to add.
         record: remembers what is in the log.
         path_of: the path of a sample.
@@ -37,18 +37,18 @@ def append_once(log: str, bad: BadFile, record: BadFileRecord, path_of: Callable
     """
     if record.is_logged(bad.index):
         return
+    os.makedirs(os.path.dirname(log), exist_ok=True)
     flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0)
     with _locked(log), contextlib.closing(_Descriptor(os.open(log, flags, 0o666))) as file:
         end = os.fstat(file.number).st_size
         known_to = record.log_known_to
-        new = file.read_from(known_to if known_to <= end else 0)
-        for path, index in _entries(new):
+        for path, index in _entries(file.read(known_to if known_to <= end else 0, end)):
             if index < record.count and path_of(index) == path:
                 record.set_logged(index)
         if not record.is_logged(bad.index):
             time = datetime.now(timezone.utc).isoformat(timespec="seconds")
             row = _line(bad.path, bad.index, bad.reason, time)
-            cut = bool(end) and file.last_byte(end) != b"\n"  # a full disk, or a killed machine
+            cut = bool(end) and file.read(end - 1, end) != b"\n"  # a full disk, or a killed machine
             file.append((b"" if end else _line(*_COLUMNS)) + b"\n" * cut + row, end)
             record.set_logged(bad.index)
         record.log_known_to = os.fstat(file.number).st_size
@@ -60,16 +60,12 @@ class _Descriptor:
     def __init__(self, number: int) -> None:
         self.number = number
 
-    def read_from(self, position: int) -> bytes:
-        os.lseek(self.number, position, os.SEEK_SET)
-        parts = []
-        while part := os.read(self.number, 1 << 20):
-            parts.append(part)
-        return b"".join(parts)
-
-    def last_byte(self, end: int) -> bytes:
-        os.lseek(self.number, end - 1, os.SEEK_SET)
-        return os.read(self.number, 1)
+    def read(self, start: int, end: int) -> bytes:
+        os.lseek(self.number, start, os.SEEK_SET)
+        data = b""
+        while len(data) < end - start and (part := os.read(self.number, end - start - len(data))):
+            data += part
+        return data
 
     def append(self, data: bytes, end: int) -> None:
         if (written := os.write(self.number, data)) < len(data):

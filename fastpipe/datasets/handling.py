@@ -175,7 +175,8 @@ class BadFileHandling:
 
     def _bad_file(self, job: Job) -> BadFile:
         assert job.error is not None
-        return BadFile(self._from_front(job.index), job.path, job.target, job.epoch, job.error)
+        target = self.sample(job.index)[1]  # the job's may have been transformed
+        return BadFile(self._from_front(job.index), job.path, target, job.epoch, job.error)
 
     def _from_front(self, index: int) -> int:
         return index + len(self) if index < 0 else index
