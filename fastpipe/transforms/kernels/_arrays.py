@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeAlias
 
+import cv2
 import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
-__all__ = ["FloatArray", "UInt8Array", "as_uint8", "channels", "copied", "like", "through_pillow"]
+__all__ = ["FloatArray", "UInt8Array", "as_uint8", "channels", "copied", "like", "through_pillow", "transposed"]
 
 UInt8Array: TypeAlias = npt.NDArray[np.uint8]
 FloatArray: TypeAlias = npt.NDArray[np.float32]
@@ -35,6 +36,11 @@ def channels(image: UInt8Array) -> int:
 def like(result: UInt8Array, image: UInt8Array) -> UInt8Array:
     """``result`` with the channel axis that ``image`` has: cv2 returns ``(H, W)`` for ``(H, W, 1)``."""
     return result[..., None] if image.ndim == 3 and result.ndim == 2 else result
+
+
+def transposed(image: UInt8Array) -> UInt8Array:
+    """``(W, H)`` or ``(W, H, C)``, contiguous."""
+    return like(cv2.transpose(image), image)
 
 
 def through_pillow(image: UInt8Array, operation: Callable[[Image.Image], Image.Image]) -> UInt8Array:

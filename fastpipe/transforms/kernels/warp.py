@@ -22,7 +22,7 @@ import numpy.typing as npt
 import torch
 from PIL import Image
 
-from fastpipe.transforms.kernels._arrays import UInt8Array, channels, copied, like, through_pillow
+from fastpipe.transforms.kernels._arrays import UInt8Array, channels, copied, like, through_pillow, transposed
 
 __all__ = ["affine", "elastic", "perspective", "rotate"]
 
@@ -250,10 +250,28 @@ def _affine_nearest(image: UInt8Array, matrix: list[float], height: int, width: 
     if reach < 32768:
         a, b, offset_x, nudge_x = _fixed_point(a, b, offset_x)
         d, e, offset_y, nudge_y = _fixed_point(d, e, offset_y)
+        if a == e == 1 and (height, width) == image.shape[:2]:
+            if d == 0 and 0 <= offset_y < 1:
+                return _shear_rows(image, np.floor(np.arange(height) * b + offset_x), fill)
+            if b == 0 and 0 <= offset_x < 1:
+                sheared = _shear_rows(transposed(image), np.floor(np.arange(width) * d + offset_y), fill)
+                return transposed(sheared)
     offset_x += nudge_x - 0.5
     offset_y += nudge_y - 0.5
     centered = np.array([[a, b, offset_x], [d, e, offset_y]])
     return like(cv2.warpAffine(image, centered, (width, height), flags=_NEAREST, borderValue=fill), image)
+
+
+def _shear_rows(image: UInt8Array, shifts: npt.NDArray[np.float64], fill: list[float]) -> UInt8Array:
+    """Each row begins at a column of its own, outside the image too: whole rows are copied."""
+    height, width = image.shape[:2]
+    margin = int(min(np.abs(shifts).max(), width))
+    wide = cv2.copyMakeBorder(image, 0, 0, margin, margin, cv2.BORDER_CONSTANT, value=fill)
+    row_bytes, count = width * channels(image), channels(image)
+    starts = (np.clip(shifts, -margin, margin).astype(np.intp) + margin) * count
+    starts += np.arange(height) * wide.strides[0]
+    windows = np.lib.stride_tricks.as_strided(wide.reshape(-1), (wide.size - row_bytes + 1, row_bytes), (1, 1))
+    return windows[starts].reshape(image.shape)
 
 
 def _fixed_point(a: float, b: float, c: float) -> tuple[float, float, float, float]:
