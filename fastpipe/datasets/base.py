@@ -37,6 +37,7 @@ from fastpipe.pipeline import (
     sample_key,
     to_pil,
 )
+from fastpipe.readers import MaxPixels
 from fastpipe.types import Generators, Header, ImageShape, Recipe
 
 __all__ = ["ImageDataset", "StandardTransform", "default_loader"]
@@ -88,7 +89,7 @@ class ImageDataset(BadFileHandling, Dataset[tuple[Any, Any]]):
         target_transform: as given.
         transforms: both as one, None where neither is given.
         loader: as given.
-        reader, config, fidelity, apply_exif: as given.
+        reader, config, fidelity, apply_exif, max_pixels: as given.
         seed: None, or what keys each sample's random numbers on (seed, epoch, index): the same sample whatever the
             order, the workers, the threads or the ranks. Choose the epoch with `set_epoch`.
         threads: how many threads decode the samples of a batch, within one process; 0 for none but the caller's.
@@ -110,6 +111,7 @@ class ImageDataset(BadFileHandling, Dataset[tuple[Any, Any]]):
     reader: str | None = None
     fidelity: Fidelity = "torchvision"
     apply_exif: bool = False
+    max_pixels: MaxPixels = "auto"
     seed: int | None = None
     threads: int = 0
     _epoch: SharedEpoch | None = None
@@ -132,6 +134,7 @@ class ImageDataset(BadFileHandling, Dataset[tuple[Any, Any]]):
         config: MachineConfig | None = None,
         fidelity: Fidelity = "torchvision",
         apply_exif: bool = False,
+        max_pixels: MaxPixels = "auto",
         seed: int | None = None,
         threads: int = 0,
         on_error: OnError = "raise",
@@ -145,6 +148,7 @@ class ImageDataset(BadFileHandling, Dataset[tuple[Any, Any]]):
             raise DatasetError(f"fidelity={fidelity!r}: choose one of {', '.join(map(repr, get_args(Fidelity)))}.")
         if reader is not None:
             readers.get_reader(reader)  # an unknown or uninstalled one is told here, not in a worker
+        readers.pixel_limit(max_pixels)  # as is a limit that is none
         self.transform = transform
         self.target_transform = target_transform
         has_separate_transform = transform is not None or target_transform is not None
@@ -155,6 +159,7 @@ class ImageDataset(BadFileHandling, Dataset[tuple[Any, Any]]):
         self.config = MachineConfig(readers=current_config().readers) if config is None else config
         self.fidelity = fidelity
         self.apply_exif = apply_exif
+        self.max_pixels = max_pixels
         self.seed = seed
         self.threads = threads
         self._epoch = None if seed is None else SharedEpoch()
@@ -263,6 +268,7 @@ class ImageDataset(BadFileHandling, Dataset[tuple[Any, Any]]):
                 reader=self.reader,
                 config=self.config,
                 source=job.path,
+                max_pixels=self.max_pixels,
             )
         except Exception as error:
             self._fail(job, error)
@@ -323,8 +329,7 @@ class ImageDataset(BadFileHandling, Dataset[tuple[Any, Any]]):
 
     def _read(self, job: Job) -> Job:
         if self.plans:
-            with open(job.path, "rb", buffering=0) as file:
-                job.data = file.read()
+            job.data = readers.read_file(job.path, self.max_pixels)
             lap("read")
             job.header = readers.parse_header(job.data, job.path)
             lap("header")
@@ -347,7 +352,9 @@ class ImageDataset(BadFileHandling, Dataset[tuple[Any, Any]]):
             lap("decode")
             return loaded
         if self.apply_exif and job.header.orientation != 1:
-            image: Any = readers.read_image(job.data, reader=self.reader, config=self.config, apply_exif=True)
+            image: Any = readers.read_image(
+                job.data, reader=self.reader, config=self.config, apply_exif=True, max_pixels=self.max_pixels
+            )
             lap("decode")
             for step in job.recipe:
                 image = step.apply(image)
@@ -361,6 +368,7 @@ class ImageDataset(BadFileHandling, Dataset[tuple[Any, Any]]):
                 config=self.config,
                 fidelity=self.fidelity,
                 source=job.path,
+                max_pixels=self.max_pixels,
             )
         finished = to_pil(image)
         lap("to PIL")

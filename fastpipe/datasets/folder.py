@@ -25,6 +25,7 @@ from fastpipe.datasets.table import Array
 from fastpipe.datasets.views import Samples, Targets
 from fastpipe.errors import DatasetError
 from fastpipe.pipeline import Fidelity
+from fastpipe.readers import MaxPixels
 
 __all__ = [
     "IMG_EXTENSIONS",
@@ -54,6 +55,8 @@ class ImageFolder(ImageDataset):
         config: the machine's config; None for the one on disk.
         fidelity: ``"torchvision"``, or ``"fast"`` to allow decoding at a reduced scale.
         apply_exif: turn each image upright by its EXIF orientation; torchvision's loader doesn't.
+        max_pixels: an image with more pixels is warned about, one with more than twice as many is refused; None for
+            no limit, ``"auto"`` for ``FASTPIPE_MAX_PIXELS`` or else Pillow's own. As in `fastpipe.readers.read_image`.
         seed: make each sample's random numbers depend on (seed, epoch, index) alone; None draws them from the global
             generators as torchvision does. See `set_epoch`.
         threads: how many threads decode a batch (``__getitems__``) within one process; 0 for none but the caller's.
@@ -95,6 +98,7 @@ class ImageFolder(ImageDataset):
         config: MachineConfig | None = None,
         fidelity: Fidelity = "torchvision",
         apply_exif: bool = False,
+        max_pixels: MaxPixels = "auto",
         seed: int | None = None,
         threads: int = 0,
         on_error: OnError = "raise",
@@ -110,6 +114,7 @@ class ImageFolder(ImageDataset):
             config=config,
             fidelity=fidelity,
             apply_exif=apply_exif,
+            max_pixels=max_pixels,
             seed=seed,
             threads=threads,
             on_error=on_error,

@@ -19,6 +19,7 @@ from fastpipe.datasets.index import ImageIndex
 from fastpipe.datasets.table import Array
 from fastpipe.datasets.views import Samples, Targets
 from fastpipe.pipeline import Fidelity
+from fastpipe.readers import MaxPixels
 
 __all__ = ["ImageList"]
 
@@ -44,7 +45,7 @@ class ImageList(ImageDataset):
         columns: path's and label's columns in CSV and Parquet, by name, or by position from 0 in a file without a
             line of names.
         loader: takes a path and returns an image. Any but the default switches off compiled decoding.
-        reader, config, fidelity, apply_exif, seed, threads: as in `ImageFolder`.
+        reader, config, fidelity, apply_exif, max_pixels, seed, threads: as in `ImageFolder`.
         on_error, bad_files_log, max_bad_fraction: as in `ImageFolder`.
 
     Attributes:
@@ -72,6 +73,7 @@ class ImageList(ImageDataset):
         config: MachineConfig | None = None,
         fidelity: Fidelity = "torchvision",
         apply_exif: bool = False,
+        max_pixels: MaxPixels = "auto",
         seed: int | None = None,
         threads: int = 0,
         on_error: OnError = "raise",
@@ -86,6 +88,7 @@ class ImageList(ImageDataset):
             config=config,
             fidelity=fidelity,
             apply_exif=apply_exif,
+            max_pixels=max_pixels,
             seed=seed,
             threads=threads,
             on_error=on_error,

@@ -47,7 +47,7 @@ def run(
     """
     plan = plan_decode(recipe, fidelity)
     lap("plan")
-    return run_plan(data, plan, header=header, reader=reader, config=config, source=source)
+    return run_plan(data, plan, header=header, reader=reader, config=config, source=source, max_pixels=max_pixels)
 
 
 def run_plan(

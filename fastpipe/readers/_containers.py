@@ -18,6 +18,9 @@ _WEBP_PROFILE = 0x20  # the flag of an ICC profile
 _ihdr = Struct(">IIBBBBB").unpack_from
 
 _PNG_COLORS = {0: (1, "L"), 2: (3, "RGB"), 3: (1, "P"), 4: (2, "LA"), 6: (4, "RGBA")}
+_PNG_DEPTHS = frozenset(
+    (depth, color) for color in _PNG_COLORS for depth in ((8, 16) if color in (2, 4, 6) else (1, 2, 4, 8, 16))
+) - {(16, 3)}
 # Chunks that change no pixel, neither in Pillow nor in libpng as OpenCV uses it; with the length that Pillow expects.
 _PNG_HARMLESS = {b"gAMA": 4, b"cHRM": 32, b"sRGB": 1, b"pHYs": 9, b"tIME": 7, b"eXIf": 0, b"tEXt": 0, b"iTXt": 0}
 # Pillow keeps texts beside what it knows of the image, under the same keys.
@@ -33,7 +36,7 @@ def parse_png(data: bytes) -> Header | None:
     if length < 33 or _chunk(data, 8) != (13, b"IHDR"):
         return None
     width, height, depth, color, _, _, interlace = _ihdr(data, 16)
-    if color not in _PNG_COLORS or not width or not height or interlace > 1:
+    if (depth, color) not in _PNG_DEPTHS or not width or not height or interlace > 1:
         return None
     channels, mode = _PNG_COLORS[color]
     plain = depth == 8 or (depth in (1, 2, 4) and color in (0, 3))
