@@ -10,6 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from fastpipe.cli import INTERRUPTED
+from fastpipe.cli._options import JsonOption, QuietOption
+
 if TYPE_CHECKING:
     from fastpipe.tools.check.quarantine import Moved
     from fastpipe.tools.check.run import CheckResult
@@ -17,7 +20,6 @@ if TYPE_CHECKING:
 __all__ = ["check"]
 
 _SHOWN = 20
-_INTERRUPTED = 130  # what a shell gives for a program that Ctrl-C ended
 
 
 class Decode(str, Enum):
@@ -41,7 +43,7 @@ def check(
         typer.Option(help="full decodes all pixels; header reads headers only: faster, but blind to cut-off files."),
     ] = Decode.full,
     jobs: Annotated[
-        int | None, typer.Option("--jobs", "-j", min=1, help="Processes (default: one a usable CPU).")
+        int | None, typer.Option("--jobs", "-j", metavar="N", min=1, help="Processes (default: one a usable CPU).")
     ] = None,
     report: Annotated[
         Path | None,
@@ -55,16 +57,16 @@ def check(
         Path | None, typer.Option(metavar="LIST", help="Only put back what --move-to moved, by its undo list.")
     ] = None,
     size: Annotated[
-        int, typer.Option(min=1, help="The side that training needs, in pixels; 4 times it is large.")
+        int, typer.Option(metavar="N", min=1, help="The side in pixels that training needs; 4 times that is large.")
     ] = 224,
-    timeout: Annotated[float, typer.Option(help="Seconds that one file may take before it counts as hanging.")] = 60.0,
+    timeout: Annotated[
+        float, typer.Option(metavar="S", help="Seconds that one file may take before it counts as hanging.")
+    ] = 60.0,
     restart: Annotated[
         bool, typer.Option("--restart", help="Begin anew instead of going on with a check that was interrupted.")
     ] = False,
-    json: Annotated[
-        str | None, typer.Option("--json", metavar="FILE", help="Also write everything as JSON; - for standard output.")
-    ] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing; the exit status tells.")] = False,
+    json: JsonOption = None,
+    quiet: QuietOption = False,
 ) -> None:
     """Find the files that would fail in training, and odd ones.
 
@@ -76,7 +78,7 @@ def check(
     from fastpipe.tools.check.run import run_check
 
     if undo is not None:
-        if source is not None or move_to is not None or report is not None:
+        if any(other is not None for other in (source, move_to, report, json)):
             raise typer.BadParameter("--undo LIST goes alone: the list says which files and where to")
         _put_back(undo, quiet)
         return
@@ -103,7 +105,7 @@ def check(
     except KeyboardInterrupt:
         if not quiet:
             print("fastpipe: interrupted; the same command goes on from here", file=sys.stderr)
-        raise typer.Exit(_INTERRUPTED) from None
+        raise typer.Exit(INTERRUPTED) from None
     if json == "-":
         sys.stdout.writelines(reports.json_lines(result))
     elif not quiet:
