@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from fastpipe.pipeline import MultiView, explain
     from fastpipe.tools.check.run import check
     from fastpipe.tools.doctor import doctor
+    from fastpipe.tools.preview import preview
     from fastpipe.tools.verify import verify
 
 __version__ = "0.1.0"
@@ -31,6 +32,7 @@ __all__ = [
     "check",
     "doctor",
     "explain",
+    "preview",
     "readers",
     "samplers",
     "transforms",
@@ -48,18 +50,21 @@ _HOME = {
     "check": "fastpipe.tools.check.run",
     "doctor": "fastpipe.tools.doctor",
     "explain": "fastpipe.pipeline",
+    "preview": "fastpipe.tools.preview",
     "samplers": "fastpipe.loading",
     "tune": "fastpipe.loading",
     "verify": "fastpipe.tools.verify",
 }
 
 
-def __getattr__(name: str) -> Any:
-    if name in _HOME:
-        return getattr(importlib.import_module(_HOME[name]), name)
-    if name in __all__:
-        return importlib.import_module(f"fastpipe.{name}")
-    raise AttributeError(f"module 'fastpipe' has no attribute {name!r}")
+if not TYPE_CHECKING:  # for a type checker every public name is imported above, and any other is a mistake
+
+    def __getattr__(name: str) -> Any:
+        if name in _HOME:
+            return getattr(importlib.import_module(_HOME[name]), name)
+        if name in __all__:
+            return importlib.import_module(f"fastpipe.{name}")
+        raise AttributeError(f"module 'fastpipe' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

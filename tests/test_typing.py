@@ -1,0 +1,121 @@
+"""The package's types as a user's mypy sees them."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from importlib import resources
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+
+# Only fastpipe's own types are in question, and torch's take long to read.
+CONFIG = """
+[mypy]
+strict = true
+follow_imports = silent
+[mypy-torch.*,PIL.*,cv2.*]
+follow_imports = skip
+"""
+
+SCRIPT = """
+from __future__ import annotations
+
+import numpy as np
+import torch
+
+import fastpipe
+from fastpipe import DataLoader, ImageFolder, ImageIndex, ImageList, MachineConfig, MultiView, explain, samplers, tune
+from fastpipe import transforms as T
+from fastpipe.errors import DecodeError
+from fastpipe.readers import available_readers, read_header, read_image
+from fastpipe.transforms import functional as F
+
+transform = T.Compose(
+    [T.RandomResizedCrop(224), T.RandomHorizontalFlip(p=0.5), T.ToTensor(), T.Normalize([0.5], [0.5])]
+)
+train = ImageFolder("train", transform, seed=0)
+listed = ImageList((["a.jpg", "b.jpg"], [0, 1]), train.transform)
+loader = DataLoader(train, batch_size=8, shuffle=True, num_workers=2, device="cpu", dtype=torch.bfloat16)
+sampler = samplers.ShuffledSampler(listed, seed=0)
+
+
+def epoch(number: int) -> int:
+    loader.set_epoch(number)
+    seen = 0
+    for _images, labels in loader:
+        seen += len(labels)
+    return seen
+
+
+def load(path: str) -> float:
+    try:
+        return float(np.mean(read_image(path, region=(0, 0, 10, 20))))
+    except DecodeError as error:
+        print(error.reason.upper())
+        return 0.0
+
+
+count: int = len(train)
+classes: list[str] = train.classes
+path: str = train.samples[0][0]
+text: str = str(explain(train))
+names: list[str] = list(available_readers())
+height: int = read_header(path).height
+reader: str | None = MachineConfig.load().reader_for("jpeg")
+files: int = len(ImageIndex.from_folder("train"))
+views = MultiView(transform, 2)
+arguments = tune(train, batch_size=8).kwargs
+version: str = fastpipe.__version__
+flipped = F.hflip(torch.zeros(3, 4, 5))
+"""
+
+MISTAKES = """
+import fastpipe
+from fastpipe import ImageFolder
+from fastpipe.readers import read_image
+
+fastpipe.ImageFloder("train")
+ImageFolder("train", fidelity="fastest")
+read_image("a.jpg", region=3)
+number: int = fastpipe.__version__
+"""
+
+
+def mypy_says(folder: Path, **scripts: str) -> str:
+    pytest.importorskip("mypy", reason="types are checked where the extra [check] is installed")
+    (folder / "mypy.ini").write_text(CONFIG)
+    for name, script in scripts.items():
+        (folder / f"{name}.py").write_text(script)
+    ran = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "mypy",
+            "--config-file=mypy.ini",
+            "--cache-dir=cache",
+            *(f"{name}.py" for name in scripts),
+        ],
+        cwd=folder,
+        env={**os.environ, "MYPYPATH": str(ROOT)},  # mypy doesn't run the import hook of an editable install
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.stderr == ""
+    return ran.stdout
+
+
+def test_the_package_says_that_it_has_types() -> None:
+    assert resources.files("fastpipe").joinpath("py.typed").is_file()
+    assert '"py.typed"' in (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+
+
+def test_a_user_s_script_passes_strict_mypy_and_mistakes_don_t(tmp_path: Path) -> None:
+    said = mypy_says(tmp_path, script=SCRIPT, mistakes=MISTAKES)
+    assert "script.py" not in said
+    for line, mistake in enumerate(MISTAKES.splitlines(), 1):
+        assert (f"mistakes.py:{line}: error" in said) == (line > 5), (mistake, said)
