@@ -20,7 +20,7 @@ def mutation(seed: int, number: int, formats: Sequence[str]) -> tuple[str, bytes
     format = rng.choice(formats)
     files = seeds()[format]
     data = bytearray(rng.choice(files))
-    for _ in range(rng.choice((1, 1, 1, 1, 2, 2, 3, 5))):
+    for _ in range(rng.choice((1, 1, 1, 1, 1, 2, 2, 4))):
         operation = rng.choice(_STRUCTURAL[format]) if rng.random() < 0.5 else rng.choice(_PLAIN)
         data = operation(rng, data, files)[:_MAX_BYTES]
     if rng.random() < 0.8:
@@ -250,7 +250,27 @@ _STRUCTURAL: dict[str, tuple[Operation, ...]] = {
 }
 
 
+def _png_rows_edited(rng: random.Random, data: bytearray, files: Sequence[bytes]) -> bytearray:
+    """Damage behind the compression: filters, samples, too few or too many rows."""
+    for start, end in _png_units(data):
+        if data[start + 4 : start + 8] == b"IDAT":
+            try:
+                rows = bytearray(zlib.decompress(data[start + 8 : end - 4]))
+            except zlib.error:
+                return data
+            body = b"IDAT" + zlib.compress(rng.choice(_PLAIN)(rng, rows, files), 1)
+            return data[:start] + struct.pack(">I", len(body) - 4) + body + bytes(4) + data[end:]
+    return data
+
+
+_STRUCTURAL["png"] += (_png_rows_edited,)
+
+
 # Checksums and lengths made right again, so that the damage gets past them
+
+
+def _jpeg_repaired(data: bytearray) -> bytearray:
+    return data if data.endswith(b"\xff\xd9") else data + b"\xff\xd9"
 
 
 def _png_repaired(data: bytearray) -> bytearray:
@@ -266,4 +286,4 @@ def _webp_repaired(data: bytearray) -> bytearray:
     return data
 
 
-_REPAIRS = {"png": _png_repaired, "webp": _webp_repaired}
+_REPAIRS = {"jpeg": _jpeg_repaired, "png": _png_repaired, "webp": _webp_repaired}

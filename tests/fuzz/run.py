@@ -131,14 +131,17 @@ def _one_process(job: dict[str, Any], report: Report, timeout: float, verbose: b
     assert process.stdout is not None
     thread = threading.Thread(target=lambda out: [lines.put(line) for line in out], args=(process.stdout,))
     thread.start()
-    last, since, fault = -2, time.monotonic(), ""
+    last, since, worked, fault = -2, time.monotonic(), 0.0, ""
     while process.poll() is None and not fault:
         number = MARK.unpack(mark.read_bytes())[0]
         if number != last:
-            last, since = number, time.monotonic()
-        elif time.monotonic() - since > (timeout if number >= 0 else 10 * timeout):  # -1: libraries are loaded
-            fault = f"hang: more than {timeout} s"
-            process.kill()
+            last, since, worked = number, time.monotonic(), _processor_time(process.pid)
+        elif (waited := time.monotonic() - since) > timeout:
+            # On a busy machine the process may not have had its turn; and at first libraries are loaded.
+            busy = number >= 0 and _processor_time(process.pid) - worked > timeout / 2
+            if busy or waited > 10 * timeout:
+                fault = f"hang: more than {waited:.0f} s"
+                _end(process)
         _note(lines, report, verbose, job)
         time.sleep(0.02)
     status = process.wait()
@@ -154,6 +157,27 @@ def _one_process(job: dict[str, Any], report: Report, timeout: float, verbose: b
     if fault and verbose:
         print(f"input {number}: {fault}", flush=True)
     return (number, fault) if fault else (job["stop"] - 1, "")
+
+
+def _processor_time(pid: int) -> float:
+    """Seconds of a processor that a process has used; without /proc, those of the clock."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return time.monotonic()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def _end(process: subprocess.Popen[str]) -> None:
+    """End a process that hangs; where it can, it writes where it was first."""
+    if hasattr(signal, "SIGABRT") and os.name != "nt":
+        process.send_signal(signal.SIGABRT)
+        try:
+            process.wait(5)
+            return
+        except subprocess.TimeoutExpired:
+            pass
+    process.kill()
 
 
 def _note(lines: queue.Queue[str], report: Report, verbose: bool, job: dict[str, Any]) -> None:

@@ -1,0 +1,114 @@
+"""The share of the fuzzing that runs each time, and the harness's own tests. See docs/fuzzing.md."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from fuzz import check
+from fuzz.mutate import mutation
+from fuzz.run import watch
+from fuzz.seeds import FORMATS, seeds
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fastpipe import readers
+from fastpipe.errors import DecodeError
+
+RUN = Path(__file__).with_name("run.py")
+
+
+def test_a_share_of_mutations_through_all_readers() -> None:
+    report = watch(readers.available_readers(), 1000, seed=20_000)
+    assert report.findings == {}
+    assert report.inputs == 1000
+    assert report.crashes == report.hangs == report.disagreements == 0
+
+
+def test_inputs_are_the_same_each_time_and_of_all_formats() -> None:
+    once = [mutation(3, number, FORMATS) for number in range(200)]
+    assert once == [mutation(3, number, FORMATS) for number in range(200)]
+    assert {format for format, _ in once} == set(seeds())
+    undamaged = {data for files in seeds().values() for data in files}
+    assert sum(data in undamaged for _, data in once) < 10
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_the_seeds_are_read(tmp_path: Path) -> None:
+    for format, files in seeds().items():
+        for data in files:
+            assert check.expected_of(data).pixels is not None, format
+            assert check.check(data, ("pil",), 0, tmp_path) == []
+
+
+@st.composite
+def damaged(draw: st.DrawFn) -> bytes:
+    """A seed with edits that hypothesis makes smaller."""
+    format = draw(st.sampled_from(sorted(seeds())))
+    data = bytearray(draw(st.sampled_from(seeds()[format])))
+    for _ in range(draw(st.integers(1, 4))):
+        at = draw(st.integers(0, max(len(data) - 1, 0)))
+        kind = draw(st.sampled_from(["set", "cut", "insert", "remove"]))
+        if kind == "set" and data:
+            data[at] = draw(st.integers(0, 255))
+        elif kind == "cut":
+            del data[at:]
+        elif kind == "insert":
+            data[at:at] = draw(st.binary(max_size=9))
+        else:
+            del data[at : at + draw(st.integers(1, 70))]
+    return bytes(data)
+
+
+@given(data=damaged(), number=st.integers(0, 64))
+@settings(max_examples=150)
+@pytest.mark.filterwarnings("ignore")
+def test_every_reader_gives_pillows_outcome(tmp_path_factory: pytest.TempPathFactory, data: bytes, number: int) -> None:
+    folder = tmp_path_factory.getbasetemp()
+    assert check.check(data, tuple(readers.available_readers()), number, folder) == []
+
+
+@given(data=damaged())
+@settings(max_examples=300)
+@pytest.mark.filterwarnings("ignore")
+def test_a_header_is_read_or_refused(data: bytes) -> None:
+    try:
+        header = readers.parse_header(data)
+    except DecodeError:
+        return
+    assert min(header.size) >= 0
+    assert header.orientation in range(1, 9)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals and peak memory are told apart on POSIX only")
+def test_the_watch_sees_every_fault(tmp_path: Path) -> None:
+    faults = ["crash@12", "hang@20", "memory@25", "wrong@30", "raise@33"]
+    report = watch(faults, 40, timeout=0.5, check="fuzz.faulty:check", folder=tmp_path)
+    assert sorted(report.findings) == [12, 20, 25, 30, 33]
+    assert report.findings[12][0] == "crash: SIGSEGV"
+    assert "Segmentation fault" in report.findings[12][1]
+    assert report.findings[20][0].startswith("hang")
+    assert "faulty.py" in report.findings[20][1]
+    if sys.platform == "linux":
+        assert report.findings[25][0].startswith("memory: 1")
+    assert report.findings[30] == ["wrong"]
+    assert report.findings[33][0].startswith("crash: exit status 1")
+    assert (report.crashes, report.hangs, report.disagreements, report.inputs) == (2, 1, 2, 40)
+    assert "--file" in (tmp_path / "0-30.txt").read_text()
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="the processor's time comes from /proc")
+def test_a_process_that_sleeps_is_given_time(tmp_path: Path) -> None:
+    report = watch(["sleep@15"], 20, timeout=0.2, check="fuzz.faulty:check", folder=tmp_path)
+    assert report.findings[15][0].startswith("hang: more than 2")
+
+
+def test_one_file_again(tmp_path: Path) -> None:
+    path = tmp_path / "one.jpeg"
+    path.write_bytes(seeds()["jpeg"][0][:-2])
+    done = subprocess.run([sys.executable, str(RUN), "--file", str(path)], capture_output=True, text=True, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "agree with Pillow" in done.stdout
