@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
@@ -15,12 +16,21 @@ from torch.utils.data import (
     RandomSampler,
     Sampler,
     default_collate,
+    default_convert,
     get_worker_info,
 )
 from torch.utils.data import DataLoader as TorchDataLoader
 
-from fastpipe.datasets import ImageDataset
+from fastpipe.datasets import BadFileCounts
 from fastpipe.errors import DatasetError
+from fastpipe.loading.bad_files import (
+    CollateGood,
+    EmptyBatch,
+    bad_files_of,
+    begin_epoch,
+    end_epoch,
+    image_datasets,
+)
 from fastpipe.loading.collate import BatchCollate
 from fastpipe.loading.device import on_device
 from fastpipe.loading.room import check_shared_memory
@@ -32,6 +42,7 @@ __all__ = ["DataLoader", "image_datasets"]
 
 _Batch = TypeVar("_Batch")
 _BLOCK = 4096
+_ENDLESS = 1 << 62
 
 
 class DataLoader(TorchDataLoader[Any]):
@@ -43,6 +54,8 @@ class DataLoader(TorchDataLoader[Any]):
     - Workers stay alive between epochs, and use one thread for cv2 as for torch.
     - ``shuffle=True`` gives torch's order from torch's generator, without a Python list of all indices; for a dataset
       with a ``seed``, the order of `ShuffledSampler` with that seed.
+    - Batches never hold a sample that a dataset's ``on_error`` left out: they are smaller by it, and a batch of which
+      nothing is left isn't handed out. `bad_files` counts, and a warning at the end of an epoch tells.
     - `set_epoch` reaches the dataset and the sampler; `state_dict` resumes exactly in the middle of an epoch.
     - Where a worker dies or stalls, the error names it, the file that it was at and the likely causes; the next
       iteration starts new workers. Where shared memory is too small, that is said before the first batch.
@@ -109,9 +122,11 @@ class DataLoader(TorchDataLoader[Any]):
         options = BatchOptions(device is not None, dtype, memory_format == torch.channels_last, threads)
         collates = batch_size is not None or batch_sampler is not None
         # The user's own collate_fn gets the list of samples that it expects.
-        self._requested = options if collates and collate_fn is None else None
+        self._requested = replace(options, as_list=collate_fn is not None) if collates else None
         if collates and (collate_fn is None or dtype is not None or options.channels_last):
             collate_fn = BatchCollate(options, collate_fn or default_collate)
+        if any(part.on_error != "raise" for part in image_datasets(dataset)):
+            collate_fn = CollateGood(collate_fn or default_convert)
         self._base = self._delivered = 0
         if shuffle and sampler is None and batch_sampler is None and not isinstance(dataset, IterableDataset):
             shuffle, sampler = None, _shuffled(dataset, generator)
@@ -138,6 +153,7 @@ class DataLoader(TorchDataLoader[Any]):
         """The batches of an epoch, or of its rest after `load_state_dict`."""
         self._base = getattr(self._resumable(), "next_start", 0)
         self._delivered = 0
+        begin_epoch(self.dataset, self._samples())
         if dead_workers(self._iterator):
             self._discard(self._iterator)
         with _Requesting(self._requested):
@@ -150,7 +166,7 @@ class DataLoader(TorchDataLoader[Any]):
         self.check_worker_number_rationality()
         datasets = tuple(image_datasets(self.dataset))
         options = self._requested or BatchOptions()
-        if self._requested is not None and self.batch_size is not None:
+        if self._requested is not None and not options.as_list and self.batch_size is not None:
             ahead = self.num_workers * (self.prefetch_factor or 2)
             check_shared_memory(datasets, self.batch_size, ahead, options)
         init = self.worker_init_fn
@@ -181,6 +197,11 @@ class DataLoader(TorchDataLoader[Any]):
             if hasattr(sampler, "set_epoch"):
                 sampler.set_epoch(epoch)
 
+    @property
+    def bad_files(self) -> BadFileCounts:
+        """How many samples were skipped and replaced in this epoch so far, workers' work ahead included, and in all."""
+        return bad_files_of(self.dataset)
+
     def state_dict(self) -> dict[str, Any]:
         """What `load_state_dict` needs to go on behind the last batch that was handed out.
 
@@ -210,6 +231,11 @@ class DataLoader(TorchDataLoader[Any]):
         self.set_epoch(sampler.epoch)
         self._base, self._delivered = sampler.next_start, 0
 
+    def _samples(self) -> int:
+        """Samples of an epoch."""
+        sampler = self._sampler()
+        return len(sampler) if hasattr(sampler, "__len__") else _ENDLESS
+
     def _sampler(self) -> Any:
         return self.sampler if self.batch_size is not None else getattr(self.batch_sampler, "sampler", self.sampler)
 
@@ -225,12 +251,20 @@ class _Epoch(Iterator[_Batch]):
 
     def __init__(self, loader: DataLoader, batches: Iterator[_Batch]) -> None:
         self._loader = loader
+        self._left_out: deque[int] = deque()  # batches before each of those that were made
         made = _made(loader, batches)
+        made = _with_samples(made, self._left_out)
         self._batches = made if loader.device is None else on_device(made, loader.device)
 
     def __next__(self) -> _Batch:
-        batch = next(self._batches)
-        self._loader._delivered += 1
+        try:
+            batch = next(self._batches)
+        except StopIteration:
+            self._loader._delivered += sum(self._left_out)
+            self._left_out.clear()
+            end_epoch(self._loader.dataset)
+            raise
+        self._loader._delivered += 1 + self._left_out.popleft()
         return batch
 
     def __len__(self) -> int:
@@ -251,6 +285,19 @@ def _made(loader: DataLoader, batches: Iterator[_Batch]) -> Iterator[_Batch]:
                 loader._discard(batches)
                 raise better from error
         yield batch
+
+
+def _with_samples(batches: Iterator[_Batch], left_out: deque[int]) -> Iterator[_Batch]:
+    """The batches of which something is left; notes how many others come before each, for an epoch that is resumed."""
+    others = 0
+    for batch in batches:
+        if isinstance(batch, EmptyBatch):
+            others += 1
+        else:
+            left_out.append(others)
+            others = 0
+            yield batch
+    left_out.append(others)
 
 
 class _Requesting:
@@ -311,13 +358,3 @@ class _BlockwiseRandomSampler(RandomSampler):
 def _shuffled(dataset: Any, generator: torch.Generator | None) -> Sampler[int]:
     seed = next((part.seed for part in image_datasets(dataset) if part.seed is not None), None)
     return _BlockwiseRandomSampler(dataset, generator=generator) if seed is None else ShuffledSampler(dataset, seed)
-
-
-def image_datasets(dataset: Any) -> Iterator[ImageDataset]:
-    """This dataset, or those inside torch's `Subset` and `ConcatDataset`."""
-    if isinstance(dataset, ImageDataset):
-        yield dataset
-        return
-    for part in (getattr(dataset, "dataset", None), *getattr(dataset, "datasets", ())):
-        if part is not None:
-            yield from image_datasets(part)
