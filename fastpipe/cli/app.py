@@ -16,6 +16,7 @@ from fastpipe.cli.configure import configure
 from fastpipe.cli.doctor import doctor
 from fastpipe.cli.explain import explain
 from fastpipe.cli.index import index
+from fastpipe.cli.preview import preview
 from fastpipe.cli.verify import verify
 
 __all__ = ["app"]
@@ -64,4 +65,5 @@ app.command()(configure)
 app.command()(doctor)
 app.command()(explain)
 app.command()(index)
+app.command()(preview)
 app.command()(verify)

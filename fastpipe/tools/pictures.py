@@ -21,6 +21,7 @@ __all__ = [
     "Normalizations",
     "arrays_of",
     "difference",
+    "fitted",
     "grid",
     "normalizations",
     "pictures_of",
@@ -122,10 +123,11 @@ def difference(one: NDArray[Any], other: NDArray[Any], factor: float) -> Image.I
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A picture and the lines below it: the first one is its title."""
+    """A picture and the lines below it: the first one is its title, in a colour of its own."""
 
     picture: Image.Image
     lines: tuple[str, ...] = ()
+    color: tuple[int, int, int] = _INK
 
 
 def grid(rows: Sequence[Sequence[Cell]], *, side: int = 256, heading: str = "") -> Image.Image:
@@ -138,10 +140,10 @@ def grid(rows: Sequence[Sequence[Cell]], *, side: int = 256, heading: str = "") 
     """
     font = _font()
     step = _line_height(font)
-    drawn = [[(_fitted(cell.picture, side), _wrapped(cell.lines, font, side)) for cell in row] for row in rows]
+    drawn = [[(fitted(cell.picture, side), _text(cell, font, side)) for cell in row] for row in rows]
     tallest = [max((picture.height for picture, _ in row), default=0) for row in drawn]
     heights = [
-        top + 4 + step * max((len(lines) for _, lines in row), default=0) + _GAP
+        top + 4 + step * max((len(lines) for _, lines in row), default=0) + 2 * _GAP
         for row, top in zip(drawn, tallest, strict=True)
     ]
     columns = max((len(row) for row in rows), default=1)
@@ -155,8 +157,8 @@ def grid(rows: Sequence[Sequence[Cell]], *, side: int = 256, heading: str = "") 
         for column, (picture, lines) in enumerate(row):
             left = _GAP + column * (side + _GAP)
             canvas.paste(picture, (left, top + below - picture.height))
-            for number, line in enumerate(lines):
-                draw.text((left, top + below + 4 + number * step), line, _FAINT if number else _INK, font)
+            for number, (line, ink) in enumerate(lines):
+                draw.text((left, top + below + 4 + number * step), line, ink, font)
         top += height
     return canvas
 
@@ -176,7 +178,8 @@ def save_picture(picture: Image.Image, path: str) -> None:
         raise ConfigError(f"can't write {path}: {reason}; give --out a file that can be") from error
 
 
-def _fitted(picture: Image.Image, side: int) -> Image.Image:
+def fitted(picture: Image.Image, side: int) -> Image.Image:
+    """A picture as large as it fits a square: enlarged by whole factors, or made smaller."""
     longest = max(picture.size)
     if longest <= side // 2:
         times = side // longest
@@ -197,6 +200,12 @@ def _font() -> Any:
 def _line_height(font: Any) -> int:
     _, top, _, bottom = font.getbbox("Mg")
     return int(bottom - min(top, 0)) + 3
+
+
+def _text(cell: Cell, font: Any, width: int) -> list[tuple[str, tuple[int, int, int]]]:
+    """A cell's lines, wrapped, each with its colour."""
+    title = [(line, cell.color) for line in _wrapped(cell.lines[:1], font, width)]
+    return title + [(line, _FAINT) for line in _wrapped(cell.lines[1:], font, width)]
 
 
 def _wrapped(lines: Iterable[str], font: Any, width: int) -> list[str]:

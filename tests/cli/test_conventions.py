@@ -18,7 +18,7 @@ from fastpipe.cli.app import app
 GROUP: Any = typer.main.get_command(app)
 COMMANDS = sorted(GROUP.commands)
 
-WITHOUT_JSON: set[str] = set()
+WITHOUT_JSON: set[str] = {"preview"}
 """Commands that print nothing that a program could use."""
 
 

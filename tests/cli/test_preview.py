@@ -1,0 +1,51 @@
+"""``fastpipe preview``: writes a picture."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+from PIL import Image
+from tv import torchvision  # noqa: F401  (makes `import torchvision` work in the package)
+from typer.testing import CliRunner
+
+from fastpipe.bench.samples import make_folder
+from fastpipe.cli import main
+from fastpipe.cli.app import app
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    make_folder(tmp_path / "photos", 1, 3, sizes=((50, 70),))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    return tmp_path
+
+
+def test_a_picture_is_written(project: Path) -> None:
+    result = CliRunner().invoke(app, ["preview", "photos", "--n", "2"])
+    assert result.exit_code == 0, result.output
+    assert result.output.startswith("Written to preview.png: ")
+    wide = Image.open(project / "preview.png").width
+    options = ["--n", "2", "--views", "1", "--side", "64", "--diff", "torchvision", "--out", "other.jpg", "--quiet"]
+    result = CliRunner().invoke(app, ["preview", "photos", *options, "-t", "fastpipe.transforms:RandomHorizontalFlip"])
+    assert (result.exit_code, result.output) == (0, "")
+    assert Image.open(project / "other.jpg").width < wide
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (["nowhere"], 1, "there is no nowhere"),
+        (["photos", "--diff", "kornia"], 2, "compares with torchvision"),
+        (["photos", "--n", "1", "--out", "no/such/folder.png"], 1, "can't write no/such/folder.png"),
+        (["photos", "--transform", "photos"], 1, "give MODULE:NAME"),
+    ],
+    ids=["path", "diff", "out", "transform"],
+)
+def test_errors(arguments: list[str], code: int, said: str, project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main(["preview", *arguments])
+    assert caught.value.code == code
+    assert said in capsys.readouterr().err
