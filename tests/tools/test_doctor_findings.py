@@ -286,6 +286,13 @@ def test_bad_files() -> None:
     assert find.bad_files([], 100) is None
 
 
+def test_not_sendable() -> None:
+    found = find.not_sendable("AttributeError: Can't pickle local object")
+    assert found is not None
+    assert "Can't pickle local object" in found.what
+    assert find.not_sendable("") is None
+
+
 def test_busy_machine() -> None:
     found = find.busy_machine(stages(waited=0.5))
     assert found is not None

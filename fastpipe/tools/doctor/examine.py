@@ -27,7 +27,7 @@ from fastpipe.tools.doctor.stages import TimeStages, TrySamples
 from fastpipe.tools.doctor.subject import Subject, path_of, subject_of
 from fastpipe.tools.doctor.transfer import measure_transfer
 from fastpipe.tools.doctor.traps import object_lists, threads_here
-from fastpipe.tools.doctor.values import Reencoding, Scaling, Stages
+from fastpipe.tools.doctor.values import Reencoding, Scaling, Stages, Trial
 from fastpipe.tools.doctor.wording import in_words
 from fastpipe.tools.standard import standard_transform
 from fastpipe.transforms._base import drawable
@@ -93,7 +93,7 @@ def doctor(
 
     with Probe(patient) as probe:
         say(1, steps, "making samples")
-        tried = probe.run(TrySamples(picked, seconds * 0.1))
+        tried = probe.run(TrySamples(picked, max(1.0, seconds * 0.1)))
         if not tried.good:
             raise DatasetError(
                 f"none of {len(tried.bad)} samples can be made; number {tried.bad[0].index}: {tried.bad[0].reason}"
@@ -116,16 +116,21 @@ def doctor(
         reencodings: list[Reencoding] = []
         if patient.planned is not None:
             reencodings = probe.run(TryReencoding(tried.good, stages.output, seconds * 0.075))
-    scaling = measure_scaling(
-        patient,
-        tried.good,
-        counts,
-        cpus=usable_cpus(),
-        image_us=stages.whole_us,
-        image_bytes=stages.image_bytes,
-        seconds=seconds * 0.3,
-        shared_free=free,
-        say=lambda workers: say(4 + counts.index(workers), steps, f"trying {in_words(workers, 'worker')}"),
+    alone = Scaling((Trial(1, 1e6 / stages.whole_us),), usable_cpus(), patient.batch_size)
+    scaling = (
+        alone
+        if probe.why_here
+        else measure_scaling(
+            patient,
+            tried.good,
+            counts,
+            cpus=usable_cpus(),
+            image_us=stages.whole_us,
+            image_bytes=stages.image_bytes,
+            seconds=seconds * 0.3,
+            shared_free=free,
+            say=lambda workers: say(4 + counts.index(workers), steps, f"trying {in_words(workers, 'worker')}"),
+        )
     )
     # Behind what starts workers: they had better not inherit what OpenCV sets up when it is used here.
     say(4 + len(counts), steps, "comparing readers")
@@ -142,6 +147,7 @@ def doctor(
     config = MachineConfig.load(check=False)
     found = [
         find.busy_machine(stages),
+        find.not_sendable(probe.why_here),
         find.bad_files(tried.bad, len(tried.good) + len(tried.bad)),
         find.slow_machine(scaling, gpu_rate, gains),
         find.too_few_workers(scaling, patient.workers, gpu_rate),

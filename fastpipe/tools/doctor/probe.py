@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from torch.utils.data import DataLoader as TorchDataLoader
 
-from fastpipe.errors import FastpipeWarning
+from fastpipe.errors import FastpipeError
 from fastpipe.pipeline import keyed_globals
 from fastpipe.tools.doctor.subject import Subject
 
@@ -28,7 +28,10 @@ class _Host:
         object.__setattr__(self, "_hosted", dataset)
 
     def __getitem__(self, work: Callable[[Any], Any]) -> Any:
-        return work(self._hosted)
+        try:
+            return work(self._hosted)
+        except FastpipeError as error:
+            return error  # as a value: torch would put a traceback into its message
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._hosted, name)
@@ -59,13 +62,16 @@ def _as_it_is(value: Any) -> Any:
 class Probe:
     """A worker of the subject's making, alive between calls; used as a context manager.
 
-    Where the dataset can't be sent to a process, the work is done in this one.
+    Attributes:
+        why_here: why the dataset can't be sent to a worker, so that the work is done in this process; else empty.
     """
 
     def __init__(self, subject: Subject) -> None:
+        self.why_here = ""
         self._subject = subject
         self._next = _Next()
         self._loader: Any = None
+        self._started = False
 
     def run(self, work: Callable[[Any], Result]) -> Result:
         """What ``work(dataset)`` gives, in the worker.
@@ -77,24 +83,22 @@ class Probe:
             try:
                 return self._one(work)
             except (pickle.PicklingError, AttributeError, TypeError) as error:
-                if self._loader is not None and self._started:
+                if self._started:
                     raise
+                self.why_here = f"{type(error).__name__}: {error}".splitlines()[0]
                 self._loader = self._made(0)
-                warnings.warn(
-                    f"the dataset can't be sent to a worker process ({error}): measured in this one instead",
-                    FastpipeWarning,
-                    stacklevel=3,
-                )
                 return self._one(work)
-
-    _started = False
 
     def _one(self, work: Callable[[Any], Result]) -> Result:
         if self._loader is None:
             self._loader = self._made(1)
         self._next.item = work
-        results: list[Result] = list(self._loader)
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Got pickle error", UserWarning)  # `why_here` says it
+            results: list[Result] = list(self._loader)
         self._started = True
+        if isinstance(results[0], FastpipeError):
+            raise results[0]
         return results[0]
 
     def _made(self, workers: int) -> Any:

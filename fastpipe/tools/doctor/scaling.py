@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import time
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 
 from fastpipe.pipeline import keyed_globals
@@ -77,7 +78,10 @@ class _Endless:
 
 def _rate(subject: Subject, indices: Sequence[int], size: int, workers: int, seconds: float) -> float:
     with keyed_globals(workers):
-        batches = iter(subject.loader_for(_Endless(indices), size, workers))
+        with warnings.catch_warnings():
+            # Doctor has a finding for that, with figures.
+            warnings.filterwarnings("ignore", "This DataLoader will create", UserWarning)
+            batches = iter(subject.loader_for(_Endless(indices), size, workers))
         # A batch of each worker comes while the others still start.
         for _ in range(workers):
             next(batches)

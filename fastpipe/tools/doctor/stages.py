@@ -12,6 +12,7 @@ from typing import Any
 import torch
 
 from fastpipe.datasets.base import ImageDataset
+from fastpipe.errors import DatasetError
 from fastpipe.loading.collate import DeferredImages, map_tensors
 from fastpipe.pipeline import BatchOptions, lap, listen, request_batches
 from fastpipe.pipeline.fused import LookUp, ToNormalizedTensor, ToPlanarTensor
@@ -130,7 +131,14 @@ class TimeStages:
     def __call__(self, dataset: Any) -> Stages:
         dataset = _single_threaded(dataset)
         timed = timed_dataset(dataset)
-        first = self._batch(dataset, self.indices[:2])
+        try:
+            first = self._batch(dataset, self.indices[:2])
+        except Exception as error:  # a user's collate_fn may raise anything
+            what = f"{type(error).__name__}: {error}".splitlines()[0]
+            raise DatasetError(
+                f"samples {', '.join(map(str, self.indices[:2]))} can't be made a batch: {what}. Tensors of one size "
+                "can: end the transform in a resize or crop and ToTensor."
+            ) from error
         image_bytes = max(1, _bytes(first) // min(2, len(self.indices)))
         size = min(self.batch_size, max(1, int(self.seconds * 1e6 / 16 / max(1.0, self.guess_us))))
         if self.most_bytes is not None:

@@ -12,6 +12,7 @@ from fastpipe.tools.doctor.findings.pipeline import (
 )
 from fastpipe.tools.doctor.findings.workers import (
     busy_machine,
+    not_sendable,
     oversubscription,
     shared_bytes,
     shared_memory,
@@ -26,6 +27,7 @@ __all__ = [
     "bad_files",
     "broken_plan",
     "busy_machine",
+    "not_sendable",
     "object_copies",
     "oversubscription",
     "own_loader",

@@ -10,6 +10,7 @@ from fastpipe.tools.doctor.wording import in_words, size
 
 __all__ = [
     "busy_machine",
+    "not_sendable",
     "oversubscription",
     "shared_bytes",
     "shared_memory",
@@ -147,6 +148,24 @@ def oversubscription(threads: Threads, workers: int, cpus: int) -> Finding | Non
         "problem" if busy > 2 * cpus else "advice",
         f"In each worker {' and '.join(who)}: {in_words(workers, 'worker')} may run {busy} at once on {cpus} CPUs.",
         sentences(cures),
+    )
+
+
+def not_sendable(reason: str) -> Finding | None:
+    """The dataset can't be sent to a worker process, so that there can be none.
+
+    Args:
+        reason: the error; empty where it can be sent.
+    """
+    if not reason:
+        return None
+    return Finding(
+        "workers can't get the dataset",
+        "problem",
+        f"Sending the dataset to a worker process fails ({reason}), so only num_workers=0 works; all was measured in "
+        "the main process.",
+        "Give functions that are defined at the top of a module in place of lambdas and inner functions, and open "
+        "files and databases when the first sample is asked for, not in __init__.",
     )
 
 
