@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 import time
@@ -17,12 +18,15 @@ __all__ = ["SlowBar"]
 class SlowBar:
     """Shows itself on standard error after two seconds of work; a context manager, safe in threads.
 
+    It is drawn by the calls alone: a thread of its own could hold a lock while worker processes are forked.
+
     Args:
         text: what is being done.
         shown: False never shows it.
     """
 
     delay_s = 2.0
+    redrawn_s = 0.1
 
     def __init__(self, text: str, shown: bool = True) -> None:
         self._text = text
@@ -40,16 +44,20 @@ class SlowBar:
     def advance(self, amount: int = 1) -> None:
         with self._lock:
             self._done += amount
-            if self._bar is None and time.monotonic() >= self._due:
+            now = time.monotonic()
+            if now < self._due:
+                return
+            self._due = now + self.redrawn_s
+            if self._bar is None:
                 self._start()
             if self._bar is not None and self._task is not None:
-                self._bar.update(self._task, completed=self._done, total=self._total)
+                self._bar.update(self._task, completed=self._done, total=self._total, refresh=True)
 
     def _start(self) -> None:
         from rich.console import Console
         from rich.progress import Progress
 
-        self._bar = Progress(console=Console(stderr=True), transient=True)
+        self._bar = Progress(console=Console(stderr=True), transient=True, auto_refresh=False)
         self._task = self._bar.add_task(self._text, total=self._total)
         self._bar.start()
 
@@ -65,6 +73,6 @@ class SlowBar:
 
 def _is_terminal() -> bool:
     try:
-        return sys.stderr.isatty()
+        return sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
     except (AttributeError, ValueError):  # no stderr at all (pythonw), or a closed one
         return False

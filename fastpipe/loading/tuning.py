@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from torch.utils.data import RandomSampler
 
+from fastpipe.datasets._progress import SlowBar
 from fastpipe.errors import DatasetError
 from fastpipe.loading.collate import DeferredImages, map_tensors
 from fastpipe.loading.loader import DataLoader, image_datasets
@@ -71,7 +72,13 @@ class Tuning:
 
 
 def tune(
-    dataset: Any, batch_size: int, *, seconds: float = 30.0, max_workers: int | None = None, **options: Any
+    dataset: Any,
+    batch_size: int,
+    *,
+    seconds: float = 30.0,
+    max_workers: int | None = None,
+    progress: bool = True,
+    **options: Any,
 ) -> Tuning:
     """Measures settings of the loader on the dataset's own files, and chooses one.
 
@@ -86,6 +93,7 @@ def tune(
         seconds: for all settings together. A setting is given up as soon as its share is spent, but never before
             its second batch; settings for which no time is left aren't tried.
         max_workers: None for the number of usable CPUs.
+        progress: whether a terminal gets a progress bar after two seconds.
         options: further arguments of `fastpipe.DataLoader` that the training will use (``device``, ``dtype``,
             ``multiprocessing_context``, …).
 
@@ -102,13 +110,16 @@ def tune(
     started = time.perf_counter()
     share = seconds / (len(settings) + 1)
     trials: list[Trial] = []
-    for workers, threads in settings:
-        if not trials or time.perf_counter() - started < seconds - share:
-            trials.append(_try(dataset, batch_size, workers, threads, _PREFETCH, share, len(trials), options))
-    best = max(trials, key=lambda trial: trial.images_per_s)
-    if best.num_workers and time.perf_counter() - started < seconds:
-        wider = (best.num_workers, best.threads, 2 * _PREFETCH)
-        trials.append(_try(dataset, batch_size, *wider, share, len(trials), options))
+    with SlowBar("trying settings of the loader", progress) as bar:
+        bar.expect(len(settings) + 1)
+        for workers, threads in settings:
+            if not trials or time.perf_counter() - started < seconds - share:
+                trials.append(_try(dataset, batch_size, workers, threads, _PREFETCH, share, len(trials), options))
+            bar.advance()
+        best = max(trials, key=lambda trial: trial.images_per_s)
+        if best.num_workers and time.perf_counter() - started < seconds:
+            wider = (best.num_workers, best.threads, 2 * _PREFETCH)
+            trials.append(_try(dataset, batch_size, *wider, share, len(trials), options))
     fastest = max(trial.images_per_s for trial in trials)
     nearly = [trial for trial in trials if trial.images_per_s >= _NEARLY * fastest]
     chosen = min(nearly, key=lambda trial: trial.memory_mb)

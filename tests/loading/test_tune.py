@@ -11,6 +11,7 @@ import torch
 
 import fastpipe
 from fastpipe import transforms as T
+from fastpipe.datasets import _progress
 from fastpipe.errors import DatasetError
 from fastpipe.loading.tuning import _settings
 
@@ -56,3 +57,13 @@ def test_bad_arguments(root):
             fastpipe.tune(dataset, **arguments)
     with pytest.raises(DatasetError, match="0 samples"):
         fastpipe.tune([], 4)
+
+
+@pytest.mark.parametrize("shown", [True, False])
+def test_a_terminal_sees_how_far_it_is(root, monkeypatch, capsys, shown):
+    monkeypatch.setattr(_progress.SlowBar, "delay_s", 0.0)
+    monkeypatch.setattr(_progress, "_is_terminal", lambda: True)
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    dataset = fastpipe.ImageFolder(root, T.Compose([T.Resize((8, 8)), T.ToTensor()]))
+    fastpipe.tune(dataset, 2, seconds=0.01, max_workers=0, progress=shown)
+    assert ("trying settings" in capsys.readouterr().err) == shown
