@@ -35,7 +35,14 @@ from fastpipe.loading.collate import BatchCollate
 from fastpipe.loading.device import on_device
 from fastpipe.loading.room import check_shared_memory
 from fastpipe.loading.samplers import ShuffledSampler
-from fastpipe.loading.watch import Notes, WatchedIterator, close, dead_workers, explained, ignore_interrupts
+from fastpipe.loading.watch import (
+    Notes,
+    WatchedIterator,
+    close,
+    dead_workers,
+    explained,
+    leave_quietly,
+)
 from fastpipe.pipeline import BatchOptions, request_batches
 
 __all__ = ["DataLoader", "image_datasets"]
@@ -278,12 +285,12 @@ def _made(loader: DataLoader, batches: Iterator[_Batch]) -> Iterator[_Batch]:
                 batch = next(batches)
             except StopIteration:
                 return
-            except (RuntimeError, EOFError, ConnectionError) as error:
+            except Exception as error:
                 better = explained(batches, error, loader.timeout)
-                if better is None:
-                    raise
-                loader._discard(batches)
-                raise better from error
+                if better is not None:
+                    loader._discard(batches)
+                    raise better from error
+                raise
         yield batch
 
 
@@ -322,7 +329,7 @@ class _WorkerInit:
     notes: Notes | None = None
 
     def __call__(self, worker: int) -> None:
-        ignore_interrupts()
+        leave_quietly()
         # As many threads as cores in each worker would get in each other's way. 0 is one thread, too, but leaves alone
         # the pool that a forked worker inherits without its threads; setNumThreads(1) waits for them forever.
         cv2.setNumThreads(0)

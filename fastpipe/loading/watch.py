@@ -6,13 +6,13 @@ when something went wrong.
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import signal
 import threading
 import time
 import warnings
 from collections.abc import Callable
-from multiprocessing.connection import wait
 from typing import Any
 
 import torch
@@ -21,7 +21,14 @@ from torch.utils.data.dataloader import _MultiProcessingDataLoaderIter
 from fastpipe.datasets import ImageDataset
 from fastpipe.errors import FastpipeWarning, LoaderError
 
-__all__ = ["Notes", "WatchedIterator", "close", "dead_workers", "explained"]
+__all__ = [
+    "Notes",
+    "WatchedIterator",
+    "close",
+    "dead_workers",
+    "explained",
+    "leave_quietly",
+]
 
 PATIENCE_S = 60.0
 """After so long without a batch, a loader without a timeout says what it waits for, once."""
@@ -30,6 +37,8 @@ PATIENCE_S = 60.0
 _TIMED_OUT = "timed out"
 _FROM_A_WORKER = "in DataLoader worker process"
 
+_LAST_BATCH_S = 1.0
+_DYING_S = 1.0
 _TOLD_OF = 4  # workers in a message
 _CAUSES = {
     "SIGKILL": "Something outside killed it, most often the system or the container for using too much memory: `dmesg` "
@@ -84,13 +93,29 @@ class Notes:
         return sorted(((number - 1, (now - at) / 1e9) for number, at in rows if number > 0), key=lambda one: -one[1])
 
 
+# What tells workers to end, kept apart from the iterators: where one goes as part of a ring of references (every
+# exception that was caught with a name makes one), Python's collector closes the queues in it first, and then torch
+# waits five seconds for each worker, which can't hear it.
+_lines: dict[int, tuple[Any, ...]] = {}
+
+
 class WatchedIterator(_MultiProcessingDataLoaderIter):
-    """torch's iterator; it says what it waits for where it waits for long."""
+    """torch's iterator; it says what it waits for where it waits for long, and ends its workers at once."""
 
     notes: Notes | None = None
     datasets: tuple[ImageDataset, ...] = ()
     _waiting_since: float | None = None
     _told = False
+
+    def __init__(self, loader: Any) -> None:
+        super().__init__(loader)
+        _lines[id(self)] = (self._index_queues, self._worker_result_queue, self._workers, self._workers_done_event)
+
+    def _shutdown_workers(self) -> None:
+        try:
+            super()._shutdown_workers()
+        finally:
+            _lines.pop(id(self), None)
 
     def _try_get_data(self, timeout: float = 5.0) -> Any:
         now = time.monotonic()
@@ -117,8 +142,16 @@ def dead_workers(iterator: Any) -> list[tuple[int, Any]]:
 
 def explained(iterator: Any, error: Exception, timeout_s: float) -> LoaderError | None:
     """What happened, where an error of torch's iterator is about its workers; None where it is something else."""
+    while True:
+        try:
+            return _explained(iterator, error, timeout_s)
+        except RuntimeError:  # torch's handler of SIGCHLD raises wherever the process is: here, too
+            time.sleep(0.01)
+
+
+def _explained(iterator: Any, error: Exception, timeout_s: float) -> LoaderError | None:
     text = str(error)
-    if _FROM_A_WORKER in text:  # what a dataset raised, handed over
+    if not isinstance(error, (RuntimeError, EOFError, ConnectionError)) or _FROM_A_WORKER in text:
         return None
     if _TIMED_OUT in text:
         return LoaderError(
@@ -127,8 +160,9 @@ def explained(iterator: Any, error: Exception, timeout_s: float) -> LoaderError 
         )
     dead = dead_workers(iterator)
     if not dead and not isinstance(error, RuntimeError):  # the pipe to a worker broke: it may be dying still
-        wait([process.sentinel for process in getattr(iterator, "_workers", ())], timeout=1.0)
-        dead = dead_workers(iterator)
+        deadline = time.monotonic() + _DYING_S
+        while not (dead := dead_workers(iterator)) and time.monotonic() < deadline:
+            time.sleep(0.01)
     if not dead and "exited unexpectedly" not in text and "killed by signal" not in text:
         return None
     lines = [_obituary(iterator, number, process) for number, process in dead] or [text.strip().rstrip(".") + "."]
@@ -181,19 +215,42 @@ def _at(iterator: Any, worker: int) -> str:
 
 
 def close(iterator: Any) -> None:
-    """Ends an iterator whose workers are dead or stuck, at once: torch's own way waits five seconds for each."""
-    if hasattr(iterator, "_worker_pids_set") and iterator._worker_pids_set:
+    """Ends an iterator whose workers are dead or stuck, at once.
+
+    torch's own way waits five seconds for each worker, and for locks that a dead one may hold for ever.
+    """
+    if getattr(iterator, "_worker_pids_set", False):
         # Else torch's handler of SIGCHLD takes what follows for an accident.
         torch._C._remove_worker_pids(id(iterator))
         iterator._worker_pids_set = False
-    for process in getattr(iterator, "_workers", ()):
-        if process.exitcode is None:
-            process.kill()
-    with contextlib.suppress(RuntimeError, OSError):
-        iterator._shutdown_workers()
+    iterator._shutdown = True
+    _lines.pop(id(iterator), None)
+    if hasattr(iterator, "_pin_memory_thread_done_event"):
+        iterator._pin_memory_thread_done_event.set()  # it looks every five seconds
+    workers = getattr(iterator, "_workers", ())
+    for process in workers:
+        process.kill()
+    for process in workers:
+        process.join(_LAST_BATCH_S)  # one that waits for a disk can't even be killed
+    for queue in (*getattr(iterator, "_index_queues", ()), getattr(iterator, "_worker_result_queue", None)):
+        if queue is not None:
+            queue.cancel_join_thread()
+            queue.close()
 
 
-def ignore_interrupts() -> None:
-    """For a worker: Ctrl-C reaches every process of a terminal; the main process has the word, and ends its workers."""
+def leave_quietly() -> None:
+    """For a worker's process: what would otherwise spill over the terminal when it ends.
+
+    Ctrl-C reaches every process of a terminal; the main process has the word, and ends its workers. And a worker that
+    was spawned ends while the thread that sends its batches may be at work in torch's C++ code, where the interpreter
+    kills it: "terminate called without an active exception". That thread is waited for.
+    """
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, signal.SIG_IGN)
+    atexit.register(_wait_for_senders)  # not run in forked workers, which end without taking the interpreter down
+
+
+def _wait_for_senders() -> None:
+    for thread in threading.enumerate():
+        if thread.name == "QueueFeederThread":
+            thread.join(_LAST_BATCH_S)  # it may hang in a full pipe that nobody reads any more: harmless
