@@ -114,7 +114,7 @@ def check(
 
 
 def _print(result: CheckResult, report: Path | None) -> None:
-    from fastpipe.tools.check.report import lines_of, summary_lines
+    from fastpipe.tools.check.report import count_of, lines_of, summary_lines
 
     print(*summary_lines(result), sep="\n")
     if result.bad:
@@ -126,7 +126,7 @@ def _print(result: CheckResult, report: Path | None) -> None:
     if report is not None:
         print(f"\nreport: {report}")
     if result.loose:
-        print(f"not checked: {result.loose:,} images beside the class folders, which ImageFolder doesn't read")
+        print(f"not checked: {count_of(result.loose, 'image')} beside the class folders, where ImageFolder reads none")
     if result.empty_classes:
         names = ", ".join(result.empty_classes[:5]) + (", …" if len(result.empty_classes) > 5 else "")
         print(f"classes without a file that can be trained on: {names}")
@@ -135,7 +135,9 @@ def _print(result: CheckResult, report: Path | None) -> None:
 
 
 def _print_moved(moved: Moved, verb: str) -> None:
-    print(f"\n{verb}: {moved.count:,} files")
+    from fastpipe.tools.check.report import count_of
+
+    print(f"\n{verb}: {count_of(moved.count, 'file')}")
     for path, reason in moved.left[:_SHOWN]:
         print(f"  left: {path}: {reason}")
     if len(moved.left) > _SHOWN:

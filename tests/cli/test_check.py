@@ -43,7 +43,7 @@ def test_everything_on_one_folder(root: Path, tmp_path: Path) -> None:
         "mislabelled 1",
         "bad truncated bee/cut.jpg (image file is truncated",
         f"report: {report}",
-        "not checked: 1 images beside the class folders",
+        "not checked: 1 image beside the class folders",
         "classes without a file that can be trained on: bee",
         "moved: 2 files",
         f"fastpipe check --undo '{moved_to}",

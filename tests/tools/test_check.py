@@ -81,6 +81,26 @@ def test_a_file_is_bad_where_image_folder_raises(result: CheckResult, folder: Pa
             assert number not in bad, dataset.samples[number]
 
 
+def test_damaged_in_any_way_a_file_is_bad_where_pillow_refuses_it(tmp_path: Path) -> None:
+    rng = np.random.default_rng(7)
+    seeds = [data for name, data in sorted(corpus.sound_files().items()) if len(data) < 20_000]
+    expected = {}
+    (tmp_path / "a").mkdir()
+    for number in range(250):
+        data = bytearray(seeds[rng.integers(len(seeds))])
+        start, length = int(rng.integers(len(data))), int(rng.integers(1, 200))
+        if number % 3 == 0:
+            data[start] ^= 1 << rng.integers(8)
+        elif number % 3 == 1:
+            del data[start : start + length]
+        else:
+            data[start : start + length] = rng.bytes(length)
+        expected[os.path.join("a", f"{number}.png")] = corpus.pillow_pixels(bytes(data)) is None
+        (tmp_path / "a" / f"{number}.png").write_bytes(data)
+    bad = {row.path for row in check(tmp_path).rows if row.bad}
+    assert {path: path in bad for path in expected} == expected
+
+
 @pytest.mark.parametrize(
     ("name", "expected"),
     [

@@ -34,6 +34,7 @@ _USUAL_FORMATS = frozenset({"JPEG", "MPO", "PNG", "WEBP", "GIF", "BMP", "TIFF", 
 _USUAL_COLORS = frozenset({"YCbCr", "RGB", "L", "CMYK", "YCCK", "P", "RGBA", "LA", "1", "PA", "I;16", "I;16B", "I;16L"})
 _SAME = {"MPO": "JPEG", "DIB": "BMP"}
 
+_MEMORY = re.compile(r" <_io\.BytesIO object at 0x[0-9a-f]+>")  # how Pillow names a file that it got as bytes
 _ENDS_EARLY = re.compile(r"truncat|incomplete|premature|end of file|not enough (?:image )?data|\beof\b", re.IGNORECASE)
 
 # What downloads leave behind under an image's name, by how it starts.
@@ -162,6 +163,7 @@ def examine(path: str, rules: Rules) -> Seen:
             header, complaint = _read(path, rules)
         except DecodeError as error:
             kind, reason = _refusal(path, size, error)
+            reason = _MEMORY.sub("", reason)
             return Seen(bits_of([kind]), size, mtime_ns, error.format or "", text=reason[:_TEXT_LENGTH])
         except OSError as error:
             kind = "over-limit" if error.errno == errno.EFBIG else "unreachable"

@@ -56,7 +56,7 @@ class _Worker:
         self.ready = False
         self.since = time.monotonic()
         self.unread = 0  # answers that are still to come from the process; the main loop may be behind
-        self.hung: Task | None = None  # the file over which it was killed
+        self.hung: int | None = None  # where it was killed for being late: how many answers it owed then
         try:
             self._errors: IO[bytes] | None = tempfile.TemporaryFile()  # noqa: SIM115
         except OSError:
@@ -138,7 +138,8 @@ def examine_all(
 ) -> Generator[tuple[int, Seen | None], None, None]:
     """What is to be said of each file, in the order in which it becomes known.
 
-    A file whose process dies gets a second, new one: the system may have killed the first for another's memory.
+    A file over which a process died or hung gets a second try, in a process of its own, when all others are done: the
+    system may have killed the first for another's memory, a disk may have stalled for a minute.
 
     Args:
         chunks: the files, some at a time.
@@ -152,98 +153,141 @@ def examine_all(
     Raises:
         FastpipeError: processes don't start, or die or hang over one file after the other, so that it isn't the files.
     """
-    inbox: queue.SimpleQueue[tuple[_Worker, bytes]] = queue.SimpleQueue()
-    workers: set[_Worker] = set()
-    idle: list[_Worker] = []
-    back: deque[list[Task]] = deque()
-    suspects: set[int] = set()
-    failed_starts = losses = 0
+    pool = _Pool(chunks, rules, jobs, timeout_s)
     try:
-        while True:
-            # Work for those who have none; more workers while there is work for more.
-            while len(workers) < jobs or idle:
-                chunk = back.popleft() if back else next(chunks, None)
-                if chunk is None:
-                    break
-                if idle:
-                    worker = idle.pop()
-                else:
-                    try:
-                        worker = _Worker(rules, inbox)
-                    except OSError as error:  # no more processes or memory for one
-                        if not workers:
-                            raise FastpipeError(f"a process that examines files doesn't start: {error}") from error
-                        jobs = len(workers)
-                        back.append(chunk)
-                        break
-                    workers.add(worker)
-                worker.give(chunk)
-            if len(idle) == len(workers):
-                return
-            try:
-                worker, line = inbox.get(timeout=_LOOK_S)
-            except queue.Empty:
-                # Nothing is underway from a process to here, so that who seems late is late.
-                for late in [one for one in workers if one.overdue(timeout_s)]:
-                    late.hung = late.owed[0]
-                    late.kill()
-                    inbox.put((late, b""))
-                continue
-            if worker not in workers:
-                continue
-            if not line:
-                workers.discard(worker)
-                how = worker.end()
-                if worker in idle:
-                    idle.remove(worker)
-                    continue
-                task = worker.owed[0]
-                if not worker.ready:
-                    failed_starts += 1
-                    if failed_starts >= _FAILED_STARTS:
-                        raise FastpipeError(f"the processes that examine files don't start: {how}")
-                elif worker.hung not in (None, task):
-                    pass  # it had been late, but answered before it was killed
-                elif worker.hung or task.number in suspects:
-                    worker.owed.popleft()
-                    losses += 1
-                    if losses >= _LOSSES_IN_A_ROW:
-                        raise FastpipeError(
-                            f"{losses} files in a row killed or hung the process that read them, the last one "
-                            f"{task.path} ({how}): that is this machine, its disk or a reader, not the files. "
-                            "FASTPIPE_READER=pil chooses the plainest reader; run the check again to go on from here"
-                        )
-                    yield task.number, _loss(task, worker, how, timeout_s)
-                else:
-                    suspects.add(task.number)
-                    back.append([worker.owed.popleft()])
-                if worker.owed:
-                    back.append(list(worker.owed))
-                continue
-            answer = json.loads(line)
-            if answer == "ready":
-                failed_starts = 0
-                continue
-            losses = 0
-            task = worker.owed.popleft()
-            yield task.number, Seen(*answer[1:]) if len(answer) > 1 else None
-            if not worker.owed:
-                idle.append(worker)
+        while pool.busy():
+            yield from pool.step()
     finally:
-        for worker in workers:
+        pool.end()
+
+
+class _Pool:
+    """The processes, and the files that wait for one."""
+
+    def __init__(self, chunks: Iterator[list[Task]], rules: Rules, jobs: int, timeout_s: float) -> None:
+        self._chunks = chunks
+        self._rules = rules
+        self._jobs = jobs
+        self._timeout_s = timeout_s
+        self._inbox: queue.SimpleQueue[tuple[_Worker, bytes]] = queue.SimpleQueue()
+        self._workers: set[_Worker] = set()
+        self._idle: list[_Worker] = []
+        self._back: deque[list[Task]] = deque()  # what processes that were lost had not done
+        self._again: deque[Task] = deque()  # what they were lost over
+        self._tried: set[int] = set()
+        self._failed_starts = self._losses = 0
+        self._looked = time.monotonic()
+
+    def busy(self) -> bool:
+        """Gives work to those who have none; whether anybody has some now."""
+        while len(self._workers) < self._jobs or self._idle:
+            chunk = self._next()
+            if chunk is None:
+                break
+            worker = self._idle.pop() if self._idle else self._new()
+            if worker is None:
+                self._back.append(chunk)
+                break
+            worker.give(chunk)
+        return len(self._idle) < len(self._workers)
+
+    def _next(self) -> list[Task] | None:
+        if self._back:
+            return self._back.popleft()
+        chunk = next(self._chunks, None)
+        if chunk is None and self._again:
+            return [self._again.popleft()]
+        return chunk
+
+    def _new(self) -> _Worker | None:
+        try:
+            worker = _Worker(self._rules, self._inbox)
+        except OSError as error:  # no more processes, or no memory for one
+            if not self._workers:
+                raise FastpipeError(f"a process that examines files doesn't start: {error}") from error
+            self._jobs = len(self._workers)
+            return None
+        self._workers.add(worker)
+        return worker
+
+    def step(self) -> Iterator[tuple[int, Seen | None]]:
+        """What the next message tells, if one comes soon."""
+        try:
+            worker, line = self._inbox.get(timeout=_LOOK_S)
+        except queue.Empty:
+            self._look()
+            return
+        if time.monotonic() - self._looked > 10 * _LOOK_S:
+            self._look()
+        if worker not in self._workers:
+            return
+        if not line:
+            yield from self._lost(worker)
+            return
+        answer = json.loads(line)
+        if answer == "ready":
+            self._failed_starts = 0
+            return
+        self._losses = 0
+        task = worker.owed.popleft()
+        yield task.number, Seen(*answer[1:]) if len(answer) > 1 else None
+        if not worker.owed:
+            self._idle.append(worker)
+
+    def _look(self) -> None:
+        """Kills who is late; the end of its answers will show it."""
+        self._looked = time.monotonic()
+        for worker in self._workers:
+            if worker.hung is None and worker.overdue(self._timeout_s):
+                worker.hung = worker.unread
+                worker.kill()
+                # Not left to the pipe, which stays open while the process is stuck in a read that can't be killed.
+                self._inbox.put((worker, b""))
+
+    def _lost(self, worker: _Worker) -> Iterator[tuple[int, Seen]]:
+        """A process that gives no more answers: what it was at is tried again or told, the rest goes back."""
+        self._workers.discard(worker)
+        how = worker.end()
+        if worker in self._idle:
+            self._idle.remove(worker)
+            return
+        if not worker.ready:
+            self._failed_starts += 1
+            if self._failed_starts >= _FAILED_STARTS:
+                raise FastpipeError(f"the processes that examine files don't start: {how}")
+        elif worker.hung in (None, len(worker.owed)):  # else it had been late, and answered before it was killed
+            task = worker.owed.popleft()
+            if task.number in self._tried:
+                yield task.number, _loss(task, worker, how, self._timeout_s)
+            else:
+                self._tried.add(task.number)
+                self._again.append(task)
+                self._losses += 1
+                if self._losses >= _LOSSES_IN_A_ROW:
+                    raise FastpipeError(
+                        f"{self._losses} files in a row killed or hung the process that read them, the last one "
+                        f"{task.path} ({how}): that is this machine, its disk or a reader, not the files. "
+                        "FASTPIPE_READER=pil chooses the plainest reader; run the check again to go on from here"
+                    )
+        if worker.owed:
+            self._back.append(list(worker.owed))
+
+    def end(self) -> None:
+        """Ends all processes."""
+        for worker in self._workers:
             worker.kill()
-        for worker in workers:
+        for worker in self._workers:
             worker.end()
 
 
 def _loss(task: Task, worker: _Worker, how: str, timeout_s: float) -> Seen:
+    if worker.hung is not None:  # no look at the file: the disk may stall again
+        return Seen(bits_of(["hang"]), text=f"not done after {timeout_s:g} s, twice")
     size, mtime_ns = -1, 0
-    if not worker.hung:  # whose disk may stall again
-        with contextlib.suppress(OSError):
-            status = os.stat(task.path)
-            size, mtime_ns = status.st_size, status.st_mtime_ns
-        return Seen(bits_of(["crash"]), size, mtime_ns, text=f"the process that read it ended with {how}")
-    return Seen(bits_of(["hang"]), size, mtime_ns, text=f"not done after {timeout_s:g} s")
+    with contextlib.suppress(OSError):
+        status = os.stat(task.path)
+        size, mtime_ns = status.st_size, status.st_mtime_ns
+    return Seen(bits_of(["crash"]), size, mtime_ns, text=f"the process that read it ended with {how}")
 
 
 def _signal_name(number: int) -> str:

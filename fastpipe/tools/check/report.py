@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = [
     "REPORT_ENDINGS",
     "SCHEMA",
+    "count_of",
     "ending_of",
     "json_lines",
     "lines_of",
@@ -125,11 +126,17 @@ def _text_lines(result: CheckResult) -> Iterator[str]:
         yield line + "\n"
 
 
+def count_of(count: int, noun: str) -> str:
+    """``"1 file"``, ``"2,000 files"``."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
 def summary_lines(result: CheckResult) -> list[str]:
     """What was checked, and how many files have which finding."""
     how = "decoded" if result.decode == "full" else "headers read"
     took = f" in {result.seconds:.1f} s" if result.seconds >= 0.1 else ""
-    lines = [f"{result.files:,} files of {result.root or 'the list'} checked ({how}{took})"]
+    of = f" of {result.root}" if result.root else ""
+    lines = [f"{count_of(result.files, 'file')}{of} checked ({how}{took})"]
     if result.resumed:
         lines[0] += f"; {result.resumed:,} of them by an earlier check that was interrupted"
     lines.append(f"bad: {result.bad:,}   noted: {result.noted:,}   nothing to say: {result.fine:,}")
