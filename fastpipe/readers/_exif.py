@@ -58,7 +58,7 @@ def _from_exif(exif: bytes) -> Any:
                     if size > 4 and base + where + size > len(exif):
                         return _from_pillow(exif)  # it stops at such an entry
                     if tag == _ORIENTATION:
-                        if kind != _SHORT or values != 1:
+                        if kind != _SHORT or values != 1 or value is not None:  # which of two, its version decides
                             return _from_pillow(exif)
                         value = u16(exif, position + 8)[0]
                 return value

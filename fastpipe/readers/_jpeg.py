@@ -36,7 +36,7 @@ _SUBSAMPLING = {
 
 # Pillow takes a while for each, and joins Exif segments again with every one: a file could keep it for hours.
 _MAX_SEGMENTS = 10_000
-_MAX_EXIF_BYTES = 16 << 20
+_MAX_EXIF_BYTES = 1 << 20
 
 
 def parse_jpeg(data: bytes, source: str = "<bytes>") -> Header | None:

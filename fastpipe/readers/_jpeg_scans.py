@@ -78,38 +78,33 @@ def _scan_end(data: bytes, position: int) -> int:
     return -1
 
 
-class _Tables:
-    """The quantization and Huffman tables that a file defines.
+# The tables that a file defines are kept as bits: a Huffman table's number is 0 to 3, and 16 to 19 for those of the
+# coefficients behind the first. A decoder that is used again still has the tables of the image before: a scan without
+# its own would be decoded with these, and with libjpeg's defaults by another decoder.
 
-    A decoder that is used again still has those of the image before: a scan without its tables would be decoded with
-    these, and with libjpeg's own defaults by another decoder.
-    """
 
-    __slots__ = ("huffman", "quantization")
+def _quantization_tables(data: bytes, start: int, end: int) -> int:
+    """The tables of a DQT segment; -1 where it isn't in order."""
+    tables = 0
+    while start < end:
+        kind = data[start]
+        if kind & 15 > 3 or kind > 0x13:
+            return -1
+        tables |= 1 << (kind & 15)
+        start += 129 if kind >> 4 else 65
+    return tables if start == end else -1
 
-    def __init__(self) -> None:
-        self.quantization: set[int] = set()
-        self.huffman: set[int] = set()  # 0 to 3, and 16 to 19 for the coefficients behind the first
 
-    def add_quantization(self, data: bytes, start: int, end: int) -> bool:
-        """Note the tables of a DQT segment; False where it isn't in order."""
-        while start < end:
-            kind = data[start]
-            self.quantization.add(kind & 15)
-            start += 129 if kind >> 4 else 65
-            if kind > 0x13 or kind & 15 > 3:
-                return False
-        return start == end
-
-    def add_huffman(self, data: bytes, start: int, end: int) -> bool:
-        """Note the tables of a DHT segment; False where it isn't in order."""
-        while start < end:
-            kind = data[start]
-            self.huffman.add(kind)
-            start += 17 + sum(data[start + 1 : start + 17])
-            if kind & 0xEF > 3:
-                return False
-        return start == end
+def _huffman_tables(data: bytes, start: int, end: int) -> int:
+    """The tables of a DHT segment; -1 where it isn't in order."""
+    tables = 0
+    while start < end:
+        kind = data[start]
+        if kind & 0xEF > 3:
+            return -1
+        tables |= 1 << kind
+        start += 17 + sum(data[start + 1 : start + 17])
+    return tables if start == end else -1
 
 
 def intact_jpeg(data: bytes, header: Header) -> bool:
@@ -118,37 +113,40 @@ def intact_jpeg(data: bytes, header: Header) -> bool:
     Pillow refuses a file that ends early, and a region decode wouldn't notice. In a progressive file every
     coefficient must have arrived in full and once, or libjpeg smooths what is missing and a region may differ.
     """
-    tables = _Tables()
-    components: dict[int, int] = {}  # identifier → quantization table
+    quantization = huffman = 0
+    frame = b""
     position = 2
-    while data[position + 1] != SOS:  # the header has been parsed: its segments are in order
-        marker = data[position + 1]
+    while (marker := data[position + 1]) != SOS:  # the header has been parsed: its segments are in order
         if marker == _FILL:
             position += 1
             continue
-        start, position = position + 4, position + 2 + int.from_bytes(data[position + 2 : position + 4], "big")
-        if (marker == DQT and not tables.add_quantization(data, start, position)) or (
-            marker == DHT and not tables.add_huffman(data, start, position)
-        ):
-            return False
-        if _SOF_BASELINE <= marker <= _SOF_PROGRESSIVE:
+        start = position + 4
+        position += 2 + (data[position + 2] << 8 | data[position + 3])
+        if marker == DHT:
+            huffman |= _huffman_tables(data, start, position)
+        elif marker == DQT:
+            quantization |= _quantization_tables(data, start, position)
+        elif _SOF_BASELINE <= marker <= _SOF_PROGRESSIVE:
             frame = data[start + 6 : position]
-            components = dict(zip(frame[0::3], frame[2::3], strict=True))
-    if len(components) != header.channels or not tables.quantization.issuperset(components.values()):
+    components = frame[0::3]
+    if quantization < 0 or huffman < 0 or len(set(components)) != header.channels:
         return False
+    for table in frame[2::3]:
+        if not quantization >> table & 1:
+            return False
     if header.progressive:
-        return _intact_progression(data, position, components, tables)
+        return _intact_progression(data, position, components, huffman)
     end = header.data_offset
-    chosen = data[position + 6 : end - 3 : 2]
-    if data[position + 5 : end - 3 : 2] != bytes(components) or end != position + 8 + 2 * len(components):
+    if end != position + 8 + 2 * len(components) or data[position + 5 : end - 3 : 2] != components:
         return False
-    if any(pair >> 4 not in tables.huffman or 16 | (pair & 15) not in tables.huffman for pair in chosen):
-        return False
+    for pair in data[position + 6 : end - 3 : 2]:
+        if not huffman >> (pair >> 4) & huffman >> (16 | (pair & 15)) & 1:
+            return False
     position = _scan_end(data, end)
     return position >= 0 and data[position + 1] == EOI
 
 
-def _intact_progression(data: bytes, position: int, components: dict[int, int], tables: _Tables) -> bool:
+def _intact_progression(data: bytes, position: int, components: bytes, huffman: int) -> bool:
     """Whether the scans from the first on bring every bit of every coefficient once, in order."""
     # Lowest bit not yet sent, by component and coefficient; -1 before anything came.
     missing = {component: [-1] * 64 for component in components}
@@ -159,11 +157,12 @@ def _intact_progression(data: bytes, position: int, components: dict[int, int], 
         if end > length:
             return False
         if marker == SOS:
-            if not _next_scan(data[start:end], missing, tables):
+            if not _next_scan(data[start:end], missing, huffman):
                 return False
             position = _scan_end(data, end)
         elif marker == DHT:
-            if not tables.add_huffman(data, start, end):
+            huffman |= _huffman_tables(data, start, end)
+            if huffman < 0:
                 return False
             position = end
         elif marker in (DRI, _COM) or 0xE0 <= marker <= 0xEF:
@@ -177,7 +176,7 @@ def _intact_progression(data: bytes, position: int, components: dict[int, int], 
     return False
 
 
-def _next_scan(scan: bytes, missing: dict[int, list[int]], tables: _Tables) -> bool:
+def _next_scan(scan: bytes, missing: dict[int, list[int]], huffman: int) -> bool:
     """Note what a scan brings; False where it isn't what comes next, or a table isn't there."""
     if not scan or len(scan) != 4 + 2 * scan[0] or not 1 <= scan[0] <= 4:
         return False
@@ -188,7 +187,7 @@ def _next_scan(scan: bytes, missing: dict[int, list[int]], tables: _Tables) -> b
         bits = missing.get(component)
         # The bits behind the highest of a first coefficient are sent without a table.
         table = 16 | (pair & 15) if first else pair >> 4
-        if bits is None or (table not in tables.huffman and (first or not high)):
+        if bits is None or not (huffman >> table & 1 or (high and not first)):
             return False
         expected = high or -1
         for coefficient in range(first, last + 1):

@@ -78,13 +78,13 @@ def read_header(src: Source) -> Header:
         return parse_header(src)
     path = os.fspath(src)
     descriptor, length = open_file(path)
-    with open(descriptor, "rb", buffering=0) as file:
+    try:
         data, header = b"", None
-        # Pillow would take any number of segments; see parse_jpeg.
+        # Of a JPEG all, before Pillow is asked: it would take any number of segments, see parse_jpeg.
         for size in (*_PREFIXES, length):
             if size > _PREFIXES[-1] and not data.startswith(b"\xff\xd8\xff"):
                 break
-            more = file.read(size - len(data))
+            more = os.read(descriptor, size - len(data))
             data += more
             header = _parse(data, str(path))
             if header is not None:
@@ -93,8 +93,11 @@ def read_header(src: Source) -> Header:
                 return header
             if not more or len(data) < size:
                 break
-        file.seek(0)
-        return _completed(header, _ask_pillow(file, str(path), data[:16]))
+        os.lseek(descriptor, 0, os.SEEK_SET)
+        with open(descriptor, "rb", buffering=0, closefd=False) as file:
+            return _completed(header, _ask_pillow(file, str(path), data[:16]))
+    finally:
+        os.close(descriptor)
 
 
 def upright_orientation(data: bytes, header: Header) -> int:

@@ -24,12 +24,12 @@ class Expected:
     """What Pillow makes of an input.
 
     Attributes:
-        described: format, height and width, None where `Image.open` refuses.
+        described: format, height, width and EXIF orientation; None where `Image.open` refuses.
         pixels: ``(H, W, 3)`` uint8, None where Pillow refuses them.
         reason: of its refusal.
     """
 
-    described: tuple[str | None, int, int] | None
+    described: tuple[str | None, int, int, int] | None
     pixels: np.ndarray | None
     reason: str = ""
 
@@ -39,10 +39,20 @@ def expected_of(data: bytes) -> Expected:
     described = None
     try:
         with Image.open(io.BytesIO(data)) as image:
-            described = (image.format, image.height, image.width)
+            described = (image.format, image.height, image.width, _orientation(image))
             return Expected(described, np.asarray(image.convert("RGB")))
     except Exception as error:
         return Expected(described, None, f"{type(error).__name__}: {error}")
+
+
+def _orientation(image: Image.Image) -> int:
+    """As the header tells it, before any pixel: 1 where there is none, or its EXIF data is damaged."""
+    try:
+        # Not a PNG's own getexif, which looks behind the pixels; and Pillow turns a TIFF upright by itself.
+        value = 1 if image.format == "TIFF" else Image.Image.getexif(image).get(0x0112)
+    except Exception:
+        return 1
+    return value if value in range(1, 9) else 1
 
 
 def prepare() -> None:
@@ -94,7 +104,7 @@ def _headers(data: bytes, expected: Expected, number: int, folder: Path) -> tupl
     except Exception as error:
         return [f"parse_header raises {type(error).__name__}: {error}"], None
     if header is not None:
-        described = (header.format, header.height, header.width)
+        described = (header.format, header.height, header.width, header.orientation)
         if expected.described not in (None, described):
             found.append(f"parse_header says {described}, Pillow {expected.described}")
         if not -1 <= header.data_offset <= len(data) or header.orientation not in range(1, 9):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import socket
 import struct
@@ -242,3 +243,11 @@ def test_pillows_settings_are_left_alone() -> None:
             readers.read_image(corpus.files()[name], max_pixels=None if name != "png-claims-huge" else "auto")
     assert before[0] == Image.MAX_IMAGE_PIXELS
     assert set(before[2]) <= set(Image.OPEN)
+
+
+def test_two_orientations_are_one_as_pillow_has_it() -> None:
+    entries = b"".join(struct.pack("<HHIHH", 0x0112, 3, 1, value, 0) for value in (6, 3))
+    body = b"Exif\0\0II*\0" + struct.pack("<IH", 8, 2) + entries + bytes(4)
+    data = corpus.with_segment(corpus.jpeg(16, 24), 0xE1, body)
+    with Image.open(io.BytesIO(data)) as image:
+        assert readers.parse_header(data).orientation == image.getexif()[0x0112]
