@@ -13,7 +13,8 @@ KINDS = ("truncated", "empty", "text", "missing", "unreadable", "mangled")
 
 def write_photos(root: Path, count: int, classes: int = 3, size: tuple[int, int] = (48, 64), kinds: int = 8) -> None:
     """``count`` JPEGs in class folders, dealt in turn; some of them are the same picture."""
-    pictures = [corpus.jpeg(size[0] + number, size[1] - number, seed=number) for number in range(min(count, kinds))]
+    sizes = ((size[0] + number, size[1] + number // 2) for number in range(min(count, kinds)))
+    pictures = [corpus.jpeg(*size, seed=number) for number, size in enumerate(sizes)]
     for number in range(count):
         path = root / f"class{number % classes}" / f"{number:06}.jpg"
         path.parent.mkdir(parents=True, exist_ok=True)
