@@ -32,10 +32,11 @@ def import_torchvision() -> Any:
                 del sys.modules[name]  # half imported
             _declare_operators()
             return importlib.import_module("torchvision")
-    except (ImportError, OSError, RuntimeError) as error:
-        first = (str(error).splitlines() or [""])[0]
+    except Exception as error:  # a build for another torch fails in many ways
+        reason = (str(error).splitlines() or [""])[0]
         raise FastpipeError(
-            f"torchvision doesn't load here ({type(error).__name__}: {first}); install the one built for your torch"
+            f"this compares with torchvision, which doesn't load here ({type(error).__name__}: {reason}): "
+            "pip install 'fastpipe[verify]', or the torchvision that was built for your torch"
         ) from error
 
 

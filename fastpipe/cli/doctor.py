@@ -59,7 +59,7 @@ def doctor(
     ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no text.")] = False,
 ) -> None:
-    """Find out where the time goes, what limits it, and what cures that.
+    """Find where the time goes, what limits it, and what cures that.
 
     Nothing is written. Exit status: 0 healthy, 1 a problem was found, 2 wrong usage.
 

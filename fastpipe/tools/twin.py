@@ -9,29 +9,11 @@ from typing import Any
 import torch
 
 from fastpipe import transforms as fastpipe_transforms
-from fastpipe.errors import FastpipeError
+from fastpipe.bench.reference import import_torchvision
 from fastpipe.pipeline import MultiView
-from fastpipe.pipeline.breaks import one_line
+from fastpipe.pipeline.breaks import shortened
 
 __all__ = ["import_torchvision", "is_torchvisions", "mirror"]
-
-
-def import_torchvision() -> Any:
-    """The module ``torchvision``, its transforms imported.
-
-    Raises:
-        FastpipeError: it isn't installed, or doesn't load beside this torch.
-    """
-    try:
-        import torchvision
-        import torchvision.transforms
-    except Exception as error:  # a build for another torch fails in many ways
-        reason = (str(error).splitlines() or [""])[0]
-        raise FastpipeError(
-            f"this compares with torchvision, which doesn't load here ({type(error).__name__}: {reason}): "
-            "pip install 'fastpipe[verify]', or the torchvision that was built for your torch"
-        ) from error
-    return torchvision
 
 
 def is_torchvisions(transform: Any) -> bool:
@@ -65,10 +47,10 @@ def mirror(transform: Any, into: Any, notes: list[str]) -> Callable[[Any], Any]:
     if target is kind:
         return transform  # type: ignore[no-any-return]
     if target is None or not _is_v1_class(kind, into):
-        notes.append(f"{one_line(transform)} has no twin: it runs as it is on both sides")
+        notes.append(f"{shortened(transform)} has no twin: it runs as it is on both sides")
         return transform  # type: ignore[no-any-return]
     if _is_altered(transform):
-        notes.append(f"{one_line(transform)} has a method or hook of its own: it runs as it is on both sides")
+        notes.append(f"{shortened(transform)} has a method or hook of its own: it runs as it is on both sides")
         return transform  # type: ignore[no-any-return]
     names = [
         name for name in inspect.signature(target).parameters if name in vars(transform) or hasattr(transform, name)

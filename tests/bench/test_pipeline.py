@@ -102,5 +102,5 @@ def test_the_speed_up_is_taken_round_by_round() -> None:
 def test_torchvision_missing_is_an_error_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
     assert import_torchvision() is torchvision
     monkeypatch.setitem(sys.modules, "torchvision", None)
-    with pytest.raises(FastpipeError, match="torchvision doesn't load here"):
+    with pytest.raises(FastpipeError, match="torchvision, which doesn't load here"):
         import_torchvision()

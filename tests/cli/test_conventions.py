@@ -86,7 +86,7 @@ def test_a_place_that_isn_t_there_is_told_in_a_line(name: str, capsys: pytest.Ca
     assert printed.out == ""
     if not printed.err.startswith("Usage:"):  # else something else is missing on the command line
         assert printed.err.startswith("fastpipe: error: ")
-        assert os.path.join("no", "such", "place") in printed.err or "torchvision doesn't load" in printed.err
+        assert os.path.join("no", "such", "place") in printed.err or "torchvision, which doesn't load" in printed.err
         assert printed.err.count("\n") == 1
 
 
