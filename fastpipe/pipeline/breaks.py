@@ -17,7 +17,7 @@ import torch
 from fastpipe.transforms import autoaugment, transforms
 from fastpipe.transforms._base import drawable
 
-__all__ = ["Break", "diagnose", "one_line"]
+__all__ = ["Break", "diagnose", "one_line", "shortened"]
 
 _OWN = {name: getattr(module, name) for module in (transforms, autoaugment) for name in module.__all__}
 _ADDRESS = re.compile(r"( object)? at 0x[0-9a-fA-F]+")
@@ -64,6 +64,12 @@ def one_line(transform: Any) -> str:
     return _ADDRESS.sub("", " ".join(repr(transform).split()))
 
 
+def shortened(transform: Any, length: int = 100) -> str:
+    """`one_line`, or only the class's name where that is longer."""
+    text = one_line(transform)
+    return text if len(text) <= length else f"{type(transform).__name__}(…)"
+
+
 def diagnose(transform: Any) -> Break:
     """What keeps a transform that isn't drawable from being planned."""
     cause, reason, advice = _found(transform)
@@ -90,7 +96,7 @@ def _found(transform: Any) -> tuple[str, str, tuple[str, ...]]:
     member = next((one for one in _members(transform) if not drawable(one)), None)
     if member is not None:
         inner = diagnose(member)
-        name = f"{kind.__name__} holds {inner.transform}"
+        name = f"{kind.__name__} holds {shortened(member)}"
         return "member", f"{name}, and that can't be planned: {inner.reason}", inner.advice
     replaced = _replaced(transform)
     if replaced:

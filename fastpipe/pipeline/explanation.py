@@ -25,6 +25,7 @@ from fastpipe.types import Box, Generators, Header, ImageShape, Recipe, Step
 
 __all__ = ["ExplainedStep", "Explanation", "explain"]
 
+_LONG = 120
 _SHAPE = ImageShape(375, 500)
 _TO_TENSOR = frozenset({"PILToTensor", "ToTensor"})
 _Branch = tuple[str, list[Any]]
@@ -137,7 +138,10 @@ def _broken(found: Break, behind: Sequence[str]) -> _Branch:
     under.append("until then it gets what torchvision would hand it: correct, only slower")
     if behind:
         under.append(f"behind it, one by one: {', '.join(behind)}")
-    return f"then    {found.transform} ends the plan", under
+    name = found.transform
+    if len(name) > _LONG:
+        name = name.partition("(")[0] + "(…)"
+    return f"then    {name} ends the plan", under
 
 
 def _tree(branches: Sequence[str | _Branch], marks: tuple[str, str, str]) -> Iterator[str]:
@@ -274,7 +278,7 @@ def _why_whole(recipe: Recipe, plan: DecodePlan, pipeline: Pipeline) -> str:
         return "the whole image, as this crop takes all of it or reaches beyond it"
     if late:
         return f"the whole image, as {late} isn't part of the plan"
-    return "the whole image, as nothing crops it"
+    return f"the whole image, as nothing {'in the plan ' if pipeline.rest else ''}crops it"
 
 
 def _explained(step: Step) -> ExplainedStep:

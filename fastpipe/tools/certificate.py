@@ -20,6 +20,7 @@ from fastpipe.tools.pictures import Cell, difference, grid, pictures_of
 __all__ = ["Certificate", "Check", "Difference", "StepResult", "Worst"]
 
 _SHOWN = 3
+_FEW = 0.001  # of the values: fewer that differ would not be seen
 # Differences above this, in 1/255, are differences: below it they are the float32 that both sides count in.
 FLOAT_NOISE = 1e-3
 
@@ -273,6 +274,11 @@ class Certificate:
         for row in rows:
             cells = [f"{cell:>{width}}" for cell, width in zip(row[1:], widths[1:], strict=True)]
             lines.append(f"  {row[0]:<{widths[0]}}  {'  '.join(cells)}".rstrip())
+        lines.append(
+            '  allowed: what is documented for a step; "mean": as far as torchvision\'s own tensor backend is.'
+        )
+        if self.tolerance is None:
+            lines.append("  Finished samples add the steps' differences up: judged with a tolerance only.")
         return lines
 
     def picture(self, side: int = 320) -> Image.Image:
@@ -292,16 +298,18 @@ class Certificate:
         factor = max(1, int(255 // max(worst.largest, 1)))
         apart = Difference()
         apart.add(worst.fastpipe, worst.torchvision)
+        spread = 1 + max(ours.size) // side if apart.differing < _FEW else 0
+        few = ", each shown larger" if spread else ""
         cells = [
             Cell(worst.original, ("original", "/".join(Path(worst.path).parts[-2:]))),
             Cell(theirs, ("torchvision", *worst.recipe)),
             Cell(ours, ("fastpipe", "the same random numbers")),
             Cell(
-                difference(worst.fastpipe, worst.torchvision, factor),
+                difference(worst.fastpipe, worst.torchvision, factor, spread=spread),
                 (
                     f"difference x {factor}",
                     f"mean {apart.mean:.3f}, 99.9% {apart.p999}, max {apart.max:.3g} of 255",
-                    f"{apart.differing:.1%} of the values differ",
+                    f"{round(apart.differing * apart.values):,} of {apart.values:,} values differ{few}",
                 ),
             ),
         ]

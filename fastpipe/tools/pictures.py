@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from PIL import Image, ImageDraw, ImageFont
+from PIL import Image, ImageDraw, ImageFilter, ImageFont
 
 from fastpipe.errors import ConfigError, PlanError
 from fastpipe.pipeline.views import Views
@@ -113,12 +113,19 @@ def same_size(one: Sequence[NDArray[Any]], other: Sequence[NDArray[Any]]) -> boo
     return len(one) == len(other) and all(a.shape == b.shape for a, b in zip(one, other, strict=True))
 
 
-def difference(one: NDArray[Any], other: NDArray[Any], factor: float) -> Image.Image:
-    """The absolute difference of two images of one shape, on the scale of 0 to 255, times a factor."""
+def difference(one: NDArray[Any], other: NDArray[Any], factor: float, *, spread: int = 0) -> Image.Image:
+    """The absolute difference of two images of one shape, on the scale of 0 to 255, times a factor.
+
+    Args:
+        one, other: ``(H, W, C)``.
+        factor: what a difference of 1 becomes.
+        spread: how many pixels around it a difference is shown on, so that a single one is seen.
+    """
     distance = np.abs(one.astype(np.float64) - other.astype(np.float64))
     # float32's rounding, a few millionths of 1/255, must not show as the first step above zero.
     shown = np.where(distance < 1e-3, 0, np.ceil(distance * factor - 1e-3))
-    return _picture(shown.clip(0, 255).astype(np.uint8))
+    picture = _picture(shown.clip(0, 255).astype(np.uint8))
+    return picture.filter(ImageFilter.MaxFilter(2 * spread + 1)) if spread else picture
 
 
 @dataclass(frozen=True, slots=True)

@@ -231,7 +231,9 @@ class _Comparison:
         for number, (member, twin) in enumerate(zip(self.members, self.twins, strict=True)):
             before = image
             if number >= drawn:
-                image = self._run_both(member, twin, before, where)
+                image, same = self._run_both(member, twin, before, where)
+                if right and not same:
+                    right, which = False, one_line(member)
                 continue
             steps = member.draw(_shape_of(before), generators)
             image = twin(_own(before))
@@ -240,14 +242,17 @@ class _Comparison:
                 replayed = self._step(step, replayed, where)
             if right and not (_equal(replayed, image) and _same_states(_states(), _states_of(generators))):
                 right, which = False, one_line(member)
-        if drawn:
-            self.draws.add(right, f"{where}: {which}")
+        self.draws.add(right, f"{where}: {which}")
         return image
 
-    def _run_both(self, member: Any, twin: Any, before: Any, where: str) -> Any:
-        """A transform behind the plan: run by both on the same image, from the same random state."""
+    def _run_both(self, member: Any, twin: Any, before: Any, where: str) -> tuple[Any, bool]:
+        """A transform behind the plan, run by both on one image from one random state.
+
+        Returns:
+            The result, and whether both left the generators alike.
+        """
         if member is twin:  # foreign: there is one of it only
-            return member(before)
+            return member(before), True
         start = _states()
         theirs = twin(_copied(before))
         end = _states()
@@ -255,9 +260,8 @@ class _Comparison:
         ours = member(_copied(before))
         same = _same_states(_states(), end)
         _set_states(end)
-        self.draws.add(same, f"{where}: {one_line(member)}")
         self._compare(type(member).__name__, EXACT, ours, theirs, where)
-        return theirs
+        return theirs, same
 
     def _step(self, step: Step, before: Any, where: str) -> Any:
         """torchvision's result of a drawn step, and its difference from fastpipe's own."""
@@ -272,7 +276,7 @@ class _Comparison:
         theirs = _by_torchvision(self.module.functional, step, before)
         ours = step.apply(np.asarray(before) if isinstance(before, Image.Image) else _own(before))
         contract = contracts_of(step)[0] if isinstance(before, Image.Image) else EXACT
-        name = step.op if isinstance(step, Call) else type(step).__name__
+        name = step.op if isinstance(step, Call) else str(step).partition("(")[0]
         result = self._compare(name, contract, ours, theirs, where)
         if contract is WARP and isinstance(step, Call):
             by_tensor = _by_tensor_backend(self.module.functional, step, before)
