@@ -1,6 +1,6 @@
 """What ``fidelity="fast"`` saves and what it costs, on your photos.
 
-    python benchmarks/fidelity.py PATH [--size 224] [--rounds 5]
+    python benchmarks/fidelity.py PATH [--size 224] [--rounds 5] [--json FILE]
 
 PATH is a folder as ImageFolder takes it, or any folder of images. Each image goes through Resize((size, size)) with
 both settings, one process, one thread, rounds interleaved. The error is the absolute difference between the two
@@ -10,6 +10,7 @@ results, in 1/255; images that shrink by less than two are decoded in full by bo
 from __future__ import annotations
 
 import argparse
+import json
 import statistics
 import time
 from pathlib import Path
@@ -42,6 +43,7 @@ def main() -> None:
     parser.add_argument("path", type=Path)
     parser.add_argument("--size", type=int, default=224)
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--json", type=Path, help="also write the figures to this file")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     cv2.setNumThreads(1)
@@ -68,23 +70,38 @@ def main() -> None:
     table = Table(title=f"{len(paths)} images to {arguments.size}×{arguments.size}, one thread")
     for column in ("decoded at", "images", "exact, ms", "fast, ms", "ratio", "mean error", "99.9%", "max"):
         table.add_column(column, justify="right")
+    rows = []
     for scale in sorted(set(scales.values())):
         group = [path for path in paths if scales[path] == scale]
         exact, fast = (
             [statistics.median(times[path][fidelity]) for path in group] for fidelity in ("torchvision", "fast")
         )
         error = np.concatenate([differences[path].ravel() for path in group])
+        row = {
+            "scale": scale,
+            "images": len(group),
+            "exact_ms": statistics.mean(exact),
+            "fast_ms": statistics.mean(fast),
+            "ratio": sum(exact) / sum(fast),
+            "mean_error": float(error.mean()),
+            "error_999": float(np.quantile(error, 0.999)),
+            "largest_error": int(error.max()),
+        }
+        rows.append(row)
         table.add_row(
             f"1/{scale}",
             str(len(group)),
-            f"{statistics.mean(exact):.2f}",
-            f"{statistics.mean(fast):.2f}",
-            f"{sum(exact) / sum(fast):.2f}×",
-            f"{error.mean():.2f}",
-            f"{np.quantile(error, 0.999):.0f}",
-            f"{error.max():.0f}",
+            f"{row['exact_ms']:.2f}",
+            f"{row['fast_ms']:.2f}",
+            f"{row['ratio']:.2f}×",
+            f"{row['mean_error']:.2f}",
+            f"{row['error_999']:.0f}",
+            f"{row['largest_error']}",
         )
     Console().print(table)
+    if arguments.json:
+        report = {"rows": rows, "size": arguments.size, "rounds": arguments.rounds}
+        arguments.json.write_text(json.dumps(report, indent=2))
 
 
 if __name__ == "__main__":

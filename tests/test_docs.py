@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ast
 import importlib.util
+import json
 import re
 import subprocess
 import sys
@@ -133,3 +134,36 @@ def test_the_script_for_several_gpus_runs_on_two_ranks():
         "epoch 0: 2 batches a rank",
         "epoch 1: 2 batches a rank",
     ]
+
+
+@pytest.fixture(scope="module")
+def performance_page():
+    path = DOCS.parent / "benchmarks" / "performance_page.py"
+    spec = importlib.util.spec_from_file_location("performance_page", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_performance_page_shows_the_figures_that_are_kept(performance_page):
+    found = performance_page.read()
+    assert set(found) == set(performance_page.PARTS)
+    assert (DOCS / "performance.md").read_text(encoding="utf-8") == performance_page.page(found)
+    picture = performance_page.picture(found["pipeline"]["rows"])
+    assert (DOCS / "images" / "speed.svg").read_text(encoding="utf-8") == picture
+
+
+def test_fresh_figures_are_taken_without_paths(performance_page, tmp_path, monkeypatch):
+    monkeypatch.setattr(performance_page, "DOCS", tmp_path / "docs")
+    (tmp_path / "docs" / "data").mkdir(parents=True)
+    rows = [{"pipeline": "train", "fastpipe_ms": 1.2, "torchvision_ms": 2.5, "torchvision_ratio": 2.1}]
+    raw = {"rows": rows, "rounds": {"fastpipe | train": [1.2, 1.3]}, "machine": "cpu", "command": ["/home/me/photos"]}
+    (tmp_path / "pipeline.json").write_text(json.dumps(raw), encoding="utf-8")
+    assert performance_page.take(tmp_path, "On battery.") == ["pipeline"]
+    assert "/home/me" not in (tmp_path / "docs" / "data" / "pipeline.json").read_text(encoding="utf-8")
+    text = performance_page.page(performance_page.read())
+    assert "| train | 1.20 | 2.50 | **2.10×** |" in text
+    assert "On battery." in text
+    assert ", 2 rounds." in text

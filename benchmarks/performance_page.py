@@ -1,0 +1,404 @@
+"""The documentation's performance page and its picture, from the benchmarks' JSON.
+
+    python benchmarks/performance_page.py                 # docs/data → docs/performance.md, docs/images/speed.svg
+    python benchmarks/performance_page.py --take FOLDER   # first takes fresh figures from FOLDER into docs/data
+
+FOLDER holds what the benchmarks wrote, under these names, all taken on this machine; those that are missing keep their
+older figures, marked with their own date and machine:
+
+    python benchmarks/pipeline.py PHOTOS --json FOLDER/pipeline.json
+    python benchmarks/loader.py PHOTOS --json FOLDER/loader.json
+    python benchmarks/transforms.py --photos PHOTOS --json FOLDER/transforms.json
+    python benchmarks/fidelity.py LARGE_PHOTOS --json FOLDER/fidelity.json
+    python benchmarks/index.py --json FOLDER/index.json
+    python benchmarks/sampler.py --json FOLDER/sampler.json
+    fastpipe bench PHOTOS --json FOLDER/readers.json
+
+Only what the page shows is kept: no path and no round's single times.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+from collections.abc import Callable
+from datetime import datetime, timezone
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+DOCS = Path(__file__).resolve().parents[1] / "docs"
+WIDE = "375×500"
+COLORS = {"torchvision": "#e6550d", "albumentations": "#969696", "fastpipe": "#3182bd"}
+
+
+def _from_pipeline(raw: Any) -> Any:
+    # One uncounted round comes before those that are kept.
+    return {"rows": raw["rows"], "rounds": len(next(iter(raw["rounds"].values())))}
+
+
+def _from_loader(raw: Any) -> Any:
+    first = {name: sorted(seconds)[len(seconds) // 2] for name, seconds in raw["first_batch_s"].items()}
+    return {"rows": raw["rows"], "rounds": len(next(iter(raw["rounds"].values()))), "first_batch_s": first}
+
+
+def _from_transforms(raw: Any) -> Any:
+    rows = {name: sizes.get(WIDE) or next(iter(sizes.values())) for name, sizes in raw["rows"].items()}
+    return {"rows": rows, "geometric_means": raw["geometric_means"], "rounds": raw["rounds"]}
+
+
+def _from_readers(raw: Any) -> Any:
+    rows = [
+        {
+            "reader": row["reader"],
+            "format": row["format"],
+            "request": row["request"],
+            "single_us": row["single"] and row["single"]["median_us"],
+            "workers_us": row["workers"] and row["workers"]["median_us"],
+        }
+        for row in raw["results"]
+        if row["exact"]
+    ]
+    formats = {name: {key: about[key] for key in ("images", "mean_bytes")} for name, about in raw["formats"].items()}
+    return {"rows": rows, "formats": formats, "workers": raw["workers"], "rounds": raw["rounds"]}
+
+
+REDUCED: dict[str, Callable[[Any], Any]] = {
+    "pipeline": _from_pipeline,
+    "loader": _from_loader,
+    "transforms": _from_transforms,
+    "fidelity": lambda raw: raw,
+    "readers": _from_readers,
+    "index": lambda raw: raw,
+    "sampler": lambda raw: {"rows": raw},
+}
+
+
+def take(folder: Path, note: str) -> list[str]:
+    """Reduces the outputs in a folder to what the page shows and keeps them, with a note; returns their names."""
+    from fastpipe.config import library_versions, machine_fingerprint
+
+    machine = machine_fingerprint()
+    versions = {**library_versions(), "python": platform.python_version()}
+    versions |= {name: _version(name) for name in ("torch", "albumentations")}
+    about = {
+        "date": datetime.now(timezone.utc).date().isoformat(),
+        "machine": f"{machine['processor']}, {machine['cpus']} CPUs, {machine['system']}",
+        "note": note,
+        "versions": {name: versions[name] for name in sorted(versions) if versions[name]},
+    }
+    taken = []
+    for name, reduce in REDUCED.items():
+        path = folder / f"{name}.json"
+        if path.exists():
+            kept = {"about": about, **reduce(json.loads(path.read_text(encoding="utf-8")))}
+            text = json.dumps(_rounded(kept), indent=1, ensure_ascii=False)
+            (DOCS / "data" / path.name).write_text(text + "\n", encoding="utf-8")
+            taken.append(name)
+    return taken
+
+
+def _version(name: str) -> str:
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return ""
+
+
+def _rounded(value: Any) -> Any:
+    """Four digits: more would be noise, and a change of every line at each refresh."""
+    if isinstance(value, float):
+        return float(f"{value:.4g}")
+    if isinstance(value, dict):
+        return {key: _rounded(one) for key, one in value.items()}
+    return [_rounded(one) for one in value] if isinstance(value, list) else value
+
+
+def table(head: list[str], rows: list[list[str]], left: int = 1) -> str:
+    lines = [head, ["---"] * left + ["---:"] * (len(head) - left), *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def pipeline_part(data: Any) -> str:
+    rows = []
+    for row in data["rows"]:
+        other = row.get("albumentations_ms")
+        rows.append([
+            row["pipeline"],
+            f"{row['fastpipe_ms']:.2f}",
+            f"{row['torchvision_ms']:.2f}",
+            f"**{row['torchvision_ratio']:.2f}×**",
+            f"{other:.2f}" if other else "",
+            f"{row['albumentations_ratio']:.2f}×" if other else "",
+            f"{row['fraction_of_bound']:.0%}" if "fraction_of_bound" in row else "",
+        ])  # fmt: skip
+    head = ["pipeline", "fastpipe", "torchvision", "ratio", "albumentations", "ratio", "of the Huffman bound"]
+    return f"""## From files to tensors
+
+![Images a second from files to tensors](images/speed.svg)
+
+{table(head, rows)}
+
+Milliseconds an image, one process, one thread. Training is `RandomResizedCrop(224)` and a flip, evaluation
+`Resize(256)` and `CenterCrop(224)`; albumentations works on images that cv2 decoded, and doesn't filter when it
+shrinks. The bound is what libjpeg-turbo needs to undo the Huffman coding of the same files, decoding them at an eighth
+of their size: 100% would be a pipeline that does nothing else."""
+
+
+LOADERS = {
+    "torchvision": "torchvision's `ImageFolder` in torch's loader, float32",
+    "stock loader": "fastpipe's `ImageFolder` in torch's loader, float32",
+    "float32": "`fastpipe.DataLoader`, float32",
+    "uint8, here": '`fastpipe.DataLoader(device="cpu")`: normalised in the main process',
+    "uint8": "`fastpipe.DataLoader(device=…)`: normalised on the device, whose time isn't counted",
+    "bound": "bound: workers that read the files and undo their Huffman coding",
+}
+
+
+def loader_part(data: Any) -> str:
+    figures = {row["loader"]: row for row in data["rows"]}
+    rows = [
+        [text, f"{figures[name]['images_per_s']:,.0f}", f"{figures[name]['ratio']:.2f}×"]
+        for name, text in LOADERS.items()
+        if name in figures
+    ]
+    first = ", ".join(f"{name} {seconds:.1f} s" for name, seconds in data["first_batch_s"].items())
+    return f"""## With workers
+
+{table(["loader", "images/s", "to torchvision"], rows)}
+
+The same training transform, persistent workers, random order. From making the loader to its first batch with spawned
+workers: {first}."""
+
+
+def transforms_part(data: Any) -> str:
+    others = ("torchvision PIL", "torchvision tensor", "albumentations")
+    rows = []
+    for name, row in data["rows"].items():
+        ratios = [row.get(f"× {other}") for other in others]
+        rows.append([name, f"{row['fastpipe µs']:,.0f}", *(f"{ratio:.2f}×" if ratio else "" for ratio in ratios)])
+    means = data["geometric_means"]
+    summary = [
+        [kind, *(f"{means[key][f'× {other}']:.2f}×" if f"× {other}" in means[key] else "" for other in others)]
+        for kind, key in (("operations", "operations"), ("class pipelines", "pipelines"))
+    ]
+    return f"""## Single operations
+
+How many times as fast as the others, geometric means:
+
+{table(["", *others], summary)}
+
+Operation by operation, on a uint8 image of {WIDE}, in one thread. A figure below 1 is where the other one is faster.
+
+{table(["operation", "fastpipe, µs", *others], rows)}
+
+albumentations' operations of the same name don't all give the same pixels: [the differences](albumentations.md)."""
+
+
+def readers_part(data: Any) -> str:
+    parts = []
+    for format, about in data["formats"].items():
+        cells: dict[str, dict[str, Any]] = {}
+        for row in data["rows"]:
+            if row["format"] == format:
+                cells.setdefault(row["reader"], {})[row["request"]] = row
+        rows = []
+        for reader, found in sorted(cells.items(), key=lambda item: _time(item[1], "region", "workers_us")):
+            figures = [
+                _time(found, request, kind) for request in ("region", "full") for kind in ("single_us", "workers_us")
+            ]
+            rows.append([f"`{reader}`", *("" if figure == float("inf") else f"{figure:,.0f}" for figure in figures)])
+        head = ["reader", "region", "in workers", "whole image", "in workers"]
+        size = about["mean_bytes"] / 1000
+        parts.append(f"{format.upper()}, {about['images']} files of {size:.0f} kB on average:\n\n{table(head, rows)}")
+    tables = "\n\n".join(parts)
+    return f"""## Readers
+
+Microseconds an image, alone and in {data["workers"]} workers at once. A region is one that `RandomResizedCrop` draws;
+readers without regions decode the whole image. Only readers whose pixels are Pillow's are listed.
+
+{tables}"""
+
+
+def _time(found: dict[str, Any], request: str, kind: str) -> float:
+    return float((found.get(request) or {}).get(kind) or "inf")
+
+
+def fidelity_part(data: Any) -> str:
+    rows = [
+        [
+            f"1/{row['scale']}",
+            str(row["images"]),
+            f"{row['exact_ms']:.2f}",
+            f"{row['fast_ms']:.2f}",
+            f"{row['ratio']:.2f}×",
+            f"{row['mean_error']:.2f}",
+            f"{row['error_999']:.0f}",
+            f"{row['largest_error']:.0f}",
+        ]
+        for row in data["rows"]
+    ]
+    head = ["decoded at", "images", "exact, ms", "fast, ms", "ratio", "mean error", "99.9%", "largest"]
+    return f"""## What `fidelity="fast"` gains and costs
+
+`Resize` to {data["size"]}×{data["size"]} of large photos, grouped by the scale that they may be decoded at. Errors are
+absolute differences to the exact result in 1/255.
+
+{table(head, rows)}"""
+
+
+def index_part(data: Any) -> str:
+    lines = []
+    if "large" in data:
+        large, vision = data["large"], data["large"]["torchvision"]
+        lines.append(table(
+            [f"{large['entries']:,} files", "fastpipe", "torchvision"],
+            [
+                ["a dataset pickled for a worker", f"{large['pickled dataset, bytes']:,} bytes",
+                 f"{vision['pickled samples, MB']:,.0f} MB"],
+                ["private memory that a worker grows by, MB", f"{max(large['worker growth, MB']):.2f}",
+                 f"{max(vision['worker growth, MB']):,.0f}"],
+                ["opening the dataset again, ms", f"{large['opening ImageFolder, ms']:,.0f}", ""],
+                ["on disk, bytes a file", f"{large['index, bytes an entry']:.0f}", ""],
+            ],
+        ))  # fmt: skip
+        if vision.get("scaled"):
+            lines.append(f"torchvision's figures are scaled up from {vision['entries']:,} files.")
+    if "scanning" in data:
+        scan = data["scanning"]
+        lines.append(
+            f"Listing {scan['files']:,} files the first time takes {scan['fastpipe, first opening, s']:.2f} s "
+            f"(torchvision: {scan['torchvision, s']:.2f} s, each time), from then on "
+            f"{scan['fastpipe, second opening, ms']:.0f} ms."
+        )
+    body = "\n\n".join(lines)
+    return f"## Many files\n\n{body}"
+
+
+def sampler_part(data: Any) -> str:
+    rows = [
+        [
+            f"{row['sampler']}, {row['length']:,}",
+            f"{row['first_ms']:,.1f}",
+            f"{row['index_ns']:.0f}",
+            f"{row['memory_mb']:,.1f}",
+        ]
+        for row in data["rows"]
+    ]
+    head = ["sampler, indices", "first index, ms", "an index, ns", "memory, MB"]
+    return f"## Shuffling\n\n{table(head, rows)}"
+
+
+# name → (what makes the section, the command whose output it shows)
+PARTS: dict[str, tuple[Callable[[Any], str], str]] = {
+    "pipeline": (pipeline_part, "python benchmarks/pipeline.py PHOTOS"),
+    "loader": (loader_part, "python benchmarks/loader.py PHOTOS"),
+    "transforms": (transforms_part, "python benchmarks/transforms.py --photos PHOTOS"),
+    "readers": (readers_part, "fastpipe bench PHOTOS"),
+    "fidelity": (fidelity_part, "python benchmarks/fidelity.py LARGE_PHOTOS"),
+    "index": (index_part, "python benchmarks/index.py"),
+    "sampler": (sampler_part, "python benchmarks/sampler.py"),
+}
+
+OPENING = """# Performance
+
+<!-- Made by benchmarks/performance_page.py from docs/data: don't edit. -->
+
+All figures compare both sides in one run, with interleaved rounds, on the same files; a figure is the median over the
+rounds, a ratio the median of each round's ratio. Repeat them on your photos with the commands given; `scripts/demo
+PHOTOS` shows the main ones. Ratios change with the machine, the files' sizes and their compression.
+
+What to expect:
+
+- What fastpipe leaves out is the work on pixels that a crop throws away, and the copies between steps. What it can't
+  leave out is undoing a JPEG's Huffman coding above the crop and beside it, three quarters of a full decode.
+- So it gains most where images are large against the crop, transforms are many, or workers are the limit, and least on
+  small images: of photos of 200×150 pixels there is little to leave out, and both take about as long.
+- JPEG in regions needs libjpeg-turbo 3 (`fastpipe doctor` says whether it is there). PNG and WebP are decoded whole.
+"""
+
+
+def taken_on(data: Any) -> str:
+    """When, on what and with what the figures were taken."""
+    about = data["about"]
+    names = ("torch", "torchvision", "albumentations", "pillow", "opencv", "turbojpeg")
+    versions = ", ".join(f"{name} {about['versions'][name]}" for name in names if name in about["versions"])
+    note = f" {about['note']}" if about["note"] else ""
+    return f"Taken {about['date']}, {about['machine']}, Python {about['versions']['python']}, {versions}.{note}"
+
+
+def page(found: dict[str, Any]) -> str:
+    """The page; when and where the figures were taken stands on top, or at each section where that differs."""
+    origins = {taken_on(data) for data in found.values()}
+    parts = [OPENING.rstrip()]
+    if len(origins) == 1:
+        parts += origins
+    for name, (part, command) in PARTS.items():
+        if name in found:
+            data = found[name]
+            rounds = f", {data['rounds']} rounds" if "rounds" in data else ""
+            parts += [part(data), f"`{command}`{rounds}."]
+            if len(origins) > 1:
+                parts[-1] += f" {taken_on(data)}"
+    return "\n\n".join(parts) + "\n"
+
+
+def picture(rows: list[Any]) -> str:
+    """Bars of images a second, an SVG that also reads in black and white and on a dark page."""
+    bars: list[tuple[str, str, float, str]] = []
+    for row in rows:
+        for who in ("torchvision", "albumentations", "fastpipe"):
+            if f"{who}_ms" in row:
+                ratio = f"  {row['torchvision_ratio']:.2f} × torchvision" if who == "fastpipe" else ""
+                bars.append((row["pipeline"], who, 1000 / row[f"{who}_ms"], ratio))
+    scale = 360 / max(value for *_, value, _ in bars)
+    lines, y, previous = [], 40, ""
+    for name, who, value, ratio in bars:
+        y += 16 if previous and previous != name else 0
+        if previous != name:
+            lines.append(f'<text x="150" y="{y + 15}" text-anchor="end" font-weight="bold">{name}</text>')
+        previous = name
+        lines.append(f'<rect x="262" y="{y}" width="{value * scale:.1f}" height="20" fill="{COLORS[who]}"/>')
+        lines.append(f'<text x="256" y="{y + 15}" text-anchor="end">{who}</text>')
+        lines.append(f'<text x="{268 + value * scale:.1f}" y="{y + 15}">{value:,.0f}{ratio}</text>')
+        y += 24
+    return "\n".join([
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="820" height="{y + 14}" viewBox="0 0 820 {y + 14}" '
+        'font-family="sans-serif" font-size="13" role="img">',
+        "<title>Images a second from files to tensors</title>",
+        f'<rect width="820" height="{y + 14}" fill="white"/>',
+        '<text x="16" y="24" font-size="15">Images a second from files to tensors, one process, one thread</text>',
+        *lines,
+        "</svg>",
+    ]) + "\n"  # fmt: skip
+
+
+def read() -> dict[str, Any]:
+    """What docs/data holds, by name."""
+    return {
+        name: json.loads(path.read_text(encoding="utf-8"))
+        for name in PARTS
+        if (path := DOCS / "data" / f"{name}.json").exists()
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--take", type=Path, metavar="FOLDER", help="take fresh figures from here first")
+    parser.add_argument("--note", default="", metavar="TEXT", help="a sentence for the page about these figures")
+    arguments = parser.parse_args()
+    if arguments.take:
+        taken = take(arguments.take, arguments.note)
+        if not taken:
+            parser.error(f"{arguments.take} holds none of {', '.join(f'{name}.json' for name in REDUCED)}")
+        print(f"taken: {', '.join(taken)}")
+    found = read()
+    (DOCS / "performance.md").write_text(page(found), encoding="utf-8")
+    (DOCS / "images").mkdir(exist_ok=True)
+    (DOCS / "images" / "speed.svg").write_text(picture(found["pipeline"]["rows"]), encoding="utf-8")
+    print("written: docs/performance.md, docs/images/speed.svg")
+
+
+if __name__ == "__main__":
+    main()
