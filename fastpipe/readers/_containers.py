@@ -53,8 +53,8 @@ def parse_png(data: bytes) -> Header | None:
         start, end = position + 8, position + 8 + size
         if end + 4 > length:
             return None
-        if name == b"IHDR":
-            return None  # Pillow takes the last one
+        if name == b"IHDR" or name == b"IEND":
+            return None  # Pillow takes the last IHDR, and nothing behind an IEND
         if name == b"tRNS":
             transparent = True
         elif name == b"acTL":
