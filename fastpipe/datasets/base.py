@@ -295,10 +295,10 @@ class ImageDataset(BadFileHandling, Dataset[tuple[Any, Any]]):
         """Notes in a job that its file is bad; raises what is no bad file, and everything with ``on_error="raise"``."""
         if not is_bad_file(error, self.plans):
             raise error
-        located_error = located(error, self._from_front(job.index), job.path)
+        named = located(error, self._from_front(job.index), job.path)
         if self.on_error == "raise":
-            raise located_error from error.__cause__
-        job.error = located_error
+            raise named from error.__cause__
+        job.error = error
 
     def _map(self, threads: int, function: Callable[..., Any], *arguments: Iterable[Any]) -> Iterable[Any]:
         if threads < 2:
