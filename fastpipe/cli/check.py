@@ -127,6 +127,9 @@ def _print(result: CheckResult, report: Path | None) -> None:
         print(f"\nreport: {report}")
     if result.loose:
         print(f"not checked: {count_of(result.loose, 'image')} beside the class folders, where ImageFolder reads none")
+    if result.other_images:
+        endings = ", ".join(f"{ending} {count:,}" for ending, count in result.other_images.items())
+        print(f"not checked: images with endings that ImageFolder doesn't read: {endings}")
     if result.empty_classes:
         names = ", ".join(result.empty_classes[:5]) + (", …" if len(result.empty_classes) > 5 else "")
         print(f"classes without a file that can be trained on: {names}")

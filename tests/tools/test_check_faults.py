@@ -226,6 +226,9 @@ def test_a_journal_is_used_where_it_fits(root: Path, tmp_path: Path, capsys: pyt
     (root / "a/07.jpg").write_bytes(b"GIF89a")
     journal = interrupted(root, tmp_path / "report.csv")
     kept = journal.read_bytes()
+    forgotten = journal.with_name("forgotten.jsonl")
+    forgotten.touch()
+    os.utime(forgotten, (0, 0))
     cases = [
         ({}, kept, 40, "40 of 40 files are done already"),
         ({}, kept[:-30], 39, "39 of 40 files are done already"),  # cut off while a line was written
@@ -243,6 +246,7 @@ def test_a_journal_is_used_where_it_fits(root: Path, tmp_path: Path, capsys: pyt
         assert said in err
         assert bool(said) == bool(err)
         assert journal.exists() == (options == {"decode": "header"})  # which has a journal of its own
+    assert not forgotten.exists()
 
 
 def test_what_the_machine_may_have_been_the_reason_for_is_looked_at_again(root: Path, tmp_path: Path) -> None:

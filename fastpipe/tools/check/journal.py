@@ -6,6 +6,7 @@ import contextlib
 import hashlib
 import json
 import os
+import time
 import warnings
 from pathlib import Path
 from typing import IO, Any
@@ -19,6 +20,8 @@ from fastpipe.errors import FastpipeWarning
 from fastpipe.tools.check.findings import KINDS, Findings, Seen, bits_of
 
 __all__ = ["Journal"]
+
+_KEPT_S = 30 * 24 * 3600.0
 
 _NOT_TRUSTED = bits_of(["unreachable", "hang", "crash"])
 """What may have had its reason elsewhere than in the file: looked at again."""
@@ -110,6 +113,7 @@ class Journal:
         """Starts writing: behind what is there, or from the beginning."""
         if self.file is None:
             return
+        self._remove_old(self.file)
         try:
             if fresh:
                 # A new file under its name: nobody finds half a header.
@@ -121,6 +125,15 @@ class Journal:
             self._stream.write("\n")  # ends a line that may have been cut off
         except OSError as error:
             self._give_up(str(error))
+
+    @staticmethod
+    def _remove_old(own: Path) -> None:
+        """Removes the journals of checks that nobody went on with."""
+        oldest = time.time() - _KEPT_S
+        for file in own.parent.glob("*.jsonl"):
+            with contextlib.suppress(OSError):
+                if file != own and file.stat().st_mtime < oldest:
+                    file.unlink()
 
     def note(self, number: int, seen: Seen) -> None:
         """Keeps a file's result."""

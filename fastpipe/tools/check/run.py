@@ -28,7 +28,7 @@ from fastpipe.tools.check.journal import Journal
 from fastpipe.tools.check.pool import Task, examine_all
 from fastpipe.tools.check.quarantine import Moved, check_target, move_away
 from fastpipe.tools.check.report import ending_of, lines_of, summary_lines, writable, write_report
-from fastpipe.tools.check.sources import index_of, loose_images
+from fastpipe.tools.check.sources import index_of, loose_images, other_images
 
 __all__ = ["CheckResult", "Decode", "check", "run_check"]
 
@@ -53,6 +53,7 @@ class CheckResult:
         good: int64 positions in the index of the files that aren't bad, for `fastpipe.ImageList.subset`.
         empty_classes: classes without a file that isn't bad; `ImageFolder` refuses those without any file.
         loose: images beside the class folders, which no dataset reads; they were not checked.
+        other_images: likewise, images by an ending that the datasets don't list, such as ``".heic"``, and how many.
         resumed: files whose result an earlier, interrupted check had left.
         seconds: how long it took.
         moved: what became of ``move_to``; None without.
@@ -69,6 +70,7 @@ class CheckResult:
     good: Array = field(repr=False)
     empty_classes: tuple[str, ...] = ()
     loose: int = 0
+    other_images: dict[str, int] = field(default_factory=dict)
     resumed: int = 0
     seconds: float = 0.0
     moved: Moved | None = None
@@ -108,6 +110,7 @@ class CheckResult:
             "counts": self.counts,
             "empty_classes": list(self.empty_classes),
             "loose_images": self.loose,
+            "other_images": self.other_images,
             "resumed": self.resumed,
             "seconds": round(self.seconds, 3),
         }
@@ -279,6 +282,7 @@ def _result(
         good,
         tuple(name for name, value in classes if value not in left) if folder else (),
         len(loose_images(index.root)) if folder else 0,
+        other_images(index),
         resumed,
         seconds,
     )

@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+from collections import Counter
+from pathlib import Path
 from typing import Any
 
 from fastpipe.datasets import ImageFolder, ImageIndex, ImageList, is_image_file, store
+from fastpipe.datasets.table import unpack_paths
 from fastpipe.datasets.views import Samples
 from fastpipe.errors import DatasetError
 
-__all__ = ["index_of", "loose_images"]
+__all__ = ["index_of", "loose_images", "other_images"]
 
 _LISTS = (".txt", ".csv", ".tsv", ".parquet")
+
+_OTHER_ENDINGS = (
+    *(".apng", ".avif", ".gif", ".heic", ".heif", ".ico", ".jfif", ".jp2", ".jpe", ".jxl", ".pbm", ".pnm", ".psd"),
+    *(".svg", ".tga", ".arw", ".cr2", ".cr3", ".dng", ".nef", ".orf", ".raw", ".rw2"),
+)
+"""Endings of images that `ImageFolder` doesn't list: a folder of phones' photos must not seem sound by being empty."""
 
 
 def index_of(source: Any, *, progress: bool = True) -> ImageIndex:
@@ -48,8 +58,6 @@ def index_of(source: Any, *, progress: bool = True) -> ImageIndex:
 def _of_folder(path: str, progress: bool) -> ImageIndex:
     location = os.path.join(path, "current")
     if os.path.isfile(location):
-        from pathlib import Path
-
         try:
             about = store.identity_of(Path(path), store.current_generation(Path(path)))
         except store.UnusableIndex:
@@ -75,6 +83,17 @@ def loose_images(root: str) -> list[str]:
     """The names of the images that a folder holds itself; beside class folders, no dataset reads them."""
     with os.scandir(root) as entries:
         return sorted(entry.name for entry in entries if is_image_file(entry.name) and not entry.is_dir())
+
+
+def other_images(index: ImageIndex) -> dict[str, int]:
+    """How many images have which ending that the datasets don't read, in the folders of an index."""
+    if index.table.folder_paths is None:
+        return {}
+    counts: Counter[str] = Counter()
+    for folder in unpack_paths(index.table.folder_paths.tobytes())[1:]:
+        with contextlib.suppress(OSError), os.scandir(index.prefix + folder) as entries:
+            counts.update(os.path.splitext(entry.name)[1].lower() for entry in entries)
+    return {ending: count for ending, count in counts.most_common() if ending in _OTHER_ENDINGS}
 
 
 def _listed(paths: list[str], root: str | None = None) -> ImageIndex:
