@@ -23,8 +23,8 @@ _OWN = {name: getattr(module, name) for module in (transforms, autoaugment) for 
 _ADDRESS = re.compile(r"( object)? at 0x[0-9a-fA-F]+")
 _DRAW = "draw(self, shape, generators)"
 _GIVE_DRAW = (
-    f"or give its class a method {_DRAW} that draws the random numbers and returns the steps, as "
-    'CONTRIBUTING\'s "Add a transform" shows: then it is planned too'
+    f"give its class a method {_DRAW} that draws the random numbers and returns the steps, as docs/extending.md shows: "
+    "then it is planned too"
 )
 _SEVERAL = "it gives several images, and a plan makes one"
 _WITHOUT_DRAW = {
@@ -146,7 +146,7 @@ def _about_function(function: Any) -> tuple[str, ...]:
     if code is not None and "convert" in code.co_names:
         tips.append('if it is there for convert("RGB"): leave it out, every image is RGB already')
     if inspect.isroutine(inner):
-        return (*tips, f"write a class in its place, with __call__ and {_DRAW} (CONTRIBUTING, 'Add a transform')")
+        return (*tips, f"write a class in its place, with __call__ and {_DRAW}, as docs/extending.md shows")
     return (*tips, _GIVE_DRAW)
 
 
