@@ -182,29 +182,38 @@ def test_no_page_cache_misses(measured: Disk, needed: float) -> None:
     assert find.page_cache(measured, Memory(256 * GB, None), needed) is None
 
 
+def files(
+    kind: str, share: float, before: float, after: float, others: float = 0.0, smaller: float = 1.0
+) -> Reencoding:
+    return Reencoding(kind, share, 12, before, after, others, smaller, 448 if kind == "oversized" else None, 3000)
+
+
 def test_reencoding_gain_counts_what_stays_as_slow() -> None:
-    one = Reencoding("progressive", 1.0, 12, 4.0, 1.0, None, 375)
+    one = files("progressive", 1.0, 4000, 1000)
+    assert one.factor == 4
     assert find.reencoding_gain(one, stages(decode=1000)) == pytest.approx(4)
     # A quarter is reading: 1 / (1/4 + 3/4 / 4)
     assert find.reencoding_gain(one, stages(decode=750, read=250)) == pytest.approx(16 / 7)
     # One file in two takes four times as long as the others: 5 before, 2 after.
-    half = Reencoding("progressive", 0.5, 12, 4.0, 1.0, None, 375)
+    half = files("progressive", 0.5, 4000, 1000, others=1000)
     assert find.reencoding_gain(half, stages(decode=1000)) == pytest.approx(2.5)
+    # Small ones hold the most of the time.
+    few = files("oversized", 0.1, 20_000, 1000, others=1000)
+    assert find.reencoding_gain(few, stages(decode=1000)) == pytest.approx(2.9)
 
 
 def test_reencoding() -> None:
-    progressive = find.reencoding(Reencoding("progressive", 0.5, 12, 2.0, 1.0, None, 375), stages(decode=1000))
+    progressive = find.reencoding(files("progressive", 0.5, 2000, 1000, others=1000), stages(decode=1000))
     assert progressive is not None
     assert "50% of the files are progressive" in progressive.what
     assert "2.0× as fast as baseline JPEGs, 1.5× for the whole data set" in progressive.what
     assert "jpegtran" in progressive.remedy
-    oversized = find.reencoding(Reencoding("oversized", 1.0, 12, 9.0, 30.0, 448, 3000), stages(decode=1000))
+    oversized = find.reencoding(files("oversized", 1.0, 9000, 1000, smaller=30.0), stages(decode=1000))
     assert oversized is not None
     assert "short side 3000 pixels" in oversized.what
     assert "1/30 of the bytes" in oversized.what
     assert "short side of 448 pixels" in oversized.remedy
-    rare = Reencoding("progressive", 0.02, 3, 2.0, 1.0, None, 375)
-    assert find.reencoding(rare, stages(decode=1000)) is None
+    assert find.reencoding(files("progressive", 0.02, 2000, 1000, others=1000), stages(decode=1000)) is None
 
 
 def test_broken_plan() -> None:
@@ -300,6 +309,11 @@ def test_busy_machine() -> None:
     assert "50% of the time" in found.what
     assert find.busy_machine(stages(waited=0.01)) is None
     assert find.busy_machine(stages()) is None
+    assert [find.is_busy(stages(waited=share)) for share in (0.5, 0.2, None)] == [True, False, False]
+    slightly = find.busy_machine(stages(waited=0.2))
+    assert slightly is not None
+    assert "isn't judged" in found.what
+    assert "isn't judged" not in slightly.what
 
 
 def test_a_finding_is_a_sentence() -> None:

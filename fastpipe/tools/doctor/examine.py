@@ -144,14 +144,15 @@ def doctor(
     gains = {
         f"{one.kind} files re-encoded": gain for one in reencodings if (gain := find.reencoding_gain(one, stages)) > 1.1
     }
+    judged = None if find.is_busy(stages) else patient.workers
     config = MachineConfig.load(check=False)
     found = [
         find.busy_machine(stages),
         find.not_sendable(probe.why_here),
         find.bad_files(tried.bad, len(tried.good) + len(tried.bad)),
         find.slow_machine(scaling, gpu_rate, gains),
-        find.too_few_workers(scaling, patient.workers, gpu_rate),
-        find.too_many_workers(scaling, patient.workers, gpu_rate),
+        find.too_few_workers(scaling, judged, gpu_rate),
+        find.too_many_workers(scaling, judged, gpu_rate),
         find.shared_memory(stages, patient.batch_size, will_use, patient.prefetch, available),
         find.oversubscription(threads, will_use, scaling.cpus),
         None if disk is None else find.page_cache(disk, available, needed),

@@ -16,7 +16,7 @@ from PIL import Image
 from fastpipe import readers
 from fastpipe.datasets.base import ImageDataset
 from fastpipe.errors import FastpipeError
-from fastpipe.pipeline import run
+from fastpipe.pipeline import keyed_globals, run, to_pil
 from fastpipe.tools.doctor.values import Reencoding
 from fastpipe.types import Generators, Header, ImageShape
 
@@ -104,44 +104,69 @@ class TryReencoding:
             if len(pairs) >= 2 and time.perf_counter() > deadline:
                 break
             try:
-                with open(dataset.sample(index)[0], "rb", buffering=0) as file:
-                    data = file.read()
+                data = _read(dataset, index)
                 pairs.append((data, change(data)))
             except (OSError, ValueError):  # Pillow refuses to write it so
                 continue
         if not pairs:
             return None
-        before, after = _times(dataset, pairs, deadline + self.seconds)
+        concerned = set(indices)
+        others = [_read(dataset, index) for index, _ in files if index not in concerned][: len(pairs)]
+        before, after, rest = _times(dataset, pairs, [data for data in others if data], deadline + self.seconds)
         return Reencoding(
             kind=kind,
             share=len(indices) / len(files),
             files=len(pairs),
-            factor=before / after,
+            before_us=before,
+            after_us=after,
+            others_us=rest,
             bytes_factor=sum(len(data) for data, _ in pairs) / sum(len(changed) for _, changed in pairs),
             short_side=side,
-            typical_side=round(statistics.median(min(h.size) for index, h in files if index in set(indices))),
+            typical_side=round(statistics.median(min(h.size) for index, h in files if index in concerned)),
         )
 
 
-def _times(dataset: ImageDataset, pairs: Sequence[tuple[bytes, bytes]], deadline: float) -> tuple[float, float]:
-    """Seconds for all files as they are and as they would be, with the same random numbers; the best of rounds."""
-    best = [float("inf"), float("inf")]
+def _read(dataset: ImageDataset, index: int) -> bytes:
+    """A sample's file; empty where it is gone."""
+    try:
+        with open(dataset.sample(index)[0], "rb", buffering=0) as file:
+            return file.read()
+    except OSError:
+        return b""
+
+
+def _times(
+    dataset: ImageDataset, pairs: Sequence[tuple[bytes, bytes]], others: Sequence[bytes], deadline: float
+) -> tuple[float, float, float]:
+    """Microseconds an image: of files as they are, as they would be, and of others.
+
+    All in turn and with the same random numbers, each file by the best of some rounds.
+    """
+    jobs = [(kind, data) for pair in pairs for kind, data in enumerate(pair)] + [(2, data) for data in others]
+    best = [float("inf")] * len(jobs)
     for turn in range(6):
         if turn > 1 and time.perf_counter() > deadline:
             break
-        taken = [0.0, 0.0]
-        for number, pair in enumerate(pairs):
-            for which in (0, 1) if (turn + number) % 2 else (1, 0):
-                start = time.perf_counter()
-                _make(dataset, pair[which], turn * len(pairs) + number)
-                taken[which] += time.perf_counter() - start
-        if turn:  # the first warms up
-            best = [min(one, other) for one, other in zip(best, taken, strict=True)]
-    return best[0], best[1]
+        for number in range(len(jobs)) if turn % 2 else reversed(range(len(jobs))):
+            start = time.perf_counter()
+            _make(dataset, jobs[number][1], turn)
+            if turn:  # the first warms up
+                best[number] = min(best[number], time.perf_counter() - start)
+    kinds = [[one for (kind, _), one in zip(jobs, best, strict=True) if kind == wanted] for wanted in range(3)]
+    before, after, rest = (1e6 * statistics.fmean(times) if times else 0.0 for times in kinds)
+    return before, after, rest
 
 
-def _make(dataset: ImageDataset, data: bytes, seed: int) -> Any:
+def _make(dataset: ImageDataset, data: bytes, seed: int) -> None:
+    """All of a sample's work between reading and collating."""
     header = readers.parse_header(data)
     generators = Generators(torch.Generator().manual_seed(seed), random.Random(seed))
     recipe = dataset.pipeline.draw(ImageShape(*header.size), generators)
-    return run(data, recipe, header=header, reader=dataset.reader, config=dataset.config, fidelity=dataset.fidelity)
+    options: dict[str, Any] = {"reader": dataset.reader, "config": dataset.config, "fidelity": dataset.fidelity}
+    image = run(data, recipe, header=header, **options)
+    rest = dataset.pipeline.rest
+    if rest:
+        image = to_pil(image)
+        with keyed_globals(seed):
+            for transform in rest:
+                image = transform(image)

@@ -71,27 +71,27 @@ def print_diagnosis(console: Console, diagnosis: Diagnosis) -> None:
         f"\n[bold]Where the time goes[/]: {stages.total_us:,.0f} µs an image in one worker, which makes "
         f"{1e6 / max(stages.total_us, 1e-9):,.0f} images/s"
     )
-    print_(Padding(_stage_table(diagnosis, _block(console)), (0, 0, 0, 2)))
+    print_(Padding(_stage_table(diagnosis, _block(console)), (0, 0, 0, 2), expand=False))
     print_("\n[bold]Reading[/]")
     for line in _about_disk(diagnosis.disk):
         print_(f"  {line}", soft_wrap=True)
     print_("\n[bold]Workers[/], with the files in the page cache")
-    print_(Padding(_worker_table(diagnosis, _block(console)), (0, 0, 0, 2)))
+    print_(Padding(_worker_table(diagnosis, _block(console)), (0, 0, 0, 2), expand=False))
     for line in _about_workers(diagnosis):
         print_(f"  {line}", soft_wrap=True)
     print_("\n[bold]Findings[/]" + ("" if diagnosis.findings else ": none, this is as it should be."))
     for finding in diagnosis.findings:
-        print_(Padding(_finding(finding), (0, 0, 0, 2)))
+        print_(Padding(_finding(finding), (0, 0, 0, 2), expand=False))
 
 
 def _stage_table(diagnosis: Diagnosis, block: str) -> Table:
     stages = diagnosis.stages
     table = Table(box=None, pad_edge=False)
-    table.add_column("stage", no_wrap=True)
-    table.add_column("µs an image", justify="right", no_wrap=True)
-    table.add_column("share", justify="right", no_wrap=True)
+    table.add_column("stage", no_wrap=True, min_width=21)
+    table.add_column("µs an image", justify="right", no_wrap=True, min_width=11)
+    table.add_column("share", justify="right", no_wrap=True, min_width=5)
     table.add_column("", no_wrap=True, min_width=_BAR)
-    table.add_column("of that", overflow="ellipsis", no_wrap=True)
+    table.add_column("of that", overflow="ellipsis", no_wrap=True, max_width=60)
     start = 0.0
     for group, us in stages.groups().items():
         end = start + us / max(stages.total_us, 1e-9)

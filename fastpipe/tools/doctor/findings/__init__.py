@@ -12,6 +12,7 @@ from fastpipe.tools.doctor.findings.pipeline import (
 )
 from fastpipe.tools.doctor.findings.workers import (
     busy_machine,
+    is_busy,
     not_sendable,
     oversubscription,
     shared_bytes,
@@ -27,6 +28,7 @@ __all__ = [
     "bad_files",
     "broken_plan",
     "busy_machine",
+    "is_busy",
     "not_sendable",
     "object_copies",
     "oversubscription",

@@ -72,10 +72,11 @@ def reencoding(found: Reencoding, stages: Stages) -> Finding | None:
 
 def reencoding_gain(found: Reencoding, stages: Stages) -> float:
     """How many times as fast the whole data set would be: the rest of the work and the other files stay as slow."""
-    shared = sum(us for group, us in stages.groups().items() if group in ("read", "collate", "own code"))
-    fixed = shared / max(stages.total_us, 1e-9)
-    # Before, the files concerned take factor times as long as the others; afterwards all take the same.
-    return 1 / (fixed + (1 - fixed) / (found.share * found.factor + 1 - found.share))
+    fixed = sum(us for group, us in stages.groups().items() if group in ("read", "collate"))
+    fixed /= max(stages.total_us, 1e-9)
+    others = (1 - found.share) * found.others_us
+    faster = (found.share * found.before_us + others) / max(found.share * found.after_us + others, 1e-9)
+    return 1 / (fixed + (1 - fixed) / faster)
 
 
 def bad_files(bad: Sequence[BadFile], tried: int) -> Finding | None:

@@ -10,6 +10,7 @@ from fastpipe.tools.doctor.wording import in_words, size
 
 __all__ = [
     "busy_machine",
+    "is_busy",
     "not_sendable",
     "oversubscription",
     "shared_bytes",
@@ -42,7 +43,7 @@ def too_few_workers(scaling: Scaling, workers: int | None, gpu_rate: float | Non
     return Finding(
         "too few workers",
         "advice" if gpu_rate is None else "problem",
-        f"num_workers={workers} delivers {now:,.0f} images/s{waits}; {more} workers deliver {rate:,.0f}.",
+        f"num_workers={workers} delivers {now:,.0f} images/s{waits}; num_workers={more} delivers {rate:,.0f}.",
         f"Set num_workers={more}.",
     )
 
@@ -66,7 +67,7 @@ def too_many_workers(scaling: Scaling, workers: int | None, gpu_rate: float | No
     return Finding(
         "too many workers",
         "advice",
-        f"num_workers={workers} delivers {now:,.0f} images/s, {fewer} deliver {rate:,.0f}{takes}.{crowded}",
+        f"num_workers={workers} delivers {now:,.0f} images/s, num_workers={fewer} {rate:,.0f}{takes}.{crowded}",
         f"Set num_workers={fewer}: less memory, and a quicker start of each epoch.",
     )
 
@@ -169,14 +170,21 @@ def not_sendable(reason: str) -> Finding | None:
     )
 
 
+def is_busy(stages: Stages) -> bool:
+    """Whether other programs had the CPU for so much of the time that the number of workers can't be judged."""
+    return stages.waited is not None and stages.waited >= 0.25
+
+
 def busy_machine(stages: Stages) -> Finding | None:
     """Other programs had the CPU meanwhile: all times are longer than they would be."""
     if stages.waited is None or stages.waited < 0.1:
         return None
+    unjudged = " The number of workers isn't judged." if is_busy(stages) else ""
     return Finding(
         "the machine is busy",
         "note",
-        f"For {stages.waited:.0%} of the time other programs had the CPU: every figure here is worse than it would be.",
+        f"For {stages.waited:.0%} of the time other programs had the CPU: every figure here is worse than it would be."
+        f"{unjudged}",
         "Run doctor again when nothing else runs, or take the figures for what is left beside the others.",
     )
 
