@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("MKL_NUM_THREADS", "1")
 
 import pytest
+import spoiled
 import torch
 from hypothesis import HealthCheck, settings
+
+import fastpipe
 
 torch.set_num_threads(1)
 # No deadline: speed belongs in benchmarks, and a slow machine is not a failed test.
@@ -24,3 +28,19 @@ def _own_config(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Mo
     monkeypatch.setenv("FASTPIPE_CONFIG", str(home / "config.toml"))
     monkeypatch.setenv("FASTPIPE_CACHE", str(home / "cache"))
     monkeypatch.delenv("FASTPIPE_READER", raising=False)
+
+
+@pytest.fixture(scope="session")
+def spoiled_index(tmp_path_factory: pytest.TempPathFactory) -> fastpipe.ImageIndex:
+    """An index of `spoiled.COUNT` photos in three classes, some of which went bad after it was made."""
+    root = tmp_path_factory.mktemp("photos")
+    spoiled.write_photos(root, spoiled.COUNT, kinds=spoiled.COUNT)
+    index = fastpipe.ImageIndex.from_folder(root, location=None)
+    for number, kind in spoiled.BAD.items():
+        spoiled.spoil(index.path(number), kind)
+    return index
+
+
+@pytest.fixture
+def bad_files_log(tmp_path: Path) -> Path:
+    return tmp_path / "bad_files.csv"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import os
 import random
 from pathlib import Path
@@ -9,6 +10,12 @@ from pathlib import Path
 import corpus
 
 KINDS = ("truncated", "empty", "text", "missing", "unreadable", "mangled")
+
+COUNT = 30
+"""Files of `spoiled_index` (tests/conftest.py)."""
+BAD = dict(zip((1, 4, 10, 15, 22, 28), KINDS, strict=True))
+"""Those of them that went bad after it was made, and how."""
+GOOD = [index for index in range(COUNT) if index not in BAD]
 
 
 def write_photos(root: Path, count: int, classes: int = 3, size: tuple[int, int] = (48, 64), kinds: int = 8) -> None:
@@ -53,3 +60,9 @@ def _mangled(data: bytes) -> bytes:
         if corpus.pillow_pixels(bytes(changed)) is None:
             return bytes(changed)
     raise AssertionError("Pillow forgives everything")
+
+
+def logged(log: Path) -> list[dict[str, str]]:
+    """The rows of a bad_files.csv."""
+    with open(log, newline="", encoding="utf-8", errors="surrogateescape") as file:
+        return list(csv.DictReader(file))

@@ -2,34 +2,27 @@
 
 from __future__ import annotations
 
-import csv
 import errno
-import multiprocessing
 import os
-import pickle
 import random
 import sys
-import threading
-from collections import Counter
 from pathlib import Path
 
+import corpus
 import numpy as np
 import pytest
-import spoiled
 import torch
 from PIL import Image
+from spoiled import BAD, COUNT, GOOD, logged
 from torch.utils.data import Subset
 
 import fastpipe
 from fastpipe import transforms as T
-from fastpipe.datasets import BadFile, BadFileCounts, ImageDataset
+from fastpipe.datasets import BadFileCounts, ImageDataset
 from fastpipe.datasets.bad_files import alike
-from fastpipe.errors import BadFilesError, DatasetError, DecodeError, FastpipeWarning
+from fastpipe.errors import BadFilesError, DatasetError, DecodeError
 from fastpipe.pipeline import BatchOptions, ImageBatch, request_batches
 
-COUNT = 30
-BAD = dict(zip((1, 4, 10, 15, 22, 28), spoiled.KINDS, strict=True))
-GOOD = [index for index in range(COUNT) if index not in BAD]
 CROP = [T.RandomResizedCrop(20), T.RandomHorizontalFlip()]
 
 
@@ -47,27 +40,11 @@ ALLOWED = {"max_bad_fraction": 1}
 pytestmark = pytest.mark.filterwarnings("ignore::fastpipe.errors.FastpipeWarning")
 
 
-@pytest.fixture(scope="module")
-def index(tmp_path_factory: pytest.TempPathFactory) -> fastpipe.ImageIndex:
-    """An index of photos, six of which went bad after it was made."""
-    root = tmp_path_factory.mktemp("photos")
-    spoiled.write_photos(root, COUNT, kinds=COUNT)
-    index = fastpipe.ImageIndex.from_folder(root, location=None)
-    for number, kind in BAD.items():
-        spoiled.spoil(index.path(number), kind)
-    return index
-
-
 @pytest.fixture
-def log(tmp_path: Path) -> Path:
-    return tmp_path / "bad_files.csv"
-
-
-@pytest.fixture
-def make(index: fastpipe.ImageIndex, log: Path):
+def make(spoiled_index: fastpipe.ImageIndex, bad_files_log: Path):
     def folder(transform=TRANSFORMS["planned"], **options):
-        options = {"bad_files_log": log, "max_bad_fraction": 1, **options}
-        return fastpipe.ImageFolder(index.root, transform, index=index, **options)
+        options = {"bad_files_log": bad_files_log, "max_bad_fraction": 1, **options}
+        return fastpipe.ImageFolder(spoiled_index.root, transform, index=spoiled_index, **options)
 
     return folder
 
@@ -78,11 +55,6 @@ def same(one, other) -> bool:
     if isinstance(one, (list, tuple)):
         return len(one) == len(other) and all(map(same, one, other))
     return bool(one == other)
-
-
-def logged(log: Path) -> list[dict[str, str]]:
-    with open(log, newline="", encoding="utf-8", errors="surrogateescape") as file:
-        return list(csv.DictReader(file))
 
 
 def as_list(dataset, indices, batches=False):
@@ -100,7 +72,7 @@ def as_list(dataset, indices, batches=False):
 class TestRaise:
     @pytest.mark.parametrize("number", BAD)
     @pytest.mark.parametrize("threads", [0, 3])
-    def test_names_file_index_and_reason(self, make, index, log, number, threads):
+    def test_names_file_index_and_reason(self, make, spoiled_index, bad_files_log, number, threads):
         dataset = make(threads=threads)
         errors = []
         for get in (
@@ -112,22 +84,22 @@ class TestRaise:
                 get()
             errors.append(caught.value)
         assert len({type(error) for error in errors}) == 1
-        assert index.path(number) in str(errors[0])
+        assert spoiled_index.path(number) in str(errors[0])
         assert isinstance(errors[0], DecodeError) == (BAD[number] in ("truncated", "empty", "text", "mangled"))
         if BAD[number] == "missing":
             assert isinstance(errors[0], FileNotFoundError)
             assert errors[0].errno == errno.ENOENT
-            assert errors[0].filename == index.path(number)
-        assert not log.exists()
+            assert errors[0].filename == spoiled_index.path(number)
+        assert not bad_files_log.exists()
         assert dataset.bad_files == BadFileCounts(0, 0, 0)
 
-    def test_keeps_its_class_on_the_way_out_of_a_worker(self, make, index):
+    def test_keeps_its_class_on_the_way_out_of_a_worker(self, make, spoiled_index):
         """torch makes an error of its class and its text, where it can."""
         for number, kind in ((1, DecodeError), (15, FileNotFoundError)):
             assert BAD[number] in ("truncated", "missing")
             with pytest.raises(kind, match=f"sample {number} of the dataset") as caught:
                 list(fastpipe.DataLoader(Subset(make(), [number]), num_workers=1))
-            assert index.path(number) in str(caught.value)
+            assert spoiled_index.path(number) in str(caught.value)
 
     def test_own_loader(self, make):
         def load(path):
@@ -143,7 +115,7 @@ class TestRaise:
         exif[0x0112] = 6
         path = tmp_path / "a" / "turned.jpg"
         path.parent.mkdir()
-        Image.fromarray(spoiled.corpus.photo(90, 80)).save(path, exif=exif)
+        Image.fromarray(corpus.photo(90, 80)).save(path, exif=exif)
         path.write_bytes(path.read_bytes()[:-900])
         dataset = fastpipe.ImageFolder(tmp_path, TRANSFORMS["planned"], apply_exif=True)
         with pytest.raises(DecodeError, match=r"turned\.jpg .*sample 0 of"):
@@ -154,7 +126,7 @@ class TestSkip:
     @pytest.mark.parametrize("name", TRANSFORMS)
     @pytest.mark.parametrize("threads", [0, 3])
     @pytest.mark.parametrize("seed", [None, 4])
-    def test_good_samples_come_once_and_as_ever(self, make, log, name, threads, seed):
+    def test_good_samples_come_once_and_as_ever(self, make, bad_files_log, name, threads, seed):
         dataset = make(TRANSFORMS[name], on_error="skip", threads=threads, seed=seed)
         torch.manual_seed(1)
         random.seed(1)
@@ -169,7 +141,7 @@ class TestSkip:
             torch.manual_seed(1)
             random.seed(1)
             assert same(as_list(one, range(COUNT)), samples)
-        assert [int(row["index"]) for row in logged(log)] == list(BAD)
+        assert [int(row["index"]) for row in logged(bad_files_log)] == list(BAD)
         assert dataset.bad_files == BadFileCounts(skipped=6, replaced=0, total=6)
 
     def test_in_one_tensor(self, make):
@@ -226,7 +198,7 @@ class TestReplace:
     @pytest.mark.parametrize("name", TRANSFORMS)
     @pytest.mark.parametrize("threads", [0, 3])
     @pytest.mark.parametrize("seed", [None, 4])
-    def test_batches_keep_their_size_and_classes(self, make, log, name, threads, seed):
+    def test_batches_keep_their_size_and_classes(self, make, bad_files_log, name, threads, seed):
         dataset = make(TRANSFORMS[name], on_error="replace", threads=threads, seed=seed)
         torch.manual_seed(1)
         random.seed(1)
@@ -241,7 +213,7 @@ class TestReplace:
             torch.manual_seed(1)
             random.seed(1)
             assert same(as_list(one, range(COUNT)), samples)
-        assert {int(row["index"]) for row in logged(log)} == set(BAD)
+        assert {int(row["index"]) for row in logged(bad_files_log)} == set(BAD)
         assert dataset.bad_files == BadFileCounts(skipped=0, replaced=6, total=6)
 
     def test_is_a_good_sample_of_the_class_with_the_bad_ones_draws(self, make):
@@ -285,8 +257,8 @@ class TestReplace:
             torch.manual_seed(0)
             assert same(one, as_list(dataset, range(COUNT)))
 
-    def test_a_class_without_a_good_file(self, make, index, tmp_path):
-        paths = [index.path(number) for number in (1, 4, 10, 0)]
+    def test_a_class_without_a_good_file(self, make, spoiled_index, tmp_path):
+        paths = [spoiled_index.path(number) for number in (1, 4, 10, 0)]
         for count, tried in ((3, "2 others were tried"), (1, "it is the only one")):
             listed = fastpipe.ImageList(
                 (paths[:count] + paths[3:], [5] * count + [6]),
@@ -299,21 +271,26 @@ class TestReplace:
             assert listed[count] is not None
         assert len(logged(tmp_path / "l.csv")) == 3
 
-    def test_tries_are_bounded(self, index):
-        paths = [index.path(1)] * 100 + [index.path(0)]
+    def test_tries_are_bounded(self, spoiled_index):
+        paths = [spoiled_index.path(1)] * 100 + [spoiled_index.path(0)]
         listed = fastpipe.ImageList(
             (paths, [0] * 100 + [1]), on_error="replace", bad_files_log=None, max_bad_fraction=1
         )
         with pytest.raises(BadFilesError, match="32 others were tried, all bad"):
             listed[3]
 
-    def test_own_idea_of_what_is_alike(self, make, index, log):
+    def test_own_idea_of_what_is_alike(self, make, spoiled_index, bad_files_log):
         class Next(fastpipe.ImageFolder):
             def alternatives(self, index, generator):
                 yield (index + 1) % len(self)
 
         dataset = Next(
-            index.root, T.PILToTensor(), index=index, on_error="replace", bad_files_log=log, max_bad_fraction=1
+            spoiled_index.root,
+            T.PILToTensor(),
+            index=spoiled_index,
+            on_error="replace",
+            bad_files_log=bad_files_log,
+            max_bad_fraction=1,
         )
         assert same(dataset[1][0], dataset[2][0])
 
@@ -325,13 +302,13 @@ def who(make, pixels) -> list[int]:
 
 
 class TestFunction:
-    def test_is_told_all_about_the_file(self, make, index):
+    def test_is_told_all_about_the_file(self, make, spoiled_index):
         told = []
         dataset = make(on_error=told.append, seed=2, target_transform=str)
         dataset.set_epoch(5)
         assert len(dataset.__getitems__(range(COUNT))) == len(GOOD)
         assert [bad.index for bad in told] == list(BAD)
-        assert [bad.path for bad in told] == [index.path(number) for number in BAD]
+        assert [bad.path for bad in told] == [spoiled_index.path(number) for number in BAD]
         assert [bad.target for bad in told] == [0, 0, 1, 1, 2, 2]
         assert {bad.epoch for bad in told} == {5}
         assert all(isinstance(bad.error, OSError) and "\n" not in bad.reason for bad in told)
@@ -393,32 +370,34 @@ class Files(ImageDataset):
 
 
 class TestOwnDatasets:
-    def test_base_class(self, index):
-        assert len(Files(index, on_error="skip").__getitems__(range(COUNT))) == len(GOOD)
-        samples = Files(index, on_error="replace", seed=0).__getitems__(range(COUNT))
+    def test_base_class(self, spoiled_index):
+        assert len(Files(spoiled_index, on_error="skip").__getitems__(range(COUNT))) == len(GOOD)
+        samples = Files(spoiled_index, on_error="replace", seed=0).__getitems__(range(COUNT))
         assert [target["label"] for _, target in samples] == [number // 10 for number in range(COUNT)]
 
-    def test_own_getitem(self, index):
+    def test_own_getitem(self, spoiled_index):
         class Wrapped(Files):
             def __getitem__(self, number):
                 sample = super().__getitem__(number)
                 return sample if sample is None else (*sample, number)
 
-        assert [sample[2] for sample in Wrapped(index, on_error="skip").__getitems__(range(COUNT))] == GOOD
+        assert [sample[2] for sample in Wrapped(spoiled_index, on_error="skip").__getitems__(range(COUNT))] == GOOD
 
-    def test_samples_that_were_assigned(self, make, index):
+    def test_samples_that_were_assigned(self, make, spoiled_index):
         dataset = make(on_error="replace", seed=1)
-        dataset.samples = [(index.path(number), "all") for number in range(11)]
+        dataset.samples = [(spoiled_index.path(number), "all") for number in range(11)]
         assert [target for _, target in dataset.__getitems__(range(11))] == ["all"] * 11
         assert dataset.bad_files.replaced == 3
 
-    def test_subsets_count_for_themselves(self, index, log):
-        whole = fastpipe.ImageList(index, TRANSFORMS["planned"], on_error="skip", bad_files_log=log, max_bad_fraction=1)
+    def test_subsets_count_for_themselves(self, spoiled_index, bad_files_log):
+        whole = fastpipe.ImageList(
+            spoiled_index, TRANSFORMS["planned"], on_error="skip", bad_files_log=bad_files_log, **ALLOWED
+        )
         part = whole.subset([4, 5, 6])
         assert len(part.__getitems__([0, 1, 2])) == 2
         assert part.bad_files.skipped == 1
         assert whole.bad_files.skipped == 0
-        assert [row["index"] for row in logged(log)] == ["0"]
+        assert [row["index"] for row in logged(bad_files_log)] == ["0"]
 
 
 class TestAlternatives:
@@ -440,175 +419,3 @@ class TestAlternatives:
     def test_targets_without_a_yes_or_no(self):
         targets = [torch.tensor([1, 2]), torch.tensor([1, 2])]
         assert list(alike(2, 0, np.random.default_rng(0), None, targets.__getitem__)) == []
-
-
-class TestLog:
-    def test_rows(self, make, index, log):
-        make(on_error="skip").__getitems__(range(COUNT))
-        rows = logged(log)
-        assert list(rows[0]) == ["path", "index", "reason", "time"]
-        assert [(row["path"], int(row["index"])) for row in rows] == [(index.path(number), number) for number in BAD]
-        reasons = {kind: row["reason"] for kind, row in zip(BAD.values(), rows, strict=True)}
-        assert "JPEG" in reasons["truncated"]
-        assert "No such file" in reasons["missing"]
-        assert "unknown format" in reasons["empty"]
-        assert all(row["time"].endswith("+00:00") for row in rows)
-
-    def test_each_once_over_epochs_datasets_and_runs(self, make, log):
-        for _ in range(2):
-            dataset = make(on_error="skip", seed=0)
-            for epoch in range(2):
-                dataset.set_epoch(epoch)
-                dataset.__getitems__(range(COUNT))
-                dataset.__getitems__(range(COUNT))
-        assert len(logged(log)) == 6
-
-    def test_its_folder_is_made(self, make, tmp_path):
-        make(on_error="skip", bad_files_log=tmp_path / "run" / "3" / "log.csv")[1]
-        assert len(logged(tmp_path / "run" / "3" / "log.csv")) == 1
-
-    def test_none(self, make, tmp_path, monkeypatch):
-        monkeypatch.chdir(tmp_path)
-        make(on_error="skip", bad_files_log=None).__getitems__(range(COUNT))
-        assert os.listdir(tmp_path) == []
-
-    def test_default_is_in_the_folder_of_the_start(self, index, tmp_path, monkeypatch):
-        (tmp_path / "later").mkdir()
-        monkeypatch.chdir(tmp_path)
-        dataset = fastpipe.ImageFolder(index.root, index=index, on_error="skip", max_bad_fraction=1)
-        monkeypatch.chdir("later")
-        dataset[1]
-        assert len(logged(tmp_path / "bad_files.csv")) == 1
-
-    def test_half_a_line_of_another_does_no_harm(self, make, log):
-        make(on_error="skip")[1]
-        with open(log, "ab") as file:
-            file.write(b"/half/a li")
-        make(on_error="skip")[4]
-        lines = log.read_bytes().splitlines()
-        assert len(lines) == 4
-        assert lines[2] == b"/half/a li"
-
-    def test_what_it_cannot_write_is_said_once_and_stops_nothing(self, make, tmp_path):
-        (tmp_path / "file").write_text("no folder")
-        dataset = make(on_error="skip", bad_files_log=tmp_path / "file" / "log.csv")
-        with pytest.warns(FastpipeWarning, match="can't be listed"):
-            assert dataset[1] is None
-        assert len(dataset.__getitems__(range(COUNT))) == len(GOOD)
-
-    @pytest.mark.skipif(not Path("/dev/full").exists(), reason="a full disk to write to")
-    def test_a_full_disk(self, make, tmp_path):
-        (tmp_path / "log.csv").symlink_to("/dev/full")
-        dataset = make(on_error="skip", bad_files_log=tmp_path / "log.csv")
-        with pytest.warns(FastpipeWarning, match="No space left"):
-            assert dataset[1] is None
-        assert dataset.bad_files.skipped == 1
-
-    def test_odd_names(self, tmp_path, log):
-        names = ['a "quoted", name.jpg', "two\nlines.jpg", "é ü.jpg"] if sys.platform != "win32" else ["é ü.jpg"]
-        paths = [str(tmp_path / name) for name in names]
-        if sys.platform == "linux":
-            paths.append(os.fsdecode(bytes(tmp_path) + b"/not utf-8 \xff.jpg"))
-        for _ in range(2):
-            listed = fastpipe.ImageList(
-                (paths, [0] * len(paths)), on_error="skip", bad_files_log=log, max_bad_fraction=1
-            )
-            assert [listed[at] for at in range(len(paths))] == [None] * len(paths)
-        assert [row["path"] for row in logged(log)] == paths
-
-    @pytest.mark.skipif(sys.platform != "linux", reason="other start methods import torch in each process")
-    @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
-    def test_many_processes_write_each_file_once(self, tmp_path, log):
-        """As ranks do: processes that share nothing but the log."""
-        paths = [str(tmp_path / f"missing {number}.jpg") for number in range(60)]
-        context = multiprocessing.get_context("fork")
-        ranks = [context.Process(target=read_all, args=(paths, log, rank)) for rank in range(4)]
-        for rank in ranks:
-            rank.start()
-        for rank in ranks:
-            rank.join()
-        assert [rank.exitcode for rank in ranks] == [0] * 4
-        assert Counter(row["path"] for row in logged(log)) == Counter(paths)
-
-
-def read_all(paths, log, rank):
-    source = (paths, list(range(len(paths))))
-    listed = fastpipe.ImageList(source, on_error="skip", bad_files_log=log, **ALLOWED)
-    order = random.Random(rank).sample(range(len(paths)), len(paths))
-    sys.exit([listed[number] for number in order] != [None] * len(paths))
-
-
-class TestLimits:
-    def test_stops_with_the_numbers_and_the_log(self, make, index, log):
-        dataset = make(on_error="skip", max_bad_fraction=0.1)
-        with pytest.raises(
-            BadFilesError, match=r"4 of the 30 samples .* max_bad_fraction=0\.1 .*bad_files\.csv"
-        ) as caught:
-            dataset.__getitems__(range(COUNT))
-        assert index.path(15) in str(caught.value)
-        assert len(logged(log)) == 4
-
-    def test_what_comes_again_counts_once_and_an_epoch_counts_anew(self, make):
-        dataset = make(on_error="replace", max_bad_fraction=0.1, seed=0)
-        for epoch in range(4):
-            dataset.set_epoch(epoch)
-            for index in (1, 4, 1, 10, 1, 4):
-                dataset[index]
-            assert dataset.bad_files == BadFileCounts(0, 3, 3)
-        dataset.set_epoch(9)
-        assert dataset.bad_files == BadFileCounts(0, 0, 3)
-
-    @pytest.mark.parametrize(("fraction", "stops"), [(0, True), (0.19, True), (0.2, False), (1, False)])
-    def test_edges(self, make, fraction, stops):
-        dataset = make(on_error="skip", max_bad_fraction=fraction)
-        if stops:
-            with pytest.raises(BadFilesError):
-                dataset.__getitems__(range(COUNT))
-        else:
-            dataset.__getitems__(range(COUNT))
-
-    def test_arguments(self, make):
-        with pytest.raises(DatasetError, match="'raise', 'skip', 'replace'"):
-            make(on_error="ignore")
-        for fraction in (-0.1, 1.1, float("nan")):
-            with pytest.raises(DatasetError, match="from 0 to 1"):
-                make(max_bad_fraction=fraction)
-
-
-class TestState:
-    def test_warns_at_the_first_bad_file_of_an_epoch(self, make):
-        dataset = make(on_error="skip", seed=0)
-        for epoch in range(2):
-            dataset.set_epoch(epoch)
-            with pytest.warns(FastpipeWarning) as warned:
-                dataset.__getitems__(range(COUNT))
-            assert [str(w.message).count("sample 1)") for w in warned] == [1]
-            assert warned[0].filename == __file__
-
-    def test_copies_have_counts_of_their_own(self, make):
-        dataset = make(on_error="skip")
-        dataset[1]
-        other = pickle.loads(pickle.dumps(dataset))
-        assert other.bad_files == BadFileCounts(0, 0, 0)
-        assert len(other.__getitems__(range(COUNT))) == len(GOOD)
-        assert other.bad_files.skipped == 6
-        assert dataset.bad_files.skipped == 1
-
-    def test_recipes_are_of_the_file_itself(self, make):
-        dataset = make(on_error="replace", seed=0)
-        with pytest.raises(DecodeError):
-            dataset.recipe(4)
-
-    def test_no_thread_is_left_behind_by_an_error(self, make):
-        before = threading.active_count()
-        for _ in range(3):
-            with pytest.raises(OSError, match="sample"):
-                make(threads=2).__getitems__(range(COUNT))
-        assert threading.active_count() <= before + 6
-
-    def test_bad_file_is_a_value(self):
-        bad = BadFile(3, "a.jpg", 1, None, DecodeError("a.jpg", "JPEG", "pil", "cut\n off"))
-        assert bad.reason == "JPEG: cut off"
-        assert pickle.loads(pickle.dumps(bad)).reason == bad.reason
-        assert BadFile(3, "a.jpg", 1, None, KeyError("x" * 999)).reason[:12] == "KeyError: 'x"
-        assert len(BadFile(3, "a.jpg", 1, None, KeyError("x" * 999)).reason) == 300

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import random
 import sys
 from collections import Counter
@@ -11,6 +10,7 @@ from pathlib import Path
 import pytest
 import spoiled
 import torch
+from spoiled import BAD, COUNT, GOOD
 from torch.utils.data import ConcatDataset, Subset, default_collate
 from torch.utils.data import DataLoader as StockLoader
 
@@ -20,9 +20,6 @@ from fastpipe.datasets import BadFileCounts
 from fastpipe.errors import BadFilesError, FastpipeWarning
 from fastpipe.loading import samplers
 
-COUNT = 30
-BAD = dict(zip((1, 4, 10, 15, 22, 28), spoiled.KINDS, strict=True))
-GOOD = [index for index in range(COUNT) if index not in BAD]
 FORK = sys.platform == "linux"
 CROP = [T.RandomResizedCrop(16), T.RandomHorizontalFlip()]
 PLANNED = T.Compose([*CROP, T.ToTensor(), T.Normalize([0.5], [0.2])])
@@ -40,34 +37,17 @@ def turn(image):
 FOREIGN = T.Compose([*CROP, T.Lambda(turn), T.ToTensor()])
 
 
-@pytest.fixture(scope="module")
-def index(tmp_path_factory: pytest.TempPathFactory) -> fastpipe.ImageIndex:
-    """An index of photos, six of which went bad after it was made."""
-    root = tmp_path_factory.mktemp("photos")
-    spoiled.write_photos(root, COUNT, kinds=COUNT)
-    index = fastpipe.ImageIndex.from_folder(root, location=None)
-    for number, kind in BAD.items():
-        spoiled.spoil(index.path(number), kind)
-    return index
-
-
 @pytest.fixture
-def log(tmp_path: Path) -> Path:
-    return tmp_path / "bad_files.csv"
-
-
-@pytest.fixture
-def make(index: fastpipe.ImageIndex, log: Path):
+def make(spoiled_index: fastpipe.ImageIndex, bad_files_log: Path):
     def folder(transform=PLANNED, on_error="skip", **options):
-        options = {"bad_files_log": log, "max_bad_fraction": 1, "seed": 3, **options}
-        return fastpipe.ImageFolder(index.root, transform, index=index, on_error=on_error, **options)
+        options = {"bad_files_log": bad_files_log, "max_bad_fraction": 1, "seed": 3, **options}
+        return fastpipe.ImageFolder(spoiled_index.root, transform, index=spoiled_index, on_error=on_error, **options)
 
     return folder
 
 
-def logged(log: Path) -> list[int]:
-    with open(log, newline="", encoding="utf-8") as file:
-        return sorted(int(row["index"]) for row in csv.DictReader(file))
+def logged(bad_files_log: Path) -> list[int]:
+    return sorted(int(row["index"]) for row in spoiled.logged(bad_files_log))
 
 
 def decide(bad):
@@ -89,7 +69,7 @@ def same(one, other) -> bool:
     "transform", [PLANNED, FOREIGN, fastpipe.MultiView(PLANNED, 2)], ids=["planned", "foreign", "views"]
 )
 @pytest.mark.parametrize("policy", POLICIES)
-def test_same_batches_for_any_workers_and_threads(make, log, transform, policy):
+def test_same_batches_for_any_workers_and_threads(make, bad_files_log, transform, policy):
     if policy == "function" and isinstance(transform, fastpipe.MultiView):
         pytest.skip("the function gives one view")
 
@@ -107,7 +87,7 @@ def test_same_batches_for_any_workers_and_threads(make, log, transform, policy):
         assert got[1] == expected[1]
     for options in ({}, {"num_workers": 2}):
         assert same(epoch(StockLoader, **options)[0], expected[0])
-    assert logged(log) == list(BAD)
+    assert logged(bad_files_log) == list(BAD)
 
 
 def test_skipped_samples_make_their_batches_smaller(make):
@@ -238,20 +218,20 @@ class TestCounts:
         assert not [warning for warning in recwarn if warning.category is FastpipeWarning]
         assert dataset.bad_files == BadFileCounts(0, 0, 0)
 
-    def test_stock_loader_s_workers_count_as_well(self, make, log):
+    def test_stock_loader_s_workers_count_as_well(self, make, bad_files_log):
         dataset = make()
         for workers in (1, 3):
             assert sum(len(targets) for _, targets in StockLoader(dataset, 4, num_workers=workers)) == len(GOOD)
             assert dataset.bad_files == BadFileCounts(skipped=6, replaced=0, total=6)
-        assert logged(log) == list(BAD)
+        assert logged(bad_files_log) == list(BAD)
 
 
-def test_spawned_workers_share_counts_and_log(make, log):
+def test_spawned_workers_share_counts_and_log(make, bad_files_log):
     dataset = make(on_error="replace")
     loader = fastpipe.DataLoader(dataset, 4, num_workers=1, multiprocessing_context="spawn")
     assert sum(len(targets) for _, targets in loader) == COUNT
     assert loader.bad_files == BadFileCounts(skipped=0, replaced=6, total=6)
-    assert logged(log) == list(BAD)
+    assert logged(bad_files_log) == list(BAD)
 
 
 class TestLimit:
