@@ -22,6 +22,7 @@ import shutil
 import time
 import zlib
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +42,7 @@ _GENERATION = re.compile(r"[0-9a-f]{16}")
 _ENTRY_ARRAYS = ("labels", "sizes", "heights", "widths", "formats", "orientations", "flags")
 _KEPT_S = 24 * 3600.0
 _CRC_BLOCK = 1 << 24
+_WRITERS = 4  # they wait for the disk, and nothing that they do needs the interpreter
 
 
 class UnusableIndex(Exception):
@@ -106,12 +108,8 @@ def write(location: Path, table: Table, about: dict[str, Any]) -> str:
     beside = location / f"{generation}.part"
     beside.mkdir(parents=True)
     try:
-        arrays = {}
-        for name, array in table.arrays():
-            array = np.ascontiguousarray(array, dtype=f"<{SCHEMA[name]}")
-            with open(beside / f"{name}.npy", "wb") as file:
-                np.save(file, array, allow_pickle=False)
-                arrays[name] = {"bytes": file.tell(), "crc32": _crc(array), "shape": list(array.shape)}
+        with ThreadPoolExecutor(_WRITERS, thread_name_prefix="fastpipe-index") as pool:
+            arrays = dict(pool.map(lambda item: (item[0], _write_array(beside, *item)), table.arrays()))
         header = {
             **about,
             "format": FORMAT,
@@ -123,8 +121,6 @@ def write(location: Path, table: Table, about: dict[str, Any]) -> str:
         }
         header["checksum"] = _checksum(header)
         _write_text(beside / "header.json", json.dumps(header, indent=1))
-        for name in arrays:
-            _sync(beside / f"{name}.npy")  # else a power cut can leave a header whose arrays are holes
         os.rename(beside, location / generation)
     except BaseException:
         shutil.rmtree(beside, ignore_errors=True)
@@ -134,6 +130,16 @@ def write(location: Path, table: Table, about: dict[str, Any]) -> str:
     _replace(pointer, location / "current")
     _remove_unused(location, generation)
     return generation
+
+
+def _write_array(folder: Path, name: str, array: Array) -> dict[str, Any]:
+    """Writes one, and gives what the header says of it."""
+    array = np.ascontiguousarray(array, dtype=f"<{SCHEMA[name]}")
+    with open(folder / f"{name}.npy", "wb") as file:
+        np.save(file, array, allow_pickle=False)
+        file.flush()
+        os.fsync(file.fileno())  # else a power cut can leave a header whose arrays are holes
+        return {"bytes": file.tell(), "crc32": _crc(array), "shape": list(array.shape)}
 
 
 def read(location: Path, generation: str) -> tuple[dict[str, Any], Table]:
@@ -231,11 +237,6 @@ def _write_text(file: Path, text: str) -> None:
     with open(file, "w", encoding="ascii") as stream:
         stream.write(text)
         stream.flush()
-        os.fsync(stream.fileno())
-
-
-def _sync(file: Path) -> None:
-    with open(file, "r+b") as stream:
         os.fsync(stream.fileno())
 
 
