@@ -9,6 +9,7 @@ tells its reader to write: it is written, not run.
 from __future__ import annotations
 
 import ast
+import importlib
 import importlib.util
 import json
 import re
@@ -23,6 +24,7 @@ import pytest
 import torch
 import torch.multiprocessing
 
+import fastpipe
 from fastpipe.bench.samples import encode, photo
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
@@ -169,3 +171,39 @@ def test_fresh_figures_are_taken_without_paths(performance_page, tmp_path, monke
     assert "| train | 1.20 | 2.50 | **2.10×** |" in text
     assert "On battery." in text
     assert ", 2 rounds." in text
+
+
+PACKAGES = [
+    "fastpipe.config",
+    "fastpipe.datasets",
+    "fastpipe.errors",
+    "fastpipe.loading",
+    "fastpipe.loading.samplers",
+    "fastpipe.pipeline",
+    "fastpipe.readers",
+    "fastpipe.tools.doctor",
+    "fastpipe.tools.preview",
+    "fastpipe.tools.verify",
+    "fastpipe.transforms",
+    "fastpipe.transforms.functional",
+    "fastpipe.transforms.steps",
+    "fastpipe.types",
+]
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_the_reference_has_every_public_name(package):
+    pages = "\n".join(path.read_text(encoding="utf-8") for path in (DOCS / "api").glob("*.md"))
+    shown = set(re.findall(r"^::: (\S+)$", pages, re.MULTILINE))
+    module = importlib.import_module(package)
+    for name in module.__all__:
+        value = getattr(module, name)
+        home = getattr(value, "__module__", package)
+        alone = {f"{package}.{name}", f"{home}.{name}"}
+        with_its_module = home in shown and value.__doc__  # a module's page leaves out what has no docstring
+        assert alone & shown or with_its_module or isinstance(value, types.ModuleType), name
+
+
+def test_the_reference_s_first_page_has_the_names_of_the_package():
+    text = (DOCS / "api" / "index.md").read_text(encoding="utf-8")
+    assert all(f"`fastpipe.{name}`" in text for name in fastpipe.__all__)
