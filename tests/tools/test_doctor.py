@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
+import re
 import sys
 import time
 from dataclasses import replace
@@ -26,7 +28,7 @@ from fastpipe.tools.doctor.examine import doctor
 from fastpipe.tools.doctor.probe import Probe
 from fastpipe.tools.doctor.scaling import worker_counts
 from fastpipe.tools.doctor.subject import open_dataset, path_of, subject_of
-from fastpipe.tools.doctor.values import Memory
+from fastpipe.tools.doctor.values import Memory, Transfer
 
 slow_start = pytest.mark.skipif(sys.platform != "linux", reason="forks workers; spawned ones start slowly")
 SHORT = 0.3
@@ -71,7 +73,11 @@ def test_a_healthy_folder(healthy: Diagnosis) -> None:
     assert healthy.shared_need == pytest.approx(3 * 4 * 3 * 224 * 224 * 4, rel=0.01)  # two ahead, one in use
     assert healthy.disk is not None
     assert healthy.disk.files == 20
-    assert not names(healthy) - {"the machine is busy", "a slower reader is in use", "one transform takes much time"}
+    assert not names(healthy) - {
+        "the machine is busy",
+        "a slower reader is in use",
+        "one transform takes much of the time",
+    }
 
 
 @slow_start
@@ -89,6 +95,26 @@ def test_the_report(healthy: Diagnosis) -> None:
         assert ("--gpu-rate tells" in str(other)) == (rate is None)
         assert "Findings: none" in str(other)
         assert "for 2 workers; how much is free isn't known" in str(other)
+    assert "Other programs had the CPU" not in str(replace(healthy, stages=replace(healthy.stages, waited=0.1)))
+    assert "CPU for 60% of the time" in str(replace(healthy, stages=replace(healthy.stages, waited=0.6)))
+
+
+@slow_start
+def test_the_transfer_to_a_gpu(healthy: Diagnosis, tmp_path: Path) -> None:
+    """In a column of the table and of the picture, in the dtype that the batches travel in."""
+    without = replace(healthy, transfer=None)
+    assert without.transfer_us is None
+    assert "no CUDA device" in str(without)
+    floats = replace(healthy, transfer=Transfer("Some GPU", 31.4, 7.3))
+    assert floats.transfer_us == 31.4
+    assert re.search(r"transfer +31.4 +by the main process", str(floats))
+    assert "transfer to Some GPU: 31.4 µs an image as float32; as uint8, normalised there, 7.3 µs" in str(floats)
+    assert floats.to_dict()["transfer_us"] == 31.4
+    stages = replace(healthy.stages, image_bytes=3 * 224 * 224 + 8)
+    assert replace(floats, stages=stages).transfer_us == 7.3
+    if importlib.util.find_spec("matplotlib"):
+        floats.plot(tmp_path / "gpu.svg")
+        assert b"transfer to the GPU  31.4" in (tmp_path / "gpu.svg").read_bytes()
 
 
 @slow_start

@@ -71,6 +71,14 @@ class Diagnosis:
         enough = None if self.gpu_rate is None else self.scaling.workers_for(self.gpu_rate)
         return enough or self.scaling.best.workers
 
+    @property
+    def transfer_us(self) -> float | None:
+        """Microseconds an image to the GPU, in the dtype that these batches travel in; None where there is no GPU."""
+        if self.transfer is None:
+            return None
+        height, width = self.stages.output or (0, 0)
+        return self.transfer.uint8_us if self.stages.image_bytes < 6 * height * width else self.transfer.float_us
+
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON; times in microseconds, sizes in bytes."""
         plain = {name: getattr(self, name) for name in ("subject", "samples", "tried", "batch_size", "workers")}
@@ -83,6 +91,7 @@ class Diagnosis:
             "total_us": round(self.stages.total_us, 3),
             "groups": _rounded(self.stages.groups()),
         }
+        plain["transfer_us"] = _rounded(self.transfer_us)
         plain["reencodings"] = [_rounded(asdict(one)) for one in self.reencodings]
         plain["findings"] = [asdict(finding) for finding in self.findings]
         return {"schema": SCHEMA, **plain, "machine": dict(self.machine), "versions": dict(self.versions)}

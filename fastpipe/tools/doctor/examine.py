@@ -134,7 +134,7 @@ def doctor(
     )
     # Behind what starts workers: they had better not inherit what OpenCV sets up when it is used here.
     say(4 + len(counts), steps, "comparing readers")
-    reader = _reader_finding(patient, [paths[index] for index in tried.good if index in paths])
+    reading = _reader_findings(patient, [paths[index] for index in tried.good if index in paths])
     say(5 + len(counts), steps, "asking the GPU")
     transfer = None if stages.output is None else measure_transfer(*stages.output)
     say(steps, steps, "done")
@@ -159,7 +159,7 @@ def doctor(
         *(find.reencoding(one, stages) for one in reencodings),
         _plan_finding(patient, stages),
         find.slow_transform(stages),
-        reader,
+        *reading,
         find.stale_config(str(MachineConfig.path()), config.mismatches()),
         find.object_copies(object_lists(dataset), will_use, available),
     ]
@@ -210,12 +210,12 @@ def _plan_finding(patient: Subject, stages: Stages) -> find.Finding | None:
     return find.broken_plan(broken.transform, broken.reason, broken.advice, behind, stages)
 
 
-def _reader_finding(patient: Subject, paths: Sequence[str]) -> find.Finding | None:
+def _reader_findings(patient: Subject, paths: Sequence[str]) -> list[find.Finding | None]:
     """Times the readers on some of the files; for a dataset that decodes by plan, where the reader matters."""
     planned = patient.planned
     samples = [] if planned is None else _samples(paths)
     if not samples or planned is None:
-        return None
+        return []
     format = Counter(sample.format for sample in samples).most_common(1)[0][0]
     samples = [sample for sample in samples if sample.format == format]
     measured = measure(samples, workers=0, rounds=3)
@@ -225,7 +225,11 @@ def _reader_finding(patient: Subject, paths: Sequence[str]) -> find.Finding | No
         if result.single is not None and result.served > 0.5
     }
     used = planned.reader or planned.config.reader_for(format) or _default_reader(samples[0])
-    return find.reader_choice(format, used, times, _missing(samples[0].header.format, used))
+    missing = _missing(samples[0].header.format, used)
+    return [
+        find.slow_reader(format, used, times),
+        *(find.missing_reader(format, used, name, why) for name, why in missing.items()),
+    ]
 
 
 def _samples(paths: Sequence[str]) -> list[Sample]:

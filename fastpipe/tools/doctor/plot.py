@@ -43,6 +43,11 @@ def _draw_stages(axes: Any, diagnosis: Diagnosis) -> None:
         if share >= _LABELLED:
             axes.text(start + us / 2, 0, f"{us:,.0f}", ha="center", va="center", color="white", fontsize=9)
         start += us
+    transfer = diagnosis.transfer_us
+    if transfer is not None:  # hatched, as it isn't the worker that does it
+        label = f"transfer to the GPU  {transfer:,.1f}, by the main process"
+        axes.barh(0, transfer, left=start, color=COLORS["transfer"], edgecolor="white", hatch="//", label=label)
+        start += transfer
     axes.set_title(f"Time of an image in one worker: {stages.total_us:,.0f} µs", fontsize=10, loc="left")
     axes.set_xlim(0, start)
     axes.set_yticks([])
@@ -65,8 +70,7 @@ def _draw_workers(axes: Any, diagnosis: Diagnosis) -> None:
         label="as many times one worker",
     )
     for count, rate in zip(workers, rates, strict=True):
-        place = {"xytext": (0, -14), "textcoords": "offset points"}
-        axes.annotate(f"{rate:,.0f}", (count, rate), ha="center", fontsize=8, **place)
+        axes.annotate(f"{rate:,.0f}", (count, rate), xytext=(0, 7), textcoords="offset points", ha="center", fontsize=8)
     if diagnosis.gpu_rate is not None:
         axes.axhline(
             diagnosis.gpu_rate, color=COLORS["decode"], linestyle="--", label=f"the GPU: {diagnosis.gpu_rate:,.0f}"

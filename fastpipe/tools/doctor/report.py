@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from fastpipe.tools.doctor.diagnosis import Diagnosis
-from fastpipe.tools.doctor.findings import Finding
+from fastpipe.tools.doctor.findings import Finding, is_busy
 from fastpipe.tools.doctor.values import Disk, Part
 from fastpipe.tools.doctor.wording import in_words, size
 
@@ -30,6 +30,7 @@ COLORS: Mapping[str, str] = MappingProxyType(
         "own code": "#9c755f",
         "to tensor + normalise": "#59a14f",
         "collate": "#bab0ac",
+        "transfer": "#ff9da7",
     }
 )
 """One colour a stage, in the terminal as in the picture."""
@@ -67,6 +68,10 @@ def print_diagnosis(console: Console, diagnosis: Diagnosis) -> None:
         soft_wrap=True,
     )
     stages = diagnosis.stages
+    if is_busy(stages):
+        print_(
+            f"[bold yellow]Other programs had the CPU for {stages.waited:.0%} of the time[/]: all of this is too slow"
+        )
     print_(
         f"\n[bold]Where the time goes[/]: {stages.total_us:,.0f} µs an image in one worker, which makes "
         f"{1e6 / max(stages.total_us, 1e-9):,.0f} images/s"
@@ -102,6 +107,11 @@ def _stage_table(diagnosis: Diagnosis, block: str) -> Table:
         table.add_row(group, f"{us:,.0f}", f"{end - start:.0%}", bar, Text(told, style="dim"))
         start = end
     table.add_row("all", f"{stages.total_us:,.0f}", "100%", "", Text(f"over {stages.images} images", style="dim"))
+    us = diagnosis.transfer_us
+    if us is None:
+        table.add_row("transfer", "–", "", "", Text("no CUDA device", style="dim"))
+    else:
+        table.add_row("transfer", f"{us:,.1f}", "", "", Text("by the main process", style="dim"))
     return table
 
 
@@ -163,9 +173,7 @@ def _about_workers(diagnosis: Diagnosis) -> Iterator[str]:
     left = "how much is free isn't known here" if free is None else f"{size(free)} free"
     yield f"shared memory: up to {size(diagnosis.shared_need)} for {in_words(workers, 'worker')}; {left}"
     transfer = diagnosis.transfer
-    if transfer is None:
-        yield "transfer to the GPU: not measured, as there is no CUDA device"
-    else:
+    if transfer is not None:
         yield (
             f"transfer to {transfer.device}: {transfer.float_us:.1f} µs an image as float32; as uint8, normalised "
             f"there, {transfer.uint8_us:.1f} µs"

@@ -9,7 +9,15 @@ from fastpipe.tools.doctor.findings.finding import Finding, sentences
 from fastpipe.tools.doctor.values import Memory, ObjectList, Stages
 from fastpipe.tools.doctor.wording import in_words, size
 
-__all__ = ["broken_plan", "object_copies", "own_loader", "reader_choice", "slow_transform", "stale_config"]
+__all__ = [
+    "broken_plan",
+    "missing_reader",
+    "object_copies",
+    "own_loader",
+    "slow_reader",
+    "slow_transform",
+    "stale_config",
+]
 
 
 def broken_plan(transform: str, reason: str, advice: Sequence[str], behind: Sequence[str], stages: Stages) -> Finding:
@@ -71,33 +79,44 @@ def slow_transform(stages: Stages) -> Finding | None:
     )
 
 
-def reader_choice(format: str, used: str, times: Mapping[str, Timing], missing: Mapping[str, str]) -> Finding | None:
-    """Another reader is faster, or the one that usually is isn't installed.
+def slow_reader(format: str, used: str, times: Mapping[str, Timing]) -> Finding | None:
+    """Another reader that loads here is faster.
 
     Args:
         format: the config's key of the files' format.
         used: the reader that decodes them.
         times: of a region, by reader that loads here; each gives the right pixels.
-        missing: readers of this format that decode regions and don't load here → why.
     """
     best = min(times, key=lambda name: times[name].median_us, default=used)
     now, then = times.get(used), times.get(best)
-    if now and then and now.median_us - then.median_us > max(0.1 * now.median_us, now.spread_us + then.spread_us):
-        return Finding(
-            "a slower reader is in use",
-            "advice",
-            f"{used} takes {now.median_us:,.0f} µs for a region of a {format} file, {best} {then.median_us:,.0f} µs.",
-            f"Run fastpipe configure, or fastpipe configure --set {format}={best}.",
-        )
-    for name, why in missing.items():
-        return Finding(
-            "a faster reader is missing",
-            "advice",
-            f"{name} decodes only the rows and columns that a crop needs, and doesn't load here; {used} decodes whole "
-            f"{format} files.",
-            f"{why}.",
-        )
-    return None
+    if not now or not then:
+        return None
+    if now.median_us - then.median_us <= max(0.1 * now.median_us, now.spread_us + then.spread_us):
+        return None
+    return Finding(
+        "a slower reader is in use",
+        "advice",
+        f"{used} takes {now.median_us:,.0f} µs for a region of a {format} file, {best} {then.median_us:,.0f} µs.",
+        f"Run fastpipe configure, or fastpipe configure --set {format}={best}.",
+    )
+
+
+def missing_reader(format: str, used: str, name: str, why: str) -> Finding:
+    """The reader that is usually the fastest doesn't load here.
+
+    Args:
+        format: the config's key of the files' format.
+        used: the reader that decodes them, which knows no regions.
+        name: the missing one.
+        why: it doesn't load, and what to do.
+    """
+    return Finding(
+        "a faster reader is missing",
+        "advice",
+        f"{name} decodes only the rows and columns that a crop needs, and doesn't load here; {used} decodes whole "
+        f"{format} files.",
+        f"{why}.",
+    )
 
 
 def stale_config(file: str, mismatches: Sequence[str]) -> Finding | None:

@@ -1,0 +1,235 @@
+"""Made cases: folders, loaders and machines that are ill for real, and the finding that doctor has for each.
+
+Tests of one finding beside another's (too few workers beside too many) use naps for work, which other programs on the
+machine don't make much longer.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import corpus
+import pytest
+import torch
+from PIL import Image
+from torch.utils.data import DataLoader as TorchDataLoader
+
+import fastpipe
+from fastpipe import transforms as T
+from fastpipe.tools.doctor import Diagnosis, Finding, doctor, examine
+from fastpipe.tools.doctor import disk as disk_module
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="forks workers; spawned ones start slowly")
+
+NAP_S = 0.02
+SMALL = T.Compose([T.Resize((16, 16)), T.ToTensor()])
+
+
+@pytest.fixture(autouse=True)
+def _quiet_machine_of_two_cpus(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(examine, "usable_cpus", lambda: 2)
+    monkeypatch.setattr(examine.find, "is_busy", lambda stages: False)
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("photos")
+    (root / "class").mkdir()
+    for number in range(20):
+        (root / "class" / f"{number}.jpg").write_bytes(corpus.jpeg(60, 80, seed=number))
+    return root
+
+
+def found(diagnosis: Diagnosis) -> Mapping[str, Finding]:
+    return {finding.name: finding for finding in diagnosis.findings}
+
+
+def nap(image: Any) -> Any:
+    time.sleep(NAP_S)
+    return image
+
+
+NAPPING = T.Compose([T.Lambda(nap), T.Resize((16, 16)), T.ToTensor()])
+
+
+def test_too_few_workers(root: Path) -> None:
+    """One worker delivers at most 50 images a second, two up to 100."""
+    diagnosis = doctor(root, transform=NAPPING, batch_size=8, workers=1, gpu_rate=85, seconds=0.5)
+    assert "too many workers" not in found(diagnosis)
+    finding = found(diagnosis)["too few workers"]
+    assert finding.severity == "problem"
+    assert "of the 85 that the GPU takes" in finding.what
+    assert finding.remedy == "Set num_workers=2."
+    assert diagnosis.recommended_workers == 2
+
+
+def test_too_many_workers(root: Path) -> None:
+    """One worker delivers more than the 15 images a second that are wanted."""
+    diagnosis = doctor(root, transform=NAPPING, batch_size=8, workers=4, gpu_rate=15, seconds=0.5)
+    assert diagnosis.healthy
+    assert not {"too few workers", "too little shared memory"} & set(found(diagnosis))
+    assert found(diagnosis)["too many workers"].remedy.startswith("Set num_workers=1: less memory")
+    assert "num_workers=1 is enough for the GPU" in str(diagnosis)
+
+
+def test_too_little_shared_memory(root: Path) -> None:
+    """Batches of ten million images fit into no machine's; the trials are made with batches that do."""
+    diagnosis = doctor(root, transform=SMALL, batch_size=10**7 * 16, workers=2, seconds=0.3)
+    finding = found(diagnosis)["too little shared memory"]
+    assert finding.severity == "problem"
+    assert "2 workers with prefetch_factor=2 may hold 2.5 TB of batches" in finding.what
+    assert "docker run --shm-size=" in finding.remedy
+    assert diagnosis.scaling.batch_size < 10**6
+
+
+OPENCV = """
+import json, sys
+from pathlib import Path
+import cv2, numpy, torch
+from torch.utils.data import DataLoader, Dataset
+import fastpipe
+from fastpipe.tools.doctor import examine
+
+examine.usable_cpus = lambda: 2
+
+
+class Blurred(Dataset):
+    paths = sorted(map(str, Path(sys.argv[1]).rglob("*.jpg")))
+
+    def __len__(self):
+        return len(self.paths)
+
+    def __getitem__(self, index):
+        image = cv2.resize(cv2.imread(self.paths[index]), (400, 400))
+        image = cv2.bilateralFilter(image, 9, 50, 50)
+        return torch.from_numpy(cv2.resize(image, (16, 16)).transpose(2, 0, 1).copy())
+
+
+def threads(worker):
+    cv2.setNumThreads(8)
+
+
+loader = DataLoader(Blurred(), batch_size=4, num_workers=2, worker_init_fn=threads)
+found = fastpipe.doctor(loader, seconds=0.5).findings
+print(json.dumps({one.name: [one.severity, one.what, one.remedy] for one in found}))
+"""
+
+
+def run(script: str, *arguments: object, **environment: str) -> Any:
+    """The JSON that a script prints, in a process of its own."""
+    command = [sys.executable, "-c", script, *map(str, arguments)]
+    done = subprocess.run(command, env=os.environ | environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_opencv_with_threads_in_every_worker(root: Path) -> None:
+    severity, what, remedy = run(OPENCV, root)["too many threads"]
+    assert severity == "problem"
+    assert "OpenCV uses 8 threads: 2 workers may run 16 at once on 2 CPUs" in what
+    assert "cv2.setNumThreads(0) in worker_init_fn" in remedy
+
+
+def test_page_cache_misses(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A disk that takes 15 ms a file, and files that aren't in memory."""
+    warm: set[str] = set()
+    read = disk_module._read
+
+    def slow_read(path: str) -> bool:
+        if path not in warm:
+            time.sleep(0.015)
+            warm.add(path)
+        return read(path)
+
+    monkeypatch.setattr(disk_module, "_read", slow_read)
+    monkeypatch.setattr(disk_module, "_drop", lambda path: warm.discard(path) is None)
+    monkeypatch.setattr(disk_module, "is_resident", lambda path: path in warm)
+    monkeypatch.setattr(disk_module, "_READERS", 1)
+    diagnosis = doctor(root, transform=T.Compose([T.Resize((8, 8)), T.ToTensor()]), batch_size=8, seconds=5)
+    assert diagnosis.disk is not None
+    assert diagnosis.disk.resident == 0
+    assert diagnosis.disk.cold_per_s == pytest.approx(60, rel=0.5)
+    finding = found(diagnosis)["page-cache misses"]
+    assert finding.severity == "note"  # the few files fit into memory
+    assert "0% of the sampled files were in memory" in finding.what
+    assert "cat train" in finding.remedy
+
+
+def photo(height: int, width: int, **options: Any) -> bytes:
+    out = io.BytesIO()
+    Image.fromarray(corpus.photo(height, width)).save(out, "JPEG", quality=90, **options)
+    return out.getvalue()
+
+
+def test_progressive_and_oversized_files(tmp_path: Path) -> None:
+    (tmp_path / "class").mkdir()
+    for number in range(5):
+        (tmp_path / "class" / f"{number}.jpg").write_bytes(photo(500, 640, progressive=number < 4))
+    transform = T.Compose([T.RandomResizedCrop(64), T.ToTensor()])
+    findings = found(doctor(tmp_path, transform=transform, batch_size=4, seconds=1))
+    progressive, oversized = findings["progressive JPEGs"], findings["oversized files"]
+    assert progressive.what.startswith("80% of the files are progressive JPEGs")
+    assert "Measured on 4 of them" in progressive.what
+    assert "jpegtran" in progressive.remedy
+    assert "short side 500 pixels" in oversized.what
+    assert "short side of 128 pixels" in oversized.remedy
+
+
+MISSING = """
+import json, sys
+import fastpipe
+from fastpipe.readers import available_readers
+from fastpipe.tools.doctor import examine
+
+examine.usable_cpus = lambda: 1
+assert "turbojpeg" not in available_readers()
+found = fastpipe.doctor(sys.argv[1], batch_size=4, seconds=0.3).findings
+print(json.dumps({one.name: [one.severity, one.what, one.remedy] for one in found}))
+"""
+
+
+def test_a_missing_reader(root: Path) -> None:
+    severity, what, remedy = run(MISSING, root, FASTPIPE_TURBOJPEG="nowhere.so")["a faster reader is missing"]
+    assert severity == "advice"
+    assert what.startswith("turbojpeg decodes only the rows and columns that a crop needs, and doesn't load here")
+    assert "nowhere.so" in remedy
+
+
+def test_a_config_of_another_machine(root: Path) -> None:
+    fastpipe.MachineConfig(readers={"jpeg": "cv2"}, machine={"processor": "a slower one"}).save()
+    with pytest.warns(fastpipe.errors.FastpipeWarning, match="not measured here"):
+        finding = found(doctor(root, transform=SMALL, batch_size=4, seconds=0.3))["the machine config is stale"]
+    assert "a slower one" in finding.what
+    assert "fastpipe configure" in finding.remedy
+
+
+@pytest.mark.parametrize("behind", [[], [T.RandomHorizontalFlip()]], ids=["last", "in the middle"])
+def test_a_foreign_transform(root: Path, behind: list[Any]) -> None:
+    transform = T.Compose([T.Resize((16, 16)), T.Lambda(nap), *behind, T.ToTensor()])
+    finding = found(doctor(root, transform=transform, batch_size=4, seconds=0.3))["a transform that breaks the plan"]
+    assert finding.severity == "advice"
+    assert ("RandomHorizontalFlip, ToTensor behind it" in finding.what) == bool(behind)
+    assert "Lambda" in finding.what
+
+
+def test_a_loader_of_torchvisions_kind(root: Path) -> None:
+    """Whole images, decoded before the transforms see them."""
+    folder = fastpipe.ImageFolder(root, SMALL, loader=lambda path: Image.open(path).convert("RGB"))
+    findings = found(doctor(TorchDataLoader(folder, batch_size=4), seconds=0.3))
+    assert "Leave loader= out" in findings["images are decoded whole"].remedy
+
+
+def test_nothing_global_is_changed(root: Path) -> None:
+    import cv2
+
+    before = torch.get_num_threads(), cv2.getNumThreads(), torch.get_rng_state().tolist()
+    doctor(root, transform=SMALL, batch_size=4, seconds=0.3)
+    assert (torch.get_num_threads(), cv2.getNumThreads(), torch.get_rng_state().tolist()) == before
