@@ -21,6 +21,8 @@ _u16 = Struct(">H").unpack_from
 _frame = Struct(">BHHB").unpack_from
 
 _MIN_SEGMENT = 2
+# Pillow refuses a file whose JFIF or Adobe segment ends before its version, or an ICC segment before its number.
+_MIN_VERSION, _MIN_PROFILE = 9, 16
 DHT, EOI, SOS, DQT, DRI = 0xC4, 0xD9, 0xDA, 0xDB, 0xDD
 _NO_FRAME = (0xC8, 0xCC)  # reserved, and arithmetic conditioning
 
@@ -88,10 +90,21 @@ def parse_jpeg(data: bytes, source: str = "<bytes>") -> Header | None:
                         xmp = data[start:end]
                 elif marker == 0xE2:
                     multi_picture = multi_picture or data.startswith(b"MPF\0", start)
+                    if size < _MIN_PROFILE and data.startswith(b"ICC_PROFILE\0", start):
+                        return None
                 elif marker == 0xE0:
-                    jfif = jfif or (size >= 16 and data.startswith(b"JFIF\0", start))
-                elif marker == 0xEE and size >= 14 and data.startswith(b"Adobe", start):
-                    adobe = data[start + 11]
+                    if data.startswith(b"JFIF", start):
+                        if size < _MIN_VERSION:
+                            return None
+                        jfif = jfif or (size >= 16 and data[start + 4] == 0)
+                elif marker == 0xEE:
+                    if data.startswith(b"Adobe", start):
+                        if size < _MIN_VERSION:
+                            return None
+                        if size >= 14:
+                            adobe = data[start + 11]
+                elif marker == 0xED and data.startswith(b"8BIM", end - 6):  # ends where Pillow wants a name's length
+                    return None
             elif marker == DQT:
                 quantized = True
             elif 0xC0 <= marker <= 0xCF:

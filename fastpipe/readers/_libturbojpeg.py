@@ -131,11 +131,20 @@ class Decompressor:
         self._c = library.c
         self._major = library.major
         self._cropped = False
+        self._failed = False
         self._handle = self._c.tj3Init(_INIT_DECOMPRESS) if self._major == 3 else self._c.tjInitDecompress()
         if not self._handle:
             raise DecodeError("<bytes>", "JPEG", "turbojpeg", "the library gives no decompressor")
         if self._major == 3:
             self._c.tj3Set(self._handle, _PARAM_STOP_ON_WARNING, 1)
+
+    def usable(self) -> bool:
+        """Whether it serves on: in the process that made it, until it refuses a file.
+
+        A header that was given up at a warning leaves the library in the midst of it: every file after that would be
+        refused as well.
+        """
+        return not self._failed and self.alive()
 
     def alive(self, getpid: Callable[[], int] = os.getpid) -> bool:
         """Whether this process made the handle; a forked child makes its own."""
@@ -190,5 +199,6 @@ class Decompressor:
             raise self._error()
 
     def _error(self) -> DecodeError:
+        self._failed = True
         text = (self._c.tj3GetErrorStr if self._major == 3 else self._c.tjGetErrorStr2)(self._handle)
         return DecodeError("<bytes>", "JPEG", "turbojpeg", text.decode(errors="replace"))

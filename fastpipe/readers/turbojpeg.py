@@ -40,7 +40,7 @@ class TurboJpegReader(Reader):
 
     def _decompressor(self) -> Decompressor:
         mine: Decompressor | None = getattr(self._local, "decompressor", None)
-        if mine is None or not mine.alive():
+        if mine is None or not mine.usable():
             mine = self._local.decompressor = Decompressor(self.library)
         return mine
 

@@ -7,12 +7,17 @@ import signal
 import time
 from pathlib import Path
 
+from fuzz.check import Turns
 
-def check(data: bytes, names: tuple[str, ...], number: int, folder: Path) -> list[str]:
+
+def check(data: bytes, names: tuple[str, ...], number: int, folder: Path, turns: Turns) -> list[tuple[str, str]]:
     """As `fuzz.check.check`; ``names`` says what happens: ``"crash@3"``."""
+    found = []
     for name in names:
         fault, _, at = name.partition("@")
+        turns.begin(name)
         if number != int(at):
+            turns.end(True)
             continue
         if fault == "crash":
             os.kill(os.getpid(), signal.SIGSEGV)
@@ -24,7 +29,8 @@ def check(data: bytes, names: tuple[str, ...], number: int, folder: Path) -> lis
         elif fault == "memory":
             len(bytearray(os.urandom(1)) * (150 << 20))
         elif fault == "wrong":
-            return ["wrong"]
+            found.append((name, "wrong"))
         elif fault == "raise":
             raise RuntimeError("the check itself fails")
-    return []
+        turns.end(True)
+    return found

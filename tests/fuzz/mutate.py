@@ -7,10 +7,11 @@ import struct
 import zlib
 from collections.abc import Callable, Sequence
 
+from fuzz import structure
 from fuzz.seeds import seeds
+from fuzz.structure import INTERESTING, WIDE, Operation
+from fuzz.units import UNITS, png_units
 
-_INTERESTING = (0, 1, 2, 3, 4, 7, 8, 15, 16, 31, 32, 63, 64, 127, 128, 254, 255)
-_WIDE = (0, 1, 2, 255, 256, 1000, 0x7FFF, 0x8000, 0xFFFF, 0x10000, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFE, 0xFFFFFFFF)
 _MAX_BYTES = 20_000  # inputs stay small, whatever is inserted and doubled
 
 
@@ -26,9 +27,6 @@ def mutation(seed: int, number: int, formats: Sequence[str]) -> tuple[str, bytes
     if rng.random() < 0.8:
         data = _REPAIRS.get(format, _unchanged)(data)
     return format, bytes(data)
-
-
-Operation = Callable[[random.Random, bytearray, Sequence[bytes]], bytearray]
 
 
 def _unchanged(data: bytearray) -> bytearray:
@@ -53,7 +51,7 @@ def _flip(rng: random.Random, data: bytearray, files: Sequence[bytes]) -> bytear
 def _overwrite(rng: random.Random, data: bytearray, files: Sequence[bytes]) -> bytearray:
     for _ in range(rng.choice((1, 1, 2, 4))):
         if data:
-            data[rng.randrange(len(data))] = rng.choice(_INTERESTING) if rng.random() < 0.5 else rng.randrange(256)
+            data[rng.randrange(len(data))] = rng.choice(INTERESTING) if rng.random() < 0.5 else rng.randrange(256)
     return data
 
 
@@ -63,7 +61,7 @@ def _overwrite_wide(rng: random.Random, data: bytearray, files: Sequence[bytes])
     if len(data) > size:
         # Most of what counts stands at the beginning.
         last = len(data) - size if rng.random() < 0.5 else min(len(data) - size, 64)
-        struct.pack_into(layout, data, rng.randint(0, last), rng.choice(_WIDE) & (256**size - 1))
+        struct.pack_into(layout, data, rng.randint(0, last), rng.choice(WIDE) & (256**size - 1))
     return data
 
 
@@ -122,69 +120,8 @@ _PLAIN: tuple[Operation, ...] = (
 # Damage to units: JPEG segments, PNG and RIFF chunks; and to fields of headers
 
 
-def _jpeg_units(data: bytes | bytearray) -> list[tuple[int, int]]:
-    """Where segments begin and end; a scan's data belongs to its segment."""
-    units, position, length = [], 2, len(data)
-    while position + 4 <= length and data[position] == 0xFF:
-        end = position + 2 + int.from_bytes(data[position + 2 : position + 4], "big")
-        if data[position + 1] == 0xDA:
-            while end < length - 1 and not (data[end] == 0xFF and data[end + 1] not in (0, *range(0xD0, 0xD8))):
-                end += 1
-        end = min(max(end, position + 2), length)
-        units.append((position, end))
-        position = end
-    return units
-
-
-def _png_units(data: bytes | bytearray) -> list[tuple[int, int]]:
-    units, position, length = [], 8, len(data)
-    while position + 12 <= length:
-        end = min(position + 12 + int.from_bytes(data[position : position + 4], "big"), length)
-        units.append((position, end))
-        position = end
-    return units
-
-
-def _webp_units(data: bytes | bytearray) -> list[tuple[int, int]]:
-    units, position, length = [], 12, len(data)
-    while position + 8 <= length:
-        size = int.from_bytes(data[position + 4 : position + 8], "little")
-        end = min(position + 8 + size + (size & 1), length)
-        units.append((position, end))
-        position = end
-    return units
-
-
-def _tiff_units(data: bytes | bytearray) -> list[tuple[int, int]]:
-    """The entries of the first directory of a classic TIFF."""
-    order = "little" if data[:2] == b"II" else "big"
-    start = int.from_bytes(data[4:8], order)
-    count = min(int.from_bytes(data[start : start + 2], order), 40)
-    return [(p, p + 12) for p in range(start + 2, start + 2 + 12 * count, 12) if p + 12 <= len(data)]
-
-
-def _gif_units(data: bytes | bytearray) -> list[tuple[int, int]]:
-    """The screen's descriptor, and ten bytes from each image's and extension's mark."""
-    found = [(6, 13)] + [(p, p + 10) for p in range(13, len(data) - 10) if data[p] in b"\x2c\x21"]
-    return [unit for unit in found if unit[1] <= len(data)]
-
-
-def _bmp_units(data: bytes | bytearray) -> list[tuple[int, int]]:
-    return [(p, p + 4) for p in range(2, min(54, len(data) - 4), 4)]
-
-
-_UNITS: dict[str, Callable[[bytes | bytearray], list[tuple[int, int]]]] = {
-    "jpeg": _jpeg_units,
-    "png": _png_units,
-    "webp": _webp_units,
-    "tiff": _tiff_units,
-    "gif": _gif_units,
-    "bmp": _bmp_units,
-}
-
-
 def _on_units(format: str, do: Callable[..., bytearray]) -> Operation:
-    units_of = _UNITS[format]
+    units_of = UNITS[format]
 
     def operation(rng: random.Random, data: bytearray, files: Sequence[bytes]) -> bytearray:
         units = units_of(data)
@@ -227,7 +164,7 @@ def _field_edited(rng: random.Random, data: bytearray, files: Sequence[bytes], u
     if rng.random() < 0.6:
         choice = rng.random()
         if choice < 0.4:
-            data[place] = rng.choice(_INTERESTING)
+            data[place] = rng.choice(INTERESTING)
         elif choice < 0.7:
             data[place] = (data[place] + rng.choice((-1, 1, 8, -8))) & 255
         else:
@@ -236,7 +173,7 @@ def _field_edited(rng: random.Random, data: bytearray, files: Sequence[bytes], u
     layout = rng.choice((">H", "<H", ">I", "<I"))
     size = struct.calcsize(layout)
     if place + size <= len(data):
-        value = rng.choice(_WIDE) if rng.random() < 0.5 else rng.randrange(200)
+        value = rng.choice(WIDE) if rng.random() < 0.5 else rng.randrange(200)
         struct.pack_into(layout, data, place, value & (256**size - 1))
     return data
 
@@ -246,13 +183,13 @@ _STRUCTURAL: dict[str, tuple[Operation, ...]] = {
         _on_units(name, do)
         for do in (_unit_deleted, _unit_doubled, _unit_moved, _unit_from_another, _field_edited, _field_edited)
     )
-    for name in _UNITS
+    for name in UNITS
 }
 
 
 def _png_rows_edited(rng: random.Random, data: bytearray, files: Sequence[bytes]) -> bytearray:
     """Damage behind the compression: filters, samples, too few or too many rows."""
-    for start, end in _png_units(data):
+    for start, end in png_units(data):
         if data[start + 4 : start + 8] == b"IDAT":
             try:
                 rows = bytearray(zlib.decompress(data[start + 8 : end - 4]))
@@ -264,6 +201,8 @@ def _png_rows_edited(rng: random.Random, data: bytearray, files: Sequence[bytes]
 
 
 _STRUCTURAL["png"] += (_png_rows_edited,)
+for _name, _more in structure.OPERATIONS.items():
+    _STRUCTURAL[_name] += _more
 
 
 # Checksums and lengths made right again, so that the damage gets past them
@@ -274,7 +213,7 @@ def _jpeg_repaired(data: bytearray) -> bytearray:
 
 
 def _png_repaired(data: bytearray) -> bytearray:
-    for start, end in _png_units(data):
+    for start, end in png_units(data):
         if end - start >= 12:
             struct.pack_into(">I", data, end - 4, zlib.crc32(data[start + 4 : end - 4]))
     return data

@@ -1,11 +1,13 @@
 """Mutated image files through the readers, in a process that is watched for crashes, hangs and memory.
 
-    python tests/fuzz/run.py --reader all --count 200000 --seed 0
-    python tests/fuzz/run.py --reader turbojpeg --file fuzz-findings/0-1234.jpeg      # one input again
+    python tests/fuzz/run.py --count 500000 --seed 1                    # all readers that load here
+    python tests/fuzz/run.py --reader turbojpeg --formats jpeg
+    python tests/fuzz/run.py --file fuzz-findings/1-1234.jpeg           # one input again
 
 For each input the outcome must agree with Pillow's: the same pixels (of the whole image, of a region, and of the
-header's size), or both refuse. What doesn't is written to a folder with a line that repeats it. The exit status is 1
-if there is any.
+header's size), or both refuse. What doesn't is written to a folder with the command that repeats it. The figures are
+in SEED.json there all the while; a run that was stopped goes on where it was. The exit status is 1 if anything was
+found.
 """
 
 from __future__ import annotations
@@ -20,7 +22,6 @@ import sys
 import tempfile
 import threading
 import time
-from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -28,40 +29,15 @@ from typing import Any
 _TESTS = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(_TESTS), str(_TESTS.parent)]
 
+from fuzz.check import HEADER, PILLOW  # noqa: E402
 from fuzz.mutate import mutation  # noqa: E402
+from fuzz.report import Finding, Report, code_digest  # noqa: E402
 from fuzz.seeds import FORMATS, seeds  # noqa: E402
-from fuzz.worker import MARK  # noqa: E402
 
 _MAX_FINDINGS = 200
-
-
-@dataclass
-class Report:
-    """What a run came to.
-
-    Attributes:
-        inputs: checked.
-        crashes: inputs whose process died, hangs: inputs that took longer than the timeout.
-        findings: number of the input → what was wrong; -1 for an undamaged file.
-        peak: most memory resident at once, in bytes; growth: the most that one input added to it.
-        resident: bytes at the run's tenth and at its end, of the last process.
-        restarts: how often a process had to be started again.
-    """
-
-    inputs: int = 0
-    crashes: int = 0
-    hangs: int = 0
-    findings: dict[int, list[str]] = field(default_factory=dict)
-    formats: Counter[str] = field(default_factory=Counter)
-    peak: int = 0
-    growth: int = 0
-    resident: list[int] = field(default_factory=list)
-    restarts: int = 0
-    seconds: float = 0.0
-
-    @property
-    def disagreements(self) -> int:
-        return len(self.findings) - self.crashes - self.hangs
+_BEGIN_SECONDS = 120.0
+_SAVE_SECONDS = 2.0
+_SHOW_SECONDS = 20.0
 
 
 def watch(
@@ -86,77 +62,170 @@ def watch(
         start: the first input's number.
         formats: what is mutated.
         timeout: seconds that one input may take.
-        max_growth: bytes that one input may add to the process's peak.
-        folder: where the inputs that failed are written; None to keep none.
+        max_growth: bytes that one reader's turn may add to the process's peak.
+        folder: where the inputs that failed are written, and the figures, from which a run goes on; None for neither.
         check: ``module:function`` that checks an input, as `fuzz.check.check` does.
         verbose: print what is found and how far it is.
+
+    Raises:
+        ValueError: the folder has the figures of another run.
     """
-    report = Report()
-    stop, began = start + count, time.monotonic()
+    report = _begun(readers, list(formats), seed, start, folder)
+    stop = start + count
     with tempfile.TemporaryDirectory() as scratch:
-        while start < stop and len(report.findings) < _MAX_FINDINGS:
+        while report.next < stop and len(report.findings) < _MAX_FINDINGS:
             job = {
                 "check": check,
                 "folder": scratch,
                 "formats": formats,
+                "max_findings": _MAX_FINDINGS,
                 "max_growth": max_growth,
                 "readers": readers,
                 "seed": seed,
-                "start": start,
+                "start": report.next,
                 "stop": stop,
             }
-            number, fault = _one_process(job, report, timeout, verbose)
-            if fault:
-                report.restarts += 1
-                report.findings[number] = [fault, (Path(scratch) / "traceback").read_text()[-3000:]]
-                if number < start:
-                    raise RuntimeError(f"the undamaged files bring the process down: {report.findings[number]}")
-            report.inputs += min(number + 1, stop) - start
-            start = number + 1
-        if folder is not None:
-            _keep(report, seed, formats, readers, folder)
-    report.seconds = time.monotonic() - began
+            _Process(job, report, timeout, folder, verbose).run()
+    if folder is not None:
+        report.save(folder / f"{seed}.json", _command())
     return report
 
 
-def _one_process(job: dict[str, Any], report: Report, timeout: float, verbose: bool) -> tuple[int, str]:
-    """Run a job until it ends or its process dies; the number of the last input, and what it did."""
-    mark = Path(job["folder"]) / "mark"
-    mark.write_bytes(MARK.pack(-1))
-    command = [sys.executable, str(Path(__file__).with_name("worker.py")), json.dumps(job)]
-    path = os.pathsep.join([str(_TESTS), str(_TESTS.parent), os.environ.get("PYTHONPATH", "")])
-    environment = {**os.environ, "PYTHONPATH": path, "OPENCV_LOG_LEVEL": "SILENT", "FASTPIPE_CONFIG": job["folder"]}
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
-    lines: queue.Queue[str] = queue.Queue()
-    assert process.stdout is not None
-    thread = threading.Thread(target=lambda out: [lines.put(line) for line in out], args=(process.stdout,))
-    thread.start()
-    last, since, worked, fault = -2, time.monotonic(), 0.0, ""
-    while process.poll() is None and not fault:
-        number = MARK.unpack(mark.read_bytes())[0]
-        if number != last:
-            last, since, worked = number, time.monotonic(), _processor_time(process.pid)
-        elif (waited := time.monotonic() - since) > timeout:
-            # On a busy machine the process may not have had its turn; and at first libraries are loaded.
-            busy = number >= 0 and _processor_time(process.pid) - worked > timeout / 2
-            if busy or waited > 10 * timeout:
-                fault = f"hang: more than {waited:.0f} s"
-                _end(process)
-        _note(lines, report, verbose, job)
-        time.sleep(0.02)
-    status = process.wait()
-    thread.join()
-    _note(lines, report, verbose, job)
-    number = MARK.unpack(mark.read_bytes())[0]
-    if fault:
-        report.hangs += 1
-    elif status:
-        name = signal.Signals(-status).name if status < 0 else f"exit status {status}"
-        fault = f"crash: {name}"
-        report.crashes += 1
-    if fault and verbose:
-        print(f"input {number}: {fault}", flush=True)
-    return (number, fault) if fault else (job["stop"] - 1, "")
+def _begun(readers: list[str], formats: list[str], seed: int, start: int, folder: Path | None) -> Report:
+    """The report that the folder has of this run, or a new one."""
+    path = None if folder is None else folder / f"{seed}.json"
+    if path is None or not path.exists():
+        return Report.begin(readers, formats, seed, start)
+    report = Report.load(path)
+    if (report.names, report.formats, report.start) != (readers, formats, start) or report.code != code_digest():
+        raise ValueError(
+            f"{path} has the figures of a run with other readers, formats, first input or code; to begin anew give "
+            "another --seed or --out, or remove it"
+        )
+    report.findings = [one for one in report.findings if one.number < report.next]
+    return report
+
+
+def _command() -> str:
+    return " ".join(["python", "tests/fuzz/run.py", *sys.argv[1:]])
+
+
+@dataclass
+class _Process:
+    """One watched process, from its start until it is done or dead."""
+
+    job: dict[str, Any]
+    report: Report
+    timeout: float
+    folder: Path | None
+    verbose: bool
+    lines: queue.Queue[str] = field(default_factory=queue.Queue)
+
+    def run(self) -> None:
+        """Let it work; what it did is in the report then."""
+        report, mark = self.report, Path(self.job["folder"]) / "mark"
+        began, before = time.monotonic(), report.seconds
+        self.saved = self.shown = began
+        cells = memoryview(bytearray(8 * len(report.cells))).cast("q")
+        for at, value in enumerate(report.cells):
+            cells[at] = value
+        cells[0], cells[1] = -1, -1
+        mark.write_bytes(cells)
+        command = [sys.executable, str(Path(__file__).with_name("worker.py")), json.dumps(self.job)]
+        path = os.pathsep.join([str(_TESTS), str(_TESTS.parent), os.environ.get("PYTHONPATH", "")])
+        home = {"FASTPIPE_CONFIG": str(Path(self.job["folder"]) / "config.toml"), "OPENCV_LOG_LEVEL": "SILENT"}
+        process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": path, **home}
+        )
+        try:
+            assert process.stdout is not None
+            thread = threading.Thread(target=lambda out: [self.lines.put(one) for one in out], args=(process.stdout,))
+            thread.start()
+            fault = self._wait(process, mark, lambda: before + time.monotonic() - began)
+            status = process.wait()
+            thread.join()
+        finally:
+            process.kill()
+        self._note()
+        report.seconds = before + time.monotonic() - began
+        if not fault and status:
+            name = signal.Signals(-status).name if status < 0 else f"exit status {status}"
+            fault = f"crash: {name}"
+        if fault:
+            self._died(mark, fault)
+
+    def _wait(self, process: subprocess.Popen[str], mark: Path, seconds: Any) -> str:
+        last, since, worked = -2, time.monotonic(), 0.0
+        while process.poll() is None:
+            number = _cells(mark)[0]
+            if number != last:
+                last, since, worked = number, time.monotonic(), _processor_time(process.pid)
+            elif (waited := time.monotonic() - since) > self.timeout:
+                # On a busy machine the process may not have had its turn; and at first libraries are loaded.
+                busy = number >= 0 and _processor_time(process.pid) - worked > self.timeout / 2
+                if busy or waited > 10 * self.timeout + (_BEGIN_SECONDS if number < 0 else 0.0):
+                    _end(process)
+                    return f"hang: more than {waited:.0f} s"
+            self.report.seconds = seconds()
+            self._note()
+            time.sleep(0.02)
+        return ""
+
+    def _died(self, mark: Path, fault: str) -> None:
+        """Note the input and the reader that brought the process down, and go on behind it."""
+        report = self.report
+        number, turn = _cells(mark)[:2]
+        trace = (Path(self.job["folder"]) / "traceback").read_text()[-3000:]
+        if number < self.job["start"]:
+            raise RuntimeError(f"the undamaged files bring the process down: {fault}\n{trace}")
+        names = [*report.names, HEADER, PILLOW]
+        name = names[turn] if turn >= 0 else ""
+        format, _ = mutation(report.seed, number, report.formats)
+        report.cells = _cells(mark)
+        report.next = number + 1
+        report.restarts += 1
+        self._found(Finding(number, format, name, fault.partition(":")[0], fault, trace))
+
+    def _note(self) -> None:
+        """Take down what the process has said."""
+        report, now = self.report, time.monotonic()
+        while not self.lines.empty():
+            line = json.loads(self.lines.get())
+            if "text" in line:
+                kind = "memory" if line["text"].startswith("memory:") else "disagreement"
+                self._found(Finding(line["number"], line["format"], line["reader"], kind, line["text"]))
+                continue
+            report.next, report.cells = line["done"], line["cells"]
+            report.resident.append((line["done"], line["resident"]))
+            if len(report.resident) > 1000:
+                report.resident = report.resident[::2]
+            if self.folder is not None and now - self.saved > _SAVE_SECONDS:
+                self.saved = now
+                report.save(self.folder / f"{report.seed}.json", _command())
+            if self.verbose and now - self.shown > _SHOW_SECONDS:
+                self.shown = now
+                rate = report.inputs / report.seconds
+                left = (self.job["stop"] - report.next) / rate
+                print(f"… {report.inputs} inputs, {rate:.0f} a second, {left / 60:.0f} minutes left", flush=True)
+
+    def _found(self, one: Finding) -> None:
+        report = self.report
+        report.findings.append(one)
+        if self.verbose:
+            print(f"input {one.number} ({one.format}), {one.reader}: {one.text}", flush=True)
+        if self.folder is None or one.number < 0:
+            return
+        self.folder.mkdir(parents=True, exist_ok=True)
+        format, data = mutation(report.seed, one.number, report.formats)
+        path = self.folder / f"{report.seed}-{one.number}.{format}"
+        path.write_bytes(data)
+        again = f"python tests/fuzz/run.py --reader {','.join(report.names)} --file {path}"
+        found = [f"{other.reader}: {other.text}" for other in report.findings if other.number == one.number]
+        path.with_suffix(".txt").write_text("\n".join([again, *found, one.trace]), encoding="utf-8")
+
+
+def _cells(mark: Path) -> list[int]:
+    return memoryview(mark.read_bytes()).cast("q").tolist()
 
 
 def _processor_time(pid: int) -> float:
@@ -180,56 +249,19 @@ def _end(process: subprocess.Popen[str]) -> None:
     process.kill()
 
 
-def _note(lines: queue.Queue[str], report: Report, verbose: bool, job: dict[str, Any]) -> None:
-    while not lines.empty():
-        line = json.loads(lines.get())
-        if "peak" in line:
-            report.peak = max(report.peak, line["peak"])
-            report.growth = max(report.growth, line["growth"])
-        elif "found" in line:
-            report.findings[line["number"]] = line["found"]
-            report.formats[line.get("format", "")] += 1
-            if verbose:
-                print(f"input {line['number']} ({line.get('format')}): {'; '.join(line['found'])}", flush=True)
-        else:
-            report.resident.append(line["resident"])
-            if verbose and line["done"] % 20000 == 0:
-                print(f"… {line['done']} of {job['stop']}, {line['resident'] >> 20} MiB resident", flush=True)
-
-
-def _keep(report: Report, seed: int, formats: tuple[str, ...], readers: list[str], folder: Path) -> None:
-    for number, found in report.findings.items():
-        folder.mkdir(parents=True, exist_ok=True)
-        if number < 0:
-            continue
-        format, data = mutation(seed, number, formats)
-        path = folder / f"{seed}-{number}.{format}"
-        path.write_bytes(data)
-        again = f"python tests/fuzz/run.py --reader {','.join(readers)} --file {path}"
-        path.with_suffix(".txt").write_text("\n".join([again, *found, ""]), encoding="utf-8")
-
-
 def _check_file(path: Path, readers: list[str]) -> int:
     from fuzz import check
 
     check.prepare()
+    _, _, number = path.stem.rpartition("-")
+    numbers = [int(number)] if number.isdigit() else []  # it chose the region
+    found: dict[str, None] = {}
     with tempfile.TemporaryDirectory() as scratch:
-        found = [
-            one for number in range(8) for one in check.check(path.read_bytes(), tuple(readers), number, Path(scratch))
-        ]
+        for one in (*numbers, *range(16)):
+            for name, text in check.check(path.read_bytes(), tuple(readers), one, Path(scratch)):
+                found[f"{name}: {text}"] = None
     print("\n".join(found) or f"{path}: {', '.join(readers)} agree with Pillow")
     return 1 if found else 0
-
-
-def _printed(report: Report, names: list[str]) -> None:
-    resident = report.resident[max(len(report.resident) // 10, 1) - 1] if report.resident else 0
-    last = report.resident[-1] if report.resident else 0
-    print(
-        f"readers {', '.join(names)}: {report.inputs} inputs in {report.seconds:.0f} s\n"
-        f"crashes {report.crashes}, hangs {report.hangs}, disagreements {report.disagreements}\n"
-        f"peak {report.peak / 2**20:.0f} MiB, at most {report.growth / 2**20:.1f} MiB more by one input; "
-        f"resident {resident / 2**20:.0f} MiB at a tenth, {last / 2**20:.0f} MiB at the end"
-    )
 
 
 def main() -> int:
@@ -238,32 +270,35 @@ def main() -> int:
     parser.add_argument("--reader", default="all", help="names, with commas between; all: those that load here")
     parser.add_argument("--count", type=int, default=200_000, help="inputs (%(default)s)")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--start", type=int, default=0, help="the first input's number, to go on after a break")
-    parser.add_argument("--formats", default=",".join(FORMATS), help="%(default)s")
+    parser.add_argument("--start", type=int, default=0, help="the first input's number (%(default)s)")
+    parser.add_argument("--formats", default=",".join(FORMATS), help="as often as they are named (%(default)s)")
     parser.add_argument("--timeout", type=float, default=20.0, help="seconds that one input may take (%(default)s)")
     parser.add_argument("--max-growth", type=int, default=64, help="MiB that one input may add (%(default)s)")
-    parser.add_argument("--out", type=Path, default=Path("fuzz-findings"), help="folder for the inputs that failed")
+    parser.add_argument("--out", type=Path, default=Path("fuzz-findings"), help="folder for findings and figures")
     parser.add_argument("--file", type=Path, help="check this one file, in this process")
     given = parser.parse_args()
 
     from fastpipe.readers import available_readers
 
-    names = available_readers() if given.reader == "all" else given.reader.split(",")
+    names = list(available_readers()) if given.reader == "all" else given.reader.split(",")
     if given.file is not None:
         return _check_file(given.file, names)
     formats = tuple(name for name in given.formats.split(",") if name in seeds())
-    report = watch(
-        names,
-        given.count,
-        given.seed,
-        start=given.start,
-        formats=formats,
-        timeout=given.timeout,
-        max_growth=given.max_growth << 20,
-        folder=given.out,
-        verbose=True,
-    )
-    _printed(report, names)
+    try:
+        report = watch(
+            names,
+            given.count,
+            given.seed,
+            start=given.start,
+            formats=formats,
+            timeout=given.timeout,
+            max_growth=given.max_growth << 20,
+            folder=given.out,
+            verbose=True,
+        )
+    except ValueError as error:
+        parser.error(str(error))
+    print(report.text())
     return 1 if report.findings else 0
 
 

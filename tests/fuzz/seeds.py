@@ -11,8 +11,8 @@ import corpus
 import numpy as np
 from PIL import Image
 
-FORMATS = ("jpeg", "jpeg", "jpeg", "png", "png", "webp", "webp", "gif", "bmp", "tiff")
-"""What is mutated; those that the fast readers read come more often."""
+FORMATS = ("jpeg", "jpeg", "jpeg", "jpeg", "jpeg", "png", "png", "webp", "gif", "bmp", "tiff")
+"""What is mutated; JPEG, which all readers read, comes most often."""
 
 _WIDTH, _HEIGHT = 41, 27  # several iMCUs wide, and no multiple of one
 

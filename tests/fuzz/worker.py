@@ -1,7 +1,7 @@
 """The watched process: makes inputs, checks them, and says what it found, one JSON line each.
 
-The number of the input in hand stands in a small shared file all the while, so that whoever watches knows which one
-brought this process down, or keeps it.
+The number of the input in hand, whose turn it is and all figures stand in a small shared file all the while: whoever
+watches knows which input and which reader brought this process down, or keeps it, and loses no figure.
 """
 
 from __future__ import annotations
@@ -12,18 +12,91 @@ import importlib
 import json
 import mmap
 import os
-import struct
 import sys
+import time
 from pathlib import Path
 from typing import Any
+
+from fuzz.check import HEADER, PILLOW
 
 try:
     import resource
 except ImportError:  # Windows
     resource = None  # type: ignore[assignment]
 
-MARK = struct.Struct("<q")
-_EVERY = 500  # inputs between two lines about progress
+FIELDS = ("inputs", "own", "peak", "growth", "slowest")
+"""Of each reader and format: inputs; those whose pixels are its own; the most bytes resident in its turn, the most that
+a turn added; the longest turn in microseconds."""
+
+_EVERY = 250  # inputs between two lines about progress
+
+
+def places(names: list[str], formats: list[str]) -> dict[tuple[str, str], int]:
+    """(reader, format) → where its `FIELDS` begin in the shared file, in numbers of 8 bytes; behind input and turn."""
+    rows = [(name, format) for name in (*names, HEADER, PILLOW) for format in dict.fromkeys(formats)]
+    return {row: 2 + len(FIELDS) * number for number, row in enumerate(rows)}
+
+
+class Table:
+    """The shared file, and as `fuzz.check.Turns` the one who fills it."""
+
+    def __init__(self, cells: memoryview, names: list[str], formats: list[str]) -> None:
+        self._cells = cells
+        self._places = places(names, formats)
+        self._turns = {name: number for number, name in enumerate((*names, HEADER, PILLOW))}
+        self._memory = Memory()
+        self._name = self._format = ""
+        self._before, self._began = 0, 0.0
+        self.greedy: list[tuple[str, int]] = []
+
+    def input(self, number: int, format: str) -> None:
+        self._cells[0], self._cells[1] = number, -1
+        self._format = format
+        self.greedy.clear()
+
+    def begin(self, name: str) -> None:
+        self._name = name
+        self._cells[1] = self._turns[name]
+        self._before = self._memory.begin()
+        self._began = time.perf_counter()
+
+    def end(self, own: bool) -> None:
+        took = int((time.perf_counter() - self._began) * 1e6)
+        peak = self._memory.peak()
+        growth = peak - self._before
+        at, cells = self._places[self._name, self._format], self._cells
+        cells[at] += 1
+        cells[at + 1] += own
+        for field, value in enumerate((peak, growth, took), 2):
+            if value > cells[at + field]:
+                cells[at + field] = value
+        self.greedy.append((self._name, growth))
+        self._cells[1] = -1
+
+
+class Memory:
+    """The most memory that was resident at once, in bytes; on Linux since `begin`, elsewhere ever."""
+
+    def __init__(self) -> None:
+        self._status = self._forget = -1
+        with contextlib.suppress(OSError):
+            self._forget = os.open("/proc/self/clear_refs", os.O_WRONLY)
+            self._status = os.open("/proc/self/status", os.O_RDONLY)
+
+    def begin(self) -> int:
+        """Begin anew, so that one turn's peak doesn't hide the next one's; what is resident now."""
+        if self._status >= 0:
+            os.pwrite(self._forget, b"5", 0)
+        return self.peak()
+
+    def peak(self) -> int:
+        if self._status >= 0:  # not ru_maxrss, which begins with what the parent had
+            status = os.pread(self._status, 4096, 0)
+            return int(status[status.index(b"VmHWM:") + 6 :].split(None, 1)[0]) << 10
+        if resource is None:
+            return 0
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        return peak if sys.platform == "darwin" else peak << 10
 
 
 def main(job: dict[str, Any]) -> None:
@@ -46,53 +119,40 @@ def main(job: dict[str, Any]) -> None:
     check = getattr(check_module, function)
     names, formats = tuple(job["readers"]), tuple(job["formats"])
 
-    with (folder / "mark").open("r+b") as file, mmap.mmap(file.fileno(), MARK.size) as mark:
-        for files in seeds().values():  # the undamaged files first: libraries load, and memory pools fill
-            for data in files:
-                if found := check(data, names, 0, folder):
-                    _say(out, number=-1, found=found)
-        ordinary = _forget_peak()
+    with (folder / "mark").open("r+b") as file, mmap.mmap(file.fileno(), 0) as shared:
+        cells = memoryview(shared).cast("q")
+        table = Table(cells, job["readers"], job["formats"])
+        noted = cells.tolist()
+        for format in dict.fromkeys(formats):  # the undamaged files first: libraries load, and memory pools fill
+            for data in seeds()[format]:
+                table.input(-1, format)
+                for who, phrase in check(data, names, 0, folder, table):
+                    _say(out, number=-1, format=format, reader=who, text=phrase)
+        for at, value in enumerate(noted):
+            cells[at] = value
+        said = 0
         for number in range(job["start"], job["stop"]):
-            MARK.pack_into(mark, 0, number)
-            format, data = mutation(job["seed"], number, formats)
-            found = check(data, names, number, folder)
-            peak = _peak()
-            if peak > ordinary:
-                growth, ordinary = peak - ordinary, _forget_peak()
-                _say(out, peak=peak, growth=growth)
-                if growth > job["max_growth"]:
-                    found = [*found, f"memory: {growth >> 20} MiB more than before at its peak"]
-            if found:
-                _say(out, number=number, format=format, found=found)
+            if said >= job["max_findings"]:
+                job["stop"] = number
+                break
             if number % _EVERY == 0:
-                _say(out, done=number, resident=_resident())
-        MARK.pack_into(mark, 0, job["stop"])
-        _say(out, done=job["stop"], resident=_resident())
+                _say(out, done=number, resident=_resident(), cells=cells.tolist())
+            format, data = mutation(job["seed"], number, formats)
+            table.input(number, format)
+            found = check(data, names, number, folder, table)
+            for who, growth in table.greedy:
+                if growth > job["max_growth"]:
+                    found.append((who, f"memory: {growth >> 20} MiB more than before at its peak"))
+            said += len(found)
+            for who, phrase in found:
+                _say(out, number=number, format=format, reader=who, text=phrase)
+        cells[0], cells[1] = job["stop"], -1
+        _say(out, done=job["stop"], resident=_resident(), cells=cells.tolist())
+        cells.release()
 
 
 def _say(out: Any, **line: Any) -> None:
     out.write(json.dumps(line) + "\n")
-
-
-def _peak() -> int:
-    """The most memory that was resident, in bytes; on Linux since `_forget_peak`."""
-    try:
-        # Not ru_maxrss, which begins with what the parent had.
-        status = Path("/proc/self/status").read_bytes()
-        return int(status[status.index(b"VmHWM:") + 6 :].split(None, 1)[0]) << 10
-    except OSError:
-        pass
-    if resource is None:
-        return 0
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak if sys.platform == "darwin" else peak << 10
-
-
-def _forget_peak() -> int:
-    """On Linux the peak begins anew, so that one input's doesn't hide the next one's."""
-    with contextlib.suppress(OSError):
-        Path("/proc/self/clear_refs").write_text("5")
-    return _peak()
 
 
 def _resident() -> int:

@@ -157,6 +157,60 @@ def test_a_damaged_file_does_not_spoil_the_next() -> None:
         assert _region_is_right("jpeg-444")
 
 
+@pytest.mark.parametrize("reader", readers.available_readers())
+def test_a_refused_header_does_not_spoil_the_readers_next(reader: str) -> None:
+    """A turbojpeg handle that gave a header up at a warning refused every file after it."""
+    good = corpus.jpeg(40, 70)
+    chosen = readers.get_reader(reader)
+    for broken in (good[:2] + bytes(9) + good[2:], good[:4] + good[2:], good[:40], good[:-200], good[:2], b""):
+        with contextlib.suppress(DecodeError):
+            chosen.decode(broken)
+        np.testing.assert_array_equal(chosen.decode(good), corpus.pillow_pixels(good))
+
+
+@pytest.mark.parametrize(
+    ("marker", "body"),
+    [
+        (0xE0, b"JFIF\0"),
+        (0xE0, b"JFIF"),
+        (0xE0, b"JFIF\0\1"),
+        (0xEE, b"Adobe"),
+        (0xEE, b"Adobe\0"),
+        (0xE2, b"ICC_PROFILE\0"),
+        (0xE2, b"ICC_PROFILE\0\1"),
+        (0xED, b"Photoshop 3.0\0" + b"8BIM\4\4"),
+        (0xED, b"Photoshop 3.0\0" + b"8BIM\4\4\0\0\0\0\0\2ab" + b"8BIM\4\4"),
+    ],
+)
+def test_segments_too_short_for_pillow_are_refused(marker: int, body: bytes) -> None:
+    good = corpus.jpeg(40, 70)
+    data = corpus.with_segment(good, marker, body)
+    expected = corpus.pillow_pixels(data)  # None; another version may take what this one refuses
+    for reader in readers.available_readers():
+        if expected is None:
+            with pytest.raises(DecodeError):
+                readers.read_image(data, reader=reader)
+        else:
+            np.testing.assert_array_equal(readers.read_image(data, reader=reader), expected)
+
+
+@pytest.mark.parametrize(
+    ("marker", "body"),
+    [
+        (0xE0, b"JFIF\0\1\1"),
+        (0xEE, b"Adobe\0\1"),
+        (0xE2, b"ICC_PROFILE\0\1\1"),
+        (0xED, b"Photoshop 3.0\0" + b"8BIM\4\4\0\0\0\0\0\2ab"),
+        (0xED, b"Photoshop 3.0\0" + b"8BIM\4"),
+    ],
+)
+def test_short_segments_that_pillow_takes_are_read_fast(marker: int, body: bytes) -> None:
+    data = corpus.with_segment(corpus.jpeg(40, 70), marker, body)
+    assert readers.parse_header(data).plain
+    for reader in readers.available_readers():
+        np.testing.assert_array_equal(readers.read_image(data, reader=reader), corpus.pillow_pixels(data))
+
+
 _OTHER_LIBRARY = """
 import numpy as np
 import corpus
