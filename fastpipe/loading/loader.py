@@ -163,8 +163,12 @@ class DataLoader(TorchDataLoader[Any]):
         begin_epoch(self.dataset, self._samples())
         if dead_workers(self._iterator):
             self._discard(self._iterator)
-        with _Requesting(self._requested):
-            batches = super().__iter__()
+        try:
+            with _Requesting(self._requested):
+                batches = super().__iter__()
+        except Exception as error:
+            self._explain(self._iterator, error)
+            raise
         return _Epoch(self, batches)
 
     def _get_iterator(self) -> Any:
@@ -188,6 +192,13 @@ class DataLoader(TorchDataLoader[Any]):
             self.worker_init_fn = init
         iterator.notes, iterator.datasets = notes, datasets
         return iterator
+
+    def _explain(self, iterator: Any, error: Exception) -> None:
+        """Raises what happened, where an error is about the iterator's workers."""
+        better = explained(iterator, error, self.timeout)
+        if better is not None:
+            self._discard(iterator)
+            raise better from error
 
     def _discard(self, iterator: Any) -> None:
         close(iterator)
@@ -286,10 +297,7 @@ def _made(loader: DataLoader, batches: Iterator[_Batch]) -> Iterator[_Batch]:
             except StopIteration:
                 return
             except Exception as error:
-                better = explained(batches, error, loader.timeout)
-                if better is not None:
-                    loader._discard(batches)
-                    raise better from error
+                loader._explain(batches, error)
                 raise
         yield batch
 

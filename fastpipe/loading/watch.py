@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import os
 import signal
 import threading
 import time
@@ -100,7 +101,12 @@ _lines: dict[int, tuple[Any, ...]] = {}
 
 
 class WatchedIterator(_MultiProcessingDataLoaderIter):
-    """torch's iterator; it says what it waits for where it waits for long, and ends its workers at once."""
+    """torch's iterator; it says what it waits for where it waits for long, and ends its workers at once.
+
+    torch's handler of SIGCHLD raises wherever the main process is when a worker dies: in the middle of an optimizer's
+    step, of an ``except`` or of ``__del__``. Here it knows of the workers only while a batch is waited for, where it is
+    needed: a worker that dies while it writes to the pipe leaves half a message, which nothing else ends the wait for.
+    """
 
     notes: Notes | None = None
     datasets: tuple[ImageDataset, ...] = ()
@@ -108,10 +114,26 @@ class WatchedIterator(_MultiProcessingDataLoaderIter):
     _told = False
 
     def __init__(self, loader: Any) -> None:
-        super().__init__(loader)
+        self._owner = os.getpid()
+        self._shutdown = False
+        try:
+            super().__init__(loader)
+            _unwatched(self)
+        except Exception as error:
+            self._worker_pids_set = True  # torch says so a step after it has set them
+            _unwatched(self)
+            better = explained(self, error, loader.timeout)
+            close(self)
+            if better is not None:  # a worker died before all were started
+                raise better from error
+            raise
         _lines[id(self)] = (self._index_queues, self._worker_result_queue, self._workers, self._workers_done_event)
 
     def _shutdown_workers(self) -> None:
+        if os.getpid() != self._owner:
+            self._shutdown = True  # garbage that a fork has inherited; the workers aren't its to end
+        elif not self._shutdown and dead_workers(self):
+            close(self)
         try:
             super()._shutdown_workers()
         finally:
@@ -128,10 +150,31 @@ class WatchedIterator(_MultiProcessingDataLoaderIter):
                 FastpipeWarning,
                 stacklevel=2,
             )
-        found = super()._try_get_data(timeout)  # type: ignore[no-untyped-call]
+        try:
+            _watched(self)
+            if dead := dead_workers(self):  # since the last batch
+                raise RuntimeError(f"DataLoader worker (pid {dead[0][1].pid}) exited unexpectedly")
+            found = super()._try_get_data(timeout)  # type: ignore[no-untyped-call]
+        finally:
+            _unwatched(self)
         if found[0]:
             self._waiting_since = None
         return found
+
+
+def _watched(iterator: Any) -> None:
+    """torch's handler of SIGCHLD knows of the iterator's workers."""
+    _unwatched(iterator)  # an interrupt may have left them there
+    iterator._worker_pids_set = True
+    torch._C._set_worker_pids(id(iterator), tuple(process.pid for process in iterator._workers))
+
+
+def _unwatched(iterator: Any) -> None:
+    """torch's handler of SIGCHLD forgets the iterator's workers."""
+    if getattr(iterator, "_worker_pids_set", False):
+        with contextlib.suppress(ValueError):  # it knew of none yet
+            torch._C._remove_worker_pids(id(iterator))
+        iterator._worker_pids_set = False
 
 
 def dead_workers(iterator: Any) -> list[tuple[int, Any]]:
@@ -142,16 +185,10 @@ def dead_workers(iterator: Any) -> list[tuple[int, Any]]:
 
 def explained(iterator: Any, error: Exception, timeout_s: float) -> LoaderError | None:
     """What happened, where an error of torch's iterator is about its workers; None where it is something else."""
-    while True:
-        try:
-            return _explained(iterator, error, timeout_s)
-        except RuntimeError:  # torch's handler of SIGCHLD raises wherever the process is: here, too
-            time.sleep(0.01)
-
-
-def _explained(iterator: Any, error: Exception, timeout_s: float) -> LoaderError | None:
     text = str(error)
     if not isinstance(error, (RuntimeError, EOFError, ConnectionError)) or _FROM_A_WORKER in text:
+        return None
+    if isinstance(error, LoaderError):  # says it already
         return None
     if _TIMED_OUT in text:
         return LoaderError(
@@ -219,10 +256,7 @@ def close(iterator: Any) -> None:
 
     torch's own way waits five seconds for each worker, and for locks that a dead one may hold for ever.
     """
-    if getattr(iterator, "_worker_pids_set", False):
-        # Else torch's handler of SIGCHLD takes what follows for an accident.
-        torch._C._remove_worker_pids(id(iterator))
-        iterator._worker_pids_set = False
+    _unwatched(iterator)  # else torch's handler of SIGCHLD takes what follows for an accident
     iterator._shutdown = True
     _lines.pop(id(iterator), None)
     if hasattr(iterator, "_pin_memory_thread_done_event"):
