@@ -38,7 +38,13 @@ def preview(
 
     if diff not in (None, "torchvision"):
         raise typer.BadParameter(f"--diff {diff}: fastpipe compares with torchvision")
-    picture = preview_files(path, load_transform(transform), n, views=views, seed=seed, diff=diff, side=side)
-    save_picture(picture, out)
+    found = load_transform(transform)
+    sheet = preview_files(path, found, n, views=views, seed=seed, diff=diff, side=side, progress=not quiet)
+    save_picture(sheet.picture, out)
     if not quiet:
-        print(f"Written to {out}: {picture.width}x{picture.height} pixels")
+        print(f"Written to {out}: {sheet.picture.width}x{sheet.picture.height} pixels")
+        for note in sheet.notes:
+            print(f"Note: {note}")
+        for failure in sheet.failed:
+            print(f"Not shown: {failure}")
+    raise typer.Exit(1 if len(sheet.failed) == sheet.samples else 0)

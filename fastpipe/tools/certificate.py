@@ -17,10 +17,10 @@ from PIL import Image
 import fastpipe
 from fastpipe.tools.pictures import Cell, difference, grid, pictures_of
 
-__all__ = ["Certificate", "Check", "Difference", "StepResult", "Worst"]
+__all__ = ["FEW", "Certificate", "Check", "Difference", "StepResult", "Worst"]
 
 _SHOWN = 3
-_FEW = 0.001  # of the values: fewer that differ would not be seen
+FEW = 0.001  # of the values: fewer that differ would not be seen
 # Differences above this, in 1/255, are differences: below it they are the float32 that both sides count in.
 FLOAT_NOISE = 1e-3
 
@@ -97,8 +97,13 @@ class Difference:
         return int(np.searchsorted(np.cumsum(self.counts), 0.999 * self.values)) if self.values else 0
 
     @property
+    def count(self) -> int:
+        """How many values differ at all."""
+        return int(self.counts[1:].sum())
+
+    @property
     def differing(self) -> float:
-        return float(self.counts[1:].sum()) / max(1, self.values)
+        return self.count / max(1, self.values)
 
     def to_dict(self) -> dict[str, float]:
         names = ("mean", "p999", "max", "differing")
@@ -189,6 +194,7 @@ class Certificate:
         transform: its repr.
         files: how many files were read.
         drawings: how often each was drawn.
+        compared: finished samples that were compared: fewer where a file can't be read, or an image transformed.
         fidelity: ``"torchvision"`` or ``"fast"``.
         checks: what must be equal: random numbers, decoded regions, the plan and its steps, errors.
         steps: each kind of step on its own.
@@ -201,6 +207,7 @@ class Certificate:
     transform: str
     files: int
     drawings: int
+    compared: int
     fidelity: str
     checks: tuple[Check, ...]
     steps: tuple[StepResult, ...]
@@ -211,7 +218,12 @@ class Certificate:
 
     @property
     def holds(self) -> bool:
-        """Whether every check and every step's contract holds, and the tolerance where one was given."""
+        """Whether every check and every step's contract holds, and the tolerance where one was given.
+
+        False where nothing could be compared.
+        """
+        if not self.compared:
+            return False
         within = self.tolerance is None or self.final.max <= self.tolerance + FLOAT_NOISE
         return within and all(check.holds for check in self.checks) and all(step.holds for step in self.steps)
 
@@ -227,6 +239,7 @@ class Certificate:
             "transform": self.transform,
             "files": self.files,
             "drawings": self.drawings,
+            "compared": self.compared,
             "fidelity": self.fidelity,
             "checks": [{**asdict(check), "holds": check.holds} for check in self.checks],
             "steps": [step.to_dict() for step in self.steps],
@@ -248,10 +261,11 @@ class Certificate:
         lines += ["", *self._table()]
         if self.worst is not None:
             recipe = "; ".join(self.worst.recipe) or "nothing drawn"
-            lines += ["", f"Worst image: {self.worst.path}", f"  {recipe}"]
+            lines += ["", f"Worst image: {self.worst.path}, drawing {self.worst.drawing}", f"  {recipe}"]
         if self.notes:
             lines += ["", *(f"Note: {note}" for note in self.notes)]
-        lines += ["", "PASS: as documented" if self.holds else "FAIL: not as documented"]
+        failed = "FAIL: not as documented" if self.compared else "FAIL: no image could be compared"
+        lines += ["", "PASS: as documented" if self.holds else failed]
         return "\n".join(lines)
 
     __repr__ = __str__
@@ -267,7 +281,7 @@ class Certificate:
         allowed = "-" if self.tolerance is None else f"{self.tolerance:g}"
         within = "" if self.tolerance is None else _word(self.final.max <= self.tolerance + FLOAT_NOISE)
         final = (f"{self.final.mean:.3f}", str(self.final.p999), f"{self.final.max:.3g}")
-        rows.append(("finished sample", str(self.files * self.drawings), *final, allowed, within))
+        rows.append(("finished sample", str(self.compared), *final, allowed, within))
         measured = [row for row in rows if row[1]]
         widths = [max(len(row[column]) for row in measured) for column in range(len(rows[0]))]
         lines = []
@@ -290,26 +304,26 @@ class Certificate:
         verdict = "PASS" if self.holds else "FAIL"
         heading = f"fastpipe verify: {verdict}, {self.files} files, largest difference {self.final.max:.3g}/255"
         if self.worst is None:
-            return grid(
-                [[Cell(Image.new("RGB", (side, side), (225, 240, 225)), ("all images equal",))]], heading=heading
-            )
+            color, said = ((225, 240, 225), "all images equal") if self.compared else ((240, 225, 225), "none compared")
+            return grid([[Cell(Image.new("RGB", (side, side), color), (said,))]], heading=heading)
         worst = self.worst
         (theirs,), (ours,) = pictures_of(worst.torchvision / 255), pictures_of(worst.fastpipe / 255)
-        factor = max(1, int(255 // max(worst.largest, 1)))
         apart = Difference()
         apart.add(worst.fastpipe, worst.torchvision)
-        spread = 1 + max(ours.size) // side if apart.differing < _FEW else 0
+        # The largest alone would leave the others black: a pixel of 75 among thousands of 1 to 5.
+        factor = max(1, 255 // max(apart.p999, 1))
+        spread = 1 + max(ours.size) // side if apart.differing < FEW else 0
         few = ", each shown larger" if spread else ""
         cells = [
             Cell(worst.original, ("original", "/".join(Path(worst.path).parts[-2:]))),
             Cell(theirs, ("torchvision", *worst.recipe)),
             Cell(ours, ("fastpipe", "the same random numbers")),
             Cell(
-                difference(worst.fastpipe, worst.torchvision, factor, spread=spread),
+                difference(worst.fastpipe, worst.torchvision, factor, spread=spread, side=side),
                 (
                     f"difference x {factor}",
                     f"mean {apart.mean:.3f}, 99.9% {apart.p999}, max {apart.max:.3g} of 255",
-                    f"{round(apart.differing * apart.values):,} of {apart.values:,} values differ{few}",
+                    f"{apart.count:,} of {apart.values:,} values differ{few}",
                 ),
             ),
         ]

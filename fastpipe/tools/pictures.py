@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+import cv2
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from PIL import Image, ImageDraw, ImageFilter, ImageFont
+from PIL import Image, ImageDraw, ImageFont
 
 from fastpipe.errors import ConfigError, PlanError
 from fastpipe.pipeline.views import Views
@@ -32,7 +34,7 @@ __all__ = [
 Normalizations: TypeAlias = "tuple[tuple[Any, Any], ...]"
 """Mean and std of each ``Normalize`` that a sample went through, in order."""
 
-_INK, _PAPER, _FAINT = (25, 25, 25), (255, 255, 255), (110, 110, 110)
+_INK, _PAPER, _FAINT, _FRAME = (25, 25, 25), (255, 255, 255), (110, 110, 110), (215, 215, 215)
 _GAP = 8
 _TEXT_PX = 13
 
@@ -113,19 +115,30 @@ def same_size(one: Sequence[NDArray[Any]], other: Sequence[NDArray[Any]]) -> boo
     return len(one) == len(other) and all(a.shape == b.shape for a, b in zip(one, other, strict=True))
 
 
-def difference(one: NDArray[Any], other: NDArray[Any], factor: float, *, spread: int = 0) -> Image.Image:
+def difference(one: NDArray[Any], other: NDArray[Any], factor: float, *, spread: int = 0, side: int = 0) -> Image.Image:
     """The absolute difference of two images of one shape, on the scale of 0 to 255, times a factor.
 
     Args:
         one, other: ``(H, W, C)``.
         factor: what a difference of 1 becomes.
         spread: how many pixels around it a difference is shown on, so that a single one is seen.
+        side: made smaller to fit a square of that many pixels, with the largest difference of those that fall on one
+            pixel, where an average would hide it; 0 for as it is.
     """
     distance = np.abs(one.astype(np.float64) - other.astype(np.float64))
     # float32's rounding, a few millionths of 1/255, must not show as the first step above zero.
     shown = np.where(distance < 1e-3, 0, np.ceil(distance * factor - 1e-3))
     picture = _picture(shown.clip(0, 255).astype(np.uint8))
-    return picture.filter(ImageFilter.MaxFilter(2 * spread + 1)) if spread else picture
+    longest = max(picture.size)
+    if 0 < side < longest:
+        spread = max(spread, math.ceil(longest / side / 2))
+    if spread:  # by cv2: Pillow's MaxFilter takes seconds for a large photo
+        size = 2 * spread + 1
+        picture = Image.fromarray(cv2.dilate(np.asarray(picture), np.ones((size, size), np.uint8)))
+    if 0 < side < longest:
+        width, height = (max(1, round(edge * side / longest)) for edge in picture.size)
+        picture = picture.resize((width, height), Image.Resampling.NEAREST)
+    return picture
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,14 +169,17 @@ def grid(rows: Sequence[Sequence[Cell]], *, side: int = 256, heading: str = "") 
     columns = max((len(row) for row in rows), default=1)
     top = _GAP + (step + _GAP if heading else 0)
     # As wide as the heading needs.
-    width = max(_GAP + columns * (side + _GAP), round(font.getlength(heading)) + 2 * _GAP)
+    width = max(_GAP + columns * (side + _GAP), round(font.getlength(_drawable(heading, font))) + 2 * _GAP)
     canvas = Image.new("RGB", (width, top + sum(heights)), _PAPER)
     draw = ImageDraw.Draw(canvas)
-    draw.text((_GAP, _GAP), heading, _INK, font)
+    draw.text((_GAP, _GAP), _drawable(heading, font), _INK, font)
     for row, below, height in zip(drawn, tallest, heights, strict=True):
         for column, (picture, lines) in enumerate(row):
             left = _GAP + column * (side + _GAP)
-            canvas.paste(picture, (left, top + below - picture.height))
+            upper = top + below - picture.height
+            # White on white would not be seen.
+            draw.rectangle((left - 1, upper - 1, left + picture.width, upper + picture.height), outline=_FRAME)
+            canvas.paste(picture, (left, upper))
             for number, (line, ink) in enumerate(lines):
                 draw.text((left, top + below + 4 + number * step), line, ink, font)
         top += height
@@ -211,8 +227,16 @@ def _line_height(font: Any) -> int:
 
 def _text(cell: Cell, font: Any, width: int) -> list[tuple[str, tuple[int, int, int]]]:
     """A cell's lines, wrapped, each with its colour."""
-    title = [(line, cell.color) for line in _wrapped(cell.lines[:1], font, width)]
-    return title + [(line, _FAINT) for line in _wrapped(cell.lines[1:], font, width)]
+    lines = [_drawable(line, font) for line in cell.lines]
+    title = [(line, cell.color) for line in _wrapped(lines[:1], font, width)]
+    return title + [(line, _FAINT) for line in _wrapped(lines[1:], font, width)]
+
+
+def _drawable(text: str, font: Any) -> str:
+    """A text that the font takes: Pillow's bitmap font raises on what isn't Latin-1."""
+    if isinstance(font, ImageFont.ImageFont):
+        return text.encode("latin-1", "replace").decode("latin-1")
+    return text
 
 
 def _wrapped(lines: Iterable[str], font: Any, width: int) -> list[str]:

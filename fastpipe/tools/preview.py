@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +15,13 @@ from PIL import Image, ImageDraw
 from fastpipe import readers
 from fastpipe import transforms as fastpipe_transforms
 from fastpipe.datasets import ImageDataset
-from fastpipe.errors import DatasetError
+from fastpipe.datasets._progress import SlowBar
+from fastpipe.errors import DatasetError, DecodeError, FastpipeError
 from fastpipe.pipeline import flatten, keyed_globals, plan_decode, sample_key
-from fastpipe.pipeline.breaks import one_line
+from fastpipe.pipeline.breaks import shortened
+from fastpipe.pipeline.views import Views
 from fastpipe.pipeline.wording import steps_in_words
-from fastpipe.tools.certificate import Difference
+from fastpipe.tools.certificate import FEW, Difference
 from fastpipe.tools.files import dataset_of
 from fastpipe.tools.pictures import (
     Cell,
@@ -32,14 +34,32 @@ from fastpipe.tools.pictures import (
     same_size,
 )
 from fastpipe.tools.twin import import_torchvision, is_torchvisions, mirror
-from fastpipe.types import Box, Recipe
+from fastpipe.types import Box, Recipe, Step
 
-__all__ = ["preview", "preview_files"]
+__all__ = ["Sheet", "preview", "preview_files"]
 
 _COLORS = ((200, 60, 40), (40, 110, 190), (30, 140, 90), (160, 90, 170), (190, 130, 20))
 _MOST_OF_ONE = 4  # pictures shown of a sample that is several images
 _AMPLIFIED = 64
+_LONG = 48  # characters of a transform whose parameters are nobody's to know
 _UNSEEN = frozenset({"ConvertImageDtype", "Normalize", "PILToTensor", "ToPILImage", "ToTensor"})
+
+
+@dataclass(slots=True)
+class Sheet:
+    """A preview, and what is wrong with what it shows.
+
+    Attributes:
+        picture: the grid.
+        samples: how many samples were asked for.
+        failed: for each sample that can't be shown, its path and the reason.
+        notes: what couldn't be compared with torchvision, and why.
+    """
+
+    picture: Image.Image
+    samples: int
+    failed: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
 
 
 def preview(
@@ -76,18 +96,7 @@ def preview(
             f"preview shows datasets of fastpipe, not {type(dataset).__name__}: make an ImageFolder or ImageList "
             "of these files, with any transform"
         )
-    if diff not in (None, "torchvision"):
-        raise ValueError(f"diff={diff!r}: fastpipe compares with 'torchvision'.")
-    views = (1 if diff else 3) if views is None else views
-    if views < 1 or side < 16:
-        raise ValueError(f"views={views}, side={side}: give at least 1 view and 16 pixels.")
-    twin: Callable[[Any], Any] | None = None
-    if diff is not None:
-        twin = mirror(dataset.transform, import_torchvision().transforms, [])
-    rows: list[list[Cell]] = []
-    for index in _indices(dataset, indices):
-        rows += _rows(dataset, index, views, seed, twin, side)
-    return grid(rows, side=side)
+    return _sheet(dataset, _indices(dataset, indices), views, seed, diff, side, numbered=True).picture
 
 
 def preview_files(
@@ -99,7 +108,8 @@ def preview_files(
     seed: int = 0,
     diff: str | None = None,
     side: int = 224,
-) -> Image.Image:
+    progress: bool = False,
+) -> Sheet:
     """`preview` of up to ``count`` files from all over a folder.
 
     Args:
@@ -107,19 +117,49 @@ def preview_files(
         transform: any; with ``diff``, the fastpipe twin of one that is made of torchvision's classes.
         count: how many files.
         views, seed, diff, side: as in `preview`.
+        progress: show a bar on a terminal where it takes long.
     """
     if diff is not None and any(map(is_torchvisions, flatten(transform))):
         transform = mirror(transform, fastpipe_transforms, [])
     dataset = dataset_of(files, transform, count, seed)
-    return preview(dataset, range(len(dataset)), views=views, seed=seed, diff=diff, side=side)
+    return _sheet(dataset, range(len(dataset)), views, seed, diff, side, progress=progress)
+
+
+def _sheet(
+    dataset: ImageDataset,
+    indices: Sequence[int],
+    views: int | None,
+    seed: int,
+    diff: str | None,
+    side: int,
+    *,
+    numbered: bool = False,
+    progress: bool = False,
+) -> Sheet:
+    """The preview of these samples; ``numbered`` names their indices."""
+    if diff not in (None, "torchvision"):
+        raise ValueError(f"diff={diff!r}: fastpipe compares with 'torchvision'.")
+    views = (1 if diff else 3) if views is None else views
+    if views < 1 or side < 16:
+        raise ValueError(f"views={views}, side={side}: give at least 1 view and 16 pixels.")
+    maker = _Maker(dataset, views, seed, side, numbered)
+    if diff is not None:
+        maker.twin = mirror(dataset.transform, import_torchvision().transforms, maker.notes)
+    rows: list[list[Cell]] = []
+    with SlowBar("Drawing", progress) as bar:
+        bar.expect(len(indices))
+        for index in indices:
+            rows += maker.rows(index)
+            bar.advance()
+    return Sheet(grid(rows, side=side), len(indices), maker.failed, maker.notes)
 
 
 def _indices(dataset: ImageDataset, indices: int | Sequence[int]) -> list[int]:
     length = len(dataset)
-    if isinstance(indices, int):
+    if isinstance(indices, (int, np.integer)):
         if indices < 1:
             raise ValueError(f"indices={indices}: give how many samples, at least 1, or a sequence of indices.")
-        count = min(indices, length)
+        count = min(int(indices), length)
         return [number * length // count for number in range(count)]
     chosen = [operator.index(index) for index in indices]
     outside = next((index for index in chosen if not -length <= index < length), None)
@@ -147,88 +187,132 @@ class _Drawing:
     result: Any
 
 
-def _rows(
-    dataset: ImageDataset, index: int, views: int, seed: int, twin: Callable[[Any], Any] | None, side: int
-) -> Iterator[list[Cell]]:
-    path, _ = dataset.sample(index)
-    name, folder = Path(path).name, Path(path).parent.name
-    try:
-        whole = Image.fromarray(readers.read_image(path, apply_exif=dataset.apply_exif))
-        drawings = [_drawing(dataset, index, number, seed) for number in range(views)]
-    except OSError as error:  # no file, or a damaged one
-        blank = Image.new("RGB", (side, side // 2), (235, 235, 235))
-        yield [Cell(blank, (name, f"can't be shown: {error}"))]
-        return
-    about = (name, f"in {folder}", f"{whole.height}x{whole.width} pixels (height x width)")
-    if twin is None:
-        cells = [cell for drawing in drawings for cell in _cells(dataset, drawing)]
-        yield [Cell(_outlined(whole, drawings, side), about), *cells]
-        return
-    for drawing in drawings:
-        original = Cell(_outlined(whole, [drawing], side), about)
-        yield [original, *_compared(dataset, drawing, twin, whole)]
+@dataclass(slots=True)
+class _Maker:
+    """Makes the rows of samples.
 
+    Attributes:
+        twin: torchvision's transform, to compare with.
+        failed: as `Sheet`'s.
+        notes: as `Sheet`'s.
+    """
 
-def _drawing(dataset: ImageDataset, index: int, number: int, seed: int) -> _Drawing:
-    color = _COLORS[number % len(_COLORS)]
-    if dataset.seed is not None and dataset.plans:
-        epoch = dataset.epoch + number
-        recipe = dataset.recipe(index, epoch)
-        key = sample_key(dataset.seed, epoch, index)
-        return _Drawing(f"epoch {epoch}", color, key, recipe, dataset.replay(recipe)[0])
-    key = sample_key(seed, number, index)
-    with keyed_globals(key):
-        known = dataset.recipe(index) if dataset.plans else None  # draws from copies of the generators
-        return _Drawing(f"drawing {number + 1}", color, key, known, dataset[index][0])
+    dataset: ImageDataset
+    views: int
+    seed: int
+    side: int
+    numbered: bool
+    twin: Callable[[Any], Any] | None = None
+    failed: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
 
+    def rows(self, index: int) -> Iterator[list[Cell]]:
+        """One row for the sample; beside torchvision's, one for each drawing."""
+        path, _ = self.dataset.sample(index)
+        name, folder = Path(path).name, Path(path).parent.name
+        try:
+            loaded = self._loaded(path)
+        except Exception as error:
+            yield [self._failure(error, path, name)]
+            return
+        whole = pictures_of(loaded)[0]
+        place = f"sample {index}, in {folder}" if self.numbered else f"in {folder}"
+        about = (name, place, f"{whole.height}x{whole.width} pixels (height x width)")
+        try:
+            drawings = [self._drawing(index, number) for number in range(self.views)]
+        except Exception as error:  # a crop that is larger than the image
+            yield [Cell(fitted(whole, self.side), about), self._failure(error, path, "no augmentation")]
+            return
+        if self.twin is None:
+            cells = [cell for drawing in drawings for cell in self._cells(drawing)]
+            yield [Cell(_outlined(whole, drawings, self.side), about), *cells]
+            return
+        for drawing in drawings:
+            yield [Cell(_outlined(whole, [drawing], self.side), about), *self._compared(drawing, self.twin, loaded)]
 
-def _cells(dataset: ImageDataset, drawing: _Drawing) -> Iterator[Cell]:
-    pictures = pictures_of(drawing.result, _normalizations(dataset, drawing))
-    words = _words(dataset, drawing)
-    for number, picture in enumerate(pictures[:_MOST_OF_ONE]):
-        title = drawing.title
-        if len(pictures) > 1:
-            title += f", image {number + 1} of {len(pictures)}"
-        size = f"{picture.height}x{picture.width}"
-        yield Cell(picture, (f"{title}: {size}", *(words if number == 0 else ())), drawing.color)
+    def _loaded(self, path: str) -> Any:
+        """The original, as the dataset's transform gets it where it isn't planned."""
+        dataset = self.dataset
+        if not dataset.plans:
+            return dataset.loader(path)
+        options: dict[str, Any] = {"reader": dataset.reader, "config": dataset.config}
+        options |= {"apply_exif": dataset.apply_exif, "max_pixels": dataset.max_pixels}
+        return Image.fromarray(readers.read_image(path, **options))
 
+    def _failure(self, error: Exception, path: str, title: str) -> Cell:
+        """A cell that says what is wrong with a file; raises what is no file's fault."""
+        expected = DecodeError if isinstance(error, FastpipeError) else (OSError, ValueError)
+        if not isinstance(error, expected):
+            raise error
+        self.failed.append(str(error) if path in str(error) else f"{path}: {error}")
+        blank = Image.new("RGB", (self.side, self.side // 2), (235, 235, 235))
+        return Cell(blank, (title, f"can't be shown: {getattr(error, 'reason', error)}"))
 
-def _compared(
-    dataset: ImageDataset, drawing: _Drawing, twin: Callable[[Any], Any], whole: Image.Image
-) -> Iterator[Cell]:
-    """fastpipe's result, torchvision's, and the difference, for each image of a sample."""
-    with keyed_globals(drawing.key):
-        reference = twin(whole)
-    undo = _normalizations(dataset, drawing)
-    pictures = zip(pictures_of(drawing.result, undo), pictures_of(reference, undo), strict=False)
-    arrays = arrays_of(drawing.result, undo), arrays_of(reference, undo)
-    alike = same_size(*arrays)
-    for number, (ours, theirs) in enumerate(list(pictures)[:_MOST_OF_ONE]):
-        words = _words(dataset, drawing) if number == 0 else ()
-        yield Cell(ours, (f"fastpipe, {drawing.title}", *words), drawing.color)
-        yield Cell(theirs, ("torchvision",))
-        if not alike:
-            yield Cell(Image.new("RGB", (64, 64), (200, 60, 40)), ("not of the same size",))
-            continue
+    def _drawing(self, index: int, number: int) -> _Drawing:
+        dataset = self.dataset
+        color = _COLORS[number % len(_COLORS)]
+        if dataset.seed is not None and dataset.plans:
+            epoch = dataset.epoch + number
+            recipe = dataset.recipe(index, epoch)
+            key = sample_key(dataset.seed, epoch, index)
+            return _Drawing(f"epoch {epoch}", color, key, recipe, dataset.replay(recipe)[0])
+        key = sample_key(self.seed, number, index)
+        with keyed_globals(key):
+            known = dataset.recipe(index) if dataset.plans else None  # draws from copies of the generators
+            return _Drawing(f"drawing {number + 1}", color, key, known, dataset[index][0])
+
+    def _cells(self, drawing: _Drawing) -> Iterator[Cell]:
+        pictures = pictures_of(drawing.result, self._normalizations(drawing))
+        for number, picture in enumerate(pictures[:_MOST_OF_ONE]):
+            title = drawing.title
+            if len(pictures) > 1:
+                title += f", image {number + 1} of {len(pictures)}"
+            size = f"{picture.height}x{picture.width}"
+            yield Cell(picture, (f"{title}: {size}", *self._words(drawing, number)), drawing.color)
+
+    def _compared(self, drawing: _Drawing, twin: Callable[[Any], Any], loaded: Any) -> Iterator[Cell]:
+        """fastpipe's result, torchvision's, and the difference, for each image of a sample."""
+        with keyed_globals(drawing.key):
+            reference = twin(loaded)
+        undo = self._normalizations(drawing)
+        ours, theirs = (pictures_of(result, undo)[:_MOST_OF_ONE] for result in (drawing.result, reference))
+        arrays = arrays_of(drawing.result, undo), arrays_of(reference, undo)
+        alike = same_size(*arrays)
+        for number, pair in enumerate(zip(ours, theirs, strict=False)):
+            yield Cell(pair[0], (f"fastpipe, {drawing.title}", *self._words(drawing, number)), drawing.color)
+            yield Cell(pair[1], ("torchvision", *self.notes))
+            if alike:
+                yield self._difference(arrays[0][number], arrays[1][number])
+            else:
+                yield Cell(Image.new("RGB", (64, 64), (200, 60, 40)), ("not of the same size",))
+
+    def _difference(self, ours: Any, theirs: Any) -> Cell:
         apart = Difference()
-        apart.add(arrays[0][number], arrays[1][number])
-        found = f"mean {apart.mean:.3f}, max {apart.max:.3g} of 255" if apart.max else "no difference"
-        picture = difference(arrays[0][number], arrays[1][number], _AMPLIFIED)
-        yield Cell(picture, (f"difference x {_AMPLIFIED}", found))
+        apart.add(ours, theirs)
+        if not apart.max:
+            return Cell(difference(ours, theirs, 1, side=self.side), (f"difference x {_AMPLIFIED}", "no difference"))
+        lines = [f"difference x {_AMPLIFIED}", f"mean {apart.mean:.3f}, max {apart.max:.3g} of 255"]
+        few = apart.differing < FEW
+        lines.append(f"{apart.count:,} of {apart.values:,} values differ" + (", each shown larger" if few else ""))
+        spread = 1 + max(ours.shape[:2]) // self.side if few else 0
+        return Cell(difference(ours, theirs, _AMPLIFIED, spread=spread, side=self.side), tuple(lines))
 
+    def _normalizations(self, drawing: _Drawing) -> Any:
+        if drawing.recipe is None:
+            return normalizations((), flatten(self.dataset.transform))
+        return normalizations(drawing.recipe.steps, self.dataset.pipeline.rest)
 
-def _normalizations(dataset: ImageDataset, drawing: _Drawing) -> Any:
-    if drawing.recipe is None:
-        return normalizations((), flatten(dataset.transform))
-    return normalizations(drawing.recipe.steps, dataset.pipeline.rest)
-
-
-def _words(dataset: ImageDataset, drawing: _Drawing) -> tuple[str, ...]:
-    """What was drawn, and what runs behind it, whose parameters nobody knows."""
-    steps = drawing.recipe.steps if drawing.recipe is not None else ()
-    rest = dataset.pipeline.rest if drawing.recipe is not None else tuple(flatten(dataset.transform))
-    unseen = [f"then {one_line(one)}" for one in rest if type(one).__name__ not in _UNSEEN]
-    return (*steps_in_words(steps), *unseen) or ("nothing drawn",)
+    def _words(self, drawing: _Drawing, number: int) -> tuple[str, ...]:
+        """What was drawn for one image of a sample, and what runs behind that, with parameters that nobody knows."""
+        steps: tuple[Step, ...] = drawing.recipe.steps if drawing.recipe is not None else ()
+        rest = self.dataset.pipeline.rest if drawing.recipe is not None else tuple(flatten(self.dataset.transform))
+        last = steps[-1] if steps else None
+        if isinstance(last, Views) and number < len(last.views):
+            steps = (*steps[:-1], *last.views[number])
+        elif number:
+            return ()
+        unseen = [f"then {shortened(one, _LONG)}" for one in rest if type(one).__name__ not in _UNSEEN]
+        return (*steps_in_words(steps), *unseen) or ("nothing drawn",)
 
 
 def _outlined(whole: Image.Image, drawings: Sequence[_Drawing], side: int) -> Image.Image:
@@ -242,6 +326,8 @@ def _outlined(whole: Image.Image, drawings: Sequence[_Drawing], side: int) -> Im
             left, top = np.floor(scale * (box.left, box.top)).astype(int).tolist()
             right, bottom = np.ceil(scale * (box.right, box.bottom)).astype(int).tolist()
             pen.rectangle((left, top, right - 1, bottom - 1), outline=drawing.color, width=2)
+            if right - left > 8 and bottom - top > 8:  # a white line inside, for pictures of the outline's colour
+                pen.rectangle((left + 2, top + 2, right - 3, bottom - 3), outline=(255, 255, 255))
     return small
 
 

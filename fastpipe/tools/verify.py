@@ -34,7 +34,7 @@ from fastpipe.pipeline import (
     sample_key,
     to_pil,
 )
-from fastpipe.pipeline.breaks import one_line
+from fastpipe.pipeline.breaks import one_line, shortened
 from fastpipe.pipeline.contracts import EXACT, WARP, Contract, contracts_of
 from fastpipe.pipeline.views import Views
 from fastpipe.pipeline.wording import steps_in_words
@@ -107,7 +107,7 @@ def verify(
         for index in range(len(paths)):
             comparison.open(index)
             for drawing in range(drawings):
-                comparison.run(drawing, sample_key(seed, drawing, index))
+                comparison.run(drawing + 1, sample_key(seed, drawing, index))
                 bar.advance()
     return comparison.certificate(len(paths), drawings, tolerance)
 
@@ -130,6 +130,7 @@ class _Comparison:
     steps: dict[tuple[str, str], StepResult] = field(default_factory=dict)
     final: Difference = field(default_factory=Difference)
     worst: Worst | None = None
+    compared: int = 0
     pipeline: Pipeline = field(init=False)
     index: int = 0
     path: str = ""
@@ -164,7 +165,7 @@ class _Comparison:
             self.whole = error
 
     def run(self, drawing: int, key: int) -> None:
-        """Compares one sample."""
+        """Compares one sample; drawings count from 1, as in a preview."""
         where = f"{self.path}, drawing {drawing}"
         whole = self.whole
         if isinstance(whole, Exception):
@@ -310,10 +311,11 @@ class _Comparison:
             got, wanted = (f"{type(x).__name__} {[a.shape for a in arrays_of(x)]}" for x in (actual, expected))
             self.alike.add(False, f"{where}: {got} in place of {wanted}")
             return
+        self.compared += bool(ours)
         for one, other in zip(ours, theirs, strict=True):
             largest = self.final.add(one, other)
             if largest > (0 if self.worst is None else self.worst.largest):
-                words = (*steps_in_words(recipe.steps), *(f"then {one_line(one)}" for one in self.pipeline.rest))
+                words = (*steps_in_words(recipe.steps), *(f"then {shortened(one)}" for one in self.pipeline.rest))
                 self.worst = Worst(self.path, drawing, words, largest, self.whole, np.array(other), np.array(one))
 
     def certificate(self, files: int, drawings: int, tolerance: float | None) -> Certificate:
@@ -322,6 +324,7 @@ class _Comparison:
             repr(self.transform),
             files,
             drawings,
+            self.compared,
             self.fidelity,
             tuple(check for check in checks if check.count),
             tuple(self.steps.values()),

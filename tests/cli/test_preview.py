@@ -34,6 +34,17 @@ def test_a_picture_is_written(project: Path) -> None:
     assert Image.open(project / "other.jpg").width < wide
 
 
+def test_what_cannot_be_shown_is_said_and_nothing_at_all_is_exit_code_1(project: Path) -> None:
+    files = sorted((project / "photos").rglob("*.jpg"))
+    files[0].write_bytes(b"not an image")
+    options = ["--n", "9", "--views", "1", "--out", "some.png"]
+    result = CliRunner().invoke(app, ["preview", "photos", *options])
+    assert result.exit_code == 0
+    assert result.output.count("Not shown: ") == 1
+    assert files[0].name in result.output
+    assert CliRunner().invoke(app, ["preview", str(files[0]), *options]).exit_code == 1
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from PIL import Image
+from PIL import Image, ImageFont
 from torch.utils.data import Dataset
 from tv import torchvision
 
@@ -20,9 +20,12 @@ from fastpipe.bench.samples import make_folder
 from fastpipe.config import MachineConfig
 from fastpipe.errors import DatasetError, FastpipeError, PlanError
 from fastpipe.pipeline import keyed_globals, sample_key
+from fastpipe.tools import pictures
 from fastpipe.tools import preview as module
 from fastpipe.tools.pictures import Cell, arrays_of, difference, fitted, grid, normalizations, pictures_of
 from fastpipe.tools.preview import preview_files
+from fastpipe.tools.twin import mirror
+from fastpipe.transforms import functional as F
 
 R = torchvision.transforms
 MEAN, STD = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]
@@ -99,6 +102,81 @@ def test_beside_torchvisions(root: Path, cells: list[list[Cell]], seed: int | No
     assert [pixels(apart).max() for *_, apart in cells] == [64 * distance for distance in distances]
 
 
+def test_the_difference_is_the_distance_times_64(root: Path, cells: list[list[Cell]]) -> None:
+    transform = T.Compose([T.RandomResizedCrop(48), T.ColorJitter(0.4, 0.4, 0.4, 0.2), T.RandomRotation(20)])
+    fastpipe.preview(dataset_of(root, transform), [0, 1, 2], diff="torchvision", views=2, side=64, seed=9)
+    assert len(cells) == 6
+    seen = 0
+    for number, (_, ours, theirs, apart) in enumerate(cells):
+        with keyed_globals(sample_key(9, number % 2, number // 2)):
+            reference = np.asarray(mirror(transform, R, [])(Image.open(dataset_of(root, None).samples[number // 2][0])))
+        assert np.array_equal(pixels(theirs), reference)
+        distance = np.abs(pixels(ours) - reference)
+        seen += int((distance > 0).sum())
+        if (distance > 0).mean() >= 0.001:
+            assert np.array_equal(pixels(apart), np.minimum(64 * distance, 255))
+        assert apart.lines[0] == "difference x 64"
+        if distance.any():
+            assert f"mean {distance.mean():.3f}, max {distance.max()} of 255" in apart.lines
+            assert apart.lines[2].startswith(f"{(distance > 0).sum():,} of {distance.size:,} values differ")
+    assert seen > 1000
+
+
+def test_few_differences_are_shown_larger(root: Path, cells: list[list[Cell]], monkeypatch: pytest.MonkeyPatch) -> None:
+    def one_pixel(image: Any) -> Any:
+        array = F.center_crop(image, 50)
+        if isinstance(array, np.ndarray):
+            array = array.copy()
+            array[20, 30, 1] ^= 2
+        return array
+
+    monkeypatch.setattr(F, "hflip", one_pixel)
+    dataset = dataset_of(root, T.Compose([T.CenterCrop(50), T.RandomHorizontalFlip(1.0)]))
+    monkeypatch.setattr(torchvision.transforms.functional, "hflip", lambda image: image)
+    fastpipe.preview(dataset, [0], diff="torchvision", side=64)
+    *_, apart = cells[0]
+    assert apart.lines[1:] == ("mean 0.000, max 2 of 255", "1 of 7,500 values differ, each shown larger")
+    assert np.argwhere(pixels(apart) == 128).tolist() == [[y, x, 1] for y in (19, 20, 21) for x in (29, 30, 31)]
+
+
+def test_the_words_are_the_recipe_s(root: Path, cells: list[list[Cell]]) -> None:
+    transform = T.Compose(
+        [
+            T.RandomResizedCrop((20, 30)),
+            T.RandomHorizontalFlip(),
+            T.ColorJitter(0.4, 0.4, 0.4, 0.2),
+            T.RandomRotation(20),
+            T.ToTensor(),
+            T.RandomErasing(1.0),
+        ]
+    )
+    dataset = dataset_of(root, transform, seed=8)
+    fastpipe.preview(dataset, views=3)
+    phrases = {
+        "crop": "cropped to {height}x{width} from row {top}, column {left}",
+        "resize": "resized to {size[0]}x{size[1]}",
+        "hflip": "mirrored left-right",
+        "adjust_brightness": "brightness x {brightness_factor:.2f}",
+        "adjust_contrast": "contrast x {contrast_factor:.2f}",
+        "adjust_saturation": "saturation x {saturation_factor:.2f}",
+        "adjust_hue": "hue shifted by {hue_factor:+.3f}",
+        "erase": "erased {h}x{w} at row {i}, column {j}",
+    }
+    assert len(cells) == 6
+    for index, (original, *shown) in enumerate(cells):
+        assert original.lines[1].startswith(f"sample {index}, in ")
+        for epoch, cell in enumerate(shown):
+            steps = [step for step in dataset.recipe(index, epoch).steps if step.op != "to_tensor"]
+            assert len(cell.lines) == 1 + len(steps)
+            for step, line in zip(steps, cell.lines[1:], strict=True):
+                arguments = dict(step.args)
+                if step.op == "rotate":
+                    way = "counter-clockwise" if arguments["angle"] > 0 else "clockwise"
+                    assert line == f"turned {abs(arguments['angle']):.1f}° {way}"
+                else:
+                    assert line == phrases[step.op].format(**arguments)
+
+
 def test_the_decoded_region_is_outlined(root: Path, cells: list[list[Cell]]) -> None:
     dataset = dataset_of(root, T.CenterCrop(20))
     fastpipe.preview(dataset, [0], views=1, side=100)
@@ -114,6 +192,12 @@ def test_the_decoded_region_is_outlined(root: Path, cells: list[list[Cell]]) -> 
 def test_several_images_a_sample(root: Path, cells: list[list[Cell]]) -> None:
     fastpipe.preview(dataset_of(root, fastpipe.MultiView(T.RandomCrop(20), 2)), [0], views=1)
     assert [cell.lines[0] for cell in cells[0][1:]] == [f"drawing 1, image {n} of 2: 20x20" for n in (1, 2)]
+    assert [len(cell.lines) for cell in cells[0][1:]] == [2, 2]
+    recipe = dataset_of(root, fastpipe.MultiView(T.RandomCrop(20), 2), seed=0).recipe(0)
+    cells.clear()
+    fastpipe.preview(dataset_of(root, fastpipe.MultiView(T.RandomCrop(20), 2), seed=0), [0], views=1)
+    for cell, steps in zip(cells[0][1:], recipe.steps[0].views, strict=True):  # each image has its own words
+        assert cell.lines[1:] == ("cropped to 20x20 from row {top}, column {left}".format(**dict(steps[0].args)),)
     cells.clear()
     fastpipe.preview(dataset_of(root, T.TenCrop(20)), [0], views=1, diff="torchvision")
     assert len(cells[0]) == 1 + 4 * 3
@@ -135,10 +219,73 @@ def test_a_foreign_transform_says_so(root: Path, cells: list[list[Cell]]) -> Non
 def test_a_damaged_file_is_a_cell_and_no_crash(root: Path, tmp_path: Path, cells: list[list[Cell]]) -> None:
     bad = tmp_path / "bad.jpg"
     bad.write_bytes(b"not an image")
-    preview_files([bad, next(root.rglob("*.jpg"))], TRAIN)
+    sheet = preview_files([bad, next(root.rglob("*.jpg"))], TRAIN)
+    assert (sheet.samples, len(sheet.failed)) == (2, 1)
+    assert sheet.failed[0].startswith(f"can't decode {bad}")
     assert [len(row) for row in cells] == [1, 4]
     assert cells[0][0].lines[0] == "bad.jpg"
     assert "can't be shown" in cells[0][0].lines[1]
+
+
+def test_an_image_that_is_too_small_is_a_cell_and_no_crash(tmp_path: Path, cells: list[list[Cell]]) -> None:
+    small, fine = tmp_path / "small.png", tmp_path / "fine.png"
+    Image.new("RGB", (9, 7), (1, 2, 3)).save(small)
+    Image.new("RGB", (40, 30)).save(fine)
+    sheet = preview_files([small, fine], T.RandomCrop(20), views=1)
+    assert cells[0][0].lines[2] == "7x9 pixels (height x width)"
+    assert "Required crop size (20, 20) is larger than input image size (7, 9)" in cells[0][1].lines[1]
+    assert [len(row) for row in cells] == [2, 2]
+    assert sheet.failed == [f"{small}: Required crop size (20, 20) is larger than input image size (7, 9)"]
+
+
+def test_a_bug_of_the_user_s_is_theirs_to_see(root: Path) -> None:
+    def bug(image: Any) -> Any:
+        raise RuntimeError("a bug")
+
+    with pytest.raises(RuntimeError, match="a bug"):
+        preview_files(root, T.Compose([T.CenterCrop(4), T.Lambda(bug)]), 1)
+
+
+@pytest.mark.parametrize("on_error", ["skip", "replace"])
+def test_bad_files_of_a_dataset_are_not_replaced_and_not_logged(
+    tmp_path: Path, cells: list[list[Cell]], on_error: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    make_folder(tmp_path / "photos", 1, 3, kinds=("jpeg-420",), sizes=((40, 50),))
+    files = sorted((tmp_path / "photos").rglob("*.jpg"))
+    files[1].write_bytes(files[1].read_bytes()[:300])
+    dataset = dataset_of(tmp_path / "photos", T.RandomCrop(20), on_error=on_error)
+    fastpipe.preview(dataset, [0, 1, 2], views=1)
+    assert [cells[i][0].lines[0] for i in range(3)] == [file.name for file in files]
+    assert [len(row) for row in cells] == [2, 1, 2]
+    assert not list(tmp_path.glob("*.csv"))
+
+
+def test_a_loader_of_the_user_s_own(tmp_path: Path, cells: list[list[Cell]]) -> None:
+    (tmp_path / "photos" / "a").mkdir(parents=True)
+    array = np.random.default_rng(0).integers(0, 256, (12, 15, 3), dtype=np.uint8)
+    np.save(tmp_path / "photos" / "a" / "0.npy", array)
+    dataset = fastpipe.ImageFolder(
+        tmp_path / "photos",
+        T.CenterCrop(8),
+        loader=lambda path: Image.fromarray(np.load(path)),
+        is_valid_file=lambda path: path.endswith(".npy"),
+        index=None,
+    )
+    fastpipe.preview(dataset, [0], views=1, diff="torchvision", side=16)
+    original, ours, theirs, apart = cells[0]
+    assert np.array_equal(pixels(original), array)
+    assert np.array_equal(pixels(ours), array[2:10, 4:12])
+    assert np.array_equal(pixels(theirs), pixels(ours))
+    assert apart.lines[1] == "no difference"
+
+
+def test_what_has_no_twin_is_said(root: Path, cells: list[list[Cell]]) -> None:
+    sheet = preview_files(root, T.Compose([T.CenterCrop(9), T.Lambda(np.asarray)]), 1, diff="torchvision")
+    assert sheet.notes == []  # torchvision has a Lambda too
+    sheet = preview_files(root, T.Compose([T.CenterCrop(9), np.asarray]), 1, diff="torchvision")
+    assert sheet.notes == ["numpy.asarray has no twin: it runs as it is on both sides"]
+    assert cells[-1][2].lines == ("torchvision", *sheet.notes)
 
 
 def test_torchvisions_own_transform_beside_fastpipes_twin(root: Path, cells: list[list[Cell]]) -> None:
@@ -214,3 +361,27 @@ def test_a_difference_is_amplified_and_float_noise_is_none() -> None:
     assert (np.asarray(difference(one, one + 2, 64)) == 128).all()
     assert (np.asarray(difference(one, one + 9, 64)) == 255).all()
     assert not np.asarray(difference(one + 1e-6, one.astype(float), 64)).any()
+
+
+@pytest.mark.parametrize("shape", [(97, 64), (31, 200), (300, 300)], ids=str)
+def test_a_difference_that_is_made_smaller_hides_no_pixel(shape: tuple[int, int]) -> None:
+    zeros = np.zeros((*shape, 3), np.uint8)
+    rng = np.random.default_rng(1)
+    for _ in range(50):
+        row, column = rng.integers(0, shape[0]), rng.integers(0, shape[1])
+        one = zeros.copy()
+        one[row, column] = 2
+        small = np.asarray(difference(one, zeros, 100, side=30))
+        assert max(small.shape) == 30
+        assert small.max() == 200
+
+
+def test_white_pictures_have_a_frame() -> None:
+    sheet = np.asarray(grid([[Cell(Image.new("RGB", (60, 50), (255, 255, 255)))]], side=64))
+    rows, columns = np.nonzero((sheet != 255).any(axis=-1))
+    assert (rows.min(), rows.max(), columns.min(), columns.max()) == (7, 58, 7, 68)
+
+
+def test_a_pillow_without_truetype_fonts_writes_any_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pictures, "_font", lambda: ImageFont.load_default_imagefont())
+    assert grid([[Cell(Image.new("RGB", (9, 9)), ("имя.jpg", "13°, 名前"))]], heading="–").width > 100

@@ -20,7 +20,9 @@ from fastpipe.config import MachineConfig
 from fastpipe.errors import PlanError
 from fastpipe.readers import DecodeRequest, register_reader, registry
 from fastpipe.readers.pil import PillowReader
+from fastpipe.tools import certificate as certificates
 from fastpipe.tools.certificate import Difference
+from fastpipe.tools.pictures import grid
 from fastpipe.transforms.steps import Call
 
 R = torchvision.transforms
@@ -134,6 +136,89 @@ def test_other_pixels_of_a_step_fail(root: Path, monkeypatch: pytest.MonkeyPatch
     assert certificate.worst.recipe[0].startswith("cropped to the middle 30x30")
 
 
+@pytest.mark.parametrize(
+    ("name", "transform", "allowed"),
+    [
+        ("hflip", T.RandomHorizontalFlip(1.0), 0),
+        ("resize", T.Resize((31, 45)), 1),
+        ("rotate", T.RandomRotation(9), None),
+    ],
+    ids=["exact", "rounding", "warp"],
+)
+def test_a_kernel_that_is_off_by_two_is_named_with_its_worst_image(
+    root: Path, monkeypatch: pytest.MonkeyPatch, name: str, transform: Any, allowed: float | None
+) -> None:
+    from fastpipe.transforms import functional as F
+
+    paths = sorted(map(str, root.rglob("*.*")))
+    wrong = next(path for path in paths if path.endswith(".png"))
+    marked = np.asarray(Image.open(wrong).convert("RGB"))[::7, ::11].tobytes()
+    plain = getattr(F, name)
+
+    def off_by_two(image: Any, *arguments: Any, **options: Any) -> Any:
+        result = plain(image, *arguments, **options)
+        if isinstance(image, np.ndarray) and image[::7, ::11].tobytes() == marked:
+            return np.where(result > 250, result - 2, result + 2).astype(np.uint8)
+        return result
+
+    monkeypatch.setattr(F, name, off_by_two)
+    certificate = fastpipe.verify(
+        T.Compose([transform, T.ToTensor()]), paths, images=6, drawings=2, config=PLAIN, seed=1
+    )
+    assert not certificate.holds
+    steps = {step.step: step for step in certificate.steps}
+    assert (steps[name].holds, steps["to_tensor"].holds) == (False, True)
+    assert steps[name].limit == allowed
+    assert 2 <= steps[name].own.max <= (3 if allowed == 1 else 255)
+    if allowed is not None:
+        assert steps[name].worst.startswith(f"{wrong}, drawing ")
+        assert certificate.worst is not None
+        assert certificate.worst.path == wrong
+        assert certificate.worst.drawing in (1, 2)
+        assert f"Worst image: {wrong}, drawing {certificate.worst.drawing}" in str(certificate)
+    text = str(certificate)
+    assert f"  worst: {steps[name].worst}" in text
+    (row,) = [line.split() for line in text.splitlines() if line.startswith(f"  {name} ")]
+    assert row[-1] == "NO"
+    assert text.endswith("FAIL: not as documented")
+
+
+def test_numbers_drawn_in_another_order_are_named(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plain = T.ColorJitter.draw
+
+    def brightness_first(self: Any, shape: Any, generators: Any) -> Any:
+        torch.rand(1, generator=generators.torch)
+        return plain(self, shape, generators)
+
+    assert fastpipe.verify(T.ColorJitter(0.5, 0.5), root, images=2, drawings=1, config=PLAIN).holds
+    monkeypatch.setattr(T.ColorJitter, "draw", brightness_first)
+    transform = T.Compose([T.CenterCrop(30), T.ColorJitter(0.5, 0.5)])
+    certificate = fastpipe.verify(transform, root, images=2, drawings=1, config=PLAIN)
+    assert not certificate.holds
+    draws = check(certificate, "random numbers")
+    assert draws.equal == 0
+    assert "ColorJitter(brightness=(0.5, 1.5)" in draws.failures[0]
+    assert str(root) in draws.failures[0]
+    assert all(step.holds for step in certificate.steps)  # each step is right; other ones were drawn
+    assert certificate.worst is not None
+    assert certificate.worst.largest > 2
+    assert "FAIL" in str(certificate)
+
+
+def test_a_plan_that_is_not_its_steps_fails(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from fastpipe.pipeline.fused import LookUp
+
+    plain = LookUp.apply
+    monkeypatch.setattr(LookUp, "apply", lambda self, image: plain(self, image) ^ 1)
+    transform = T.Compose([T.ColorJitter(0.4), T.RandomPosterize(5, p=1.0), T.RandomInvert(1.0)])
+    certificate = fastpipe.verify(transform, root, images=2, drawings=1, config=PLAIN)
+    plans = check(certificate, "the plan")
+    assert (plans.equal, plans.count) == (0, 2)
+    assert "adjust_brightness" in plans.failures[0]
+    assert check(certificate, "random numbers").holds
+    assert not certificate.holds
+
+
 class Drifting(T.RandomHorizontalFlip):
     """Draws another number than its forward does."""
 
@@ -163,6 +248,41 @@ def test_files_and_crops_that_both_refuse(root: Path, tmp_path: Path) -> None:
     assert check(certificate, "alike").count == 9
     assert len([note for note in certificate.notes if note.startswith("both refuse")]) == 2
     assert "Required crop size (20, 20)" in str(certificate)
+
+
+def test_nothing_compared_is_no_pass(tmp_path: Path) -> None:
+    bad = tmp_path / "bad.jpg"
+    bad.write_bytes(b"not an image")
+    certificate = fastpipe.verify(T.RandomCrop(20), [bad], config=PLAIN)
+    assert not certificate.holds
+    assert certificate.to_dict()["compared"] == 0
+    assert str(certificate).endswith("FAIL: no image could be compared")
+    assert np.asarray(certificate.picture(side=50))[60, 30].tolist() == [240, 225, 225]  # not the green of success
+
+
+def test_a_bug_in_a_foreign_transform_is_no_pass(root: Path) -> None:
+    def bug(image: Any) -> Any:
+        raise RuntimeError("a bug")
+
+    certificate = fastpipe.verify(T.Compose([T.CenterCrop(9), T.Lambda(bug)]), root, images=2, config=PLAIN)
+    assert not certificate.holds
+    assert "RuntimeError: a bug" in str(certificate)
+
+
+def test_the_picture_s_difference_is_the_distance_times_what_it_says(root: Path, monkeypatch: Any) -> None:
+    kept: list[Any] = []
+    monkeypatch.setattr(certificates, "grid", lambda rows, **options: kept.extend(rows) or grid(rows, **options))
+    certificate = fastpipe.verify(T.Compose(TRAIN), root, images=4, config=PLAIN)
+    certificate.picture(side=64)
+    worst = certificate.worst
+    assert worst is not None
+    distance = np.abs(worst.fastpipe - worst.torchvision)
+    distance[distance < 1e-3] = 0
+    (*_, apart) = kept[0]
+    assert apart.lines[0] == "difference x 255"  # of 1 at most
+    assert f"{(distance > 0).sum():,} of {distance.size:,} values differ" in apart.lines[2]
+    assert np.array_equal(np.asarray(apart.picture) > 0, distance > 0)
+    assert np.abs(np.asarray(apart.picture) - distance * 255).max() < 1.5
 
 
 def test_tolerance_and_fast(root: Path) -> None:
