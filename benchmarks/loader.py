@@ -149,7 +149,9 @@ def main() -> None:
     for name, seconds in firsts.items():
         console.print(f"first batch, spawn, {name}: {statistics.median(seconds):.2f} s")
     if arguments.json:
-        arguments.json.write_text(json.dumps({"rows": rows, "rounds": times, "first_batch_s": firsts}, indent=2))
+        settings = {"workers": arguments.workers, "batch_size": arguments.batch_size}
+        figures = {"rows": rows, "rounds": times, "first_batch_s": firsts, **settings}
+        arguments.json.write_text(json.dumps(figures, indent=2))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
-"""The documentation's performance page and its picture, from the benchmarks' JSON.
+"""All figures of the documentation, from the benchmarks' JSON: the performance page, its picture, README's table, and
+what `fidelity="fast"` costs on the page about migrating.
 
-    python benchmarks/performance_page.py                 # docs/data → docs/performance.md, docs/images/speed.svg
+    python benchmarks/performance_page.py                 # docs/data → pages and picture
     python benchmarks/performance_page.py --take FOLDER   # first takes fresh figures from FOLDER into docs/data
 
 FOLDER holds what the benchmarks wrote, under these names, all taken on this machine; those that are missing keep their
@@ -22,13 +23,14 @@ from __future__ import annotations
 import argparse
 import json
 import platform
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime, timezone
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-DOCS = Path(__file__).resolve().parents[1] / "docs"
+ROOT = Path(__file__).resolve().parents[1]
+DOCS = ROOT / "docs"
 WIDE = "375×500"
 COLORS = {"torchvision": "#e6550d", "albumentations": "#969696", "fastpipe": "#3182bd"}
 
@@ -40,7 +42,12 @@ def _from_pipeline(raw: Any) -> Any:
 
 def _from_loader(raw: Any) -> Any:
     first = {name: sorted(seconds)[len(seconds) // 2] for name, seconds in raw["first_batch_s"].items()}
-    return {"rows": raw["rows"], "rounds": len(next(iter(raw["rounds"].values()))), "first_batch_s": first}
+    return {
+        "rows": raw["rows"],
+        "rounds": len(next(iter(raw["rounds"].values()))),
+        "first_batch_s": first,
+        "workers": raw["workers"],
+    }
 
 
 def _from_transforms(raw: Any) -> Any:
@@ -156,8 +163,12 @@ LOADERS = {
 }
 
 
+def _loaders(data: Any) -> dict[str, Any]:
+    return {row["loader"]: row for row in data["rows"]}
+
+
 def loader_part(data: Any) -> str:
-    figures = {row["loader"]: row for row in data["rows"]}
+    figures = _loaders(data)
     rows = [
         [text, f"{figures[name]['images_per_s']:,.0f}", f"{figures[name]['ratio']:.2f}×"]
         for name, text in LOADERS.items()
@@ -168,8 +179,8 @@ def loader_part(data: Any) -> str:
 
 {table(["loader", "images/s", "to torchvision"], rows)}
 
-The same training transform, persistent workers, random order. From making the loader to its first batch with spawned
-workers: {first}."""
+The same training transform, {data["workers"]} persistent workers, random order. From making the loader to its first
+batch with spawned workers: {first}."""
 
 
 def transforms_part(data: Any) -> str:
@@ -319,10 +330,12 @@ What to expect:
 """
 
 
-def taken_on(data: Any) -> str:
+LIBRARIES = ("torch", "torchvision", "albumentations", "pillow", "opencv", "turbojpeg")
+
+
+def taken_on(data: Any, names: Sequence[str] = LIBRARIES) -> str:
     """When, on what and with what the figures were taken."""
     about = data["about"]
-    names = ("torch", "torchvision", "albumentations", "pillow", "opencv", "turbojpeg")
     versions = ", ".join(f"{name} {about['versions'][name]}" for name in names if name in about["versions"])
     note = f" {about['note']}" if about["note"] else ""
     return f"Taken {about['date']}, {about['machine']}, Python {about['versions']['python']}, {versions}.{note}"
@@ -344,14 +357,18 @@ def page(found: dict[str, Any]) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def picture(rows: list[Any]) -> str:
+def picture(found: dict[str, Any]) -> str:
     """Bars of images a second, an SVG that also reads in black and white and on a dark page."""
     bars: list[tuple[str, str, float, str]] = []
-    for row in rows:
+    for row in found["pipeline"]["rows"]:
         for who in ("torchvision", "albumentations", "fastpipe"):
             if f"{who}_ms" in row:
-                ratio = f"  {row['torchvision_ratio']:.2f} × torchvision" if who == "fastpipe" else ""
+                ratio = f", {row['torchvision_ratio']:.2f} × torchvision" if who == "fastpipe" else ""
                 bars.append((row["pipeline"], who, 1000 / row[f"{who}_ms"], ratio))
+    rows = _loaders(found["loader"])
+    for who, name in (("torchvision", "torchvision"), ("fastpipe", "float32")):
+        ratio = f", {rows[name]['ratio']:.2f} × torchvision" if who == "fastpipe" else ""
+        bars.append((f"train, {found['loader']['workers']} workers", who, rows[name]["images_per_s"], ratio))
     scale = 360 / max(value for *_, value, _ in bars)
     lines, y, previous = [], 40, ""
     for name, who, value, ratio in bars:
@@ -363,15 +380,79 @@ def picture(rows: list[Any]) -> str:
         lines.append(f'<text x="256" y="{y + 15}" text-anchor="end">{who}</text>')
         lines.append(f'<text x="{268 + value * scale:.1f}" y="{y + 15}">{value:,.0f}{ratio}</text>')
         y += 24
+    lines.append(
+        f'<text x="16" y="{y + 16}" font-size="11">One process and one thread but for the last group. '
+        "albumentations doesn't filter when it shrinks: its pixels differ from torchvision's.</text>"
+    )
+    height = y + 30
     return "\n".join([
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="820" height="{y + 14}" viewBox="0 0 820 {y + 14}" '
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="820" height="{height}" viewBox="0 0 820 {height}" '
         'font-family="sans-serif" font-size="13" role="img">',
         "<title>Images a second from files to tensors</title>",
-        f'<rect width="820" height="{y + 14}" fill="white"/>',
-        '<text x="16" y="24" font-size="15">Images a second from files to tensors, one process, one thread</text>',
+        f'<rect width="820" height="{height}" fill="white"/>',
+        '<text x="16" y="24" font-size="15">Images a second from files to tensors</text>',
         *lines,
         "</svg>",
     ]) + "\n"  # fmt: skip
+
+
+def readme_part(found: dict[str, Any]) -> str:
+    """What README says about speed: the picture, the main figures, and what to make of them."""
+    rows = [
+        [
+            f"{row['pipeline']}, one process",
+            f"{1000 / row['torchvision_ms']:,.0f}",
+            f"{1000 / row['fastpipe_ms']:,.0f}",
+            f"**{row['torchvision_ratio']:.2f}×**",
+            f"{row['fraction_of_bound']:.0%}" if "fraction_of_bound" in row else "",
+        ]
+        for row in found["pipeline"]["rows"]
+    ]
+    workers, loader = found["loader"]["workers"], _loaders(found["loader"])
+    ours, theirs, bound = loader["float32"], loader["torchvision"], loader["bound"]
+    rows.append([
+        f"train, float, {workers} workers",
+        f"{theirs['images_per_s']:,.0f}",
+        f"{ours['images_per_s']:,.0f}",
+        f"**{ours['ratio']:.2f}×**",
+        f"{ours['images_per_s'] / bound['images_per_s']:.0%}",
+    ])  # fmt: skip
+    head = ["images a second, from files to tensors", "torchvision", "fastpipe", "ratio", "of the Huffman bound"]
+    means = found["transforms"]["geometric_means"]["operations"]
+    pil, tensor = (f"{means[f'× torchvision {backend}']:.1f}" for backend in ("PIL", "tensor"))
+    return f"""![Images a second from files to tensors](docs/images/speed.svg)
+
+{table(head, rows)}
+
+Single operations on arrays are {pil} times as fast as torchvision's on PIL images and {tensor} times as fast as its
+tensor backend (geometric means). Where images are small, or few of their pixels are thrown away, less is gained: see
+[all figures and how to repeat them](docs/performance.md). `scripts/demo PHOTOS` takes the main ones on your photos.
+
+{taken_on(found["pipeline"], LIBRARIES[:2])}"""
+
+
+def migrate_part(found: dict[str, Any]) -> str:
+    """What is different with ``fidelity="fast"``, for the page about migrating."""
+    fidelity = found["fidelity"]
+    rows = [
+        [f"1/{row['scale']}", f"{row['mean_error']:.2f}", f"{row['error_999']:.0f}", f"{row['largest_error']:.0f}"]
+        for row in fidelity["rows"]
+    ]
+    return table([f"resize to {fidelity['size']}, decoded at", "mean", "99.9%", "largest"], rows)
+
+
+# file → (what makes the part between its marks)
+FILLED: dict[str, Callable[[dict[str, Any]], str]] = {"README.md": readme_part, "docs/migrate.md": migrate_part}
+BEGIN, END = "<!-- made by benchmarks/performance_page.py -->", "<!-- end of what is made -->"
+
+
+def fill(text: str, part: str) -> str:
+    """A page with what stands between its marks replaced."""
+    before, _, rest = text.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not end:
+        raise ValueError(f"a page that shows figures has to have {BEGIN!r} and {END!r}")
+    return f"{before}{BEGIN}\n\n{part}\n\n{END}{after}"
 
 
 def read() -> dict[str, Any]:
@@ -396,8 +477,11 @@ def main() -> None:
     found = read()
     (DOCS / "performance.md").write_text(page(found), encoding="utf-8")
     (DOCS / "images").mkdir(exist_ok=True)
-    (DOCS / "images" / "speed.svg").write_text(picture(found["pipeline"]["rows"]), encoding="utf-8")
-    print("written: docs/performance.md, docs/images/speed.svg")
+    (DOCS / "images" / "speed.svg").write_text(picture(found), encoding="utf-8")
+    for name, part in FILLED.items():
+        text = (ROOT / name).read_text(encoding="utf-8")
+        (ROOT / name).write_text(fill(text, part(found)), encoding="utf-8")
+    print(f"written: docs/performance.md, docs/images/speed.svg, {', '.join(FILLED)}")
 
 
 if __name__ == "__main__":
