@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -50,10 +51,12 @@ def explain(
     if is_path:
         from fastpipe.tools.files import dataset_of
 
-        found = dataset_of(subject, load_transform(transform), count=1)
+        found = dataset_of(subject, load_transform(transform), count=16)
     else:
         found = find_object(subject)
     explanation = fastpipe.explain(found, shape=shape, fidelity="fast" if fast else None)
+    if is_path:  # the list of a few of its files is nothing that the user knows of
+        explanation = replace(explanation, subject=f"{subject}, {explanation.subject.rpartition(', ')[2]}")
     if json is not None:
         write_json(json, explanation.to_dict())
     if json != "-" and not quiet:

@@ -61,7 +61,20 @@ def one_line(transform: Any) -> str:
     inner = transform.func if isinstance(transform, functools.partial) else transform
     if inspect.isroutine(inner):
         return f"{getattr(inner, '__module__', '')}.{getattr(inner, '__qualname__', inner)}".removeprefix("__main__.")
-    return _ADDRESS.sub("", " ".join(repr(transform).split()))
+    return _ADDRESS.sub("", _joined(repr(transform)))
+
+
+def _joined(text: str) -> str:
+    """Lines as one, with a comma between those that were told apart by standing below each other."""
+    joined = ""
+    for line in (" ".join(line.split()) for line in text.splitlines()):
+        if line.startswith((")", "]", "}")):
+            joined = joined.removesuffix(",") + line
+        elif joined.endswith(("(", "[", "{")) or not (joined and line):
+            joined += line
+        else:
+            joined += (" " if joined.endswith(",") else ", ") + line
+    return joined
 
 
 def shortened(transform: Any, length: int = 100) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import random
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, get_args
@@ -18,6 +19,7 @@ from fastpipe.pipeline.compile import Pipeline, compile_pipeline
 from fastpipe.pipeline.contracts import contracts_of
 from fastpipe.pipeline.fused import ToNormalizedTensor, ToPlanarTensor
 from fastpipe.pipeline.plan import DecodePlan, Fidelity, plan_decode
+from fastpipe.pipeline.views import Views
 from fastpipe.pipeline.wording import steps_in_words
 from fastpipe.transforms._base import drawable
 from fastpipe.transforms.steps import Call
@@ -27,6 +29,8 @@ __all__ = ["ExplainedStep", "Explanation", "explain"]
 
 _LONG = 120
 _SHAPE = ImageShape(375, 500)
+_FILES = 16  # whose headers are read
+_MADE = "an image of"
 _TO_TENSOR = frozenset({"PILToTensor", "ToTensor"})
 _Branch = tuple[str, list[Any]]
 
@@ -61,7 +65,7 @@ class Explanation:
         share: of the pixels, 0 to 1.
         scale: the denominator of a reduced size; more than 1 only under ``"fast"``.
         why_whole: why all of the image is decoded; empty where a region is.
-        decoders: for each format, which reader decodes what.
+        decoders: for each format of the first files from all over the dataset, which reader decodes what.
         steps: what is done to the decoded pixels.
         batch: how samples become a batch.
         broken_by: what ends the plan, and what mends it; None where all is planned.
@@ -165,7 +169,7 @@ def explain(subject: Any, *, shape: ImageShape | None = None, fidelity: Fidelity
 
     Raises:
         ValueError: another fidelity.
-        PlanError: an image of that shape can't be transformed (a crop is larger, …).
+        PlanError: an image of that shape can't be transformed (a crop is larger, …), or the subject is no transform.
     """
     is_dataset = hasattr(subject, "__getitem__") and hasattr(subject, "transform")
     transform = subject.transform if is_dataset else subject
@@ -173,6 +177,8 @@ def explain(subject: Any, *, shape: ImageShape | None = None, fidelity: Fidelity
     if chosen not in get_args(Fidelity):
         raise ValueError(f"fidelity={chosen!r}: choose one of {', '.join(map(repr, get_args(Fidelity)))}.")
     pipeline = compile_pipeline(transform)
+    if not (transform is None or callable(transform)):
+        raise PlanError(f"explain takes a transform, or a dataset with one, not {type(transform).__name__}")
     headers, example = _examples(subject if is_dataset else None, shape)
     size = ImageShape(headers[0].height, headers[0].width)
     try:
@@ -185,6 +191,8 @@ def explain(subject: Any, *, shape: ImageShape | None = None, fidelity: Fidelity
     notes: tuple[str, ...] = ()
     if not getattr(subject, "plans", True):
         notes = ("this dataset has a loader of its own, which loads whole images: nothing above applies",)
+    elif is_dataset and shape is None and hasattr(subject, "sample") and example.startswith(_MADE):
+        notes = (f"no file's header could be read, of up to {_FILES} that were tried: `fastpipe check` says why",)
     return Explanation(
         subject=_named(subject, is_dataset, pipeline),
         fidelity=chosen,
@@ -196,8 +204,8 @@ def explain(subject: Any, *, shape: ImageShape | None = None, fidelity: Fidelity
         share=box.height * box.width / max(1, size.height * size.width),
         scale=plan.request.scale,
         why_whole="" if plan.request.box is not None else _why_whole(recipe, plan, pipeline),
-        decoders=tuple((_format_of(header), _decoder(subject, header, plan)) for header in headers),
-        steps=tuple(map(_explained, plan.steps)),
+        decoders=_decoders(subject, headers, plan),
+        steps=tuple(_explained(plan.steps)),
         batch=_about_batches(plan, pipeline),
         broken_by=_diagnosed(pipeline),
         rest=tuple(map(one_line, pipeline.rest)),
@@ -217,18 +225,26 @@ def _named(subject: Any, is_dataset: bool, pipeline: Pipeline) -> str:
 def _examples(dataset: Any, shape: ImageShape | None) -> tuple[list[Header], str]:
     """The headers to show the decoding for, the first one being the example's, and the example's name."""
     if shape is None and hasattr(dataset, "sample"):
-        try:
-            path, _ = dataset.sample(0)
-            header = readers.read_header(path)
-        except (OSError, ValueError, IndexError):  # no file, or none to read: any size will do
-            pass
-        else:
-            if getattr(dataset, "apply_exif", False) and header.orientation >= 5:
-                return [_made_header("JPEG", header.width, header.height)], f"{path} (turned upright)"
-            return [header], str(path)
+        length = len(dataset)
+        places = dict.fromkeys(number * length // _FILES for number in range(_FILES))
+        found = [one for one in (_example(dataset, place) for place in places if place < length) if one is not None]
+        if found:
+            return [header for header, _ in found], found[0][1]
     height, width, *_ = shape or _SHAPE
     made = [_made_header(format, height, width) for format in ("JPEG", "PNG", "WEBP")]
-    return made, f"an image of {height}×{width}"
+    return made, f"{_MADE} {height}×{width}"
+
+
+def _example(dataset: Any, index: int) -> tuple[Header, str] | None:
+    """The header of a dataset's file, as the dataset turns it, and the file's name; None where it can't be read."""
+    try:
+        path, _ = dataset.sample(index)
+        header = readers.read_header(path)
+    except (OSError, ValueError, IndexError):
+        return None
+    if getattr(dataset, "apply_exif", False) and header.orientation >= 5:
+        return _made_header("JPEG", header.width, header.height), f"{path} (turned upright)"
+    return header, str(path)
 
 
 def _made_header(format: str, height: int, width: int) -> Header:
@@ -240,6 +256,20 @@ def _made_header(format: str, height: int, width: int) -> Header:
 
 def _format_of(header: Header) -> str:
     return header.format if header.plain else f"{header.format} ({header.color_space}, {header.bit_depth} bits)"
+
+
+def _decoders(subject: Any, headers: Sequence[Header], plan: DecodePlan) -> tuple[tuple[str, str], ...]:
+    """For each format, which reader decodes how much; where files of one format differ, how many do which."""
+    found: dict[str, Counter[str]] = {}
+    for header in headers:
+        found.setdefault(_format_of(header), Counter())[_decoder(subject, header, plan)] += 1
+    return tuple((format, _counted(how)) for format, how in found.items())
+
+
+def _counted(how: Counter[str]) -> str:
+    if len(how) == 1:
+        return next(iter(how))
+    return "; ".join(f"{text} ({count} of {how.total()} files)" for text, count in how.most_common())
 
 
 def _decoder(subject: Any, header: Header, plan: DecodePlan) -> str:
@@ -281,9 +311,16 @@ def _why_whole(recipe: Recipe, plan: DecodePlan, pipeline: Pipeline) -> str:
     return f"the whole image, as nothing {'in the plan ' if pipeline.rest else ''}crops it"
 
 
-def _explained(step: Step) -> ExplainedStep:
-    found = contracts_of(step)
-    return ExplainedStep(str(step), found[0].name, "; ".join(contract.text for contract in found))
+def _explained(steps: Sequence[Step], place: str = "") -> Iterator[ExplainedStep]:
+    """Each step; of several views of an image, each view's, with the view's number."""
+    for step in steps:
+        if isinstance(step, Views):
+            for number, inner in enumerate(step.views, 1):
+                yield from _explained(inner, f"view {number}: ")
+        else:
+            found = contracts_of(step)
+            promise = "; ".join(contract.text for contract in found)
+            yield ExplainedStep(f"{place}{step}", found[0].name, promise)
 
 
 def _about_batches(plan: DecodePlan, pipeline: Pipeline) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +21,9 @@ from fastpipe import transforms as T
 from fastpipe.config import MachineConfig
 from fastpipe.errors import PlanError
 from fastpipe.pipeline import explain
-from fastpipe.pipeline.breaks import diagnose
+from fastpipe.pipeline.breaks import diagnose, one_line
 from fastpipe.pipeline.contracts import EXACT, ROUNDING, WARP, contracts_of
+from fastpipe.pipeline.explanation import _counted
 from fastpipe.pipeline.wording import in_words, steps_in_words
 from fastpipe.transforms.steps import Call
 from fastpipe.types import Generators, ImageShape
@@ -141,6 +143,56 @@ def test_a_dataset_is_explained_on_its_first_file(root: Path) -> None:
     assert dict(explain(dataset).decoders)["JPEG"].startswith("cv2 decodes the whole image, and the region is cut out")
     own = fastpipe.ImageFolder(root, loader=lambda path: Image.open(path), index=None)
     assert "a loader of its own" in str(explain(own))
+
+
+def test_every_format_of_a_dataset_s_files_is_told(root: Path) -> None:
+    for number, (mode, ending) in enumerate([("RGB", "png"), ("L", "jpg"), ("RGB", "jpg"), ("CMYK", "jpg")]):
+        Image.new(mode, (40, 30)).save(root / "cat" / f"1{number}.{ending}")
+    (root / "cat" / "20.jpg").write_bytes(b"not an image")
+    dataset = fastpipe.ImageFolder(root, T.CenterCrop(9), config=MachineConfig(), index=None)
+    decoders = dict(explain(dataset).decoders)
+    assert list(decoders) == ["JPEG", "PNG", "JPEG (CMYK, 8 bits)"]
+    assert decoders["JPEG (CMYK, 8 bits)"].startswith("pil")
+    assert [format for format, _ in explain(dataset, shape=ImageShape(50, 60)).decoders] == ["JPEG", "PNG", "WEBP"]
+
+
+def test_files_of_one_format_that_are_decoded_differently_are_counted() -> None:
+    found = _counted(Counter({"cv2, the whole image": 3, "pil, the whole image": 1}))
+    assert found == "cv2, the whole image (3 of 4 files); pil, the whole image (1 of 4 files)"
+
+
+def test_files_that_cannot_be_read_are_a_note(root: Path) -> None:
+    (root / "cat" / "0.jpg").write_bytes(b"not an image")
+    found = explain(fastpipe.ImageFolder(root, T.CenterCrop(9), index=None))
+    assert found.shape == (375, 500)
+    assert "no file's header could be read" in found.notes[0]
+    assert "`fastpipe check` says why" in str(found)
+
+
+def test_each_view_has_its_own_steps() -> None:
+    found = explain(fastpipe.MultiView(T.Compose([T.RandomCrop(20), T.RandomVerticalFlip(1.0), T.ToTensor()]), 2))
+    names = [step.step.partition("(")[0] for step in found.steps]
+    assert names == [f"view {n}: {op}" for n in (1, 2) for op in ("crop", "vflip", "to_tensor")]
+    assert {step.contract for step in found.steps} == {"exact"}
+    assert found.drawn[0].startswith("MultiView(n=2, Compose(RandomCrop(size=(20, 20), padding=None), RandomVertical")
+
+
+def test_what_is_no_transform_is_refused() -> None:
+    with pytest.raises(PlanError, match="explain takes a transform, or a dataset with one, not int"):
+        explain(3)
+
+
+def test_a_repr_of_several_lines_becomes_one() -> None:
+    choice = T.RandomApply([T.CenterCrop(3), T.Pad(2)], p=0.3)
+    assert (
+        one_line(choice) == "RandomApply(p=0.3, CenterCrop(size=(3, 3)), Pad(padding=2, fill=0, padding_mode=constant))"
+    )
+
+    class Wrapped:
+        def __repr__(self) -> str:
+            return "Wrapped([\n  a=1,\n  b=2,\n], c=3)"
+
+    assert one_line(Wrapped()) == "Wrapped([a=1, b=2], c=3)"
 
 
 def test_what_ends_the_plan_and_what_runs_behind_it() -> None:
