@@ -2,3 +2,7 @@
 
 samples → check → measure → choose → report; `run` strings them together for the command line.
 """
+
+from fastpipe._rich import load_rich
+
+load_rich()

@@ -245,6 +245,7 @@ class _Workers:
     """Times a cell inside DataLoader workers, all of which decode with its reader at the same time."""
 
     def __init__(self, samples: Sequence[Sample], cells: Sequence[Cell], workers: int) -> None:
+        import torch
         from torch.utils.data import DataLoader
 
         self._cells, self._workers, self._sampler = cells, workers, _Pass()
@@ -255,6 +256,7 @@ class _Workers:
             sampler=self._sampler,
             num_workers=workers,
             persistent_workers=True,
+            generator=torch.Generator(),  # else the workers' seed is taken from the global one
         )
 
     def pass_us(self, number: int) -> float:

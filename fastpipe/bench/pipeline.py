@@ -235,10 +235,17 @@ class _Turn:
 def _through_workers(
     datasets: Mapping[_Key, _Pipeline], workers: int, rounds: int, moved: Callable[[int, _Key], None]
 ) -> dict[_Key, list[float]]:
+    import torch
     from torch.utils.data import DataLoader
 
     turn, loading = _Turn(), cast(Any, DataLoader)  # a dataset is what has __getitem__, whatever it inherits from
-    loader = loading(_Any(datasets), batch_sampler=turn, num_workers=workers, persistent_workers=True)
+    loader = loading(
+        _Any(datasets),
+        batch_sampler=turn,
+        num_workers=workers,
+        persistent_workers=True,
+        generator=torch.Generator(),  # else the workers' seed is taken from the global one
+    )
     times: dict[_Key, list[float]] = {key: [] for key in datasets}
     for number in range(rounds + 1):
         for key, dataset in datasets.items():

@@ -37,6 +37,7 @@ def _run(arguments: Sequence[str] | None) -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a µ or an arrow is no reason to fail in an old code page
+    hook = sys.excepthook
     with warnings.catch_warnings():
         plain = warnings.showwarning
 
@@ -51,6 +52,7 @@ def _run(arguments: Sequence[str] | None) -> None:
             try:
                 app(args=None if arguments is None else list(arguments), prog_name="fastpipe")
             finally:
+                sys.excepthook = hook  # typer sets its own
                 sys.stdout.flush()
         except FastpipeError as error:
             print(f"fastpipe: error: {error}", file=sys.stderr)

@@ -9,6 +9,8 @@ import time
 from types import TracebackType
 from typing import TYPE_CHECKING
 
+from fastpipe._rich import load_rich
+
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
@@ -54,6 +56,7 @@ class SlowBar:
                 self._bar.update(self._task, completed=self._done, total=self._total, refresh=True)
 
     def _start(self) -> None:
+        load_rich()
         from rich.console import Console
         from rich.progress import Progress
 

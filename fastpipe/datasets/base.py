@@ -308,6 +308,10 @@ class ImageDataset(BadFileHandling, Dataset[tuple[Any, Any]]):
             pool = self._pool = _Pool((os.getpid(), threads), ThreadPoolExecutor(threads, "fastpipe"))
         return pool.executor.map(function, *arguments)
 
+    def end_threads(self) -> None:
+        """Ends the threads that decode batches in this process; the next batch that wants some starts its own."""
+        self._pool = None  # an executor's threads end when it is collected
+
     def _rest(self) -> tuple[Callable[[Any], Any], ...]:
         """The transforms that see the image one by one, behind what is planned."""
         if self.plans:

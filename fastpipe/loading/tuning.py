@@ -178,6 +178,8 @@ def _try(
         in_flight = _bytes(batch) * max(1, workers * prefetch)
         private = sum(_private_bytes(child.pid) for child in set(multiprocessing.active_children()) - before)
         del batches, loader
+        for part in image_datasets(dataset):
+            part.end_threads()
     return Trial(
         workers,
         threads,

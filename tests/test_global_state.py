@@ -1,0 +1,69 @@
+"""Nothing in fastpipe changes what belongs to the whole process: each group of uses runs in a process of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import global_state
+import pytest
+
+
+@pytest.mark.parametrize("group", global_state.GROUPS)
+def test_nothing_is_left_behind(group: str, tmp_path: Path) -> None:
+    variables = {"FASTPIPE_CONFIG": str(tmp_path / "config.toml"), "FASTPIPE_CACHE": str(tmp_path / "cache")}
+    ran = subprocess.run(
+        [sys.executable, global_state.__file__, group, tmp_path],
+        capture_output=True,
+        env={**os.environ, **variables},
+        text=True,
+        encoding="utf-8",
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stderr
+    changed = json.loads(ran.stdout.splitlines()[-1])
+    assert changed
+    assert {use: what for use, what in changed.items() if what} == {}
+
+
+def test_a_change_is_noticed(tmp_path: Path) -> None:
+    """The snapshot sees what it is there for."""
+    code = """if True:
+        import gc, os, random, signal, sys, threading, warnings
+        import cv2, numpy, torch
+        from PIL import Image, ImageFile
+        import global_state
+
+        def change():
+            cv2.setNumThreads(2); cv2.setUseOptimized(False)
+            torch.set_num_threads(2); torch.rand(1); torch.set_default_dtype(torch.float64)
+            Image.MAX_IMAGE_PIXELS = 5; ImageFile.LOAD_TRUNCATED_IMAGES = True; Image.init()
+            random.random(); numpy.random.rand(); numpy.seterr(all="ignore")
+            warnings.simplefilter("ignore"); signal.signal(signal.SIGTERM, lambda *_: None)
+            os.environ["CHANGED"] = "1"; os.chdir(".."); sys.excepthook = print; gc.set_threshold(5)
+            import logging; logging.basicConfig()
+            threading.Thread(target=threading.Event().wait, daemon=True, name="left").start()
+
+        global_state.PATIENCE_S = 0
+        torch.set_num_threads(1); cv2.setNumThreads(1)
+        print("\\n".join(global_state.outcome_of(iter([("change", change)]))["change"]))
+        """
+    ran = subprocess.run(
+        [sys.executable, "-c", code],
+        stdout=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": os.path.dirname(global_state.__file__)},
+        cwd=tmp_path,
+        text=True,
+        check=True,
+    )
+    expected = {
+        *("cv2: threads", "cv2: optimized", "torch: threads", "torch: generator", "torch: default dtype"),
+        *("Pillow: limit of pixels", "Pillow: truncated images", "Pillow: formats in order", "Pillow: plugins"),
+        *("Pillow: extensions", "random: python", "random: numpy", "numpy: errors", "Python: warnings' filters"),
+        *("process: signal handlers", "process: environment", "process: working directory", "Python: hooks"),
+        *("Python: gc", "logging: root", "left running: threads"),
+    }
+    assert expected <= set(ran.stdout.splitlines())
