@@ -38,6 +38,7 @@ PATIENCE_S = 60.0
 _TIMED_OUT = "timed out"
 _FROM_A_WORKER = "in DataLoader worker process"
 
+_LOOK_S = 5.0
 _LAST_BATCH_S = 1.0
 _DYING_S = 1.0
 _TOLD_OF = 4  # workers in a message
@@ -150,16 +151,22 @@ class WatchedIterator(_MultiProcessingDataLoaderIter):
                 FastpipeWarning,
                 stacklevel=2,
             )
+        # Not longer at once: a signal that came while some object's __del__ was running raises nothing.
+        found = self._look(min(timeout, _LOOK_S))
+        while not found[0] and (left := now + timeout - time.monotonic()) > 0:
+            found = self._look(min(left, _LOOK_S))
+        if found[0]:
+            self._waiting_since = None
+        return found
+
+    def _look(self, seconds: float) -> Any:
         try:
             _watched(self)
             if dead := dead_workers(self):  # since the last batch
                 raise RuntimeError(f"DataLoader worker (pid {dead[0][1].pid}) exited unexpectedly")
-            found = super()._try_get_data(timeout)  # type: ignore[no-untyped-call]
+            return super()._try_get_data(seconds)  # type: ignore[no-untyped-call]
         finally:
             _unwatched(self)
-        if found[0]:
-            self._waiting_since = None
-        return found
 
 
 def _watched(iterator: Any) -> None:

@@ -1,10 +1,15 @@
-"""Photos to lose, and a guard: what hangs fails instead."""
+"""Photos to lose, processes to lose, and a guard: what hangs fails instead."""
 
 from __future__ import annotations
 
+import contextlib
+import multiprocessing
+import os
 import signal
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import corpus
 import pytest
@@ -34,9 +39,48 @@ def _no_hang() -> Iterator[None]:
 @pytest.fixture
 def photos(tmp_path: Path) -> Path:
     """24 JPEGs in two classes, ``class0/00.jpg`` to ``class1/23.jpg``, which the test may damage."""
-    root = tmp_path / "photos"
+    return write_photos(tmp_path / "photos")
+
+
+def write_photos(root: Path) -> Path:
     for number in range(24):
         path = root / f"class{number // 12}" / f"{number:02}.jpg"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(corpus.jpeg(40 + number, 60, seed=number))
     return root
+
+
+@pytest.fixture
+def apart(tmp_path: Path) -> Iterator[Callable[..., tuple[int | None, str]]]:
+    """Runs a function in a process of its own, and gives its exit status (1: it raised) and what it printed.
+
+    For what torch's handler of SIGCHLD, a changed user or a small limit must not reach the tests' own process with. The
+    process is forked and leads a session of its own, which is killed when the test ends.
+    """
+    if not hasattr(os, "fork"):
+        pytest.skip("forks")
+    log = tmp_path / "apart.txt"
+    started: list[Any] = []
+
+    def run(function: Callable[..., object], *arguments: object) -> tuple[int | None, str]:
+        process = multiprocessing.get_context("fork").Process(target=_alone, args=(log, function, arguments))
+        started.append(process)
+        process.start()
+        process.join()
+        return process.exitcode, log.read_text()
+
+    yield run
+    for process in started:
+        if process.is_alive():
+            process.kill()
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+
+
+def _alone(log: Path, function: Callable[..., object], arguments: tuple[object, ...]) -> None:
+    os.setsid()
+    with open(log, "wb") as file:
+        os.dup2(file.fileno(), 1)
+        os.dup2(file.fileno(), 2)
+    sys.stdout = sys.stderr = open(2, "w", buffering=1, closefd=False)  # noqa: SIM115  # pytest's are others
+    function(*arguments)

@@ -1,0 +1,117 @@
+"""Ctrl-C, and the end of the main process: the workers go, and the terminal shows one process's traceback."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import corpus
+import pytest
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals to a process group are POSIX")
+
+TRAINING = """
+import sys, time
+import torch
+import fastpipe
+from fastpipe import transforms as T
+
+if __name__ == "__main__":
+    root, method = sys.argv[1:]
+    dataset = fastpipe.ImageFolder(root, T.Compose([T.RandomResizedCrop(24), T.ToTensor()]), threads=2)
+    sampler = torch.utils.data.RandomSampler(dataset, replacement=True, num_samples=10**9)
+    loader = fastpipe.DataLoader(dataset, 4, sampler=sampler, num_workers=2, multiprocessing_context=method)
+    batches = iter(loader)
+    for _ in range(4):
+        next(batches)
+    print(*[worker.pid for worker in loader._iterator._workers], flush=True)
+    for batch in batches:
+        time.sleep(0.001)
+"""
+
+Training = tuple[subprocess.Popen[str], list[int]]
+
+
+@pytest.fixture(scope="module")
+def start(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], Training]]:
+    """Starts a process that trains for ever, in a process group of its own; gives it and the pids of its workers."""
+    folder = tmp_path_factory.mktemp("training")
+    (folder / "train.py").write_text(TRAINING)
+    for number in range(24):
+        path = folder / f"photos/class{number // 12}/{number:02}.jpg"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(corpus.jpeg(40 + number, 60, seed=number))
+    started: list[subprocess.Popen[str]] = []
+
+    def run(method: str) -> Training:
+        if method == "fork" and sys.platform != "linux":
+            pytest.skip("forks")
+        process = subprocess.Popen(
+            [sys.executable, str(folder / "train.py"), str(folder / "photos"), method],
+            start_new_session=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
+        )
+        started.append(process)
+        assert process.stdout is not None
+        workers = [int(pid) for pid in process.stdout.readline().split()]
+        assert len(workers) == 2, process.communicate()[1]
+        return process, workers
+
+    yield run
+    for process in started:
+        if process.poll() is None:
+            process.kill()
+            process.communicate()
+
+
+def gone(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    try:  # whoever takes care of orphans here may leave them as zombies
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except OSError:
+        return True
+
+
+def all_gone(pids: list[int]) -> bool:
+    while not all(gone(pid) for pid in pids):  # the guard of these tests ends what hangs
+        time.sleep(0.02)
+    return True
+
+
+def processes_that_print(errors: str) -> int:
+    """How many tracebacks there are; exceptions that came up while others were handled are one process's, and one."""
+    assert not re.search(r"^Process \S+:$", errors, re.MULTILINE), (
+        f"what multiprocessing puts above a worker's: {errors}"
+    )
+    chained = re.findall(r"^(During handling of the above|The above exception was the direct)", errors, re.MULTILINE)
+    return errors.count("Traceback (most recent call last)") - len(chained)
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_interrupt_ends_everything_with_the_traceback_of_one_process(start, method):
+    process, workers = start(method)
+    os.killpg(process.pid, signal.SIGINT)
+    _, errors = process.communicate()
+    assert all_gone(workers)
+    assert process.returncode in (-signal.SIGINT, 128 + signal.SIGINT, 1)
+    assert processes_that_print(errors) == 1
+    assert errors.strip().endswith("KeyboardInterrupt")
+
+
+def test_workers_follow_a_main_process_that_was_killed(start):
+    process, workers = start("fork")
+    process.kill()
+    process.communicate()
+    assert all_gone(workers)
