@@ -10,6 +10,7 @@ from typing import Any
 
 from fastpipe.pipeline.fused import LookUp
 from fastpipe.pipeline.views import Views
+from fastpipe.transforms.augmix import Mixture
 from fastpipe.transforms.functional.sizes import padding_ltrb
 from fastpipe.transforms.steps import Call
 from fastpipe.types import Step
@@ -34,6 +35,10 @@ def in_words(step: Step) -> str:
     """A step as a phrase such as ``"mirrored left-right"`` or ``"brightness x 1.31"``."""
     if isinstance(step, Views):
         return " | ".join(", ".join(steps_in_words(steps)) or "as it is" for steps in step.views)
+    if isinstance(step, Mixture):
+        chains = [", ".join(map(in_words, chain)) or "itself" for chain in step.chains]
+        parts = [f"{weight:.0%} ({text})" for weight, text in zip(step.weights[1:], chains, strict=True)]
+        return " + ".join((f"mixed of {step.weights[0]:.0%} itself", *parts))
     if isinstance(step, Call) and step.op in _PHRASES:
         return _PHRASES[step.op](**dict(step.args))
     return str(step).replace("×", "x").replace("→", ">")

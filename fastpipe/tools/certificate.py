@@ -291,6 +291,8 @@ class Certificate:
         lines.append(
             '  allowed: what is documented for a step; "mean": as far as torchvision\'s own tensor backend is.'
         )
+        if any(step.allowed == "-" for step in self.steps):
+            lines.append('  "-": no number is documented, as for what mixes other steps or is another library\'s.')
         if self.tolerance is None:
             lines.append("  Finished samples add the steps' differences up: judged with a tolerance only.")
         return lines

@@ -25,6 +25,7 @@ from fastpipe.pipeline.breaks import diagnose, one_line
 from fastpipe.pipeline.contracts import EXACT, ROUNDING, WARP, contracts_of
 from fastpipe.pipeline.explanation import _counted
 from fastpipe.pipeline.wording import in_words, steps_in_words
+from fastpipe.transforms.augmix import Mixture
 from fastpipe.transforms.steps import Call
 from fastpipe.types import Generators, ImageShape
 
@@ -260,6 +261,13 @@ def test_contracts() -> None:
         ImageShape(9, 9), Generators()
     )
     assert contracts_of(views[0]) == (EXACT, ROUNDING)
+
+
+def test_words_of_a_mixture() -> None:
+    chains = ((Call.of("invert"), Call.of("posterize", bits=4)), (), (Call.of("rotate", angle=-3.0),))
+    mixture = Mixture((0.25, 0.5, 0.125, 0.125), chains)
+    expected = "mixed of 25% itself + 50% (inverted, posterized to 4 bits) + 12% (itself) + 12% (turned 3.0° clockwise)"
+    assert in_words(mixture) == expected
 
 
 def test_every_step_that_the_transforms_draw_has_words() -> None:
