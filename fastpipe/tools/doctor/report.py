@@ -69,9 +69,8 @@ def print_diagnosis(console: Console, diagnosis: Diagnosis) -> None:
     )
     stages = diagnosis.stages
     if is_busy(stages):
-        print_(
-            f"[bold yellow]Other programs had the CPU for {stages.waited:.0%} of the time[/]: all of this is too slow"
-        )
+        waited = f"{stages.waited:.0%}"
+        print_(f"[bold yellow]Other programs had the CPU for {waited} of the time[/]: all of this could be faster")
     print_(
         f"\n[bold]Where the time goes[/]: {stages.total_us:,.0f} µs an image in one worker, which makes "
         f"{1e6 / max(stages.total_us, 1e-9):,.0f} images/s"
@@ -98,13 +97,13 @@ def _stage_table(diagnosis: Diagnosis, block: str) -> Table:
     table.add_column("", no_wrap=True, min_width=_BAR)
     table.add_column("of that", overflow="ellipsis", no_wrap=True, max_width=60)
     start = 0.0
-    for group, us in stages.groups().items():
-        end = start + us / max(stages.total_us, 1e-9)
+    for group, taken in stages.groups().items():
+        end = start + taken / max(stages.total_us, 1e-9)
         left, right = round(start * _BAR), round(end * _BAR)
         bar = Text(" " * left + (block * (right - left) or "·"), style=COLORS[group])
         parts = stages.of(group)
         told = _parts(parts) if group in ("other kernels", "own code") or len(parts) > 1 else ""
-        table.add_row(group, f"{us:,.0f}", f"{end - start:.0%}", bar, Text(told, style="dim"))
+        table.add_row(group, f"{taken:,.0f}", f"{end - start:.0%}", bar, Text(told, style="dim"))
         start = end
     table.add_row("all", f"{stages.total_us:,.0f}", "100%", "", Text(f"over {stages.images} images", style="dim"))
     us = diagnosis.transfer_us
