@@ -30,7 +30,7 @@ class SimpleJpegReader(Reader):
             # It takes the smallest scale that is no smaller than this size: exactly that of the request.
             wanted = {} if request.scale == 1 else {"min_height": size.height, "min_width": size.width}
             decoded: Pixels = simplejpeg.decode_jpeg(data, "RGB", buffer=pixels, **wanted)
-        except ValueError as error:
+        except (ValueError, KeyError) as error:  # a KeyError for sampling factors that it has no name for
             raise DecodeError("<bytes>", "JPEG", self.name, str(error)) from error
         if decoded.shape != pixels.shape:
             raise DecodeError("<bytes>", "JPEG", self.name, f"gives {decoded.shape} where {pixels.shape} was announced")

@@ -168,6 +168,15 @@ def test_a_refused_header_does_not_spoil_the_readers_next(reader: str) -> None:
         np.testing.assert_array_equal(chosen.decode(good), corpus.pillow_pixels(good))
 
 
+@pytest.mark.parametrize("reader", readers.available_readers())
+def test_sampling_factors_without_a_name_are_refused_or_read(reader: str) -> None:
+    data = corpus.jpeg(40, 70, "444")
+    odd = corpus.patched(data, data.index(b"\xff\xc0") + 11, 0x14)
+    with contextlib.suppress(DecodeError):
+        readers.get_reader(reader).decode(odd)  # nothing but a DecodeError
+    np.testing.assert_array_equal(readers.read_image(odd, reader=reader), corpus.pillow_pixels(odd))
+
+
 @pytest.mark.parametrize(
     ("marker", "body"),
     [
