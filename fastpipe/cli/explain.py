@@ -44,8 +44,10 @@ def explain(
     Example: fastpipe explain train:transform; on your files: fastpipe explain ~/photos/train -t train:transform
     """
     import fastpipe
-    from fastpipe.bench.report import write_json
+    from fastpipe.bench.report import check_writable, write_json
 
+    if json is not None:
+        check_writable(json, "--json")
     shape = _shape(size)
     is_path = transform is not None or Path(subject).expanduser().exists()
     if is_path:

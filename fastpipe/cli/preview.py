@@ -33,11 +33,12 @@ def preview(
 
     Example: fastpipe preview ~/photos/train --transform train:transform --n 4 --out grid.png
     """
-    from fastpipe.tools.pictures import save_picture
+    from fastpipe.tools.pictures import check_picture, save_picture
     from fastpipe.tools.preview import preview_files
 
     if diff not in (None, "torchvision"):
         raise typer.BadParameter(f"--diff {diff}: fastpipe compares with torchvision")
+    check_picture(out)
     found = load_transform(transform)
     sheet = preview_files(path, found, n, views=views, seed=seed, diff=diff, side=side, progress=not quiet)
     save_picture(sheet.picture, out)

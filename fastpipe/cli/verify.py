@@ -41,9 +41,13 @@ def verify(
     Example: fastpipe verify ~/photos/train --transform train:transform --out worst.png
     """
     import fastpipe
-    from fastpipe.bench.report import write_json
-    from fastpipe.tools.pictures import save_picture
+    from fastpipe.bench.report import check_writable, write_json
+    from fastpipe.tools.pictures import check_picture, save_picture
 
+    if json is not None:
+        check_writable(json, "--json")
+    if out is not None:
+        check_picture(out)
     certificate = fastpipe.verify(
         load_transform(transform),
         path,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import cv2
@@ -13,6 +14,7 @@ import torch
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 
+from fastpipe.bench.report import check_writable
 from fastpipe.errors import ConfigError, PlanError
 from fastpipe.pipeline.views import Views
 from fastpipe.transforms.steps import Call
@@ -22,6 +24,7 @@ __all__ = [
     "Cell",
     "Normalizations",
     "arrays_of",
+    "check_picture",
     "difference",
     "fitted",
     "grid",
@@ -186,19 +189,29 @@ def grid(rows: Sequence[Sequence[Cell]], *, side: int = 256, heading: str = "") 
     return canvas
 
 
+def check_picture(path: str) -> None:
+    """Makes sure that `save_picture` will do, before time is spent on the picture.
+
+    Raises:
+        ConfigError: the extension names no picture format, or the file can't be written.
+    """
+    if Image.registered_extensions().get(Path(path).suffix.lower()) not in Image.SAVE:
+        raise ConfigError(f"{path}: no picture format has that extension; take .png or .jpg")
+    check_writable(path, "--out")
+
+
 def save_picture(picture: Image.Image, path: str) -> None:
     """Writes a picture in the format that the path's extension names.
 
     Raises:
         ConfigError: the extension names none, or the file can't be written.
     """
+    check_picture(path)
     try:
-        picture.save(path)
-    except ValueError as error:
-        raise ConfigError(f"{path}: no picture format has that extension; take .png or .jpg") from error
-    except OSError as error:
-        reason = error.strerror or error
-        raise ConfigError(f"can't write {path}: {reason}; give --out a file that can be") from error
+        picture.save(path, quality=92)  # lossy formats' own default smears coloured text
+    except (OSError, ValueError) as error:  # ValueError: larger than the format takes
+        reason = getattr(error, "strerror", None) or error
+        raise ConfigError(f"can't write {path}: {reason}; give --out a .png on a disk with room") from error
 
 
 def fitted(picture: Image.Image, side: int) -> Image.Image:

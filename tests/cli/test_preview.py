@@ -50,10 +50,11 @@ def test_what_cannot_be_shown_is_said_and_nothing_at_all_is_exit_code_1(project:
     [
         (["nowhere"], 1, "there is no nowhere"),
         (["photos", "--diff", "kornia"], 2, "compares with torchvision"),
-        (["photos", "--n", "1", "--out", "no/such/folder.png"], 1, "can't write no/such/folder.png"),
+        (["nowhere", "--out", "no/such/folder.png"], 1, "can't write no/such/folder.png"),  # before it is drawn
+        (["nowhere", "--out", "grid"], 1, "grid: no picture format has that extension; take .png or .jpg"),
         (["photos", "--transform", "photos"], 1, "give MODULE:NAME"),
     ],
-    ids=["path", "diff", "out", "transform"],
+    ids=["path", "diff", "out", "ending", "transform"],
 )
 def test_errors(arguments: list[str], code: int, said: str, project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as caught:

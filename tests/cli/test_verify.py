@@ -52,11 +52,13 @@ def test_exit_code_1_where_it_fails(project: Path) -> None:
     ("arguments", "code", "said"),
     [
         (["nowhere"], 1, "there is no nowhere"),
-        (["photos", "--out", "worst.docx", "--images", "1", "--drawings", "1"], 1, "no picture format"),
+        (["nowhere", "--out", "worst.docx"], 1, "no picture format"),  # said before anything is compared
+        (["nowhere", "--out", "no/folder/worst.png"], 1, "can't write no/folder/worst.png"),
+        (["nowhere", "--json", "no/folder/found.json"], 1, "give --json a place that can be written"),
         (["photos", "--images", "0"], 2, "--images"),
         (["photos", "--reader", "nope"], 1, "no reader is called 'nope'"),
     ],
-    ids=["path", "picture", "images", "reader"],
+    ids=["path", "picture", "place", "json", "images", "reader"],
 )
 def test_errors(arguments: list[str], code: int, said: str, project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as caught:
