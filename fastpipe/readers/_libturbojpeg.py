@@ -165,11 +165,15 @@ class Decompressor:
             if self._c.tj3DecompressHeader(self._handle, data, len(data)):
                 raise self._error()
             get, handle = self._c.tj3Get, self._handle
-            return get(handle, _PARAM_HEIGHT), get(handle, _PARAM_WIDTH), get(handle, _PARAM_SUBSAMPLING)
-        width, height, subsampling, color = c_int(), c_int(), c_int(), c_int()
-        if self._c.tjDecompressHeader3(self._handle, data, len(data), width, height, subsampling, color):
-            raise self._error()
-        return height.value, width.value, subsampling.value
+            found = get(handle, _PARAM_HEIGHT), get(handle, _PARAM_WIDTH), get(handle, _PARAM_SUBSAMPLING)
+        else:
+            width, height, subsampling, color = c_int(), c_int(), c_int(), c_int()
+            if self._c.tjDecompressHeader3(self._handle, data, len(data), width, height, subsampling, color):
+                raise self._error()
+            found = height.value, width.value, subsampling.value
+        if min(found[:2]) < 1:
+            raise DecodeError("<bytes>", "JPEG", "turbojpeg", "it has tables, but no image")
+        return found
 
     def decompress(
         self, data: bytes, address: int, scale: int, region: tuple[int, int, int, int] | None, size: tuple[int, int]
