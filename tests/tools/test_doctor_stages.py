@@ -241,6 +241,18 @@ def test_progressive_and_oversized_files_gain(tmp_path: Path) -> None:
     # Small baseline files gain nothing, and where no image's size is known nothing is oversized.
     assert TryReencoding([3], (48, 48), 0.5)(dataset) == []
     assert [found.kind for found in TryReencoding(range(4), None, 0.1)(dataset)] == ["progressive"]
+    # Nor where nothing is resized: a crop of a smaller file is another picture.
+    for crop, kinds in (
+        (T.RandomCrop(40), ["progressive"]),
+        (T.Compose([T.CenterCrop(40), T.Resize(40)]), ["progressive"]),
+        (T.Compose([T.RandomCrop(500), T.Resize(40)]), ["progressive"]),
+        (T.Lambda(lambda image: image.crop((0, 0, 40, 40))), ["progressive"]),
+        (T.RandomResizedCrop(40), ["progressive", "oversized"]),
+        (T.Compose([T.Resize((50, 50)), T.RandomCrop(40)]), ["progressive", "oversized"]),
+        (T.Compose([T.Lambda(lambda image: image), T.Resize((40, 40))]), ["progressive", "oversized"]),
+    ):
+        dataset = fastpipe.ImageList((paths[:3], [0] * 3), T.Compose([T.RandomHorizontalFlip(), crop, T.ToTensor()]))
+        assert [found.kind for found in TryReencoding(range(3), (40, 40), 0.01)(dataset)] == kinds
 
 
 def test_reencoded_files_are_what_they_are_said_to_be() -> None:

@@ -43,7 +43,7 @@ def measure_disk(paths: Sequence[str], all_files: int, seconds: float = 2.0) -> 
     else:
         cold = [path for path in paths if _drop(path)]
         if len(cold) < 2 * _LEAST:
-            kept = f"{len(paths) - len(cold)} of {len(paths)} files stayed in the page cache when asked to leave it"
+            kept = f"{len(paths) - len(cold)} of {len(paths)} files stayed in the page cache, as those do that are new"
             reason = kept if len(cold) < len(paths) / 2 else f"{len(cold)} files are too few to measure it on"
             cold = ()
     one_by_one, at_once = cold[: len(cold) // 2], cold[len(cold) // 2 :]

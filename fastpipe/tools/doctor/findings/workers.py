@@ -114,7 +114,7 @@ def shared_memory(stages: Stages, batch_size: int, workers: int, prefetch: int, 
         "too little shared memory",
         "problem",
         f"{in_words(workers, 'worker')} with prefetch_factor={prefetch} may hold {size(need)} of batches in shared "
-        f"memory; {size(free)} are free. Workers that run out of it are killed by a bus error.",
+        f"memory; {size(free)} are free. Where it runs out, workers end in a bus error or can't allocate it.",
         f"Give the container more (docker run --shm-size={_gigabytes(need)}g, or --ipc=host), or send uint8 "
         f"(fastpipe.DataLoader(device=…)), a quarter of the bytes{smaller}.",
     )
