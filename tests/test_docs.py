@@ -209,3 +209,41 @@ def test_the_reference_has_every_public_name(package):
 def test_the_reference_s_first_page_has_the_names_of_the_package():
     text = (DOCS / "api" / "index.md").read_text(encoding="utf-8")
     assert all(f"`fastpipe.{name}`" in text for name in fastpipe.__all__)
+
+
+WRITTEN = [DOCS.parent / "README.md", DOCS.parent / "CONTRIBUTING.md", *sorted(DOCS.glob("*.md"))]
+
+
+@pytest.mark.parametrize("path", WRITTEN, ids=lambda path: path.name)
+def test_commands_on_the_pages_exist(path):
+    from typer.main import get_command
+
+    from fastpipe.cli.app import app
+
+    commands = get_command(app).commands  # type: ignore[attr-defined]
+    text = path.read_text(encoding="utf-8")
+    blocks_of_any_kind = re.findall(r"^```(\w*)[^\n]*\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    fenced = "\n".join(block for language, block in blocks_of_any_kind if language in ("", "bash"))
+    lines = re.findall(r"^(?:\$ )?fastpipe +(.+)$", fenced, re.MULTILINE) + re.findall(r"`fastpipe +([^`]+)`", text)
+    for line in lines:
+        words = line.partition("#")[0].split()
+        if words[0].startswith("--"):
+            continue  # of all commands, such as --install-completion
+        assert words[0] in commands, line
+        known = {option for each in commands[words[0]].params for option in (*each.opts, *each.secondary_opts)}
+        given = {word.partition("=")[0].strip("[],") for word in words if word.startswith(("-", "[-"))}
+        assert given - {"-"} <= known | {"--help"}, line
+
+
+@pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md", "CHANGELOG.md"])
+def test_links_outside_of_the_site_lead_somewhere(name):
+    text = (DOCS.parent / name).read_text(encoding="utf-8")
+    for link in re.findall(r"\]\(([^)]+)\)", text):
+        if "://" in link:
+            continue
+        file, _, anchor = link.partition("#")
+        target = DOCS.parent / file if file else DOCS.parent / name
+        assert target.exists(), link
+        if anchor:
+            headings = re.findall(r"^#+ (.*)$", target.read_text(encoding="utf-8"), re.MULTILINE)
+            assert anchor in {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}, link
