@@ -3,6 +3,7 @@
     python tests/fuzz/run.py --count 500000 --seed 1                    # all readers that load here
     python tests/fuzz/run.py --reader turbojpeg --formats jpeg
     python tests/fuzz/run.py --file fuzz-findings/1-1234.jpeg           # one input again
+    python tests/fuzz/run.py --show fuzz-findings/1.json                # the figures of a run
 
 For each input the outcome must agree with Pillow's: the same pixels (of the whole image, of a region, and of the
 header's size), or both refuse. What doesn't is written to a folder with the command that repeats it. The figures are
@@ -85,9 +86,11 @@ def watch(
                 "start": report.next,
                 "stop": stop,
             }
-            _Process(job, report, timeout, folder, verbose).run()
-    if folder is not None:
-        report.save(folder / f"{seed}.json", _command())
+            try:
+                _Process(job, report, timeout, folder, verbose).run()
+            finally:  # also at Ctrl-C
+                if folder is not None:
+                    report.save(folder / f"{seed}.json", _command())
     return report
 
 
@@ -276,7 +279,11 @@ def main() -> int:
     parser.add_argument("--max-growth", type=int, default=64, help="MiB that one input may add (%(default)s)")
     parser.add_argument("--out", type=Path, default=Path("fuzz-findings"), help="folder for findings and figures")
     parser.add_argument("--file", type=Path, help="check this one file, in this process")
+    parser.add_argument("--show", type=Path, help="print the figures in this file, also of a run that goes on")
     given = parser.parse_args()
+    if given.show is not None:
+        print(Report.load(given.show).text())
+        return 0
 
     from fastpipe.readers import available_readers
 
@@ -298,6 +305,9 @@ def main() -> int:
         )
     except ValueError as error:
         parser.error(str(error))
+    except KeyboardInterrupt:
+        print(f"stopped; the same command goes on, and --show {given.out / f'{given.seed}.json'} prints the figures")
+        return 130
     print(report.text())
     return 1 if report.findings else 0
 

@@ -127,6 +127,10 @@ def test_a_run_goes_on_where_it_was_stopped(tmp_path: Path) -> None:
     assert [one.number for one in parts.findings] == [30, 520]
     figures = json.loads((tmp_path / "0.json").read_text(encoding="utf-8"))
     assert (figures["next"], figures["figures"]) == (600, parts.figures())
+    shown = subprocess.run(
+        [sys.executable, str(RUN), "--show", str(tmp_path / "0.json")], capture_output=True, text=True
+    )
+    assert shown.stdout == parts.text() + "\n"
     with pytest.raises(ValueError, match=r"0\.json has the figures of a run with other readers"):
         watch(["wrong@30"], 600, check="fuzz.faulty:check", folder=tmp_path)
 
