@@ -424,6 +424,8 @@ def readme_part(found: dict[str, Any]) -> str:
 
 {table(head, rows)}
 
+The bound is what undoing the files' Huffman coding alone would take, which nobody can leave out.
+
 Single operations on arrays are {pil} times as fast as torchvision's on PIL images and {tensor} times as fast as its
 tensor backend (geometric means). Where images are small, or few of their pixels are thrown away, less is gained: see
 [all figures and how to repeat them](docs/performance.md). `scripts/demo PHOTOS` takes the main ones on your photos.

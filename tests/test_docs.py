@@ -247,3 +247,22 @@ def test_links_outside_of_the_site_lead_somewhere(name):
         if anchor:
             headings = re.findall(r"^#+ (.*)$", target.read_text(encoding="utf-8"), re.MULTILINE)
             assert anchor in {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}, link
+
+
+def test_the_differences_are_the_same_on_both_pages():
+    """mean and largest, of fastpipe and of albumentations."""
+    rows = [
+        [cell.strip() for cell in line.strip("|").split("|")]
+        for page in ("albumentations.md", "migrate.md")
+        for line in (DOCS / page).read_text(encoding="utf-8").splitlines()
+        if line.startswith("|")
+    ]
+    whole = {
+        name: [ours, most, theirs, their_most]
+        for name, theirs, _, their_most, ours, _, most in (r for r in rows if len(r) == 7)
+    }
+    short = {
+        name: figures for name, *figures in (r for r in rows if len(r) == 5 and r[0] in whole and r[0] != "operation")
+    }
+    assert len(short) >= 10
+    assert all(whole[name] == figures for name, figures in short.items())
