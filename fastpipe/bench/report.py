@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import secrets
+import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -54,7 +56,7 @@ def make_console() -> Console:
     return console if console.is_terminal else Console(highlight=False, width=_PLAIN_WIDTH, no_color=True)
 
 
-@contextmanager
+@contextlib.contextmanager
 def show_progress(quiet: bool = False) -> Iterator[Callable[[int, int, str], None] | None]:
     """A progress bar on standard error, and the function that moves it; none where that is no terminal.
 
@@ -219,15 +221,35 @@ def make_folder(path: str | Path, option: str) -> None:
 
 
 def write_file(path: str | Path, content: str | bytes, option: str) -> None:
-    """Writes a file, text as UTF-8.
+    """Writes a file, text as UTF-8. What was there before stays until all is on disk.
 
     Raises:
-        ConfigError: it can't be written.
+        ConfigError: it can't be written, as on a full disk; what was there before is untouched.
     """
+    data = content.encode() if isinstance(content, str) else content
+    file = Path(os.path.realpath(path))  # a link stays one
     try:
-        Path(path).write_bytes(content.encode() if isinstance(content, str) else content)
+        if file.exists() and not (file.is_file() and os.access(file.parent, os.W_OK)):
+            file.write_bytes(data)  # a device or a pipe, or a file in a folder that can't take another
+        else:
+            _replace(file, data)
     except OSError as error:
         raise _unwritable(path, option, error) from error
+
+
+def _replace(file: Path, data: bytes) -> None:
+    beside = file.with_name(f".{file.name}.{secrets.token_hex(4)}.part")
+    try:
+        with open(beside, "wb") as stream:
+            stream.write(data)
+            stream.flush()
+            os.fsync(stream.fileno())
+        if file.exists():
+            shutil.copymode(file, beside)
+        os.replace(beside, file)
+    finally:
+        with contextlib.suppress(OSError):
+            beside.unlink()
 
 
 def write_json(path: str, values: Mapping[str, Any]) -> None:

@@ -40,6 +40,7 @@ from fastpipe.loading.watch import (
     WatchedIterator,
     close,
     dead_workers,
+    end_with_what_cannot_be_sent,
     explained,
     leave_quietly,
 )
@@ -338,6 +339,7 @@ class _WorkerInit:
 
     def __call__(self, worker: int) -> None:
         leave_quietly()
+        end_with_what_cannot_be_sent()
         # As many threads as cores in each worker would get in each other's way. 0 is one thread, too, but leaves alone
         # the pool that a forked worker inherits without its threads; setNumThreads(1) waits for them forever.
         cv2.setNumThreads(0)

@@ -10,10 +10,13 @@ import atexit
 import contextlib
 import os
 import signal
+import sys
 import threading
 import time
+import traceback
 import warnings
 from collections.abc import Callable
+from multiprocessing import queues
 from typing import Any
 
 import torch
@@ -27,6 +30,7 @@ __all__ = [
     "WatchedIterator",
     "close",
     "dead_workers",
+    "end_with_what_cannot_be_sent",
     "explained",
     "leave_quietly",
 ]
@@ -53,6 +57,12 @@ _CAUSES = {
     "SIGABRT": "A library gave up, as C++ code does on an error that nobody catches: its message is above this one",
     "SIGTERM": "Something asked it to stop: a job scheduler at the end of its time, or another process of yours",
 }
+_NO_ROOM = 74
+"""Exit status of a worker that shared memory has no room for what it sends."""
+_NO_ROOM_CAUSE = (
+    "Shared memory is too small for what it had to send: enlarge it (`df -h /dev/shm` shows it; docker run "
+    "--shm-size=8g), or use a smaller batch_size, prefetch_factor or num_workers, and keep no batches of earlier steps"
+)
 _OTHER_CAUSE = "Its own message, if it left one, is above this one"
 
 
@@ -223,7 +233,8 @@ def _obituary(iterator: Any, number: int, process: Any) -> str:
         how = f"ended with exit status {process.exitcode}"
     last = _at(iterator, number)
     place = f"; it{last}" if last else ""
-    return f"DataLoader worker {number} (pid {process.pid}) {how}{place}. {_CAUSES.get(name, _OTHER_CAUSE)}."
+    cause = _NO_ROOM_CAUSE if process.exitcode == _NO_ROOM else _CAUSES.get(name, _OTHER_CAUSE)
+    return f"DataLoader worker {number} (pid {process.pid}) {how}{place}. {cause}."
 
 
 def waited_for(iterator: Any) -> str:
@@ -289,6 +300,22 @@ def leave_quietly() -> None:
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, signal.SIG_IGN)
     atexit.register(_wait_for_senders)  # not run in forked workers, which end without taking the interpreter down
+
+
+def end_with_what_cannot_be_sent() -> None:
+    """For a worker's process: a batch that can't be sent ends it, and so is told.
+
+    Batches are pickled in a thread that leaves out what it can't pickle, for want of shared memory or because there is
+    a lambda in it: the main process would wait for it for ever.
+    """
+    queues.Queue._on_queue_feeder_error = staticmethod(_unsent)  # type: ignore[attr-defined]
+
+
+def _unsent(error: Exception, message: object) -> None:
+    traceback.print_exception(error)
+    if isinstance(message, tuple) and len(message) == 2:  # else it is of a queue of the user's
+        sys.stderr.flush()
+        os._exit(_NO_ROOM if "shared memory" in str(error) else 1)
 
 
 def _wait_for_senders() -> None:

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import corpus
 import pytest
+from faults.photos import write_photos
 
 HANG_S = 120
 
@@ -40,14 +40,6 @@ def _no_hang() -> Iterator[None]:
 def photos(tmp_path: Path) -> Path:
     """24 JPEGs in two classes, ``class0/00.jpg`` to ``class1/23.jpg``, which the test may damage."""
     return write_photos(tmp_path / "photos")
-
-
-def write_photos(root: Path) -> Path:
-    for number in range(24):
-        path = root / f"class{number // 12}" / f"{number:02}.jpg"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(corpus.jpeg(40 + number, 60, seed=number))
-    return root
 
 
 @pytest.fixture

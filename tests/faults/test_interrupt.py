@@ -11,8 +11,8 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import corpus
 import pytest
+from faults.photos import write_photos
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals to a process group are POSIX")
 
@@ -43,10 +43,7 @@ def start(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], 
     """Starts a process that trains for ever, in a process group of its own; gives it and the pids of its workers."""
     folder = tmp_path_factory.mktemp("training")
     (folder / "train.py").write_text(TRAINING)
-    for number in range(24):
-        path = folder / f"photos/class{number // 12}/{number:02}.jpg"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(corpus.jpeg(40 + number, 60, seed=number))
+    write_photos(folder / "photos")
     started: list[subprocess.Popen[str]] = []
 
     def run(method: str) -> Training:

@@ -151,6 +151,18 @@ def test_torch_forgets_the_workers_with_the_error(photos, tmp_path):
             torch._C._remove_worker_pids(key)
 
 
+def with_a_lambda(samples):
+    return [torch.stack([image for image, _ in samples]), lambda: None]
+
+
+def test_a_batch_that_cannot_be_sent(photos, capfd):
+    """torch's loader waits for it for ever."""
+    dataset = fastpipe.ImageFolder(photos, TRANSFORM)
+    with pytest.raises(LoaderError, match=r"ended with exit status 1.*message, if it left one, is above"):
+        list(fastpipe.DataLoader(dataset, 4, num_workers=2, collate_fn=with_a_lambda))
+    assert "Can't pickle" in capfd.readouterr().err
+
+
 def collect_and_leave(loader: fastpipe.DataLoader) -> None:
     loader._iterator = None
     gc.collect()

@@ -1,0 +1,137 @@
+"""A disk that fills up while something is written: what was there stays, and no half of a file is left.
+
+The disk is as full as `RLIMIT_FSIZE` makes it: the kernel writes what still fits, and refuses the rest.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import os
+import threading
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import fastpipe
+from fastpipe.bench.report import write_file, write_json
+from fastpipe.config import MachineConfig
+from fastpipe.errors import ConfigError, DatasetError, FastpipeWarning
+
+resource = pytest.importorskip("resource", reason="no limit of a file's size on this system")
+
+FULL = "File too large|could be written"
+
+
+@contextlib.contextmanager
+def full_disk(room: int) -> Iterator[None]:
+    """No file gets longer than that many bytes. Python ignores the signal that would end the process."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (room, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    """All files but locks."""
+    files = [path for path in folder.rglob("*") if path.is_file() and "lock" not in path.name]
+    return {str(path.relative_to(folder)): path.read_bytes() for path in files}
+
+
+@pytest.mark.parametrize("room", [0, 10, 200, 600])
+def test_the_index(photos, tmp_path, room):
+    location = tmp_path / "index"
+    fastpipe.ImageIndex.from_folder(photos, location=location)
+    before = contents(location)
+    (photos / "class2").mkdir()
+    for number in range(60):
+        (photos / f"class2/another image {number}.jpg").touch()
+    with full_disk(room), pytest.raises(DatasetError, match=FULL):
+        fastpipe.ImageIndex.from_folder(photos, location=location)
+    assert contents(location) == before
+    assert len(fastpipe.ImageIndex.from_folder(photos, location=location)) == 84
+
+
+@pytest.mark.parametrize("room", [0, 10, 200, 600])
+def test_the_first_index_of_a_folder(photos, tmp_path, room):
+    with full_disk(room), pytest.raises(DatasetError, match=FULL):
+        fastpipe.ImageIndex.from_folder(photos, location=tmp_path / "index")
+    assert contents(tmp_path / "index") == {}
+    assert len(fastpipe.ImageIndex.from_folder(photos, location=tmp_path / "index")) == 24
+
+
+def test_the_index_in_the_cache_is_done_without(photos, monkeypatch):
+    with full_disk(10), warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        assert len(fastpipe.ImageFolder(photos)) == 24
+    assert any("File too large" in str(one.message) for one in told)
+
+
+@pytest.mark.parametrize("room", [0, 10, 100])
+def test_the_config(tmp_path, room):
+    file = MachineConfig(readers={"jpeg": "pil"}).save(tmp_path / "config.toml")
+    before = contents(tmp_path)
+    with full_disk(room), pytest.raises(ConfigError, match=FULL):
+        MachineConfig(readers={"jpeg": "cv2"}).save(file)
+    assert contents(tmp_path) == before
+    assert MachineConfig.load(file).readers == {"jpeg": "pil"}
+
+
+@pytest.mark.parametrize("room", [0, 10, 1000])
+def test_reports(tmp_path, room):
+    """Those of check are in tests/tools."""
+    page, figures = tmp_path / "report.html", tmp_path / "figures.json"
+    for existing in (False, True):
+        if existing:
+            page.write_text("the old one")
+            figures.write_text("the old ones")
+        before = contents(tmp_path)
+        with full_disk(room), pytest.raises(ConfigError, match=FULL):
+            write_file(page, "<html>" * 1000, "--html")
+        with full_disk(room), pytest.raises(ConfigError, match=FULL):
+            write_json(str(figures), {"figures": list(range(1000))})
+        assert contents(tmp_path) == before
+
+
+def test_reports_go_where_links_and_pipes_lead(tmp_path):
+    page = tmp_path / "page.html"
+    page.write_text("the old one")
+    page.chmod(0o640)
+    (tmp_path / "link.html").symlink_to(page)
+    write_file(tmp_path / "link.html", "the new one", "--html")
+    assert page.read_text() == "the new one"
+    assert page.stat().st_mode & 0o777 == 0o640
+    assert sorted(contents(tmp_path)) == ["link.html", "page.html"]
+    os.mkfifo(tmp_path / "pipe")
+    got = []
+    reading = threading.Thread(target=lambda: got.append((tmp_path / "pipe").read_text()))
+    reading.start()
+    write_file(tmp_path / "pipe", "to whoever reads", "--html")
+    reading.join()
+    assert got == ["to whoever reads"]
+
+
+@pytest.mark.parametrize("room", range(0, 400, 23))
+def test_the_list_of_bad_files(photos, tmp_path, room):
+    """Whole lines or none, for any place at which the disk is full; training goes on."""
+    for number in range(12, 16):
+        (photos / f"class1/{number}.jpg").write_bytes(b"")
+    log = tmp_path / "bad_files.csv"
+    options = {"on_error": "skip", "bad_files_log": log, "max_bad_fraction": 1}
+    dataset = fastpipe.ImageFolder(photos, index=fastpipe.ImageIndex.from_folder(photos, location=None), **options)
+    with full_disk(room), pytest.warns(FastpipeWarning):
+        assert [dataset[number] for number in range(12, 16)] == [None] * 4
+    assert dataset.bad_files.skipped == 4
+    text = log.read_text() if log.exists() else ""
+    assert text == "" or text.endswith("\n")
+    assert [row["reason"] for row in csv.DictReader(text.splitlines()) if row["time"] is None] == []
+    again = fastpipe.ImageFolder(photos, index=dataset.index, **options)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FastpipeWarning)
+        assert [again[number] for number in range(12, 16)] == [None] * 4
+    rows = list(csv.DictReader(log.read_text().splitlines()))
+    assert sorted(int(row["index"]) for row in rows) == [12, 13, 14, 15], "what was left out is added the next time"
