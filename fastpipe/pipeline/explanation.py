@@ -163,7 +163,7 @@ def explain(subject: Any, *, shape: ImageShape | None = None, fidelity: Fidelity
     The example is drawn from generators of its own: the global ones don't move.
 
     Args:
-        subject: a transform, or a dataset that has a ``transform``.
+        subject: a transform, or a dataset that has a ``transform``, or a ``Subset`` of one.
         shape: the image size to show the plan for; None takes a dataset's first image, or 375×500.
         fidelity: ``"torchvision"`` or ``"fast"``; None takes the dataset's, or ``"torchvision"``.
 
@@ -171,6 +171,8 @@ def explain(subject: Any, *, shape: ImageShape | None = None, fidelity: Fidelity
         ValueError: another fidelity.
         PlanError: an image of that shape can't be transformed (a crop is larger, …), or the subject is no transform.
     """
+    while isinstance(subject, torch.utils.data.Subset):
+        subject = subject.dataset
     is_dataset = hasattr(subject, "__getitem__") and hasattr(subject, "transform")
     transform = subject.transform if is_dataset else subject
     chosen: Fidelity = getattr(subject, "fidelity", "torchvision") if fidelity is None else fidelity

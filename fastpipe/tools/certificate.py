@@ -224,8 +224,16 @@ class Certificate:
         """
         if not self.compared:
             return False
-        within = self.tolerance is None or self.final.max <= self.tolerance + FLOAT_NOISE
-        return within and all(check.holds for check in self.checks) and all(step.holds for step in self.steps)
+        return self.within and self._documented
+
+    @property
+    def within(self) -> bool:
+        """Whether every finished sample is within the tolerance, where one was given."""
+        return self.tolerance is None or self.final.max <= self.tolerance + FLOAT_NOISE
+
+    @property
+    def _documented(self) -> bool:
+        return all(check.holds for check in self.checks) and all(step.holds for step in self.steps)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
@@ -264,11 +272,19 @@ class Certificate:
             lines += ["", f"Worst image: {self.worst.path}, drawing {self.worst.drawing}", f"  {recipe}"]
         if self.notes:
             lines += ["", *(f"Note: {note}" for note in self.notes)]
-        failed = "FAIL: not as documented" if self.compared else "FAIL: no image could be compared"
-        lines += ["", "PASS: as documented" if self.holds else failed]
+        lines += ["", self._verdict()]
         return "\n".join(lines)
 
     __repr__ = __str__
+
+    def _verdict(self) -> str:
+        if not self.compared:
+            return "FAIL: no image could be compared"
+        if not self._documented:
+            return "FAIL: not as documented"
+        if not self.within:
+            return f"FAIL: as documented, but a finished sample differs by more than the {self.tolerance:g} you allow"
+        return "PASS: as documented"
 
     def _table(self) -> list[str]:
         rows = [("each step on its own", "images", "mean", "99.9%", "max", "allowed", "")]
@@ -279,7 +295,7 @@ class Certificate:
             if not step.holds:
                 rows.append((f"  worst: {step.worst}", "", "", "", "", "", ""))
         allowed = "-" if self.tolerance is None else f"{self.tolerance:g}"
-        within = "" if self.tolerance is None else _word(self.final.max <= self.tolerance + FLOAT_NOISE)
+        within = "" if self.tolerance is None else _word(self.within)
         final = (f"{self.final.mean:.3f}", str(self.final.p999), f"{self.final.max:.3g}")
         rows.append(("finished sample", str(self.compared), *final, allowed, within))
         measured = [row for row in rows if row[1]]

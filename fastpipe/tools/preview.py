@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import operator
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from PIL import Image, ImageDraw
+from torch.utils.data import Dataset, Subset
 
 from fastpipe import readers
 from fastpipe import transforms as fastpipe_transforms
@@ -63,7 +64,7 @@ class Sheet:
 
 
 def preview(
-    dataset: ImageDataset,
+    dataset: Dataset[Any],
     indices: int | Sequence[int] = 8,
     *,
     views: int | None = None,
@@ -77,8 +78,8 @@ def preview(
     tensors are shown as they were before. No generator moves. A notebook shows the picture by itself.
 
     Args:
-        dataset: an `ImageFolder`, `ImageList` or another dataset of fastpipe. One with a seed shows its epochs, from
-            the current one on; one without shows what `seed` draws.
+        dataset: an `ImageFolder`, `ImageList` or another dataset of fastpipe, or a ``torch.utils.data.Subset`` of it.
+            One with a seed shows its epochs, from the current one on; one without shows what `seed` draws.
         indices: which samples, or how many, spread over the dataset.
         views: augmentations of each; None for 3, with ``diff`` for 1.
         seed: of the random numbers, for a dataset without a seed of its own.
@@ -91,6 +92,9 @@ def preview(
         PlanError: the transform gives something that is no image.
         ValueError: another ``diff``, or a number out of its range.
     """
+    if isinstance(dataset, Subset):
+        inner = [dataset.indices[index] for index in _indices(dataset, indices)]
+        return preview(dataset.dataset, inner, views=views, seed=seed, diff=diff, side=side)
     if not isinstance(dataset, ImageDataset):
         raise DatasetError(
             f"preview shows datasets of fastpipe, not {type(dataset).__name__}: make an ImageFolder or ImageList "
@@ -154,7 +158,7 @@ def _sheet(
     return Sheet(grid(rows, side=side), len(indices), maker.failed, maker.notes)
 
 
-def _indices(dataset: ImageDataset, indices: int | Sequence[int]) -> list[int]:
+def _indices(dataset: Sized, indices: int | Sequence[int]) -> list[int]:
     length = len(dataset)
     if isinstance(indices, (int, np.integer)):
         if indices < 1:
@@ -311,8 +315,17 @@ class _Maker:
             steps = (*steps[:-1], *last.views[number])
         elif number:
             return ()
-        unseen = [f"then {shortened(one, _LONG)}" for one in rest if type(one).__name__ not in _UNSEEN]
+        unseen = [f"then {_brief(one)}" for one in rest if type(one).__name__ not in _UNSEEN]
         return (*steps_in_words(steps), *unseen) or ("nothing drawn",)
+
+
+def _brief(transform: Any) -> str:
+    """A transform's repr or, where that is long, its name and its members'."""
+    text = shortened(transform, _LONG)
+    if not text.endswith("(…)") or not isinstance(getattr(transform, "transforms", None), (list, tuple)):
+        return text
+    members = ", ".join(type(member).__name__ for member in transform.transforms)
+    return text.replace("…", members)
 
 
 def _outlined(whole: Image.Image, drawings: Sequence[_Drawing], side: int) -> Image.Image:

@@ -139,6 +139,7 @@ def test_a_dataset_is_explained_on_its_first_file(root: Path) -> None:
     assert found.shape == (30, 40)
     assert Path(found.example) == root / "cat" / "0.jpg"
     assert f"ImageFolder of {root}, 2 transforms" in str(found)
+    assert str(explain(torch.utils.data.Subset(dataset, [0]))) == str(found)
     assert [format for format, _ in found.decoders] == ["JPEG"]
     dataset.reader = "cv2"
     assert dict(explain(dataset).decoders)["JPEG"].startswith("cv2 decodes the whole image, and the region is cut out")

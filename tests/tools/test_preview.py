@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image, ImageFont
-from torch.utils.data import Dataset
+from torch.utils.data import Dataset, Subset
 from tv import torchvision
 
 import fastpipe
@@ -278,6 +278,23 @@ def test_a_loader_of_the_user_s_own(tmp_path: Path, cells: list[list[Cell]]) -> 
     assert np.array_equal(pixels(ours), array[2:10, 4:12])
     assert np.array_equal(pixels(theirs), pixels(ours))
     assert apart.lines[1] == "no difference"
+
+
+def test_a_subset_shows_its_own_samples(root: Path, cells: list[list[Cell]]) -> None:
+    dataset = dataset_of(root, T.CenterCrop(9))
+    fastpipe.preview(Subset(dataset, [4, 2, 5]), [0, -1], views=1)
+    assert [row[0].lines[1].partition(",")[0] for row in cells] == ["sample 4", "sample 5"]
+    cells.clear()
+    fastpipe.preview(Subset(Subset(dataset, [4, 2, 5]), [1]), views=1)
+    assert [row[0].lines[1].partition(",")[0] for row in cells] == ["sample 2"]
+    with pytest.raises(DatasetError, match="there is no sample 3: the dataset has 3"):
+        fastpipe.preview(Subset(dataset, [4, 2, 5]), [3])
+
+
+def test_a_long_foreign_transform_is_named_with_its_members(root: Path, cells: list[list[Cell]]) -> None:
+    foreign = R.Compose([R.RandomResizedCrop(20), R.RandomRotation(5)])
+    fastpipe.preview(dataset_of(root, T.Compose([T.CenterCrop(40), foreign])), [0], views=1)
+    assert cells[0][1].lines[2] == "then Compose(RandomResizedCrop, RandomRotation)"
 
 
 def test_what_has_no_twin_is_said(root: Path, cells: list[list[Cell]]) -> None:
