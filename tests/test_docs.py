@@ -266,3 +266,15 @@ def test_the_differences_are_the_same_on_both_pages():
     }
     assert len(short) >= 10
     assert all(whole[name] == figures for name, figures in short.items())
+
+
+def test_what_doctor_is_said_to_find_it_can_find():
+    findings = DOCS.parent / "fastpipe" / "tools" / "doctor" / "findings"
+    code = "\n".join(path.read_text(encoding="utf-8") for path in findings.glob("*.py"))
+    for name in ("why_it_hangs.md", "out_of_memory.md", "batch_size_and_workers.md", "doctor.md"):
+        if not (DOCS / name).exists():
+            continue
+        text = (DOCS / name).read_text(encoding="utf-8")
+        for part in re.findall(r"\*\*doctor finds\*\*:(.*?)(?:\n\n|\Z)", text, re.DOTALL):
+            for finding in re.findall(r"(?<!\*)\*([^*]+)\*(?!\*)", part):
+                assert f'"{" ".join(finding.split())}"' in code, f"{name}: {finding}"
