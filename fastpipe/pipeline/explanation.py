@@ -32,6 +32,7 @@ _SHAPE = ImageShape(375, 500)
 _FILES = 16  # whose headers are read
 _MADE = "an image of"
 _TO_TENSOR = frozenset({"PILToTensor", "ToTensor"})
+_IN_ASCII = str.maketrans({"×": "x", "–": "-", "…": "...", "→": ">", "°": " degrees"})
 _Branch = tuple[str, list[Any]]
 
 
@@ -99,11 +100,12 @@ class Explanation:
         """The tree.
 
         Args:
-            ascii: draw its branches with ASCII characters.
+            ascii: draw its branches, and write its signs, with ASCII characters.
         """
         lines = [f"{self.subject}, fidelity {self.fidelity!r}"]
         lines += _tree(self._branches(), ("|-- ", "`-- ", "|   ") if ascii else ("├── ", "└── ", "│   "))
-        return "\n".join(lines)
+        text = "\n".join(lines)
+        return text.translate(_IN_ASCII) if ascii else text
 
     def __str__(self) -> str:
         return self.text()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+import re
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -76,6 +77,10 @@ def test_ascii_branches() -> None:
     text = explain(TRAIN).text(ascii=True)
     assert text.splitlines()[-1].startswith("`-- then")
     assert not set("├└│") & set(text)
+    several = T.Compose([T.RandomRotation((3, 4)), T.Lambda(abs), *[T.RandomResizedCrop(9)] * 3])
+    for subject in (TRAIN, several, fastpipe.MultiView(TRAIN, 2), T.AugMix()):
+        assert explain(subject).text(ascii=True).isascii()
+    assert re.search(r"turned 3\.\d degrees counter-clockwise", explain(several).text(ascii=True))
 
 
 def test_as_plain_values() -> None:
@@ -203,6 +208,47 @@ def test_what_ends_the_plan_and_what_runs_behind_it() -> None:
     assert "leave it out, every image is RGB already" in text
     assert "behind it, one by one: RandomHorizontalFlip(p=0.5), ToTensor()" in text
     assert "where the order doesn't matter, put it behind RandomHorizontalFlip" in text
+
+
+class WithDraw(Foreign):
+    def draw(self, shape: Any, generators: Any) -> Any:
+        return (Call.of("hflip"),)
+
+
+def hooked() -> Any:
+    transform = T.CenterCrop(4)
+    transform.register_forward_hook(lambda *_: None)
+    return transform
+
+
+@pytest.mark.parametrize(
+    ("broken", "advice", "mended"),
+    [
+        (T.Lambda(lambda image: image.convert("RGB")), "leave it out", []),
+        (Foreign(), "give its class a method draw(self, shape, generators)", [WithDraw()]),
+        (torchvision.transforms.RandomRotation(9), "take fastpipe.transforms.RandomRotation", [T.RandomRotation(9)]),
+        (torch.nn.Sequential(T.CenterCrop(4)), "take fastpipe.transforms.Compose", [T.Compose([T.CenterCrop(4)])]),
+        (hooked(), "remove the hook", [T.CenterCrop(4)]),
+        (T.FiveCrop(4), "use fastpipe.MultiView", [fastpipe.MultiView(T.RandomCrop(4), 5)]),
+        (T.RandomApply([T.CenterCrop(3), Foreign()]), "give its class", [T.RandomApply([T.CenterCrop(3), WithDraw()])]),
+    ],
+    ids=["convert", "foreign", "torchvision", "sequential", "hook", "crops", "member"],
+)
+def test_what_is_advised_mends_the_plan(broken: Any, advice: str, mended: list[Any]) -> None:
+    found = explain(T.Compose([T.CenterCrop(30), broken])).broken_by
+    assert found is not None
+    assert any(advice in one for one in found.advice)
+    assert explain(T.Compose([T.CenterCrop(30), *mended])).broken_by is None
+
+
+def test_what_is_put_behind_as_advised_lets_more_be_planned() -> None:
+    before = explain(T.Compose([Foreign(), T.RandomCrop(20), T.RandomHorizontalFlip()]))
+    assert before.broken_by is not None
+    assert "where the order doesn't matter, put it behind RandomCrop, RandomHorizontalFlip" in before.broken_by.advice
+    assert (before.share, before.drawn) == (1, ())
+    after = explain(T.Compose([T.RandomCrop(20), T.RandomHorizontalFlip(), Foreign()]))
+    assert after.box[2:] == (20, 20)
+    assert len(after.drawn) == 2
 
 
 @pytest.mark.parametrize(
