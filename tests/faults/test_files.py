@@ -24,7 +24,7 @@ VICTIM = 17
 COUNT = 24
 
 pytestmark = pytest.mark.filterwarnings("ignore::fastpipe.errors.FastpipeWarning")
-in_every_way = pytest.mark.parametrize(("workers", "threads"), [(0, 0), (2, 0), (2, 2)])
+in_every_way = pytest.mark.parametrize(("workers", "threads"), [(0, 0), (2, 2)])
 
 
 def disappears(path: Path) -> None:
