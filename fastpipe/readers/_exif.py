@@ -22,8 +22,8 @@ _layouts = {
 
 
 def valid_orientation(value: Any) -> int:
-    """The value if it is one of the eight orientations, else 1."""
-    return value if isinstance(value, int) and 1 <= value <= 8 else 1
+    """The value if it equals one of the eight orientations, else 1; as Pillow has it, a float or fraction may."""
+    return next((orientation for orientation in range(1, 9) if orientation == value), 1)
 
 
 def orientation_of(exif: bytes | None, xmp: bytes | None) -> int:

@@ -24,6 +24,7 @@ _MIN_SEGMENT = 2
 # Pillow refuses a file whose JFIF or Adobe segment ends before its version, or an ICC segment before its number.
 _MIN_VERSION, _MIN_PROFILE = 9, 16
 DHT, EOI, SOS, DQT, DRI = 0xC4, 0xD9, 0xDA, 0xDB, 0xDD
+_RESERVED, _COM = 0xF0, 0xFE
 _NO_FRAME = (0xC8, 0xCC)  # reserved, and arithmetic conditioning
 
 # (horizontal, vertical) factors of the three components → the common name. With these, and all of libjpeg-turbo's
@@ -80,7 +81,9 @@ def parse_jpeg(data: bytes, source: str = "<bytes>") -> Header | None:
                 break
             start = position + 4
             if marker >= 0xE0:
-                if marker == 0xE1:
+                if _RESERVED <= marker < _COM:
+                    ordinary = False  # Pillow looks for markers in its data
+                elif marker == 0xE1:
                     if data.startswith(b"Exif\0\0", start):
                         # Pillow joins several Exif segments; the fast way is for one.
                         exif = data[start:end] if exif is None else exif + data[start + 6 : end]
@@ -121,7 +124,7 @@ def parse_jpeg(data: bytes, source: str = "<bytes>") -> Header | None:
             raise _refusal(source, f"it has more than {_MAX_SEGMENTS} segments before its pixels")
     except (IndexError, StructError):  # the data ends here
         return None
-    if frame is None:
+    if frame is None or not ordinary:
         return None
     bits, height, width, channels = frame
     if len(components) != 3 * channels or not height or not width:
@@ -160,7 +163,7 @@ def parse_jpeg(data: bytes, source: str = "<bytes>") -> Header | None:
         False,
         False,
         end,
-        known and ordinary and quantized and whole and bits == 8 and 0xC0 <= sof <= 0xC2,
+        known and quantized and whole and bits == 8 and 0xC0 <= sof <= 0xC2,
     )
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import corpus
 import numpy as np
 import pytest
-from PIL import Image
+from PIL import Image, ImageOps
 
 from fastpipe import readers
 from fastpipe.errors import DecodeError
@@ -251,3 +251,34 @@ def test_two_orientations_are_one_as_pillow_has_it() -> None:
     data = corpus.with_segment(corpus.jpeg(16, 24), 0xE1, body)
     with Image.open(io.BytesIO(data)) as image:
         assert readers.parse_header(data).orientation == image.getexif()[0x0112]
+
+
+@pytest.mark.parametrize("reader", READERS)
+@pytest.mark.parametrize(("kind", "value"), [(5, (6, 1)), (10, (12, 2)), (11, 6.0), (5, (13, 2)), (5, (6, 0))])
+@pytest.mark.filterwarnings("ignore::UserWarning:PIL")
+def test_an_orientation_may_be_a_fraction(reader: str, kind: int, value: float | tuple[int, int]) -> None:
+    if isinstance(value, tuple):
+        entry = struct.pack("<HHII", 0x0112, kind, 1, 26) + bytes(4) + struct.pack("<II", *value)
+    else:
+        entry = struct.pack("<HHIf", 0x0112, kind, 1, value) + bytes(4)
+    data = corpus.with_segment(corpus.jpeg(16, 24), 0xE1, b"Exif\0\0II*\0" + struct.pack("<IH", 8, 1) + entry)
+    with Image.open(io.BytesIO(data)) as image:
+        upright = np.asarray(ImageOps.exif_transpose(image).convert("RGB"))
+    assert readers.parse_header(data).orientation == (1 if upright.shape[0] == 16 else 6)
+    np.testing.assert_array_equal(readers.read_image(data, reader=reader, apply_exif=True), upright)
+
+
+@pytest.mark.parametrize("marker", [0xF0, 0xF1, 0xFD, 0xDC, 0xDE, 0xDF])
+def test_markers_that_are_nobodys_are_pillows(marker: int) -> None:
+    """Pillow doesn't know the length of some, and finds a whole image inside."""
+    data = corpus.with_segment(corpus.jpeg(40, 70), marker, corpus.jpeg(8, 8))
+    try:
+        with Image.open(io.BytesIO(data)) as image:
+            size = (image.height, image.width)
+    except OSError:
+        with pytest.raises(DecodeError):
+            readers.parse_header(data)
+        return
+    header = readers.parse_header(data)
+    assert header.size == size
+    assert not header.plain
