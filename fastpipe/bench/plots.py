@@ -59,7 +59,7 @@ def check_matplotlib() -> None:
     try:
         importlib.import_module("matplotlib.figure")
     except ImportError as error:
-        raise FastpipeError(f'plots need matplotlib ({error}); try: pip install "fastpipe[bench]"') from error
+        raise FastpipeError(f"plots need matplotlib ({error}): pip install 'fastpipe[bench]'") from error
 
 
 def draw(record: Record) -> dict[str, Figure]:

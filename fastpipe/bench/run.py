@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 
 from fastpipe.bench.choose import Choice, choose, to_config
@@ -172,11 +172,14 @@ def _measure(
         else:
             samples = sample_folder(path, keys, images, progress=progress)
         measurement = measure(samples, names, workers=workers, rounds=rounds, progress=progress)
+        refused = _refused(names or available_readers(), measurement.images)
         if not measurement.results:
             tried = ", ".join(names or available_readers())
-            raise UnsupportedRequestError(f"none of the readers {tried} decodes {', '.join(measurement.images)} images")
+            said = [f"none of the readers {tried} decodes {', '.join(measurement.images)} images", *refused]
+            raise UnsupportedRequestError("; ".join(said))
         choices = choose(measurement)
         notes = [] if names else [status.reason for status in reader_status().values() if not status.available]
+        notes += refused
         found: tuple[PipelineResult, ...] = ()
         if pipeline:
             found, said = _pipelines(samples, choices, measurement, progress)
@@ -190,6 +193,16 @@ def _measure(
         versions=all_versions(measurement.versions),
         notes=tuple(notes),
     )
+
+
+def _refused(names: Sequence[str], formats: Collection[str]) -> list[str]:
+    """What readers don't decode of these formats because of a defect in their library's version."""
+    return [
+        f"{name} doesn't decode {defect}"
+        for name in names
+        for defect in get_reader(name).defects
+        if not {format_key(format) for format in defect.formats}.isdisjoint(formats)
+    ]
 
 
 def _pipelines(

@@ -1,6 +1,8 @@
 """Library versions with a known defect in a path that fastpipe would use: refused for that path, and for no other.
 
-A row names what happens and where it is told; `fastpipe doctor --versions` prints those that hold here.
+A row names what happens and where it is told; `fastpipe doctor --versions` and `fastpipe bench` print those that hold
+here. A defect that no file can reach through fastpipe has no row: of the many in libjpeg-turbo's partial decoding,
+most need options that fastpipe never sets (fast upsampling, colour quantisation).
 """
 
 from __future__ import annotations
@@ -22,7 +24,9 @@ class Defect:
         library: as `fastpipe.readers.versions.libraries_of` calls it.
         since: the first version with the defect.
         fixed: the first version without it.
-        reason: what happens, and where that is told.
+        reason: what happens.
+        link: where that is told.
+        regions: it is only parts of an image that aren't decoded.
     """
 
     reader: str
@@ -31,6 +35,8 @@ class Defect:
     since: str
     fixed: str
     reason: str
+    link: str
+    regions: bool = False
 
     def concerns(self, version: str) -> bool:
         """Whether a version has the defect; one that can't be told is taken for whole."""
@@ -38,21 +44,26 @@ class Defect:
         return bool(number) and _number(self.since) <= number < _number(self.fixed)
 
     def __str__(self) -> str:
-        formats = ", ".join(sorted(self.formats))
-        return f"{formats} with {self.library} before {self.fixed}: {self.reason}; install {self.fixed} or later"
+        formats = ("regions of " if self.regions else "") + ", ".join(sorted(self.formats))
+        return (
+            f"{formats} with {self.library} before {self.fixed}: {self.reason} ({self.link}); "
+            f"install {self.fixed} or later"
+        )
 
 
 _JPEG = frozenset({"JPEG", "MPO"})
+_TURBO_CHANGES = "https://github.com/libjpeg-turbo/libjpeg-turbo/blob/main/ChangeLog.md"
 
 DEFECTS = (
     Defect(
         "cv2",
         _JPEG,
         "opencv",
-        "4.10",
+        "0",
         "4.12",
-        "a damaged file writes to memory that isn't its own (CVE-2025-53644), or shows pixels of the image decoded "
-        "before (https://github.com/opencv/opencv/issues/26488)",
+        "a damaged file gets other pixels than Pillow's (before 4.10), or writes to memory that isn't its own and shows "
+        "the image decoded before (CVE-2025-53644)",
+        "https://github.com/opencv/opencv/issues/26488",
     ),
     Defect(
         "cv2",
@@ -61,6 +72,16 @@ DEFECTS = (
         "0",
         "4.8.1",
         "the libwebp that it bundles writes behind its tables (CVE-2023-4863)",
+        "https://github.com/advisories/GHSA-jh2j-j4j9-crg3",
+    ),
+    Defect(
+        "torchvision",
+        _JPEG,
+        "libjpeg-turbo",
+        "0",
+        "2.0.3",
+        "4:4:0 chroma gets other pixels than Pillow's",
+        _TURBO_CHANGES,
     ),
     Defect(
         "turbojpeg",
@@ -69,6 +90,26 @@ DEFECTS = (
         "0",
         "2.0.3",
         "huge images overflow (CVE-2019-2201), and 4:4:0 chroma gets other pixels than Pillow's",
+        _TURBO_CHANGES,
+    ),
+    Defect(
+        "turbojpeg",
+        _JPEG,
+        "libjpeg-turbo",
+        "2.0.90",
+        "2.1",
+        "a narrow progressive image is read beyond its memory (CVE-2021-29390)",
+        _TURBO_CHANGES,
+    ),
+    Defect(
+        "turbojpeg",
+        _JPEG,
+        "libjpeg-turbo",
+        "2.1.90",
+        "2.1.92",
+        "of a reduced image, a part is converted from memory that nobody wrote",
+        "https://github.com/libjpeg-turbo/libjpeg-turbo/issues/669",
+        regions=True,
     ),
     Defect(
         "pil",
@@ -77,6 +118,7 @@ DEFECTS = (
         "10.3",
         "12.2",
         "a made-up file writes outside of the image (CVE-2026-25990, CVE-2026-42311)",
+        "https://pillow.readthedocs.io/en/stable/releasenotes/12.2.0.html",
     ),
     Defect(
         "pil",
@@ -85,6 +127,7 @@ DEFECTS = (
         "10.3",
         "12.2",
         "a small file unpacks to all of the memory (CVE-2026-40192)",
+        "https://github.com/advisories/GHSA-whj4-6x5x-4v2j",
     ),
     Defect(
         "pil",
@@ -93,6 +136,7 @@ DEFECTS = (
         "0",
         "13",
         "a made-up file writes outside of the image (CVE-2026-112398)",
+        "https://pillow.readthedocs.io/en/stable/releasenotes/13.0.0.html",
     ),
 )
 

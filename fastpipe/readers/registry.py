@@ -33,15 +33,18 @@ ENTRY_POINTS = "fastpipe.readers"
 # name → (class, what to do where it doesn't load)
 _BUILT_IN: dict[str, tuple[str, str]] = {
     "cv2": ("fastpipe.readers.cv2:OpenCvReader", "pip install opencv-python-headless"),
-    "imageio": ("fastpipe.readers.imageio:ImageioReader", "pip install imageio (or fastpipe[all-readers])"),
-    "kornia": ("fastpipe.readers.kornia:KorniaReader", "pip install kornia-rs (or fastpipe[all-readers])"),
+    "imageio": ("fastpipe.readers.imageio:ImageioReader", "pip install 'fastpipe[all-readers]'"),
+    "kornia": ("fastpipe.readers.kornia:KorniaReader", "pip install 'fastpipe[all-readers]'"),
     "pil": ("fastpipe.readers.pil:PillowReader", "pip install pillow"),
     "simplejpeg": ("fastpipe.readers.simplejpeg:SimpleJpegReader", "pip install simplejpeg"),
     "torchcodec": (
         "fastpipe.readers.torchcodec:TorchcodecReader",
-        'pip install "torchcodec>=0.16", built for your torch',
+        "pip install 'fastpipe[torchcodec]', or the torchcodec that was built for your torch",
     ),
-    "torchvision": ("fastpipe.readers.torchvision:TorchvisionReader", "pip install torchvision, built for your torch"),
+    "torchvision": (
+        "fastpipe.readers.torchvision:TorchvisionReader",
+        "pip install 'fastpipe[torchvision]', or the torchvision that was built for your torch",
+    ),
     "turbojpeg": (
         "fastpipe.readers.turbojpeg:TurboJpegReader",
         "pip install turbojpeg, or install libjpeg-turbo and name its library in FASTPIPE_TURBOJPEG",
@@ -180,7 +183,10 @@ def _without_defects(reader: Reader) -> Reader:
     reader.defects = defects_among(reader.name, libraries_of(reader))
     for defect in reader.defects:
         able = reader.capabilities
-        reader.capabilities = replace(able, formats=able.formats - defect.formats)
+        if defect.regions:
+            reader.capabilities = replace(able, regions=False)
+        else:
+            reader.capabilities = replace(able, formats=able.formats - defect.formats)
     return reader
 
 

@@ -19,6 +19,7 @@ from fastpipe.readers.base import Reader, installed_version
 __all__ = ["bundled_libraries", "libraries_of"]
 
 _TURBO = re.compile(rb"libjpeg-turbo version (\d+(?:\.\d+)+)")
+_OLD_TURBO = b"LIBJPEGTURBO_"  # a symbol's version: a library that has it and doesn't say its own is older than 2
 
 
 def bundled_libraries() -> dict[str, dict[str, str]]:
@@ -26,7 +27,8 @@ def bundled_libraries() -> dict[str, dict[str, str]]:
 
     Returns:
         For example ``{"cv2": {"opencv": "5.0.0", "libjpeg-turbo": "3.1.2", "libpng": "1.6.58"}, …}``. The package comes
-        first. 3.0 beta2 calls itself 2.1.92, and 3.1 beta1 3.0.90.
+        first. What came before a 3.0 calls itself 2.1.90 to 2.1.92, and before a 3.1 3.0.90; a libjpeg-turbo that
+        doesn't say its version is a 1.
     """
     from fastpipe.readers.registry import get_reader, reader_status
 
@@ -100,11 +102,13 @@ _LOOK: dict[str, Callable[[Any], dict[str, str]]] = {
 def _turbo_version(files: Iterable[Path]) -> str:
     for file in files:
         try:
-            found = _TURBO.search(file.read_bytes())
+            content = file.read_bytes()
         except OSError:
             continue
-        if found:
+        if found := _TURBO.search(content):
             return found[1].decode()
+        if _OLD_TURBO in content:
+            return "1"
     return ""
 
 

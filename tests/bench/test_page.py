@@ -132,5 +132,5 @@ def test_drawing_leaves_matplotlib_as_it_was(make_record) -> None:
 
 def test_a_missing_matplotlib_is_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    with pytest.raises(FastpipeError, match=r'pip install "fastpipe\[bench\]"'):
+    with pytest.raises(FastpipeError, match=r"pip install 'fastpipe\[bench\]'"):
         check_matplotlib()

@@ -109,6 +109,8 @@ def test_the_fast_readers_do_take_plain_files(reader: str) -> None:
     for name in names:
         data = corpus.files()[name]
         header = readers.parse_header(data)
+        if any(header.format in defect.formats for defect in chosen.defects):
+            continue  # this version of its library isn't trusted with them
         assert chosen.accepts(header), name
         got = chosen.resolve(header, DecodeRequest())
         np.testing.assert_array_equal(chosen.decode(data, got), corpus.reference(name), err_msg=name)

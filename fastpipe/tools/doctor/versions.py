@@ -16,7 +16,12 @@ _PACKAGES = ("torch", "torchvision", "numpy", "albumentations", "matplotlib")
 
 
 def versions() -> dict[str, Any]:
-    """``"fastpipe"``, ``"python"``, ``"platform"``, packages, ``"readers"`` and ``"unavailable"`` readers' reasons."""
+    """What is installed, as far as it has a say in pixels or speed.
+
+    Returns:
+        ``"fastpipe"``, ``"python"``, ``"platform"``, packages; ``"readers"``: the libraries in each; ``"refused"``:
+        what a reader doesn't decode because of a library's defect; ``"unavailable"``: why a reader doesn't load.
+    """
     found: dict[str, Any] = {
         "fastpipe": fastpipe.__version__,
         "python": f"{platform.python_implementation()} {platform.python_version()}",
@@ -28,16 +33,19 @@ def versions() -> dict[str, Any]:
         except metadata.PackageNotFoundError:
             continue
     found["readers"] = bundled_libraries()
-    found["unavailable"] = {name: status.reason for name, status in reader_status().items() if not status.available}
+    status = reader_status()
+    found["refused"] = {name: [str(defect) for defect in one.defects] for name, one in status.items() if one.defects}
+    found["unavailable"] = {name: one.reason for name, one in status.items() if not one.available}
     return found
 
 
 def versions_text(found: dict[str, Any]) -> str:
     """The same for people: a line each."""
-    rows = [(name, str(value)) for name, value in found.items() if name not in ("readers", "unavailable")]
+    rows = [(name, str(value)) for name, value in found.items() if name not in ("readers", "refused", "unavailable")]
     for reader, libraries in found["readers"].items():
         inside = [f"{library} {version}" for library, version in libraries.items()]
         rows.append((f"reader {reader}", ", ".join(inside) or "version not known"))
+    rows += [(f"reader {reader}", f"refuses {what}") for reader, whats in found["refused"].items() for what in whats]
     rows += [(f"reader {reader}", f"not here: {reason}") for reader, reason in found["unavailable"].items()]
     width = max(len(name) for name, _ in rows)
     return "\n".join(f"{name:<{width}}  {value}" for name, value in rows)
