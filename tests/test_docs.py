@@ -66,7 +66,8 @@ def skip_without_libraries(code: str) -> None:
     for node in ast.walk(ast.parse(code)):
         names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
         names += [node.module] if isinstance(node, ast.ImportFrom) and node.module else []
-        for name in {name.partition(".")[0] for name in names}:
+        packages = {name.partition(".")[0] for name in names}
+        for name in packages | ({"accelerate"} if "transformers" in packages else set()):  # its Trainer needs that
             if name not in sys.modules and importlib.util.find_spec(name) is None:
                 pytest.skip(f"{name} isn't installed")
             if name in ("torchvision", "timm"):  # timm imports torchvision
