@@ -77,10 +77,16 @@ def doctor(
     for name, number in (("--gpu-rate", gpu_rate), ("--seconds", seconds)):
         if number is not None and not number > 0:
             raise typer.BadParameter("give a number above 0", param_hint=name)
-    from fastpipe.bench.report import make_console, show_progress, write_json
+    from fastpipe.bench.report import check_writable, make_console, show_progress, write_json
     from fastpipe.tools.doctor.examine import doctor as examine
+    from fastpipe.tools.doctor.plot import check_plot
     from fastpipe.tools.doctor.report import print_diagnosis
 
+    if json is not None:
+        check_writable(json, "--json")
+    if plot is not None:
+        check_plot(plot)
+        check_writable(plot, "--plot")
     subject: Any = path if dataset is None else find_object(dataset)
     chosen = None if transform is None else load_transform(transform)
     with show_progress(quiet) as progress:

@@ -103,6 +103,27 @@ def test_wrong_usage(arguments: list[str], message: str) -> None:
     assert message in " ".join(result.output.split())
 
 
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--json", "nowhere/doctor.json"], "can't write nowhere"),
+        (["--plot", "nowhere/doctor.png"], "can't write nowhere"),
+        (["--plot", "doctor.docx"], "names none of the formats"),
+    ],
+    ids=["json", "plot", "format"],
+)
+def test_what_cannot_be_written_is_said_before_measuring(
+    root: Path, arguments: list[str], message: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if "--plot" in arguments:
+        pytest.importorskip("matplotlib")
+    monkeypatch.setattr(examine, "subject_of", lambda *arguments: pytest.fail("measured"))
+    with pytest.raises(SystemExit) as caught:
+        main(["doctor", str(root), *arguments])
+    assert caught.value.code == 1
+    assert message in capsys.readouterr().err.replace("\\", "/")
+
+
 def test_no_such_folder(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     with pytest.raises(SystemExit) as caught:
         main(["doctor", str(tmp_path / "nowhere")])

@@ -149,7 +149,7 @@ def test_without_matplotlib_the_extra_is_named(healthy: Diagnosis, monkeypatch: 
 
 
 def nap(image: Any) -> Any:
-    time.sleep(0.005)
+    time.sleep(0.03)
     return image
 
 

@@ -9,10 +9,12 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 import time
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +31,7 @@ from fastpipe.tools.doctor import disk as disk_module
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="forks workers; spawned ones start slowly")
 
-NAP_S = 0.02
+NAP_S = 0.1
 SMALL = T.Compose([T.Resize((16, 16)), T.ToTensor()])
 
 
@@ -61,19 +63,19 @@ NAPPING = T.Compose([T.Lambda(nap), T.Resize((16, 16)), T.ToTensor()])
 
 
 def test_too_few_workers(root: Path) -> None:
-    """One worker delivers at most 50 images a second, two up to 100."""
-    diagnosis = doctor(root, transform=NAPPING, batch_size=8, workers=1, gpu_rate=85, seconds=0.5)
+    """One worker delivers at most 10 images a second, two up to 20."""
+    diagnosis = doctor(root, transform=NAPPING, batch_size=8, workers=1, gpu_rate=17, seconds=2)
     assert "too many workers" not in found(diagnosis)
     finding = found(diagnosis)["too few workers"]
     assert finding.severity == "problem"
-    assert "of the 85 that the GPU takes" in finding.what
+    assert "of the 17 that the GPU takes" in finding.what
     assert finding.remedy == "Set num_workers=2."
     assert diagnosis.recommended_workers == 2
 
 
 def test_too_many_workers(root: Path) -> None:
-    """One worker delivers more than the 15 images a second that are wanted."""
-    diagnosis = doctor(root, transform=NAPPING, batch_size=8, workers=4, gpu_rate=15, seconds=0.5)
+    """One worker delivers more than the 2 images a second that are wanted."""
+    diagnosis = doctor(root, transform=NAPPING, batch_size=8, workers=4, gpu_rate=2, seconds=1)
     assert diagnosis.healthy
     assert not {"too few workers", "too little shared memory"} & set(found(diagnosis))
     assert found(diagnosis)["too many workers"].remedy.startswith("Set num_workers=1: less memory")
@@ -139,13 +141,13 @@ def test_opencv_with_threads_in_every_worker(root: Path) -> None:
 
 
 def test_page_cache_misses(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A disk that takes 15 ms a file, and files that aren't in memory."""
+    """A disk that takes 50 ms a file, and files that aren't in memory."""
     warm: set[str] = set()
     read = disk_module._read
 
     def slow_read(path: str) -> bool:
         if path not in warm:
-            time.sleep(0.015)
+            time.sleep(0.05)
             warm.add(path)
         return read(path)
 
@@ -153,10 +155,13 @@ def test_page_cache_misses(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(disk_module, "_drop", lambda path: warm.discard(path) is None)
     monkeypatch.setattr(disk_module, "is_resident", lambda path: path in warm)
     monkeypatch.setattr(disk_module, "_READERS", 1)
-    diagnosis = doctor(root, transform=T.Compose([T.Resize((8, 8)), T.ToTensor()]), batch_size=8, seconds=5)
+    patient_measure = partial(disk_module.measure_disk, seconds=60.0)
+    monkeypatch.setattr(examine, "measure_disk", lambda paths, count, seconds: patient_measure(paths, count))
+    diagnosis = doctor(root, transform=SMALL, batch_size=8, seconds=0.5)
     assert diagnosis.disk is not None
     assert diagnosis.disk.resident == 0
-    assert diagnosis.disk.cold_per_s == pytest.approx(60, rel=0.5)
+    assert diagnosis.disk.cold_per_s is not None
+    assert 2 < diagnosis.disk.cold_per_s < 20
     finding = found(diagnosis)["page-cache misses"]
     assert finding.severity == "note"  # the few files fit into memory
     assert "0% of the sampled files were in memory" in finding.what
@@ -177,7 +182,7 @@ def test_progressive_and_oversized_files(tmp_path: Path) -> None:
     findings = found(doctor(tmp_path, transform=transform, batch_size=4, seconds=1))
     progressive, oversized = findings["progressive JPEGs"], findings["oversized files"]
     assert progressive.what.startswith("80% of the files are progressive JPEGs")
-    assert "Measured on 4 of them" in progressive.what
+    assert re.search(r"Measured on [234] of them", progressive.what)  # as many as there is time for
     assert "jpegtran" in progressive.remedy
     assert "short side 500 pixels" in oversized.what
     assert "short side of 128 pixels" in oversized.remedy

@@ -33,7 +33,7 @@ from fastpipe.tools.doctor.transfer import measure_transfer
 from fastpipe.tools.doctor.traps import object_lists
 from fastpipe.tools.doctor.values import GROUPS, Stages
 
-NAP_S = 0.01
+NAP_S = 0.03
 BATCHES = BatchOptions()
 ALL = DecodeRequest()
 
@@ -231,7 +231,7 @@ def test_progressive_and_oversized_files_gain(tmp_path: Path) -> None:
     (tmp_path / "3.jpg").write_bytes(photo(60, 80))
     paths = [str(tmp_path / f"{number}.jpg") for number in range(4)]
     dataset = fastpipe.ImageList((paths, [0] * 4), T.Compose([T.Resize(48), T.CenterCrop(48), T.ToTensor()]))
-    progressive, oversized = TryReencoding(range(4), (48, 48), 0.2)(dataset)
+    progressive, oversized = TryReencoding(range(4), (48, 48), 60.0)(dataset)
     assert (progressive.kind, progressive.share, progressive.files) == ("progressive", 0.75, 3)
     assert progressive.factor > 1  # about 2
     assert progressive.typical_side == 700

@@ -9,9 +9,25 @@ from fastpipe.errors import ConfigError
 from fastpipe.tools.doctor.diagnosis import Diagnosis
 from fastpipe.tools.doctor.report import COLORS
 
-__all__ = ["plot"]
+__all__ = ["check_plot", "plot"]
 
 _LABELLED = 0.07
+_NO_MATPLOTLIB = "the picture needs matplotlib: pip install 'fastpipe[bench]'"
+
+
+def check_plot(file: str | os.PathLike[str]) -> None:
+    """Makes sure that there is what draws such a picture, before time is spent on what is to be seen in it.
+
+    Raises:
+        ConfigError: matplotlib isn't installed, or the file's ending names no format that it writes.
+    """
+    try:
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+    except ImportError as error:
+        raise ConfigError(_NO_MATPLOTLIB) from error
+    formats = FigureCanvasAgg.get_supported_filetypes()
+    if os.path.splitext(file)[1][1:].lower() not in formats:
+        raise ConfigError(f"can't write the picture {file}: its ending names none of the formats {', '.join(formats)}")
 
 
 def plot(diagnosis: Diagnosis, file: str | os.PathLike[str]) -> None:
@@ -20,7 +36,7 @@ def plot(diagnosis: Diagnosis, file: str | os.PathLike[str]) -> None:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
     except ImportError as error:
-        raise ConfigError("the picture needs matplotlib: pip install fastpipe[bench]") from error
+        raise ConfigError(_NO_MATPLOTLIB) from error
     figure = Figure(figsize=(9, 5.4), layout="constrained")  # no pyplot: that would change the user's figures
     FigureCanvasAgg(figure)
     upper, lower = figure.subplots(2, 1, height_ratios=(1, 1.7))

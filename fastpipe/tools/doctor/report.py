@@ -13,7 +13,8 @@ from rich.table import Table
 from rich.text import Text
 
 from fastpipe.tools.doctor.diagnosis import Diagnosis
-from fastpipe.tools.doctor.findings import Finding, is_busy
+from fastpipe.tools.doctor.findings import Finding
+from fastpipe.tools.doctor.findings.workers import is_busy
 from fastpipe.tools.doctor.values import Disk, Part
 from fastpipe.tools.doctor.wording import in_words, size
 
