@@ -71,6 +71,16 @@ views = MultiView(transform, 2)
 arguments = tune(train, batch_size=8).kwargs
 version: str = fastpipe.__version__
 flipped = F.hflip(torch.zeros(3, 4, 5))
+
+checked = fastpipe.check("train", move_to="bad")
+broken: list[str] = [row.path for row in checked.rows if row.bad]
+diagnosis = fastpipe.doctor(loader, gpu_rate=3000.0)
+advice: list[str] = [finding.remedy for finding in diagnosis.findings]
+fastpipe.preview(train, [0, 3], diff="torchvision").save("grid.png")
+certificate = fastpipe.verify(transform, ["a.jpg", "b.jpg"])
+good: bool = certificate.holds
+skipping = ImageFolder("train", transform, on_error="skip", max_bad_fraction=0.05)
+left_out: int = DataLoader(skipping).bad_files.skipped
 """
 
 MISTAKES = """
@@ -82,6 +92,8 @@ fastpipe.ImageFloder("train")
 ImageFolder("train", fidelity="fastest")
 read_image("a.jpg", region=3)
 number: int = fastpipe.__version__
+ImageFolder("train", on_error="ignore")
+fastpipe.doctor("train").finding
 """
 
 
