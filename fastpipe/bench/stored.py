@@ -111,12 +111,14 @@ def choose_by_hand(items: Iterable[str], *, quiet: bool = False) -> None:
         if not (format and equals and reader):
             raise ConfigError(f"--set {item}: give FORMAT=READER, such as --set jpeg=cv2")
         key, able = format_key(format), get_reader(reader).capabilities.formats
+        refused = [str(one) for one in get_reader(reader).defects if key in map(format_key, one.formats)]
         if "*" in able:
             Image.init()
             able = frozenset(Image.OPEN)
         known = {format_key(name) for name in able}
         if key != "*" and key not in known:
-            raise ConfigError(f"--set {item}: reader {reader!r} reads {', '.join(sorted(known))}, not {key}")
+            said = [f"--set {item}: reader {reader!r} reads {', '.join(sorted(known))}, not {key}", *refused]
+            raise ConfigError("; not ".join(said))
         chosen[key] = reader
     stored = MachineConfig.load(check=False)
     dropped = bool(stored.mismatches())

@@ -45,7 +45,7 @@ def versions_text(found: dict[str, Any]) -> str:
     for reader, libraries in found["readers"].items():
         inside = [f"{library} {version}" for library, version in libraries.items()]
         rows.append((f"reader {reader}", ", ".join(inside) or "version not known"))
-    rows += [(f"reader {reader}", f"refuses {what}") for reader, whats in found["refused"].items() for what in whats]
+    rows += [(f"not by {reader}", what) for reader, whats in found["refused"].items() for what in whats]
     rows += [(f"reader {reader}", f"not here: {reason}") for reader, reason in found["unavailable"].items()]
     width = max(len(name) for name, _ in rows)
     return "\n".join(f"{name:<{width}}  {value}" for name, value in rows)
