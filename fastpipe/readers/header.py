@@ -109,6 +109,7 @@ def upright_orientation(data: bytes, header: Header) -> int:
         return header.orientation
     try:
         with open_any_size(io.BytesIO(data)) as image:
+            image.load()  # EXIF data behind the pixels takes the place of that before them
             return valid_orientation(image.getexif().get(0x0112))
     except Exception:  # a damaged file is refused when it is decoded
         return header.orientation

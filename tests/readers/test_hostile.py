@@ -282,3 +282,13 @@ def test_markers_that_are_nobodys_are_pillows(marker: int) -> None:
     header = readers.parse_header(data)
     assert header.size == size
     assert not header.plain
+
+
+@pytest.mark.parametrize("reader", READERS)
+@pytest.mark.parametrize("second", [1, 3, 9])
+def test_exif_data_on_both_sides_of_a_pngs_pixels(reader: str, second: int) -> None:
+    data = corpus.with_chunk(corpus.save(corpus.photo(9, 13), "PNG"), b"eXIf", corpus.exif(6)[6:])
+    data = data[:-12] + corpus.chunk(b"eXIf", corpus.exif(second)[6:]) + data[-12:]
+    with Image.open(io.BytesIO(data)) as image:
+        upright = np.asarray(ImageOps.exif_transpose(image).convert("RGB"))
+    np.testing.assert_array_equal(readers.read_image(data, reader=reader, apply_exif=True), upright)
