@@ -39,7 +39,7 @@ def test_rows_are_resized_as_pillows(seed: int, rows: int, columns: int, height:
     image = _noise(seed, rows, columns, 3)
     expected = np.asarray(Image.fromarray(image).resize((columns, height), Image.Resampling[interpolation.upper()]))
     off = np.abs(resizing.resize_rows(image, height, interpolation).astype(int) - expected)
-    # In float64 the sums are exact; in float32, which a shrinking image may get, about one in a hundred rounds otherwise.
+    # In float64 the sums are exact; in float32, which a shrinking image may get, one in a hundred rounds otherwise.
     assert off.max() <= (1 if height < rows else 0)
     assert np.count_nonzero(off) <= 4 + off.size // 100
 
