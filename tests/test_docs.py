@@ -276,6 +276,6 @@ def test_what_doctor_is_said_to_find_it_can_find():
         if not (DOCS / name).exists():
             continue
         text = (DOCS / name).read_text(encoding="utf-8")
-        for part in re.findall(r"\*\*doctor finds\*\*:(.*?)(?:\n\n|\Z)", text, re.DOTALL):
+        for part in re.findall(r"\*\*doctor finds\*\*(.*?)(?:\n\n|\Z)", text, re.DOTALL):
             for finding in re.findall(r"(?<!\*)\*([^*]+)\*(?!\*)", part):
                 assert f'"{" ".join(finding.split())}"' in code, f"{name}: {finding}"
