@@ -28,6 +28,7 @@ __all__ = [
     "is_bad_file",
     "located",
     "warn_again",
+    "without_frames",
 ]
 
 
@@ -121,6 +122,19 @@ def located(error: Exception, index: int, path: str) -> Exception:
         return OSError(error.errno, f"{error.strerror} (sample {index} of the dataset)", path)  # picks the class itself
     if sys.version_info >= (3, 11):
         error.add_note(f"This was sample {index} of the dataset, {path}.")
+    return error
+
+
+def without_frames(error: Exception) -> Exception:
+    """The error, without the tracebacks of it and of those that led to it.
+
+    Their frames hold the batch that was being made, and one that is kept holds itself: the batch would stay, in shared
+    memory, until Python's collector finds the ring, which in a worker may take hours.
+    """
+    chain: list[BaseException] = [error]
+    for one in chain:  # which grows meanwhile
+        one.__traceback__ = None
+        chain += [other for other in (one.__cause__, one.__context__) if other is not None and other not in chain]
     return error
 
 

@@ -15,7 +15,7 @@ from torch.utils.data import Dataset, get_worker_info
 
 from fastpipe import readers
 from fastpipe.config import MachineConfig, current_config
-from fastpipe.datasets.bad_files import OnError, is_bad_file, located
+from fastpipe.datasets.bad_files import OnError, is_bad_file, located, without_frames
 from fastpipe.datasets.handling import BadFileHandling
 from fastpipe.datasets.jobs import Assembly, Job
 from fastpipe.errors import BadFilesError, DatasetError, PlanError
@@ -298,7 +298,7 @@ class ImageDataset(BadFileHandling, Dataset[tuple[Any, Any]]):
         named = located(error, self._from_front(job.index), job.path)
         if self.on_error == "raise":
             raise named from error.__cause__
-        job.error = error
+        job.error = without_frames(error)
 
     def _map(self, threads: int, function: Callable[..., Any], *arguments: Iterable[Any]) -> Iterable[Any]:
         if threads < 2:

@@ -129,7 +129,6 @@ class WatchedIterator(_MultiProcessingDataLoaderIter):
         self._shutdown = False
         try:
             super().__init__(loader)
-            _unwatched(self)
         except Exception as error:
             self._worker_pids_set = True  # torch says so a step after it has set them
             _unwatched(self)
@@ -139,6 +138,10 @@ class WatchedIterator(_MultiProcessingDataLoaderIter):
                 raise better from error
             raise
         _lines[id(self)] = (self._index_queues, self._worker_result_queue, self._workers, self._workers_done_event)
+
+    def _reset(self, loader: Any, first_iter: bool = False) -> None:
+        _unwatched(self)  # the last step of torch's __init__ has set them
+        super()._reset(loader, first_iter)
 
     def _shutdown_workers(self) -> None:
         if os.getpid() != self._owner:

@@ -4,24 +4,31 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import itertools
 import sys
 import threading
 import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from types import FrameType
 
+import numpy as np
 import psutil
 import pytest
+import spoiled
+import torch
 from faults.photos import write_photos
 
 import fastpipe
 from fastpipe import readers
 from fastpipe import transforms as T
+from fastpipe.pipeline import BatchOptions, request_batches
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 
 TRANSFORM = T.Compose([T.RandomResizedCrop(24), T.ToTensor()])
+QUIET = {"bad_files_log": None, "max_bad_fraction": 1}
 GROWTH = 700_000
 """Bytes that the second half of the cycles may add to the process's memory.
 
@@ -45,7 +52,9 @@ def open_and_let_go(name: str, root: Path, location: Path, broken: Path) -> None
         assert len(index) == 24
         return
     threads = 2 if name == "threads" else 0
-    dataset = fastpipe.ImageFolder(root, TRANSFORM, index=index, threads=threads, on_error="skip", bad_files_log=None)
+    dataset = fastpipe.ImageFolder(
+        index.root, TRANSFORM, index=index, threads=threads, on_error="skip", bad_files_log=None
+    )
     if name in ("datasets", "threads"):
         assert dataset[3][0].shape == (3, 24, 24)
         assert len(dataset.__getitems__([1, 2])) == 2
@@ -86,4 +95,29 @@ def test_cycles_leave_nothing(tmp_path, apart, name):
     broken = tmp_path / "broken.jpg"
     broken.write_bytes((root / "class0" / "01.jpg").read_bytes()[:500])
     status, printed = apart(cycles, partial(open_and_let_go, name, root, tmp_path / "index", broken), COUNTS[name])
+    assert status == 0, printed
+
+
+def meet_bad_files(index: fastpipe.ImageIndex) -> None:
+    gc.disable()
+    gc.collect()
+    gc.set_debug(gc.DEBUG_SAVEALL)
+    stop = request_batches(BatchOptions())
+    for policy, threads in itertools.product(("skip", "replace", lambda bad: None), (0, 2)):
+        dataset = fastpipe.ImageFolder(index.root, TRANSFORM, index=index, threads=threads, on_error=policy, **QUIET)
+        for start in range(0, 24, 4):
+            dataset.__getitems__(range(start, start + 4))
+    stop()
+    gc.collect()
+    held = [type(one).__name__ for one in gc.garbage if isinstance(one, (torch.Tensor, np.ndarray, FrameType))]
+    assert held == []
+
+
+@pytest.mark.filterwarnings("ignore::fastpipe.errors.FastpipeWarning")
+def test_bad_files_hold_no_batch(tmp_path, apart):
+    """The error of a file is kept until its batch is done: a ring of both would last until Python's collector comes."""
+    index = fastpipe.ImageIndex.from_folder(write_photos(tmp_path / "photos"), location=None)
+    for number, kind in enumerate(spoiled.KINDS):
+        spoiled.spoil(index.path(4 * number + 1), kind)
+    status, printed = apart(meet_bad_files, index)
     assert status == 0, printed
