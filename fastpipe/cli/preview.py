@@ -12,7 +12,9 @@ __all__ = ["preview"]
 
 
 def preview(
-    path: Annotated[str, typer.Argument(help="A folder of images, searched with its subfolders, or one image.")],
+    path: Annotated[
+        str, typer.Argument(metavar="PATH", help="A folder of images, searched with its subfolders, or one image.")
+    ],
     transform: TransformOption = None,
     n: Annotated[int, typer.Option("--n", "-n", min=1, help="How many files, from all over the folder.")] = 8,
     views: Annotated[

@@ -12,7 +12,9 @@ __all__ = ["verify"]
 
 
 def verify(
-    path: Annotated[str, typer.Argument(help="A folder of images, searched with its subfolders, or one image.")],
+    path: Annotated[
+        str, typer.Argument(metavar="PATH", help="A folder of images, searched with its subfolders, or one image.")
+    ],
     transform: TransformOption = None,
     images: Annotated[int, typer.Option("--images", min=1, help="How many files, at most.")] = 32,
     drawings: Annotated[int, typer.Option("--drawings", min=1, help="How often each file is drawn.")] = 3,
