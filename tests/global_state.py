@@ -7,7 +7,6 @@ use → what changed → before and after.
 from __future__ import annotations
 
 import argparse
-import copyreg
 import decimal
 import faulthandler
 import gc
@@ -129,7 +128,6 @@ def _interpreter() -> dict[str, Any]:
         "streams": [(named(one), one.encoding, one.errors) for one in (sys.stdin, sys.stdout, sys.stderr)],
         "bytecode": sys.dont_write_bytecode,
         "faulthandler": faulthandler.is_enabled(),
-        "pickling": sorted(f"{kind.__module__}.{kind.__qualname__}" for kind in copyreg.dispatch_table),
         "decimal": str(decimal.getcontext()),
         "builtins": sorted(vars(importlib.import_module("builtins"))),
     }
