@@ -61,8 +61,8 @@ DEFECTS = (
         "opencv",
         "0",
         "4.12",
-        "a damaged file gets other pixels than Pillow's (before 4.10), or writes to memory that isn't its own and shows "
-        "the image decoded before (CVE-2025-53644)",
+        "a damaged file gets other pixels than Pillow's (before 4.10), or writes to memory that isn't its own and "
+        "shows the image decoded before (CVE-2025-53644)",
         "https://github.com/opencv/opencv/issues/26488",
     ),
     Defect(
