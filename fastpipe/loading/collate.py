@@ -55,13 +55,14 @@ class BatchCollate:
     def __call__(self, samples: Any) -> Any:
         if not isinstance(samples, ImageBatch):
             return map_tensors(self._laid_out, self.collate(samples))
-        images: Any = samples.images
+        targets = default_collate(samples.targets)
+        images = samples.images_to_send()
         if samples.normalize is not None:
             same = len(set(samples.normalize)) == 1
             numbers = torch.tensor(samples.normalize[:1] if same else samples.normalize, dtype=torch.float32)
             mean, std = numbers[..., None, None].unbind(1)
             images = DeferredImages(images, mean, std, self.options.dtype or torch.float32)
-        return [images, default_collate(samples.targets)]
+        return [images, targets]
 
     def _laid_out(self, tensor: torch.Tensor) -> torch.Tensor:
         if tensor.ndim != 4:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -44,7 +45,7 @@ from fastpipe.loading.watch import (
     explained,
     leave_quietly,
 )
-from fastpipe.pipeline import BatchOptions, request_batches
+from fastpipe.pipeline import BatchOptions, Slots, request_batches
 
 __all__ = ["DataLoader", "image_datasets"]
 
@@ -58,7 +59,8 @@ class DataLoader(TorchDataLoader[Any]):
 
     What differs from torch's:
 
-    - A worker decodes each image of a `fastpipe` dataset straight into its slot of the batch, in shared memory.
+    - A worker decodes each image of a `fastpipe` dataset straight into its slot of the batch, in shared memory. On
+      Linux that memory serves for another batch when nothing of this one is left in the main process.
     - Workers stay alive between epochs, and use one thread for cv2 as for torch.
     - ``shuffle=True`` gives torch's order from torch's generator, without a Python list of all indices; for a dataset
       with a ``seed``, the order of `ShuffledSampler` with that seed.
@@ -186,12 +188,14 @@ class DataLoader(TorchDataLoader[Any]):
             return WatchedIterator(self)
         threads = max(part.threads if options.threads is None else options.threads for part in datasets)
         notes = Notes(self.num_workers, threads)
-        self.worker_init_fn = replace(init, notes=notes)
+        # Those that are made ahead, and two that the user's loop holds.
+        slots = Slots(self.num_workers, (self.prefetch_factor or 2) + 2) if sys.platform == "linux" else None
+        self.worker_init_fn = replace(init, notes=notes, slots=slots)
         try:
             iterator = WatchedIterator(self)
         finally:
             self.worker_init_fn = init
-        iterator.notes, iterator.datasets = notes, datasets
+        iterator.notes, iterator.datasets, iterator.slots = notes, datasets, slots
         return iterator
 
     def _explain(self, iterator: Any, error: Exception) -> None:
@@ -336,6 +340,7 @@ class _WorkerInit:
     user: Callable[[int], None] | None
     options: BatchOptions | None
     notes: Notes | None = None
+    slots: Slots | None = None
 
     def __call__(self, worker: int) -> None:
         leave_quietly()
@@ -347,6 +352,8 @@ class _WorkerInit:
         info = get_worker_info()
         if self.notes is not None and info is not None:
             self._note(self.notes, worker, info.dataset)
+        if self.slots is not None:
+            self.slots.use_in_worker(worker)
         if self.user is not None:
             self.user(worker)
 

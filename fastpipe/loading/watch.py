@@ -17,6 +17,7 @@ import traceback
 import warnings
 from collections.abc import Callable
 from multiprocessing import queues
+from types import TracebackType
 from typing import Any
 
 import torch
@@ -24,6 +25,7 @@ from torch.utils.data.dataloader import _MultiProcessingDataLoaderIter
 
 from fastpipe.datasets import ImageDataset
 from fastpipe.errors import FastpipeWarning, LoaderError
+from fastpipe.pipeline import Slots
 
 __all__ = [
     "Notes",
@@ -121,6 +123,7 @@ class WatchedIterator(_MultiProcessingDataLoaderIter):
 
     notes: Notes | None = None
     datasets: tuple[ImageDataset, ...] = ()
+    slots: Slots | None = None
     _waiting_since: float | None = None
     _told = False
 
@@ -302,7 +305,13 @@ def leave_quietly() -> None:
     """
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, signal.SIG_IGN)
+    sys.excepthook = _tell  # multiprocessing calls it in the thread that hands memory over
     atexit.register(_wait_for_senders)  # not run in forked workers, which end without taking the interpreter down
+
+
+def _tell(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    if not issubclass(kind, ConnectionError):  # the main process went away while it was handed something
+        sys.__excepthook__(kind, error, trace)
 
 
 def end_with_what_cannot_be_sent() -> None:
@@ -315,6 +324,8 @@ def end_with_what_cannot_be_sent() -> None:
 
 
 def _unsent(error: Exception, message: object) -> None:
+    if isinstance(error, ConnectionError):  # nobody reads any more: the main process has ended, or is about to
+        return
     traceback.print_exception(error)
     if isinstance(message, tuple) and len(message) == 2:  # else it is of a queue of the user's
         sys.stderr.flush()

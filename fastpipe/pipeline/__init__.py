@@ -15,6 +15,7 @@ from fastpipe.pipeline.plan import DecodePlan, Fidelity, plan_decode
 from fastpipe.pipeline.run import run, run_plan, to_pil
 from fastpipe.pipeline.seeding import SharedEpoch, copied_generators, keyed_generators, keyed_globals, sample_key
 from fastpipe.pipeline.shared_memory import shared_memory_room, too_small
+from fastpipe.pipeline.slots import Slots
 from fastpipe.pipeline.views import MultiView
 
 __all__ = [
@@ -26,6 +27,7 @@ __all__ = [
     "MultiView",
     "Pipeline",
     "SharedEpoch",
+    "Slots",
     "batch_bytes",
     "compile_pipeline",
     "copied_generators",

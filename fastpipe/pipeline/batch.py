@@ -22,6 +22,7 @@ from fastpipe.pipeline.fused import ToNormalizedTensor, ToPlanarTensor, normaliz
 from fastpipe.pipeline.laps import lap
 from fastpipe.pipeline.plan import DecodePlan, Fidelity, plan_decode
 from fastpipe.pipeline.shared_memory import too_small
+from fastpipe.pipeline.slots import Slot, worker_slots
 from fastpipe.transforms.kernels import conversion as kernels
 from fastpipe.transforms.steps import Call
 from fastpipe.types import ImageShape, Recipe, Step
@@ -71,11 +72,17 @@ class ImageBatch:
         targets: N of them, whatever the dataset has.
         normalize: for deferred images, each one's ``(mean, std)`` on the scale of [0, 1]; None where nothing is left
             to do.
+        slot: the memory that the images are in, where that will be used again.
     """
 
     images: torch.Tensor
     targets: list[Any]
     normalize: list[tuple[tuple[float, ...], tuple[float, ...]]] | None = None
+    slot: Slot | None = None
+
+    def images_to_send(self) -> Any:
+        """The images, or what becomes them in the loader's main process. To be called once."""
+        return self.images if self.slot is None else self.slot.handed_over(self.images)
 
 
 _TAIL = frozenset({"erase", "normalize"})  # what may follow the conversion: shape and dtype stay
@@ -152,6 +159,7 @@ class BatchBuilder:
     shared: bool
     _plans: dict[int, _SlotPlan] = field(default_factory=dict)
     _images: torch.Tensor | None = None
+    _slot: Slot | None = None
 
     def accept(self, position: int, recipe: Recipe) -> bool:
         """Plans the image of a slot; False where it doesn't fit into a batch with the ones before."""
@@ -164,7 +172,8 @@ class BatchBuilder:
             return False
         if self._images is None:
             dtype = _dtype(slot, self.options)
-            self._images = _allocate((self.count, *slot.shape), dtype, self.options.channels_last, self.shared)
+            shape = (self.count, *slot.shape)
+            self._images, self._slot = _allocate(shape, dtype, self.options.channels_last, self.shared)
         self._plans[position] = slot
         return True
 
@@ -209,8 +218,8 @@ class BatchBuilder:
         images = self._images[: len(positions)]
         plans = [self._plans[position].conversion for position in positions]
         if not self.options.defer or any(conversion is None for conversion in plans):
-            return ImageBatch(images, targets)
-        return ImageBatch(images, targets, [(c.mean, c.std) for c in plans if c is not None])
+            return ImageBatch(images, targets, None, self._slot)
+        return ImageBatch(images, targets, [(c.mean, c.std) for c in plans if c is not None], self._slot)
 
 
 def _fill_interleaved(image: NDArray[np.uint8], conversion: ToNormalizedTensor | None, out: NDArray[Any]) -> None:
@@ -224,20 +233,30 @@ def _fill_interleaved(image: NDArray[np.uint8], conversion: ToNormalizedTensor |
     np.copyto(out, cv2.LUT(pixels, table).reshape(out.shape))
 
 
-def _allocate(shape: Sequence[int], dtype: torch.dtype, channels_last: bool, shared: bool) -> torch.Tensor:
+def _allocate(
+    shape: Sequence[int], dtype: torch.dtype, channels_last: bool, shared: bool
+) -> tuple[torch.Tensor, Slot | None]:
     """An uninitialised batch; shape is ``(N, H, W, C)``, the result ``(N, C, H, W)``."""
     count, height, width, channels = shape
     layout = (count, height, width, channels) if channels_last else (count, channels, height, width)
+    slot = None
     if shared:
-        numbers = count * height * width * channels
-        # What torch's default_collate does in a worker, through the same function.
-        try:
-            storage: Any = torch.UntypedStorage._new_shared(numbers * dtype.itemsize)  # type: ignore[no-untyped-call]
-        except RuntimeError as error:
-            if "shared memory" not in str(error):
-                raise
-            raise too_small(numbers * dtype.itemsize, "this batch takes") from error
-        batch = torch.empty(0, dtype=dtype).set_(storage).view(layout)
+        size = count * height * width * channels * dtype.itemsize
+        slots = worker_slots()
+        slot = slots.find(size, _new_shared) if slots is not None and size else None
+        piece = _new_shared(size) if slot is None else slot.piece
+        batch = piece[:size].view(dtype).view(layout)
     else:
         batch = torch.empty(layout, dtype=dtype)
-    return batch.permute(0, 3, 1, 2) if channels_last else batch
+    return batch.permute(0, 3, 1, 2) if channels_last else batch, slot
+
+
+def _new_shared(size: int) -> torch.Tensor:
+    # What torch's default_collate does in a worker, through the same function.
+    try:
+        storage: Any = torch.UntypedStorage._new_shared(size)  # type: ignore[no-untyped-call]
+    except RuntimeError as error:
+        if "shared memory" not in str(error):
+            raise
+        raise too_small(size, "this batch takes") from error
+    return torch.empty(0, dtype=torch.uint8).set_(storage)

@@ -17,12 +17,13 @@ from faults.photos import write_photos
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals to a process group are POSIX")
 
 TRAINING = """
-import sys, time
+import signal, sys, time
 import torch
 import fastpipe
 from fastpipe import transforms as T
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored where the tests run in the background
     root, method = sys.argv[1:]
     dataset = fastpipe.ImageFolder(root, T.Compose([T.RandomResizedCrop(24), T.ToTensor()]), threads=2)
     sampler = torch.utils.data.RandomSampler(dataset, replacement=True, num_samples=10**9)

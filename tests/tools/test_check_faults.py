@@ -146,7 +146,14 @@ def test_a_killed_check_goes_on(root: Path, tmp_path: Path, environment: dict[st
 def test_ctrl_c_ends_everything_in_one_line(root: Path, environment: dict[str, str]) -> None:
     (root / "a/20.jpg").write_bytes(photo("HANGS"))
     command = [sys.executable, "-m", "fastpipe", "check", str(root), "--jobs", "2"]
-    process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        command,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # ignored where tests run in the background
+    )
     journals = Path(os.environ["FASTPIPE_CACHE"]) / "checks"
     while not any(b"19.jpg" in file.read_bytes() for file in journals.glob("*.jsonl")):
         assert process.poll() is None

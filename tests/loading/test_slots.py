@@ -1,0 +1,138 @@
+"""Memory that batches are made in again and again: never while anything of a batch is still there."""
+
+from __future__ import annotations
+
+import gc
+import os
+import sys
+
+import pytest
+import torch
+
+import fastpipe
+from fastpipe import transforms as T
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere each batch has memory of its own")
+
+TRANSFORM = T.Compose([T.RandomResizedCrop(16), T.RandomHorizontalFlip(), T.ToTensor(), T.Normalize([0.5], [0.2])])
+EPOCHS = 6
+
+
+def epochs(root, **options):
+    """A generator of the batches of several epochs, and the loader."""
+    dataset = fastpipe.ImageFolder(root, TRANSFORM, seed=1)
+    loader = fastpipe.DataLoader(dataset, 3, shuffle=True, **options)
+
+    def batches():
+        for epoch in range(EPOCHS):
+            loader.set_epoch(epoch)
+            for images, _ in loader:
+                yield images
+
+    return batches(), loader
+
+
+def in_use(loader) -> int:
+    gc.collect()
+    return int(loader._iterator.slots._in_use.sum())
+
+
+KEPT = {
+    "tensor": lambda images: images,
+    "view": lambda images: images[1:2, :, ::2],
+    "array": lambda images: images.numpy()[-1],
+    "other dtype": lambda images: images.view(torch.int32) if images.dtype == torch.float32 else images,
+    "detached": lambda images: images.detach().flatten(2),
+}
+
+
+@pytest.mark.parametrize("kept", KEPT)
+@pytest.mark.parametrize("options", [{}, {"dtype": torch.bfloat16}, {"memory_format": torch.channels_last}], ids=str)
+def test_what_is_kept_of_a_batch_never_changes(root, kept, options):
+    if kept == "array" and options.get("dtype") is torch.bfloat16:
+        options = {"dtype": torch.float64}  # numpy has no bfloat16
+    expected = [torch.as_tensor(KEPT[kept](images)).clone() for images in epochs(root, **options)[0]]
+    batches, _ = epochs(root, num_workers=2, **options)
+    found = [KEPT[kept](images) for images in batches]
+    assert len(found) == EPOCHS * 5
+    assert all(torch.equal(torch.as_tensor(one), other) for one, other in zip(found, expected, strict=True))
+
+
+@pytest.mark.parametrize("options", [{}, {"device": "cpu"}, {"threads": 2}], ids=["plain", "deferred", "threads"])
+@pytest.mark.parametrize("held", [0, 1, 2, 7])
+def test_any_number_of_batches_may_be_held(root, held, options):
+    expected = [images.clone() for images in epochs(root, **options)[0]]
+    batches, loader = epochs(root, num_workers=2, **options)
+    last: list[tuple[torch.Tensor, torch.Tensor]] = []
+    for images, right in zip(batches, expected, strict=True):
+        last = [*last, (images, right)][-held:] if held else []
+        assert torch.equal(images, right)
+        assert all(torch.equal(*pair) for pair in last)
+    del images, last, batches
+    assert in_use(loader) == 0
+
+
+def test_memory_is_used_again(root):
+    batches, _ = epochs(root, num_workers=1)
+    places = [images.data_ptr() for images in batches]
+    assert len(set(places)) <= 4, "two ahead, and two that the loop holds"
+
+
+def test_a_changed_batch_spoils_no_other(root):
+    expected = [images.clone() for images in epochs(root)[0]]
+    for images, right in zip(epochs(root, num_workers=2)[0], expected, strict=True):
+        assert torch.equal(images, right)
+        images.fill_(torch.nan)
+
+
+def test_an_epoch_that_is_broken_off_gives_everything_back(root):
+    _, loader = epochs(root, num_workers=2)
+    for _ in range(8):
+        next(iter(loader))
+    expected = [images for images, _ in fastpipe.DataLoader(loader.dataset, 3)]
+    again = fastpipe.DataLoader(loader.dataset, 3, num_workers=2)
+    assert all(torch.equal(images, right) for (images, _), right in zip(again, expected, strict=True))
+    list(loader)
+    assert in_use(loader) == 0
+
+
+def test_batches_outlive_their_loader(root):
+    batches, loader = epochs(root, num_workers=2)
+    images = next(batches)
+    right = images.clone()
+    del batches, loader
+    gc.collect()
+    assert torch.equal(images, right)
+
+
+def test_larger_batches_get_larger_memory(root):
+    class Growing(torch.utils.data.Sampler):
+        def __iter__(self):
+            yield from ([number % 14 for number in range(size)] for size in (1, 2, 5, 3, 9, 1, 12, 2))
+
+    dataset = fastpipe.ImageFolder(root, TRANSFORM, seed=1)
+    expected = [images for images, _ in fastpipe.DataLoader(dataset, batch_sampler=Growing())]
+    loader = fastpipe.DataLoader(dataset, batch_sampler=Growing(), num_workers=1)
+    for _ in range(2):
+        assert all(torch.equal(images, right) for (images, _), right in zip(loader, expected, strict=True))
+
+
+def test_a_process_that_was_forked_frees_nothing(root):
+    batches, loader = epochs(root, num_workers=1)
+    images = next(batches)
+    before = in_use(loader)
+    child = os.fork()
+    if child == 0:
+        del images
+        gc.collect()
+        os._exit(0)
+    os.waitpid(child, 0)
+    assert in_use(loader) >= before > 0
+
+
+def test_spawned_workers(root):
+    expected = [images.clone() for images in epochs(root)[0]]
+    batches, loader = epochs(root, num_workers=1, multiprocessing_context="spawn")
+    assert all(torch.equal(images, right) for images, right in zip(batches, expected, strict=True))
+    del batches
+    assert in_use(loader) == 0
