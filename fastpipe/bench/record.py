@@ -15,7 +15,7 @@ from fastpipe.bench.measure import Measurement, Result, Timing
 from fastpipe.bench.pipeline import PipelineResult
 from fastpipe.errors import ConfigError
 
-__all__ = ["SCHEMA", "Record", "all_versions", "read_record", "to_json"]
+__all__ = ["SCHEMA", "Record", "all_versions", "read_record", "rounded", "to_json"]
 
 SCHEMA = "fastpipe-bench/2"
 """Names the layout of the JSON; the number grows when a key changes its meaning, comes or goes."""
@@ -88,19 +88,19 @@ def to_json(record: Record) -> dict[str, Any]:
             }
             for format, count in measurement.images.items()
         },
-        "results": [_rounded(asdict(result)) for result in measurement.results],
+        "results": [rounded(asdict(result)) for result in measurement.results],
         "choices": {format: asdict(choice) for format, choice in record.choices.items()},
-        "pipelines": [_rounded(asdict(result)) for result in record.pipelines],
+        "pipelines": [rounded(asdict(result)) for result in record.pipelines],
         "notes": list(record.notes),
     }
 
 
-def _rounded(value: Any) -> Any:
+def rounded(value: Any) -> Any:
     """The same value with every time in it rounded to a nanosecond: what a clock gives, and no more digits."""
     if isinstance(value, dict):
-        return {key: _rounded(item) for key, item in value.items()}
+        return {key: rounded(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_rounded(item) for item in value]
+        return [rounded(item) for item in value]
     return round(value, 3) if isinstance(value, float) else value
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from fastpipe.bench.record import rounded
 from fastpipe.tools.doctor.findings import Finding
 from fastpipe.tools.doctor.values import Disk, Memory, Reencoding, Scaling, Stages, Threads, Transfer
 
@@ -86,13 +87,13 @@ class Diagnosis:
         plain |= {"recommended_workers": self.recommended_workers, "shared_need": self.shared_need}
         for name in ("stages", "disk", "scaling", "memory", "threads", "transfer"):
             value = getattr(self, name)
-            plain[name] = None if value is None else _rounded(asdict(value))
+            plain[name] = None if value is None else rounded(asdict(value))
         plain["stages"] |= {
             "total_us": round(self.stages.total_us, 3),
-            "groups": _rounded(self.stages.groups()),
+            "groups": rounded(self.stages.groups()),
         }
-        plain["transfer_us"] = _rounded(self.transfer_us)
-        plain["reencodings"] = [_rounded(asdict(one)) for one in self.reencodings]
+        plain["transfer_us"] = rounded(self.transfer_us)
+        plain["reencodings"] = [rounded(asdict(one)) for one in self.reencodings]
         plain["findings"] = [asdict(finding) for finding in self.findings]
         return {"schema": SCHEMA, **plain, "machine": dict(self.machine), "versions": dict(self.versions)}
 
@@ -121,11 +122,3 @@ class Diagnosis:
         from fastpipe.tools.doctor.report import html
 
         return html(self)
-
-
-def _rounded(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _rounded(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_rounded(item) for item in value]
-    return round(value, 3) if isinstance(value, float) else value
