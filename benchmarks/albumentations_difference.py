@@ -25,7 +25,7 @@ from rich.console import Console
 from rich.table import Table
 from tv import torchvision
 
-from fastpipe.bench.samples import photo
+from fastpipe.tools.bench.samples import photo
 from fastpipe.transforms import functional as F
 
 V = torchvision.transforms.functional

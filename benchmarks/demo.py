@@ -41,12 +41,12 @@ from torch.utils.data import DataLoader
 import fastpipe
 from fastpipe import readers
 from fastpipe import transforms as T
-from fastpipe.bench import run
-from fastpipe.bench.measure import default_workers
-from fastpipe.bench.report import make_console
-from fastpipe.bench.samples import crop_box, make_folder, sample_folder
 from fastpipe.config import MachineConfig
 from fastpipe.errors import DatasetError, FastpipeError
+from fastpipe.reporting.output import make_console
+from fastpipe.tools.bench import run
+from fastpipe.tools.bench.measure import default_workers
+from fastpipe.tools.bench.samples import crop_box, make_folder, sample_folder
 from fastpipe.types import Generators
 
 MEAN, STD = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]

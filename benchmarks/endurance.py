@@ -47,7 +47,7 @@ from rich.table import Table
 
 import fastpipe
 from fastpipe import transforms as T
-from fastpipe.datasets.bad_files import alike
+from fastpipe.data.bad_files import alike
 from fastpipe.errors import FastpipeWarning
 
 SIDE = 128

@@ -22,20 +22,18 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
-from fastpipe import readers
 from fastpipe import transforms as T
-from fastpipe.datasets import is_image_file
-from fastpipe.pipeline import Fidelity, Pipeline, compile_pipeline, plan_decode, run
+from fastpipe.data import is_image_file
+from fastpipe.program import Encoded, Fidelity, Pipeline, compile_pipeline, execute, lower
 from fastpipe.types import ImageShape
 
 
 def sample(pipeline: Pipeline, path: Path, fidelity: Fidelity) -> tuple[Any, int]:
     """The pixels, and the scale that the decoder was asked for."""
     data = path.read_bytes()
-    header = readers.parse_header(data, str(path))
-    recipe = pipeline.draw(ImageShape(*header.size))
-    pixels = run(data, recipe, header=header, fidelity=fidelity, source=str(path))
-    return pixels, plan_decode(recipe, fidelity).request.scale
+    encoded = Encoded.of(data, str(path))
+    program = lower(pipeline.draw(ImageShape(*encoded.header.size)), fidelity)
+    return execute(program, encoded), program.request.scale
 
 
 def main() -> None:

@@ -37,10 +37,10 @@ from tv import torchvision
 
 import fastpipe
 from fastpipe import transforms as T
-from fastpipe.datasets import ImageIndex, store
-from fastpipe.datasets.listing import IMG_EXTENSIONS
-from fastpipe.datasets.scan import folder_states
-from fastpipe.datasets.table import Table, joined, offsets_of, pack_paths
+from fastpipe.data import ImageIndex, store
+from fastpipe.data.listing import IMG_EXTENSIONS
+from fastpipe.data.scan import folder_states
+from fastpipe.data.table import Table, joined, offsets_of, pack_paths
 
 FOLDERS = 1000
 LIST_BYTES = 230

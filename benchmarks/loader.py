@@ -12,10 +12,14 @@ drift of the machine hits all alike. A figure is the median over the rounds, a r
     uint8, here    the same with device="cpu": the main process normalises, in competition with the workers
     float32        fastpipe.DataLoader, normalised in the workers, as torchvision does it
     stock loader   fastpipe.ImageFolder in torch's DataLoader, float32
+    threads, …     fastpipe.DataLoader without workers: as many threads of this process make batches ahead
 
 The bound is what the workers would need if they did nothing but read the files and undo their Huffman coding (a decode
 at 1/8 scale, sent as one number an image). Time to the first batch is measured once per round with the spawn method,
-from making the loader to its first batch of float32.
+from making the loader to its first batch of float32; on threads there is nothing to spawn.
+
+The gap between two epochs is the wait for an epoch's first batch, on threads and with a seed, in batches: how many of
+the epoch's mean waits it takes.
 """
 
 from __future__ import annotations
@@ -86,6 +90,19 @@ def first_batch(make: Callable[[], Any]) -> float:
     return time.perf_counter() - start
 
 
+def gap(loader: Any, epochs: int) -> float:
+    """The wait for an epoch's first batch, in mean waits for a batch; the median."""
+    found = []
+    for number in range(epochs + 1):
+        waits, start = [], time.perf_counter()
+        for _ in loader:
+            waits.append(time.perf_counter() - start)
+            start = time.perf_counter()
+        if number:
+            found.append(waits[0] / statistics.mean(waits))
+    return statistics.median(found)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("path", type=Path, help="a folder of images, one folder a class")
@@ -106,12 +123,15 @@ def main() -> None:
         "num_workers": arguments.workers,
     }
     kept: dict[str, Any] = {**common, "persistent_workers": True}
+    threaded = {**common, "num_workers": 0, "threads": arguments.workers}
     loaders = {
         "torchvision": StockLoader(theirs, **kept),
         "uint8": fastpipe.DataLoader(ours, device="meta", **kept),
         "uint8, here": fastpipe.DataLoader(ours, device="cpu", **kept),
         "float32": fastpipe.DataLoader(ours, **kept),
         "stock loader": StockLoader(ours, **kept),
+        "threads, float32": fastpipe.DataLoader(ours, **threaded),
+        "threads, uint8": fastpipe.DataLoader(ours, device="meta", **threaded),
     }
     if "turbojpeg" in readers.available_readers():
         loaders["bound"] = StockLoader(HuffmanOnly([path for path, _ in ours.samples]), **kept)
@@ -127,6 +147,7 @@ def main() -> None:
     starts: dict[str, Callable[[], Any]] = {
         "torchvision": lambda: StockLoader(theirs, **spawned),
         "fastpipe": lambda: fastpipe.DataLoader(ours, **spawned),
+        "fastpipe on threads": lambda: fastpipe.DataLoader(ours, **threaded),
     }
     firsts: dict[str, list[float]] = {name: [] for name in starts}
     for _ in range(min(arguments.rounds, 3)):
@@ -148,9 +169,14 @@ def main() -> None:
     console.print(table)
     for name, seconds in firsts.items():
         console.print(f"first batch, spawn, {name}: {statistics.median(seconds):.2f} s")
+    seeded = fastpipe.ImageFolder(arguments.path, recipe(T), seed=0)
+    between = gap(
+        fastpipe.DataLoader(seeded, arguments.batch_size, shuffle=True, threads=arguments.workers), arguments.rounds
+    )
+    console.print(f"gap between epochs on threads: {between:.2f} batches")
     if arguments.json:
         settings = {"workers": arguments.workers, "batch_size": arguments.batch_size}
-        figures = {"rows": rows, "rounds": times, "first_batch_s": firsts, **settings}
+        figures = {"rows": rows, "rounds": times, "first_batch_s": firsts, "gap": between, **settings}
         arguments.json.write_text(json.dumps(figures, indent=2))
 
 

@@ -323,10 +323,11 @@ PHOTOS` shows the main ones. Ratios change with the machine, the files' sizes an
 What to expect:
 
 - What fastpipe leaves out is the work on pixels that a crop throws away, and the copies between steps. What it can't
-  leave out is undoing a JPEG's Huffman coding above the crop and beside it, three quarters of a full decode.
+  leave out is undoing a JPEG's Huffman coding above the crop and beside it, two thirds of the core's time for a crop.
 - So it gains most where images are large against the crop, transforms are many, or workers are the limit, and least on
   small images: of photos of 200×150 pixels there is little to leave out, and both take about as long.
-- JPEG in regions needs libjpeg-turbo 3 (`fastpipe doctor` says whether it is there). PNG and WebP are decoded whole.
+- JPEG in regions needs the core, or libjpeg-turbo 3 (`fastpipe doctor` says which is there). PNG and WebP are decoded
+  whole.
 """
 
 
@@ -424,7 +425,7 @@ def readme_part(found: dict[str, Any]) -> str:
 
 {table(head, rows)}
 
-The bound is what undoing the files' Huffman coding alone would take, which nobody can leave out.
+The bound is what undoing the files' Huffman coding alone takes libjpeg-turbo; the core's own is faster.
 
 Single operations on arrays are {pil} times as fast as torchvision's on PIL images and {tensor} times as fast as its
 tensor backend (geometric means). Where images are small, or few of their pixels are thrown away, less is gained: see

@@ -29,9 +29,10 @@ from rich.table import Table
 import fastpipe
 from fastpipe import readers
 from fastpipe import transforms as T
-from fastpipe.bench.pipeline import interleaved, one_thread, pipelines
-from fastpipe.bench.reference import import_torchvision
-from fastpipe.bench.report import make_console, show_progress
+from fastpipe.reporting.output import make_console, show_progress
+from fastpipe.tools.bench.pipeline import pipelines
+from fastpipe.tools.timing import interleaved, one_thread
+from fastpipe.tools.twin import import_torchvision
 from fastpipe.types import DecodeRequest
 
 MEAN, STD = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from fastpipe import readers, transforms
     from fastpipe.config import MachineConfig
-    from fastpipe.datasets import ImageFolder, ImageIndex, ImageList
+    from fastpipe.data import ImageFolder, ImageIndex, ImageList
     from fastpipe.loading import DataLoader, samplers, tune
-    from fastpipe.pipeline import MultiView, explain
+    from fastpipe.program import MultiView, explain
     from fastpipe.tools.check.run import check
     from fastpipe.tools.doctor import doctor
     from fastpipe.tools.preview import preview
@@ -42,14 +42,14 @@ __all__ = [
 
 _HOME = {
     "DataLoader": "fastpipe.loading",
-    "ImageFolder": "fastpipe.datasets",
-    "ImageIndex": "fastpipe.datasets",
-    "ImageList": "fastpipe.datasets",
+    "ImageFolder": "fastpipe.data",
+    "ImageIndex": "fastpipe.data",
+    "ImageList": "fastpipe.data",
     "MachineConfig": "fastpipe.config",
-    "MultiView": "fastpipe.pipeline",
+    "MultiView": "fastpipe.program",
     "check": "fastpipe.tools.check.run",
     "doctor": "fastpipe.tools.doctor",
-    "explain": "fastpipe.pipeline",
+    "explain": "fastpipe.program",
     "preview": "fastpipe.tools.preview",
     "samplers": "fastpipe.loading",
     "tune": "fastpipe.loading",

@@ -15,20 +15,19 @@ from __future__ import annotations
 
 import functools
 import os
-import platform
 import re
 import sys
 import tempfile
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from importlib import metadata
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 import platformdirs
 
+from fastpipe.environment import LIBRARIES, library_versions, machine_fingerprint
 from fastpipe.errors import ConfigError, FastpipeWarning
 
 if sys.version_info >= (3, 11):
@@ -36,32 +35,20 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-__all__ = ["MachineConfig", "current_config", "format_key", "library_versions", "machine_fingerprint"]
+__all__ = [
+    "MachineConfig",
+    "current_config",
+    "format_key",
+    "library_versions",
+    "machine_fingerprint",
+    "parse_reader_override",
+    "user_folder",
+]
 
 ANY_FORMAT = "*"
 """The key of `MachineConfig.readers` that serves the formats without a key of their own."""
 
 _ALIASES = {"jpg": "jpeg", "mpo": "jpeg", "jpe": "jpeg", "jfif": "jpeg", "tif": "tiff"}
-
-# What decodes here, under each name that its distribution may have.
-_LIBRARIES: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {
-        "fastpipe": ("fastpipe",),
-        "imageio": ("imageio",),
-        "kornia-rs": ("kornia-rs",),
-        "opencv": (
-            "opencv-python-headless",
-            "opencv-python",
-            "opencv-contrib-python-headless",
-            "opencv-contrib-python",
-        ),
-        "pillow": ("pillow", "pillow-simd"),
-        "simplejpeg": ("simplejpeg",),
-        "torchcodec": ("torchcodec",),
-        "torchvision": ("torchvision",),
-        "turbojpeg": ("turbojpeg", "PyTurboJPEG"),
-    }
-)
 
 _HEAD = """\
 Which reader fastpipe uses for each format on this machine; written by `fastpipe configure`.
@@ -73,42 +60,6 @@ def format_key(name: str) -> str:
     """The config's key of a format: ``"JPEG"``, ``"MPO"`` and ``"jpg"`` are ``"jpeg"``."""
     key = name.strip().lower()
     return _ALIASES.get(key, key)
-
-
-@functools.lru_cache(maxsize=1)
-def machine_fingerprint() -> Mapping[str, str | int]:
-    """What tells machines with other speeds apart: system, architecture, processor and the number of CPUs.
-
-    No host name: containers change theirs, and the nodes of a cluster share one home folder.
-    """
-    processor = platform.processor()
-    try:
-        with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as lines:
-            processor = next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "")
-    except OSError:
-        pass  # not Linux: what `platform` says is all there is
-    return MappingProxyType(
-        {
-            "system": platform.system(),
-            "architecture": platform.machine(),
-            "processor": processor,
-            "cpus": os.cpu_count() or 1,
-        }
-    )
-
-
-@functools.lru_cache(maxsize=1)
-def library_versions() -> Mapping[str, str]:
-    """The versions of the installed libraries that decode images, and of fastpipe, by their short names."""
-    found = {}
-    for name, distributions in _LIBRARIES.items():
-        for distribution in distributions:
-            try:
-                found[name] = metadata.version(distribution)
-                break
-            except metadata.PackageNotFoundError:
-                continue
-    return MappingProxyType(found)
 
 
 @dataclass(frozen=True)
@@ -171,32 +122,37 @@ class MachineConfig:
         other += [
             f"{name} is {versions.get(name, 'not installed')}, was {value}"
             for name, value in self.versions.items()
-            if name in _LIBRARIES and versions.get(name) != value
+            if name in LIBRARIES and versions.get(name) != value
         ]
         return tuple(other)
 
     @classmethod
     def path(cls) -> Path:
-        """Where this user's config file is, whether it exists or not."""
-        override = os.environ.get("FASTPIPE_CONFIG")
-        if not override:
-            return platformdirs.user_config_path("fastpipe", appauthor=False) / "config.toml"
-        given = Path(override).expanduser()
-        return given if given.suffix.lower() == ".toml" else given / "config.toml"
+        """Where this user's config file is, whether it exists or not.
+
+        Raises:
+            ConfigError: the user has no home folder, as in many containers, and FASTPIPE_CONFIG isn't set.
+        """
+        place = _place()
+        if place is None:
+            raise ConfigError("this user has no home folder for the config file: set FASTPIPE_CONFIG to a folder.")
+        return place
 
     @classmethod
     def load(cls, path: str | os.PathLike[str] | None = None, *, check: bool = True) -> MachineConfig:
         """Reads a config file; a missing one is the empty config.
 
         Args:
-            path: the file; None for `path()`.
+            path: the file; None for `path()`, and for no file where there is none.
             check: give the empty config, and say so once, where the file was measured on another machine or
                 with other library versions. False returns the file's content whatever it is.
 
         Raises:
             ConfigError: the file can't be read or understood; names the file and, where one is to blame, the line.
         """
-        file = cls.path() if path is None else Path(path)
+        file = _place() if path is None else Path(path)
+        if file is None:
+            return cls()
         try:
             data = file.read_bytes()
         except (FileNotFoundError, NotADirectoryError):
@@ -268,17 +224,35 @@ class MachineConfig:
         return tomlkit.dumps(document)
 
 
+def user_folder(find: Callable[..., Path]) -> Path | None:
+    """A folder of this user's as platformdirs has it; None for a user without a home, as in many containers."""
+    try:
+        folder = find("fastpipe", appauthor=False)
+    except RuntimeError:
+        return None
+    return folder if folder.is_absolute() else None  # older ones leave "~" where it is
+
+
+def _place() -> Path | None:
+    override = os.environ.get("FASTPIPE_CONFIG")
+    if not override:
+        folder = user_folder(platformdirs.user_config_path)
+        return None if folder is None else folder / "config.toml"
+    given = Path(override).expanduser()
+    return given if given.suffix.lower() == ".toml" else given / "config.toml"
+
+
 def current_config() -> MachineConfig:
     """The config that holds in this process: the file, overridden by ``FASTPIPE_READER``. Read once, at first use.
 
     Raises:
         ConfigError: the file or the variable can't be understood.
     """
-    return _current(MachineConfig.path(), os.environ.get("FASTPIPE_READER", ""))
+    return _current(_place(), os.environ.get("FASTPIPE_READER", ""))
 
 
 @functools.lru_cache(maxsize=8)
-def _current(path: Path, override: str) -> MachineConfig:
+def _current(path: Path | None, override: str) -> MachineConfig:
     asked = parse_reader_override(override)
     if ANY_FORMAT in asked:
         return MachineConfig(readers=asked)
@@ -286,8 +260,10 @@ def _current(path: Path, override: str) -> MachineConfig:
     return replace(config, readers={**config.readers, **asked}) if asked else config
 
 
-def parse_reader_override(text: str) -> dict[str, str]:
+def parse_reader_override(text: str, name: str = "FASTPIPE_READER") -> dict[str, str]:
     """``"jpeg=cv2,png=pil"`` as ``{"jpeg": "cv2", "png": "pil"}``; a bare name stands for every other format.
+
+    An error calls the text by its `name`.
 
     Raises:
         ConfigError: an item is neither a name nor ``format=name``, or a format is given twice.
@@ -297,11 +273,9 @@ def parse_reader_override(text: str) -> dict[str, str]:
         left, equals, right = (part.strip() for part in item.partition("="))
         key, reader = (format_key(left), right) if equals else (ANY_FORMAT, left)
         if not key or not reader or "=" in reader:
-            raise ConfigError(f"FASTPIPE_READER={text!r}: {item!r} is neither a reader's name nor format=name")
+            raise ConfigError(f"{name}={text!r}: {item!r} is neither a reader's name nor format=name")
         if key in found:
-            raise ConfigError(
-                f"FASTPIPE_READER={text!r} names two readers for {'every format' if key == ANY_FORMAT else key}"
-            )
+            raise ConfigError(f"{name}={text!r} names two readers for {'every format' if key == ANY_FORMAT else key}")
         found[key] = reader
     return found
 

@@ -1,6 +1,7 @@
 """The errors that fastpipe raises.
 
 FastpipeError
+├── CoreError          (RuntimeError)  the core refused what it was asked for: a mistake of fastpipe's
 ├── ConfigError        (ValueError)    a config file or setting that can't be used; names the file and line
 ├── DatasetError       (ValueError)    a folder, list or index that can't be used as it was given
 │   └── BadFilesError                  more bad files than were allowed, or no good one in place of a bad one
@@ -22,6 +23,7 @@ from __future__ import annotations
 __all__ = [
     "BadFilesError",
     "ConfigError",
+    "CoreError",
     "DatasetError",
     "DecodeError",
     "FastpipeError",
@@ -37,6 +39,10 @@ __all__ = [
 
 class FastpipeError(Exception):
     """The base of every error that fastpipe raises on purpose."""
+
+
+class CoreError(FastpipeError, RuntimeError):
+    """The core was asked for what it doesn't do: a mistake of fastpipe's, not of a file."""
 
 
 class ConfigError(FastpipeError, ValueError):

@@ -132,6 +132,11 @@ class Generators:
     torch: torch.Generator | None = None
     python: Any = field(default=random)
 
+    @property
+    def words(self) -> Any:
+        """What fastpipe's own transforms draw from: `torch`, or a pipeline's `Words` of it, which are faster."""
+        return self.torch
+
 
 class Step(Protocol):
     """One drawn operation of a recipe: a frozen, printable, picklable value with no randomness left."""

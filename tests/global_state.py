@@ -270,8 +270,8 @@ def _import(folder: Path) -> Iterator[tuple[str, Callable[[], Any]]]:
         import fastpipe
 
         for module in pkgutil.walk_packages(fastpipe.__path__, "fastpipe."):
-            if module.name.endswith(("__main__", ".worker", "readers.torchvision", "readers.torchcodec")):
-                continue  # programs, and readers of packages that aren't everywhere
+            if module.name.endswith(("__main__", ".worker", "readers.torchvision", "readers.torchcodec", "_core")):
+                continue  # programs, readers of packages that aren't everywhere, and the library in C
             try:
                 importlib.import_module(module.name)
             except ImportError as error:
@@ -321,7 +321,7 @@ def _readers(folder: Path) -> Iterator[tuple[str, Callable[[], Any]]]:
 def _datasets(folder: Path) -> Iterator[tuple[str, Callable[[], Any]]]:
     import fastpipe
     from fastpipe import transforms as T
-    from fastpipe.datasets._progress import SlowBar
+    from fastpipe.data._progress import SlowBar
 
     root = photos(folder)
     _their_own()
@@ -397,8 +397,8 @@ def _loaders(folder: Path) -> Iterator[tuple[str, Callable[[], Any]]]:
 def _tools(folder: Path) -> Iterator[tuple[str, Callable[[], Any]]]:
     import fastpipe
     from fastpipe import transforms as T
-    from fastpipe.bench.reference import import_torchvision
     from fastpipe.errors import FastpipeError
+    from fastpipe.tools.twin import import_torchvision
 
     root = photos(folder)
     _their_own()
@@ -421,9 +421,9 @@ def _tools(folder: Path) -> Iterator[tuple[str, Callable[[], Any]]]:
 
 def _measuring(folder: Path) -> Iterator[tuple[str, Callable[[], Any]]]:
     import fastpipe
-    from fastpipe.bench import run
-    from fastpipe.bench.reference import import_torchvision
     from fastpipe.errors import FastpipeError
+    from fastpipe.tools.bench import run
+    from fastpipe.tools.twin import import_torchvision
 
     root = photos(folder)
     _their_own()

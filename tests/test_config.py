@@ -11,6 +11,7 @@ from dataclasses import FrozenInstanceError, replace
 from pathlib import Path
 
 import pytest
+from PIL import Image
 
 from fastpipe import config as config_module
 from fastpipe.config import (
@@ -221,3 +222,46 @@ def test_import_reads_nothing(tmp_path: Path) -> None:
     environment = {**os.environ, "FASTPIPE_CONFIG": str(broken)}
     ran = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
     assert ran.stdout.strip() == "True"
+
+
+HOMELESS = """
+import os, pwd, sys, warnings
+
+def nobody(uid):
+    raise KeyError(uid)
+
+pwd.getpwuid = nobody
+import fastpipe
+from fastpipe import transforms as T
+from fastpipe.errors import ConfigError, FastpipeWarning
+from fastpipe.readers import read_image
+
+warnings.simplefilter("ignore", FastpipeWarning)
+assert read_image("photos/a/0.jpg").shape == (50, 60, 3)
+transform = T.Compose([T.RandomResizedCrop(24), T.ToTensor()])
+many = ["photos/a/0.jpg"] * 9000
+for dataset in fastpipe.ImageFolder("photos", transform), fastpipe.ImageList((many, [0] * 9000), transform):
+    assert dataset.index.location is None
+    next(iter(fastpipe.DataLoader(dataset, num_workers=1)))
+try:
+    fastpipe.MachineConfig().save()
+except ConfigError as error:
+    assert "set FASTPIPE_CONFIG" in str(error)
+else:
+    raise SystemExit("saved")
+print(*os.listdir())
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="a user id without an entry, as containers have")
+def test_without_a_home_everything_works(tmp_path: Path) -> None:
+    folder = tmp_path / "photos" / "a"
+    folder.mkdir(parents=True)
+    Image.new("RGB", (60, 50), (200, 30, 9)).save(folder / "0.jpg")
+    gone = ("HOME", "FASTPIPE_CACHE", "FASTPIPE_CONFIG", "XDG_CACHE_HOME", "XDG_CONFIG_HOME")
+    environment = {key: value for key, value in os.environ.items() if key not in gone}
+    environment["PYTHONPATH"] = str(Path(__file__).parents[1])
+    command = [sys.executable, "-c", HOMELESS]
+    ran = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stdout.split() == ["photos"]

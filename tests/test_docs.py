@@ -25,7 +25,7 @@ import torch
 import torch.multiprocessing
 
 import fastpipe
-from fastpipe.bench.samples import encode, photo
+from fastpipe.tools.bench.samples import encode, photo
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 APART = "<!-- sections run apart -->"
@@ -178,18 +178,19 @@ def test_fresh_figures_are_taken_without_paths(performance_page, tmp_path, monke
 
 PACKAGES = [
     "fastpipe.config",
-    "fastpipe.datasets",
+    "fastpipe.data",
+    "fastpipe.environment",
     "fastpipe.errors",
     "fastpipe.loading",
     "fastpipe.loading.samplers",
-    "fastpipe.pipeline",
+    "fastpipe.ops",
+    "fastpipe.program",
     "fastpipe.readers",
     "fastpipe.tools.doctor",
     "fastpipe.tools.preview",
     "fastpipe.tools.verify",
     "fastpipe.transforms",
     "fastpipe.transforms.functional",
-    "fastpipe.transforms.steps",
     "fastpipe.types",
 ]
 
@@ -270,8 +271,7 @@ def test_the_differences_are_the_same_on_both_pages():
 
 
 def test_what_doctor_is_said_to_find_it_can_find():
-    findings = DOCS.parent / "fastpipe" / "tools" / "doctor" / "findings"
-    code = "\n".join(path.read_text(encoding="utf-8") for path in findings.glob("*.py"))
+    code = (DOCS.parent / "fastpipe" / "tools" / "doctor" / "findings.py").read_text(encoding="utf-8")
     for name in ("why_it_hangs.md", "out_of_memory.md", "batch_size_and_workers.md", "doctor.md"):
         if not (DOCS / name).exists():
             continue
@@ -279,3 +279,9 @@ def test_what_doctor_is_said_to_find_it_can_find():
         for part in re.findall(r"\*\*doctor finds\*\*(.*?)(?:\n\n|\Z)", text, re.DOTALL):
             for finding in re.findall(r"(?<!\*)\*([^*]+)\*(?!\*)", part):
                 assert f'"{" ".join(finding.split())}"' in code, f"{name}: {finding}"
+
+
+def test_every_environment_variable_is_on_one_page() -> None:
+    code = "".join(path.read_text(encoding="utf-8") for path in (DOCS.parent / "fastpipe").rglob("*.py"))
+    page = (DOCS / "command_line.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"FASTPIPE_[A-Z_]+", code)) == set(re.findall(r"FASTPIPE_[A-Z_]+", page))

@@ -15,9 +15,9 @@ import fastpipe
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = [
     "fastpipe",
-    "fastpipe.datasets",
+    "fastpipe.data",
     "fastpipe.errors",
-    "fastpipe.pipeline",
+    "fastpipe.program",
     "fastpipe.readers",
     "fastpipe.transforms",
     "fastpipe.transforms.functional",
@@ -50,7 +50,7 @@ def test_everything_works_where_torchvision_and_albumentations_are_missing():
         "import sys\n"
         "for name in ('torchvision', 'albumentations', 'matplotlib', 'imageio', 'kornia_rs'):\n"
         "    sys.modules[name] = None\n"
-        "import fastpipe, fastpipe.transforms, fastpipe.readers, fastpipe.datasets, fastpipe.cli, fastpipe.bench\n"
+        "import fastpipe, fastpipe.transforms, fastpipe.readers, fastpipe.data, fastpipe.cli, fastpipe.tools.bench\n"
         "from fastpipe import ImageFolder, explain, MachineConfig\n"
     )
 

@@ -20,13 +20,13 @@ from typer.testing import CliRunner
 
 import fastpipe
 from fastpipe import readers
-from fastpipe.bench.reference import import_torchvision
 from fastpipe.cli.app import app
 from fastpipe.errors import DecodeError, FastpipeError, UnsupportedRequestError
+from fastpipe.kernels import warp
 from fastpipe.readers import registry, versions
 from fastpipe.readers.defects import DEFECTS, Defect, defects_among
+from fastpipe.tools.twin import import_torchvision
 from fastpipe.transforms import InterpolationMode, functional
-from fastpipe.transforms.kernels import warp
 from fastpipe.types import Box, DecodeRequest
 
 if sys.version_info >= (3, 11):
@@ -252,13 +252,13 @@ def _parquet(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
 
 
 def _plots(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
-    from fastpipe.bench.plots import check_matplotlib
+    from fastpipe.reporting.plots import check_matplotlib
 
     check_matplotlib()
 
 
 def _doctors_plot(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
-    plot = importlib.import_module("fastpipe.tools.doctor.plot")
+    plot = importlib.import_module("fastpipe.tools.doctor.report")
     plot.plot(None, folder / "plot.png")
 
 
@@ -304,9 +304,9 @@ def test_every_extra_has_lower_bounds_and_agrees_with_the_others() -> None:
 
 
 def test_psutil_is_not_needed(monkeypatch: pytest.MonkeyPatch) -> None:
+    from fastpipe.environment import available_memory
     from fastpipe.loading.tuning import _private_bytes
-    from fastpipe.tools.doctor.machine import _available
 
     hide(monkeypatch, "psutil")
     assert _private_bytes(1) == 0
-    assert _available() is None or _available() > 0
+    assert available_memory() is None or available_memory() > 0

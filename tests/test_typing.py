@@ -123,7 +123,7 @@ def mypy_says(folder: Path, **scripts: str) -> str:
 
 def test_the_package_says_that_it_has_types() -> None:
     assert resources.files("fastpipe").joinpath("py.typed").is_file()
-    assert '"py.typed"' in (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    assert 'wheel.packages = ["fastpipe"]' in (ROOT / "pyproject.toml").read_text(encoding="utf-8")  # with all files
 
 
 def test_a_user_s_script_passes_strict_mypy_and_mistakes_don_t(tmp_path: Path) -> None:

@@ -10,8 +10,6 @@ from collections.abc import Sequence
 
 from fastpipe.errors import FastpipeError, FastpipeWarning
 
-__all__ = ["INTERRUPTED", "main"]
-
 INTERRUPTED = 130
 """The exit status after Ctrl-C: what shells give for a program that the signal ended."""
 
@@ -28,7 +26,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     try:
         _run(arguments)
     except KeyboardInterrupt:  # outside of a command: while Python still imports, or at the end
+        say_interrupted()
         sys.exit(INTERRUPTED)
+
+
+def say_interrupted() -> None:
+    """One line, below the ``^C`` of a terminal."""
+    print("\n" * sys.stderr.isatty() + "fastpipe: interrupted", file=sys.stderr)
 
 
 def _run(arguments: Sequence[str] | None) -> None:

@@ -7,17 +7,6 @@ from typing import Annotated
 
 import typer
 
-__all__ = [
-    "FormatOption",
-    "ImagesOption",
-    "JsonOption",
-    "PathArgument",
-    "QuietOption",
-    "ReadersOption",
-    "RoundsOption",
-    "WorkersOption",
-]
-
 PathArgument = Annotated[
     Path | None,
     typer.Argument(
@@ -37,10 +26,7 @@ FormatOption = Annotated[
 WorkersOption = Annotated[
     int | None,
     typer.Option(
-        "--workers",
-        metavar="N",
-        min=0,
-        help="DataLoader workers; 0 for none (default: one a usable CPU, at most 16).",
+        "--workers", metavar="N", min=0, help="DataLoader workers; 0 for none (default: one a usable CPU, at most 16)."
     ),
 ]
 ImagesOption = Annotated[int, typer.Option("--images", metavar="N", min=1, help="Images of each format, at most.")]
@@ -49,3 +35,17 @@ JsonOption = Annotated[
     str | None, typer.Option("--json", metavar="FILE", help="Also write everything as JSON; - for standard output.")
 ]
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no text.")]
+TransformOption = Annotated[
+    str | None,
+    typer.Option(
+        "--transform",
+        "-t",
+        metavar="MODULE:NAME",
+        help="The transform, as Python imports it from the current folder, or FILE.py:NAME; a function that makes it"
+        " will do. Without it: RandomResizedCrop(224), RandomHorizontalFlip, ToTensor, Normalize.",
+    ),
+]
+FolderArgument = Annotated[
+    str, typer.Argument(metavar="PATH", help="A folder of images, searched with its subfolders, or one image.")
+]
+SeedOption = Annotated[int, typer.Option("--seed", help="Of the random numbers, and of the choice of files.")]

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
 from fastpipe import __version__
-from fastpipe.cli import INTERRUPTED
+from fastpipe.cli import INTERRUPTED, say_interrupted
 from fastpipe.cli.bench import bench
+from fastpipe.cli.cache import cache
 from fastpipe.cli.check import check
 from fastpipe.cli.configure import configure
 from fastpipe.cli.doctor import doctor
@@ -18,8 +18,6 @@ from fastpipe.cli.explain import explain
 from fastpipe.cli.index import index
 from fastpipe.cli.preview import preview
 from fastpipe.cli.verify import verify
-
-__all__ = ["app"]
 
 
 class _Commands(TyperGroup):
@@ -29,7 +27,7 @@ class _Commands(TyperGroup):
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt:
-            print("\nfastpipe: interrupted", file=sys.stderr)
+            say_interrupted()
             raise typer.Exit(INTERRUPTED) from None
 
 
@@ -60,6 +58,7 @@ def _program(
 
 
 app.command()(bench)
+app.command()(cache)
 app.command()(check)
 app.command()(configure)
 app.command()(doctor)

@@ -17,8 +17,6 @@ from fastpipe.cli._options import (
     WorkersOption,
 )
 
-__all__ = ["bench"]
-
 
 def bench(
     path: PathArgument = None,
@@ -53,7 +51,7 @@ def bench(
 
     Two machines or versions: fastpipe bench --json old.json here, then fastpipe bench --compare old.json there
     """
-    from fastpipe.bench import run
+    from fastpipe.tools.bench import run
 
     if measured is not None and (path or readers or format or workers is not None or pipeline):
         raise typer.BadParameter("--from measures nothing: leave out PATH, --readers, --format, --workers, --pipeline")

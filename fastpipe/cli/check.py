@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from fastpipe.tools.check.quarantine import Moved
     from fastpipe.tools.check.run import CheckResult
 
-__all__ = ["check"]
-
 _SHOWN = 20
 
 
@@ -74,6 +72,7 @@ def check(
 
     Example: fastpipe check ~/photos/train --report findings.csv --move-to ~/photos/bad
     """
+    from fastpipe.reporting.output import check_writable
     from fastpipe.tools.check import report as reports
     from fastpipe.tools.check.run import run_check
 
@@ -86,18 +85,18 @@ def check(
         raise typer.BadParameter("give the folder, index, list or image to check", param_hint="ROOT|INDEX")
     if not timeout > 0:
         raise typer.BadParameter("give seconds, more than 0", param_hint="--timeout")
-    outputs = [] if report is None else [(reports.writable(report), reports.ending_of(report))]
-    if json is not None and json != "-":
-        outputs.append((reports.writable(json), ".json"))
+    outputs = [] if report is None else [(str(report), reports.ending_of(report))]
+    outputs += [] if json in (None, "-") else [(str(json), ".json")]
+    check_writable(report, "--report")
+    check_writable(json, "--json")
     try:
         result = run_check(
             source,
+            outputs,
             decode=decode.value,
             jobs=jobs,
             size=size,
             timeout=timeout,
-            max_pixels="auto",
-            outputs=outputs,
             move_to=move_to,
             restart=restart,
             progress=not quiet,
@@ -114,19 +113,15 @@ def check(
 
 
 def _print(result: CheckResult, report: Path | None) -> None:
-    from fastpipe.tools.check.report import count_of, lines_of, summary_lines
+    from fastpipe.reporting.output import in_words
 
-    print(*summary_lines(result), sep="\n")
-    if result.bad:
-        print("", *lines_of(result.rows[: min(result.bad, _SHOWN)]), sep="\n")
-    if result.bad > _SHOWN:
-        print(f"… and {result.bad - _SHOWN:,} more; --report FILE lists all")
-    elif len(result.rows) and report is None:
+    print(result.text("--report FILE lists all"))
+    if len(result.rows) and result.bad <= _SHOWN and report is None:
         print("\n--report FILE.csv lists every file with its findings")
     if report is not None:
         print(f"\nreport: {report}")
     if result.loose:
-        print(f"not checked: {count_of(result.loose, 'image')} beside the class folders, where ImageFolder reads none")
+        print(f"not checked: {in_words(result.loose, 'image')} beside the class folders, where ImageFolder reads none")
     if result.other_images:
         endings = ", ".join(f"{ending} {count:,}" for ending, count in result.other_images.items())
         print(f"not checked: images with endings that ImageFolder doesn't read: {endings}")
@@ -138,9 +133,9 @@ def _print(result: CheckResult, report: Path | None) -> None:
 
 
 def _print_moved(moved: Moved, verb: str) -> None:
-    from fastpipe.tools.check.report import count_of
+    from fastpipe.reporting.output import in_words
 
-    print(f"\n{verb}: {count_of(moved.count, 'file')}")
+    print(f"\n{verb}: {in_words(moved.count, 'file')}")
     for path, reason in moved.left[:_SHOWN]:
         print(f"  left: {path}: {reason}")
     if len(moved.left) > _SHOWN:

@@ -17,8 +17,6 @@ from fastpipe.cli._options import (
     WorkersOption,
 )
 
-__all__ = ["configure"]
-
 
 def configure(
     path: PathArgument = None,
@@ -55,7 +53,7 @@ def configure(
     if (reset or set_) and json is not None:
         raise typer.BadParameter("--reset and --set have nothing to write: leave out --json")
     if show or reset or set_:
-        from fastpipe.bench import stored
+        from fastpipe.tools.bench import stored
 
         if show and not stored.show(json=json, quiet=quiet):
             raise typer.Exit(1)
@@ -64,7 +62,7 @@ def configure(
         if set_:
             stored.choose_by_hand(set_, quiet=quiet)
         return
-    from fastpipe.bench import run
+    from fastpipe.tools.bench import run
 
     run.configure(
         path, readers=readers, formats=format, workers=workers, images=images, rounds=rounds, json=json, quiet=quiet

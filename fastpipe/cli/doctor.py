@@ -7,9 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from fastpipe.cli._transform import TransformOption, find_object, load_transform
-
-__all__ = ["doctor"]
+from fastpipe.cli._options import JsonOption, QuietOption, TransformOption
+from fastpipe.tools.named import find_object, load_transform
 
 
 def doctor(
@@ -51,13 +50,11 @@ def doctor(
     plot: Annotated[
         Path | None, typer.Option("--plot", metavar="FILE", help="Also draw a picture (.png, .svg, .pdf).")
     ] = None,
-    json: Annotated[
-        str | None, typer.Option("--json", metavar="FILE", help="Also write everything as JSON; - for standard output.")
-    ] = None,
+    json: JsonOption = None,
     versions: Annotated[
         bool, typer.Option("--versions", help="Only print the versions of what is installed, and of what is inside.")
     ] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no text.")] = False,
+    quiet: QuietOption = False,
 ) -> None:
     """Find where the time goes, what limits it, and what cures that.
 
@@ -77,15 +74,14 @@ def doctor(
     for name, number in (("--gpu-rate", gpu_rate), ("--seconds", seconds)):
         if number is not None and not number > 0:
             raise typer.BadParameter("give a number above 0", param_hint=name)
-    from fastpipe.bench.report import check_writable, make_console, show_progress, write_json
+    from fastpipe.reporting.output import check_writable, make_console, show_progress, write_json
+    from fastpipe.reporting.plots import check_matplotlib
     from fastpipe.tools.doctor.examine import doctor as examine
-    from fastpipe.tools.doctor.plot import check_plot
     from fastpipe.tools.doctor.report import print_diagnosis
 
-    if json is not None:
-        check_writable(json, "--json")
+    check_writable(json, "--json")
     if plot is not None:
-        check_plot(plot)
+        check_matplotlib(plot)
         check_writable(plot, "--plot")
     subject: Any = path if dataset is None else find_object(dataset)
     chosen = None if transform is None else load_transform(transform)
@@ -112,7 +108,7 @@ def doctor(
 
 
 def _show_versions(json: str | None, quiet: bool) -> None:
-    from fastpipe.bench.report import write_json
+    from fastpipe.reporting.output import write_json
     from fastpipe.tools.doctor.versions import versions, versions_text
 
     found = versions()

@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fastpipe.cli._transform import TransformOption, find_object, load_transform
+from fastpipe.cli._options import JsonOption, QuietOption, TransformOption
+from fastpipe.tools.named import find_object, load_transform
 
 if TYPE_CHECKING:
     from fastpipe.types import ImageShape
-
-__all__ = ["explain"]
 
 
 def explain(
@@ -32,10 +31,8 @@ def explain(
         typer.Option("--size", metavar="HxW", help="The image size to show it for (default: a file's, or 375x500)."),
     ] = None,
     fast: Annotated[bool, typer.Option("--fast", help='As with fidelity="fast".')] = False,
-    json: Annotated[
-        str | None, typer.Option("--json", metavar="FILE", help="Also write it as JSON; - for standard output.")
-    ] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No text.")] = False,
+    json: JsonOption = None,
+    quiet: QuietOption = False,
 ) -> None:
     """Print what runs where for a transform or dataset.
 
@@ -44,14 +41,14 @@ def explain(
     Example: fastpipe explain train:transform; on your files: fastpipe explain ~/photos/train -t train:transform
     """
     import fastpipe
-    from fastpipe.bench.report import check_writable, write_json
+    from fastpipe.reporting.output import check_writable, encodable, write_json
 
-    if json is not None:
-        check_writable(json, "--json")
+    check_writable(json, "--json")
     shape = _shape(size)
-    is_path = transform is not None or Path(subject).expanduser().exists()
+    # A script's name alone asks for its transform: `find_object` says how to name that.
+    is_path = transform is not None or (Path(subject).expanduser().exists() and not subject.endswith(".py"))
     if is_path:
-        from fastpipe.tools.files import dataset_of
+        from fastpipe.tools.subject import dataset_of
 
         found = dataset_of(subject, load_transform(transform), count=16)
     else:
@@ -62,7 +59,7 @@ def explain(
     if json is not None:
         write_json(json, explanation.to_dict())
     if json != "-" and not quiet:
-        print(explanation.text(ascii=not _draws_branches()))
+        print(explanation.text(ascii=not encodable("├└│", sys.stdout.encoding, "")))
 
 
 def _shape(size: str | None) -> ImageShape | None:
@@ -74,11 +71,3 @@ def _shape(size: str | None) -> ImageShape | None:
     if match is None or 0 in (int(match[1]), int(match[2])):
         raise typer.BadParameter(f"--size {size}: give height and width in pixels, such as 375x500")
     return ImageShape(int(match[1]), int(match[2]))
-
-
-def _draws_branches() -> bool:
-    try:
-        "├└│".encode(sys.stdout.encoding or "ascii")
-    except (LookupError, UnicodeEncodeError):
-        return False
-    return True

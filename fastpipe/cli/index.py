@@ -7,12 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fastpipe.cli._options import QuietOption
+from fastpipe.cli._options import JsonOption, QuietOption
 
 if TYPE_CHECKING:
-    from fastpipe.datasets import ImageIndex
-
-__all__ = ["index"]
+    from fastpipe.data import ImageIndex
 
 _CLASSES_SHOWN = 20
 
@@ -33,9 +31,7 @@ def index(
         Path | None,
         typer.Option("--at", metavar="FOLDER", help="Where to keep it (default: in the user's cache folder)."),
     ] = None,
-    json: Annotated[
-        str | None, typer.Option("--json", metavar="FILE", help="Also write the statistics; - for standard output.")
-    ] = None,
+    json: JsonOption = None,
     quiet: QuietOption = False,
 ) -> None:
     """Make or refresh the index of a folder of images.
@@ -44,12 +40,11 @@ def index(
 
     Example: fastpipe index ~/photos/train --headers --stats
     """
-    from fastpipe.bench.report import check_writable, write_json
-    from fastpipe.datasets import ImageIndex, index_statistics
+    from fastpipe.data import ImageIndex, index_statistics
     from fastpipe.errors import DatasetError
+    from fastpipe.reporting.output import check_writable, write_json
 
-    if json is not None:
-        check_writable(json, "--json")
+    check_writable(json, "--json")
     try:
         made = ImageIndex.from_folder(
             root,

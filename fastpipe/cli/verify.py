@@ -6,19 +6,16 @@ from typing import Annotated
 
 import typer
 
-from fastpipe.cli._transform import TransformOption, load_transform
-
-__all__ = ["verify"]
+from fastpipe.cli._options import FolderArgument, JsonOption, QuietOption, SeedOption, TransformOption
+from fastpipe.tools.named import load_transform
 
 
 def verify(
-    path: Annotated[
-        str, typer.Argument(metavar="PATH", help="A folder of images, searched with its subfolders, or one image.")
-    ],
+    path: FolderArgument,
     transform: TransformOption = None,
     images: Annotated[int, typer.Option("--images", min=1, help="How many files, at most.")] = 32,
     drawings: Annotated[int, typer.Option("--drawings", min=1, help="How often each file is drawn.")] = 3,
-    seed: Annotated[int, typer.Option("--seed", help="Of the drawings, and of the choice of files.")] = 0,
+    seed: SeedOption = 0,
     tolerance: Annotated[
         float | None,
         typer.Option("--tolerance", min=0, help="Also fail where a finished sample differs by more, in 1/255."),
@@ -30,10 +27,8 @@ def verify(
     out: Annotated[
         str | None, typer.Option("--out", metavar="FILE", help="Write a picture of the worst image, such as worst.png.")
     ] = None,
-    json: Annotated[
-        str | None, typer.Option("--json", metavar="FILE", help="Also write everything as JSON; - for standard output.")
-    ] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no text.")] = False,
+    json: JsonOption = None,
+    quiet: QuietOption = False,
 ) -> None:
     """Compare a transform with torchvision's, on your files.
 
@@ -43,11 +38,10 @@ def verify(
     Example: fastpipe verify ~/photos/train --transform train:transform --out worst.png
     """
     import fastpipe
-    from fastpipe.bench.report import check_writable, write_json
-    from fastpipe.tools.pictures import check_picture, save_picture
+    from fastpipe.reporting.output import check_writable, write_json
+    from fastpipe.reporting.pictures import check_picture, save_picture
 
-    if json is not None:
-        check_writable(json, "--json")
+    check_writable(json, "--json")
     if out is not None:
         check_picture(out)
     certificate = fastpipe.verify(

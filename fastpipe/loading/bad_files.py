@@ -7,7 +7,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from fastpipe.datasets import BadFileCounts, ImageDataset
+from torch.utils.data import ConcatDataset, Dataset
+
+from fastpipe.data import BadFileCounts, ImageDataset
 
 __all__ = ["CollateGood", "EmptyBatch", "bad_files_of", "begin_epoch", "end_epoch", "image_datasets"]
 
@@ -36,13 +38,34 @@ class CollateGood:
 
 
 def image_datasets(dataset: Any) -> Iterator[ImageDataset]:
-    """This dataset, or those inside torch's `Subset` and `ConcatDataset`."""
-    if isinstance(dataset, ImageDataset):
-        yield dataset
-        return
-    for part in (getattr(dataset, "dataset", None), *getattr(dataset, "datasets", ())):
-        if part is not None:
-            yield from image_datasets(part)
+    """This dataset, or those inside wrappers such as torch's `Subset`, each once."""
+    found: dict[int, Any] = {}  # everything that was looked at: wrappers may share a dataset, or lead back
+    todo = [dataset]
+    while todo:
+        one = todo.pop()
+        if id(one) not in found:
+            found[id(one)] = one
+            if isinstance(one, ImageDataset):
+                yield one
+            else:
+                todo += reversed(_parts(one))
+
+
+def _parts(wrapper: Any) -> list[Any]:
+    """The datasets that a wrapper holds: its attributes, whatever they are called, and what is in lists and dicts."""
+    parts: list[Any] = []
+    for value in getattr(wrapper, "__dict__", {}).values():
+        held = list(value.values()) if isinstance(value, dict) else value
+        if isinstance(held, (list, tuple)):
+            # of a list of a million paths, only the first is looked at
+            parts += held if held and _is_dataset(held[0]) else ()
+        elif _is_dataset(held):
+            parts.append(held)
+    return parts
+
+
+def _is_dataset(value: Any) -> bool:
+    return isinstance(value, Dataset) or (hasattr(type(value), "__getitem__") and hasattr(value, "__dict__"))
 
 
 def begin_epoch(dataset: Any, samples: int) -> None:
@@ -55,30 +78,25 @@ def begin_epoch(dataset: Any, samples: int) -> None:
     shares: Counter[int] = Counter()
     for part, share in _shares(dataset, samples):
         shares[id(part)] += round(share)
-    for part in _distinct(dataset):
+    for part in image_datasets(dataset):
         part.begin_epoch(shares[id(part)])
 
 
 def end_epoch(dataset: Any) -> None:
     """Tells each image dataset that the epoch is over."""
-    for part in _distinct(dataset):
+    for part in image_datasets(dataset):
         part.end_epoch()
 
 
 def bad_files_of(dataset: Any) -> BadFileCounts:
     """The counts of all image datasets together."""
-    return sum((part.bad_files for part in _distinct(dataset)), BadFileCounts(0, 0, 0))
-
-
-def _distinct(dataset: Any) -> list[ImageDataset]:
-    return list({id(part): part for part in image_datasets(dataset)}.values())
+    return sum((part.bad_files for part in image_datasets(dataset)), BadFileCounts(0, 0, 0))
 
 
 def _shares(dataset: Any, samples: float) -> Iterator[tuple[ImageDataset, float]]:
     if isinstance(dataset, ImageDataset):
         yield dataset, samples
-    elif (inner := getattr(dataset, "dataset", None)) is not None:
-        yield from _shares(inner, samples)
-    else:
-        for part in getattr(dataset, "datasets", ()):
-            yield from _shares(part, samples * len(part) / max(len(dataset), 1))
+        return
+    for part in _parts(dataset):
+        share = len(part) / max(len(dataset), 1) if isinstance(dataset, ConcatDataset) else 1.0
+        yield from _shares(part, samples * share)

@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+from PIL import Image
 from torch.utils.data import default_collate
 
-from fastpipe.pipeline import BatchOptions, ImageBatch
+from fastpipe.errors import PlanError
+from fastpipe.program import BatchOptions, ImageBatch
 
 __all__ = ["BatchCollate", "DeferredImages", "map_tensors"]
 
@@ -54,7 +56,7 @@ class BatchCollate:
 
     def __call__(self, samples: Any) -> Any:
         if not isinstance(samples, ImageBatch):
-            return map_tensors(self._laid_out, self.collate(samples))
+            return map_tensors(self._laid_out, self._collated(samples))
         targets = default_collate(samples.targets)
         images = samples.images_to_send()
         if samples.normalize is not None:
@@ -63,6 +65,27 @@ class BatchCollate:
             mean, std = numbers[..., None, None].unbind(1)
             images = DeferredImages(images, mean, std, self.options.dtype or torch.float32)
         return [images, targets]
+
+    def _collated(self, samples: list[Any]) -> Any:
+        try:
+            return self.collate(samples)
+        except (RuntimeError, TypeError) as error:
+            images = [sample[0] if isinstance(sample, (list, tuple)) and sample else sample for sample in samples]
+            shapes = dict.fromkeys(tuple(image.shape) for image in images if isinstance(image, torch.Tensor))
+            if self.collate is not default_collate:
+                raise
+            if any(isinstance(image, Image.Image) for image in images):
+                raise PlanError(
+                    "the samples are PIL images, which make no batch: end the transform in ToTensor() or "
+                    f"PILToTensor(), or give the loader a collate_fn. ({error})"
+                ) from error
+            if len(shapes) < 2:
+                raise
+            raise RuntimeError(
+                f"the images of a batch have several shapes, {' and '.join(map(str, list(shapes)[:2]))} among them: "
+                "let the transform give one size, as RandomResizedCrop(224), CenterCrop(224) or Resize((224, 224)) do "
+                f"(Resize(224) keeps the ratio of the sides), or give the loader a collate_fn. ({error})"
+            ) from error
 
     def _laid_out(self, tensor: torch.Tensor) -> torch.Tensor:
         if tensor.ndim != 4:

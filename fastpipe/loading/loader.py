@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import sys
+import warnings
+import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import cv2
 import torch
@@ -14,16 +17,17 @@ from torch.utils.data import (
     BatchSampler,
     Dataset,
     IterableDataset,
-    RandomSampler,
     Sampler,
+    Subset,
     default_collate,
     default_convert,
     get_worker_info,
 )
 from torch.utils.data import DataLoader as TorchDataLoader
 
-from fastpipe.datasets import BadFileCounts
-from fastpipe.errors import DatasetError
+from fastpipe.data import BadFileCounts, ImageDataset
+from fastpipe.environment import usable_cpus
+from fastpipe.errors import DatasetError, FastpipeWarning
 from fastpipe.loading.bad_files import (
     CollateGood,
     EmptyBatch,
@@ -35,7 +39,8 @@ from fastpipe.loading.bad_files import (
 from fastpipe.loading.collate import BatchCollate
 from fastpipe.loading.device import on_device
 from fastpipe.loading.room import check_shared_memory
-from fastpipe.loading.samplers import ShuffledSampler
+from fastpipe.loading.samplers import RandomSampler, SequentialSampler, ShuffledSampler
+from fastpipe.loading.threads import Ahead, Plan, ThreadIterator, in_the_way
 from fastpipe.loading.watch import (
     Notes,
     WatchedIterator,
@@ -45,12 +50,11 @@ from fastpipe.loading.watch import (
     explained,
     leave_quietly,
 )
-from fastpipe.pipeline import BatchOptions, Slots, request_batches
+from fastpipe.program import BatchOptions, Slots, request_batches
 
 __all__ = ["DataLoader", "image_datasets"]
 
 _Batch = TypeVar("_Batch")
-_BLOCK = 4096
 _ENDLESS = 1 << 62
 
 
@@ -62,11 +66,17 @@ class DataLoader(TorchDataLoader[Any]):
     - A worker decodes each image of a `fastpipe` dataset straight into its slot of the batch, in shared memory. On
       Linux that memory serves for another batch when nothing of this one is left in the main process.
     - Workers stay alive between epochs, and use one thread for cv2 as for torch.
+    - With ``num_workers=0, threads=N`` batches are made ahead of time in this process, by N threads without the GIL:
+      no processes, no shared memory, no pickling. The batches are those of one worker, whatever N is: without a
+      ``seed``, random numbers come from generators of the loader's own, seeded as torch seeds worker 0. After a loop
+      that was broken off they go on behind its last batch. The last batches of an epoch are consumed while the first
+      of the next are made, where these are known (a ``seed``, or no shuffling) and no bad files are left out.
     - ``shuffle=True`` gives torch's order from torch's generator, without a Python list of all indices; for a dataset
       with a ``seed``, the order of `ShuffledSampler` with that seed.
     - Batches never hold a sample that a dataset's ``on_error`` left out: they are smaller by it, and a batch of which
       nothing is left isn't handed out. `bad_files` counts, and a warning at the end of an epoch tells.
-    - `set_epoch` reaches the dataset and the sampler; `state_dict` resumes exactly in the middle of an epoch.
+    - Each new iteration is the next epoch of a dataset with a ``seed`` and of `fastpipe.samplers`; `set_epoch` chooses
+      another one to go on from. `state_dict` resumes exactly in the middle of an epoch.
     - Where a worker dies or stalls, the error names it, the file that it was at and the likely causes; the next
       iteration starts new workers. Where shared memory is too small, that is said before the first batch.
 
@@ -81,14 +91,17 @@ class DataLoader(TorchDataLoader[Any]):
         dtype: floating dtype of the images, such as ``torch.bfloat16``; None for what the transform gives. Images
             that the transform leaves as integers stay so.
         memory_format: ``torch.contiguous_format`` or ``torch.channels_last``, of batches of images.
-        threads: threads in each process that decode a batch; None for the dataset's own ``threads``.
+        threads: threads in each process that decode a batch; None for the dataset's own ``threads``, "auto" for as
+            many as there are CPUs for each process. With ``num_workers=0`` and a number from 1, batches are made ahead
+            of time, ``prefetch_factor`` (2) of them.
         others: further keyword arguments of torch's loader (``in_order``, …).
 
     Attributes:
-        device, dtype, memory_format, threads: as given.
+        device, dtype, memory_format, threads: as given; of "auto" the number that it came to.
 
     Raises:
-        DatasetError: a dtype that isn't floating, another memory format, or a negative number of threads.
+        DatasetError: a dtype that isn't floating, another memory format, a negative number of threads, or a CUDA device
+            where torch has none.
         LoaderError: in an iteration: a worker died, no batch came for `timeout` seconds, or shared memory has no room.
     """
 
@@ -113,7 +126,7 @@ class DataLoader(TorchDataLoader[Any]):
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
         memory_format: torch.memory_format = torch.contiguous_format,
-        threads: int | None = None,
+        threads: int | Literal["auto"] | None = None,
         **others: Any,
     ) -> None:
         if dtype is not None and not dtype.is_floating_point:
@@ -122,24 +135,41 @@ class DataLoader(TorchDataLoader[Any]):
             )
         if memory_format not in (torch.contiguous_format, torch.channels_last):
             raise DatasetError(f"memory_format={memory_format}: give torch.contiguous_format or torch.channels_last.")
-        if threads is not None and threads < 0:
-            raise DatasetError(f"threads={threads}: give the number of threads that decode a batch, or 0.")
+        count: Any = max(1, usable_cpus() // max(num_workers, 1)) if threads == "auto" else threads
+        if count is not None and (isinstance(count, str) or count < 0):
+            raise DatasetError(f'threads={count!r}: give the number of threads that decode a batch, 0 or "auto".')
+        if device is not None and torch.device(device).type == "cuda" and not torch.cuda.is_available():
+            why = f"this torch ({torch.__version__}) is " + (
+                "without CUDA" if torch.version.cuda is None else "without a GPU"
+            )
+            raise DatasetError(
+                f"device={str(device)!r}: {why}. Leave device out, or install torch for this GPU's driver."
+            )
         # Plain attributes under the arguments' names, as torch's: tools that rebuild a loader read them back.
         self.device = None if device is None else torch.device(device)
         self.dtype = dtype
         self.memory_format = memory_format
-        self.threads = threads
-        options = BatchOptions(device is not None, dtype, memory_format == torch.channels_last, threads)
+        self.threads: int | None = count
+        options = BatchOptions(device is not None, dtype, memory_format == torch.channels_last, count)
         collates = batch_size is not None or batch_sampler is not None
-        # The user's own collate_fn gets the list of samples that it expects.
-        self._requested = replace(options, as_list=collate_fn is not None) if collates else None
+        user_collates = collate_fn is not None and collate_fn is not default_collate
+        # The user's own collate_fn gets the list of samples that it expects, and so does a wrapper.
+        as_list = collate_fn is not None or not _gives_batches(dataset)
+        self._requested = replace(options, as_list=as_list) if collates else None
         if collates and (collate_fn is None or dtype is not None or options.channels_last):
             collate_fn = BatchCollate(options, collate_fn or default_collate)
         if any(part.on_error != "raise" for part in image_datasets(dataset)):
             collate_fn = CollateGood(collate_fn or default_convert)
+        self._by_threads = num_workers == 0 and bool(count) and not isinstance(dataset, IterableDataset)
+        self._collates_itself = user_collates
+        self._keeps_streams = persistent_workers is not False
+        self._told_of_obstacle = False
+        self._making: ThreadIterator | None = None
         self._base = self._delivered = 0
-        if shuffle and sampler is None and batch_sampler is None and not isinstance(dataset, IterableDataset):
-            shuffle, sampler = None, _shuffled(dataset, generator)
+        self._epoch: int | None = None  # of the last iteration
+        if sampler is None and batch_sampler is None and not isinstance(dataset, IterableDataset):
+            sampler = _shuffled(dataset, generator) if shuffle else SequentialSampler(dataset)  # type: ignore[arg-type]
+            shuffle = None
         super().__init__(
             dataset,
             batch_size,
@@ -154,13 +184,18 @@ class DataLoader(TorchDataLoader[Any]):
             _WorkerInit(worker_init_fn, self._requested) if num_workers > 0 else worker_init_fn,
             multiprocessing_context,
             generator,
-            prefetch_factor=prefetch_factor,
-            persistent_workers=num_workers > 0 if persistent_workers is None else persistent_workers,
+            prefetch_factor=None if self._by_threads else prefetch_factor,
+            persistent_workers=num_workers > 0
+            if persistent_workers is None or self._by_threads
+            else persistent_workers,
             **others,
         )
+        if self._by_threads:
+            self.prefetch_factor = prefetch_factor
 
     def __iter__(self) -> Any:
-        """The batches of an epoch, or of its rest after `load_state_dict`."""
+        """The batches of the next epoch, or after `load_state_dict` of the rest of the one that was saved."""
+        self._go_on()
         self._base = getattr(self._resumable(), "next_start", 0)
         self._delivered = 0
         begin_epoch(self.dataset, self._samples())
@@ -175,6 +210,8 @@ class DataLoader(TorchDataLoader[Any]):
         return _Epoch(self, batches)
 
     def _get_iterator(self) -> Any:
+        if self._by_threads:
+            return self._in_threads()
         if self.num_workers == 0:
             return super()._get_iterator()
         self.check_worker_number_rationality()
@@ -198,6 +235,62 @@ class DataLoader(TorchDataLoader[Any]):
         iterator.notes, iterator.datasets, iterator.slots = notes, datasets, slots
         return iterator
 
+    def _in_threads(self) -> ThreadIterator:
+        """The iterator whose batches are made ahead: the last epoch's, as its random streams go on."""
+        obstacle = in_the_way(self.dataset)
+        if not obstacle and self._collates_itself:
+            obstacle = "the collate_fn"
+        if obstacle and not self._told_of_obstacle:
+            self._told_of_obstacle = True
+            warnings.warn(
+                f"threads={self.threads}: batches are made when they are asked for, not ahead of time, since "
+                f"{obstacle} is Python code, which may draw from the generators of this thread, and holds up the "
+                f"others. Workers serve it better: num_workers={max(1, usable_cpus() - 1)}.",
+                FastpipeWarning,
+                stacklevel=4,
+            )
+        prefetch = self.prefetch_factor or 2
+        plan = Plan(int(self.threads or 1), prefetch, self._requested, self.timeout, obstacle)
+        making = self._making
+        if making is None or not self._keeps_streams or making.made_by != os.getpid() or _is_used(making):
+            self._making = making = ThreadIterator(self, plan)
+        else:
+            making.again(self, plan)
+        return making
+
+    def _epochs_now(self) -> dict[Any, int]:
+        """The epoch of each dataset that has a seed."""
+        return {part._epoch: part._epoch.get() for part in image_datasets(self.dataset) if part._epoch is not None}
+
+    def _epoch_ahead(self) -> Callable[[], Ahead | None]:
+        """What gives the next epoch's batches of indices, where they are known before it is begun.
+
+        That keeps no loader alive.
+        """
+        sampler, parts = self._sampler(), tuple(image_datasets(self.dataset))
+        batches: Any = self.batch_sampler
+        known = type(batches) is BatchSampler and hasattr(sampler, "ahead")
+        if not known or any(part.on_error != "raise" for part in parts) or self._epoch is None:
+            return lambda: None  # counts of bad files are an epoch's
+        epoch, size, cut = self._epoch + 1, batches.batch_size, batches.drop_last
+
+        def ahead() -> Ahead | None:
+            order = sampler.ahead(epoch)
+            if order is None:
+                return None
+            epochs = {part._epoch: epoch for part in parts if part._epoch is not None}
+            return iter(BatchSampler(order, size, cut)), epochs
+
+        return ahead
+
+    def _settings_now(self) -> list[Any]:
+        """What batches depend on besides their indices and epochs; where one of these is another object, all are."""
+        found: list[Any] = [self.collate_fn, self._requested, self.dataset]
+        for part in image_datasets(self.dataset):
+            found.append(part.pipeline)
+            found += (value for name, value in vars(part).items() if name not in _OF_NO_ACCOUNT)
+        return found
+
     def _explain(self, iterator: Any, error: Exception) -> None:
         """Raises what happened, where an error is about the iterator's workers."""
         better = explained(iterator, error, self.timeout)
@@ -210,15 +303,42 @@ class DataLoader(TorchDataLoader[Any]):
         if self._iterator is iterator:  # the workers that stay; the next iteration starts others
             self._iterator = None
 
+    def _go_on(self) -> None:
+        """Begins the epoch that was chosen since the last iteration; else the one behind that iteration's."""
+        sampler: Any = self._sampler()
+        counts_too = hasattr(sampler, "next_epoch")
+        seeded = {dataset: dataset._epoch for dataset in image_datasets(self.dataset) if dataset._epoch is not None}
+        following = [count.get() for count in seeded.values()]
+        chosen = [count.get() for count in seeded.values() if count.is_chosen]
+        if any(dataset in epoch.datasets for epoch in _running if epoch.loader is not self for dataset in seeded):
+            seeded = {}  # another loader is in the middle of their epoch
+        else:
+            if counts_too:
+                following.append(sampler.next_epoch)
+                chosen += [sampler.next_epoch] * sampler.is_chosen
+            if self._epoch is not None:
+                following = chosen or [self._epoch + 1, *following]
+        self._epoch = epoch = max(following, default=0)
+        for count in seeded.values():
+            count.begin(epoch)
+        if counts_too:
+            sampler.begin(epoch)
+
     def set_epoch(self, epoch: int) -> None:
-        """Chooses an epoch for the dataset, where it has a seed, and for the sampler. Call it between epochs."""
-        for dataset in image_datasets(self.dataset):
-            if dataset.seed is not None:
-                dataset.set_epoch(epoch)
+        """Chooses the epoch of the next iteration, for the sampler and for every dataset with a seed.
+
+        Without it, each iteration is of the epoch behind the last one's.
+        """
+        self._set_datasets(epoch)
         samplers: tuple[Any, ...] = (self.batch_sampler, self._sampler())
         for sampler in samplers:
             if hasattr(sampler, "set_epoch"):
                 sampler.set_epoch(epoch)
+
+    def _set_datasets(self, epoch: int) -> None:
+        for dataset in image_datasets(self.dataset):
+            if dataset.seed is not None:
+                dataset.set_epoch(epoch)
 
     @property
     def bad_files(self) -> BadFileCounts:
@@ -228,18 +348,25 @@ class DataLoader(TorchDataLoader[Any]):
     def state_dict(self) -> dict[str, Any]:
         """What `load_state_dict` needs to go on behind the last batch that was handed out.
 
+        What is exact: which samples come, in which order. With a ``seed``, so are their random numbers; without one,
+        those come from generators that are the caller's to save.
+
         Raises:
             DatasetError: the sampler is none of `fastpipe.samplers`.
         """
-        sampler = self._resumable()
-        if sampler is None:
-            raise DatasetError(
-                f"a {type(self._sampler()).__name__} can't be resumed: use a sampler of fastpipe.samplers, or give the "
-                "dataset a seed and shuffle=True."
-            )
+        sampler = self._resumable_or_refuse()
         batches: Any = self.batch_sampler
         size = 1 if batches is None else batches.batch_size
-        return {"sampler": sampler.state_dict(min(self._base + self._delivered * size, len(sampler)))}
+        finished = self._delivered == _ENDLESS
+        state = sampler.state_dict(min(self._base + self._delivered * size, len(sampler)), finished)
+        new = finished and self._epoch is not None and self._iterator is None  # and not just what was loaded
+        if new and self.generator is not None and state.get("generator") is not None:
+            # An iteration that starts workers draws their seeds before the order.
+            behind = torch.Generator()
+            behind.set_state(state["generator"])
+            torch.empty((), dtype=torch.int64).random_(generator=behind)
+            state["generator"] = behind.get_state()
+        return {"sampler": state}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Goes on where the state was taken: the next iteration gives the remaining batches of its epoch.
@@ -247,12 +374,23 @@ class DataLoader(TorchDataLoader[Any]):
         Raises:
             DatasetError: the sampler is none of `fastpipe.samplers`, or the state is of another run.
         """
+        sampler = self._resumable_or_refuse()
+        sampler.load_state_dict(state["sampler"])
+        self._set_datasets(sampler.next_epoch)
+        self._epoch = None
+        self._base, self._delivered = sampler.next_start, _ENDLESS if state["sampler"].get("finished") else 0
+
+    def _resumable_or_refuse(self) -> Any:
         sampler = self._resumable()
         if sampler is None:
-            raise DatasetError(f"a {type(self._sampler()).__name__} can't be resumed: use one of fastpipe.samplers.")
-        sampler.load_state_dict(state["sampler"])
-        self.set_epoch(sampler.epoch)
-        self._base, self._delivered = sampler.next_start, 0
+            raise DatasetError(
+                f"a {type(self._sampler()).__name__} can't be resumed: use a sampler of fastpipe.samplers, or give the "
+                "loader none, but shuffle=True or False."
+            )
+        return sampler
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_making": None}  # threads can't be sent
 
     def _samples(self) -> int:
         """Samples of an epoch."""
@@ -273,7 +411,12 @@ class _Epoch(Iterator[_Batch]):
     """torch's iterator, counting what it hands out."""
 
     def __init__(self, loader: DataLoader, batches: Iterator[_Batch]) -> None:
-        self._loader = loader
+        self.loader = loader
+        self.datasets = set(image_datasets(loader.dataset))
+        self.iterator = batches
+        _running.add(self)
+        if isinstance(batches, ThreadIterator):
+            weakref.finalize(self, batches.stop_epoch, batches.number).atexit = False
         self._left_out: deque[int] = deque()  # batches before each of those that were made
         made = _made(loader, batches)
         made = _with_samples(made, self._left_out)
@@ -283,15 +426,22 @@ class _Epoch(Iterator[_Batch]):
         try:
             batch = next(self._batches)
         except StopIteration:
-            self._loader._delivered += sum(self._left_out)
-            self._left_out.clear()
-            end_epoch(self._loader.dataset)
+            self.loader._delivered = _ENDLESS  # with drop_last, some samples are left that don't make a batch
+            _running.discard(self)
+            end_epoch(self.loader.dataset)
             raise
-        self._loader._delivered += 1 + self._left_out.popleft()
+        except Exception:  # nothing follows; who keeps the error keeps this object, too
+            _running.discard(self)
+            if isinstance(self.iterator, ThreadIterator):
+                self.iterator.stop_epoch(self.iterator.number)
+            raise
+        except KeyboardInterrupt as error:  # without the way to where torch waits, which is nobody's concern
+            raise error.with_traceback(None) from None
+        self.loader._delivered += 1 + self._left_out.popleft()
         return batch
 
     def __len__(self) -> int:
-        return len(self._loader)
+        return len(self.loader)
 
 
 def _made(loader: DataLoader, batches: Iterator[_Batch]) -> Iterator[_Batch]:
@@ -365,20 +515,25 @@ class _WorkerInit:
             first += len(part)
 
 
-class _BlockwiseRandomSampler(RandomSampler):
-    """torch's order from torch's generator, turned into Python integers a block at a time."""
-
-    def __iter__(self) -> Iterator[int]:
-        generator = self.generator
-        if generator is None:
-            generator = torch.Generator().manual_seed(int(torch.empty((), dtype=torch.int64).random_().item()))
-        order = torch.randperm(self.num_samples, generator=generator)
-        for start in range(0, len(order), _BLOCK):
-            yield from order[start : start + _BLOCK].tolist()
-        # torch's sampler draws for a remainder of zero indices, too: a generator that is used on must end up the same
-        torch.randperm(self.num_samples, generator=generator)
+def _gives_batches(dataset: Any) -> bool:
+    """Whether the loader gets what an image dataset's ``__getitems__`` gives, and nobody in between wants a list."""
+    while type(dataset) is Subset:
+        dataset = dataset.dataset
+    return getattr(type(dataset), "__getitems__", None) is ImageDataset.__getitems__
 
 
 def _shuffled(dataset: Any, generator: torch.Generator | None) -> Sampler[int]:
     seed = next((part.seed for part in image_datasets(dataset) if part.seed is not None), None)
-    return _BlockwiseRandomSampler(dataset, generator=generator) if seed is None else ShuffledSampler(dataset, seed)
+    return RandomSampler(dataset, generator) if seed is None else ShuffledSampler(dataset, seed)
+
+
+def _is_used(iterator: ThreadIterator) -> bool:
+    """Whether somebody is in the middle of an epoch of it."""
+    return any(epoch.iterator is iterator for epoch in _running)
+
+
+_OF_NO_ACCOUNT = frozenset({"_members", "_pipeline", "_pool", "_record", "_epoch", "on_begin"})
+"""Attributes of a dataset that come and go."""
+
+_running: weakref.WeakSet[_Epoch[Any]] = weakref.WeakSet()
+"""Epochs that somebody is in the middle of."""

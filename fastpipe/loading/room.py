@@ -8,9 +8,9 @@ from collections.abc import Iterable
 
 import torch
 
-from fastpipe.datasets import ImageDataset
+from fastpipe.data import ImageDataset
 from fastpipe.errors import FastpipeError, FastpipeWarning
-from fastpipe.pipeline import BatchOptions, batch_bytes, shared_memory_room, too_small
+from fastpipe.program import BatchOptions, batch_bytes, shared_memory_room, too_small
 from fastpipe.types import Generators, ImageShape
 
 __all__ = ["check_shared_memory"]

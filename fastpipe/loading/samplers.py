@@ -1,32 +1,46 @@
 """Samplers whose memory does not grow with the data set, and which resume in the middle of an epoch.
 
-Both give the order of an epoch from ``(seed, epoch)`` alone and keep nothing but a position, so 100 million indices
-start as fast as a hundred. `DataLoader.set_epoch` and `DataLoader.state_dict` pass through to them; with the stock
-loader call ``sampler.set_epoch`` before each epoch, as with torch's `DistributedSampler`.
+`ShuffledSampler` and `DistributedSampler` give the order of an epoch from ``(seed, epoch)`` alone and keep nothing but
+a position, so 100 million indices start as fast as a hundred. `SequentialSampler` and `RandomSampler` are torch's; they
+are what `fastpipe.DataLoader` takes without a seed.
+
+Each new iteration is the next epoch; `set_epoch` chooses another one to go on from. `DataLoader.set_epoch` and
+`DataLoader.state_dict` pass through to them.
 """
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator, Sized
 from typing import Any
 
 import numpy as np
+import torch
 from torch.utils.data import Dataset, Sampler
+from torch.utils.data import RandomSampler as TorchRandomSampler
+from torch.utils.data import SequentialSampler as TorchSequentialSampler
 from torch.utils.data.distributed import DistributedSampler as TorchDistributedSampler
 
 from fastpipe.errors import DatasetError
 from fastpipe.loading.permutation import Permutation
 
-__all__ = ["DistributedSampler", "ShuffledSampler"]
+__all__ = ["DistributedSampler", "RandomSampler", "SequentialSampler", "ShuffledSampler"]
 
 _BLOCK = 4096
 
 
 class _Position:
-    """Where in an epoch a sampler is, and how to come back there."""
+    """Where in an epoch a sampler is, and how to come back there.
 
-    seed: int
-    epoch: int
+    Attributes:
+        epoch: of the iteration that began last, or that was chosen since by `set_epoch`.
+        is_chosen: whether `set_epoch` or a state has chosen it, and no iteration has begun since.
+    """
+
+    epoch: int = 0
+    is_chosen = False
+    _over = False  # the next iteration is of the next epoch
+    _finished = False  # the last one came to its end
     _start: int = 0
     _given: int = 0
 
@@ -43,27 +57,49 @@ class _Position:
         """The position that the next iteration starts from: 0 unless a state was loaded."""
         return self._start
 
+    @property
+    def next_epoch(self) -> int:
+        """The epoch of the next iteration."""
+        return self.epoch + self._over
+
     def set_epoch(self, epoch: int) -> None:
-        """Chooses the order of the next iteration.
+        """Chooses the epoch of the next iteration; those that follow go on from it.
 
         Naming the epoch that a loaded state belongs to keeps its position; another epoch starts at its front.
         """
         if epoch != self.epoch:
             self.epoch = epoch
             self._start = self._given = 0
+            self._finished = False
+        self.is_chosen, self._over = True, False
 
-    def state_dict(self, position: int | None = None) -> dict[str, int]:
+    def begin(self, epoch: int) -> None:
+        """As `set_epoch`, for a loader that counts the epochs itself."""
+        if self._over or epoch != self.epoch:
+            self._start = 0
+        self.set_epoch(epoch)
+        self.is_chosen = False
+
+    def state_dict(self, position: int | None = None, finished: bool | None = None) -> dict[str, Any]:
         """The state to save.
 
         Args:
             position: how many indices of this epoch are done with; None for all that were handed out. A loader with
                 workers takes indices ahead of the batches that it returns: `fastpipe.DataLoader.state_dict` counts
                 the batches instead.
+            finished: whether the loop over this epoch has ended; None for what is known of the indices.
         """
-        return {**self._settings(), "epoch": self.epoch, "position": self._given if position is None else position}
+        return {
+            **self._settings(),
+            "epoch": self.epoch,
+            "position": self._given if position is None else position,
+            "finished": position is None and self._finished if finished is None else finished,
+        }
 
-    def load_state_dict(self, state: dict[str, int]) -> None:
+    def load_state_dict(self, state: dict[str, Any]) -> None:
         """Goes on where the state was taken: the next iteration gives the rest of that epoch, exactly.
+
+        If the loop over that epoch had ended, the next iteration gives the epoch behind it.
 
         Raises:
             DatasetError: the state is of another length, seed or number of ranks, or has no valid position.
@@ -78,13 +114,24 @@ class _Position:
             raise DatasetError(f"position {state['position']} is outside an epoch of {self._count()} indices.")
         self.epoch = state["epoch"]
         self._start = self._given = state["position"]
+        self.is_chosen = True
+        self._over = self._finished = state.get("finished", False)
+
+    def ahead(self, epoch: int) -> Iterator[int] | None:
+        """The indices of an epoch to come, if it is begun at its front; nothing here changes. None: not known yet."""
+        other = copy.copy(self)
+        other.epoch = epoch
+        return other._order(0)
 
     def _order(self, start: int) -> Iterator[int]:
         """The indices of this epoch from a position on."""
         raise NotImplementedError
 
     def __iter__(self) -> Iterator[int]:
-        """The indices of this epoch: all of them, or once after a state was loaded the rest."""
+        """The indices of the next epoch: all of them, or once after a state was loaded the rest."""
+        if self._over:
+            self.begin(self.next_epoch)
+        self.is_chosen, self._over, self._finished = False, True, False
         start, self._start = self._start, 0
         self._given = start
         return self._counted(self._order(start))
@@ -93,6 +140,7 @@ class _Position:
         for index in order:
             self._given += 1
             yield index
+        self._finished = True
 
     def _positions(self, start: int) -> Iterator[np.ndarray[Any, Any]]:
         """Blocks of positions up to the end of the epoch."""
@@ -109,13 +157,12 @@ class ShuffledSampler(_Position, Sampler[int]):
         seed: chooses the orders.
 
     Attributes:
-        epoch: the epoch whose order the next iteration gives; see `set_epoch`.
+        epoch: of the iteration that began last, or that was chosen since by `set_epoch`.
     """
 
     def __init__(self, data_source: Sized | int, seed: int = 0) -> None:
         self.data_source = range(data_source) if isinstance(data_source, int) else data_source
         self.seed = seed
-        self.epoch = 0
 
     def __len__(self) -> int:
         return len(self.data_source)
@@ -185,3 +232,91 @@ class DistributedSampler(_Position, TorchDistributedSampler[Any]):
             "num_replicas": self.num_replicas,
             "drop_last": int(self.drop_last),
         }
+
+
+class SequentialSampler(_Position, TorchSequentialSampler):
+    """0, 1, 2, … as torch's `SequentialSampler` gives them; resumes in the middle.
+
+    Args:
+        data_source: the dataset.
+    """
+
+    def _order(self, start: int) -> Iterator[int]:
+        yield from range(start, self._count())
+
+    def _count(self) -> int:
+        return len(self.data_source)
+
+    def _settings(self) -> dict[str, int]:
+        return {"length": self._count()}
+
+
+class RandomSampler(_Position, TorchRandomSampler):
+    """torch's order of all indices from torch's generators, turned into Python integers a block at a time; resumes.
+
+    A state holds what the epoch's order was drawn from; a `generator` goes on from there as it did in the saved run.
+    Without one, the orders of later epochs come from the global generator, whose state is the caller's to save.
+
+    Args:
+        data_source: the dataset.
+        generator: as torch's.
+    """
+
+    _drawn_from: torch.Tensor | None = None  # the generator's state, before this epoch's order
+    _loaded: torch.Tensor | None = None  # the same, for the next iteration
+
+    def __init__(self, data_source: Sized, generator: torch.Generator | None = None) -> None:
+        super().__init__(data_source, generator=generator)
+
+    def _order(self, start: int) -> Iterator[int]:
+        generator, state = self.generator, self._loaded
+        if generator is None:
+            generator = torch.Generator()
+            if state is None:
+                generator.manual_seed(int(torch.empty((), dtype=torch.int64).random_().item()))
+        if state is not None:
+            generator.set_state(state)
+        self._drawn_from, self._loaded = generator.get_state(), None
+        order = torch.randperm(self.num_samples, generator=generator)
+        for block in range(start, len(order), _BLOCK):
+            yield from order[block : block + _BLOCK].tolist()
+        # torch's sampler draws for a remainder of zero indices, too: a generator that is used on must end up the same
+        torch.randperm(self.num_samples, generator=generator)
+
+    def ahead(self, epoch: int) -> Iterator[int] | None:
+        return None  # its generator may be used before
+
+    def begin(self, epoch: int) -> None:
+        super().begin(epoch)
+        self._drawn_from = None
+
+    def state_dict(self, position: int | None = None, finished: bool | None = None) -> dict[str, Any]:
+        """As the other samplers', with the generator's state that the rest is drawn from; None where it isn't known.
+
+        Of an epoch that is finished, that is the state which the next epoch's order is drawn from.
+        """
+        state = super().state_dict(position, finished)
+        drawn_from = self._loaded
+        if self._drawn_from is not None:
+            drawn_from = self._behind_epoch(self._drawn_from) if state["finished"] else self._drawn_from
+        return {**state, "generator": drawn_from}
+
+    def _behind_epoch(self, state: torch.Tensor) -> torch.Tensor | None:
+        """The generator's state behind the order that was drawn from this one: it may not be there yet."""
+        if self.generator is None:
+            return None
+        generator = torch.Generator()
+        generator.set_state(state)
+        for _ in range(2):
+            torch.randperm(self.num_samples, generator=generator)
+        return generator.get_state()
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        super().load_state_dict(state)
+        self._drawn_from, self._loaded = None, state["generator"]
+
+    def _count(self) -> int:
+        return self.num_samples
+
+    def _settings(self) -> dict[str, int]:
+        return {"length": self._count()}

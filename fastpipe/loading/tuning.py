@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import contextlib
 import multiprocessing
-import os
 import time
-from collections.abc import Iterator
+import warnings
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch.utils.data import RandomSampler
 
-from fastpipe.datasets._progress import SlowBar
+from fastpipe.data._progress import SlowBar
+from fastpipe.environment import usable_cpus
 from fastpipe.errors import DatasetError
 from fastpipe.loading.collate import DeferredImages, map_tensors
 from fastpipe.loading.loader import DataLoader, image_datasets
-from fastpipe.pipeline import keyed_globals
+from fastpipe.program import keyed_globals
 
 __all__ = ["Trial", "Tuning", "tune"]
 
@@ -105,7 +106,7 @@ def tune(
             f"tune got {len(dataset)} samples, batch_size={batch_size}, seconds={seconds}: give it at "
             "least one sample, a batch size of at least 1 and some time."
         )
-    cpus = _usable_cpus()
+    cpus = usable_cpus()
     settings = list(_settings(cpus if max_workers is None else max_workers, cpus, any(image_datasets(dataset))))
     started = time.perf_counter()
     share = seconds / (len(settings) + 1)
@@ -140,6 +141,50 @@ def _settings(max_workers: int, cpus: int, threads_help: bool) -> Iterator[tuple
             yield count, threads
 
 
+@dataclass(frozen=True, slots=True)
+class Throughput:
+    """What a loader delivers once it runs: batches a second, seconds to the first of them, and that batch."""
+
+    batches_per_s: float
+    first_batch_s: float
+    batch: Any
+
+
+def throughput(
+    make: Callable[[], Any],
+    workers: int,
+    seconds: float,
+    *,
+    from_start: bool = False,
+    at_end: Callable[[], None] = lambda: None,
+) -> Throughput:
+    """Takes batches from an endless loader.
+
+    Args:
+        make: makes the loader.
+        workers: that it has; batches are taken in rounds of as many, as those that started together deliver together.
+        seconds: to take them for, but one round at least.
+        from_start: count the seconds from the loader's making on, not from where all of its workers run.
+        at_end: called while it still runs.
+    """
+    start = time.perf_counter()
+    batches = iter(make())
+    batch = next(batches)
+    first = time.perf_counter()
+    for _ in range(workers):  # the first batches of each worker come while the others are still starting
+        next(batches)
+    running = time.perf_counter()
+    deadline = (start if from_start else running) + seconds
+    count = 0
+    while count == 0 or time.perf_counter() < deadline:
+        for _ in range(max(1, workers)):
+            next(batches)
+        count += max(1, workers)
+    taken = time.perf_counter() - running
+    at_end()
+    return Throughput(count / taken, first - start, batch)
+
+
 def _try(
     dataset: Any,
     batch_size: int,
@@ -152,9 +197,10 @@ def _try(
 ) -> Trial:
     before = set(multiprocessing.active_children())
     order = torch.Generator().manual_seed(seed)
-    with keyed_globals(seed):
-        start = time.perf_counter()
-        loader = DataLoader(
+    private: list[int] = []
+
+    def make() -> DataLoader:
+        return DataLoader(
             dataset,
             batch_size,
             sampler=RandomSampler(dataset, replacement=True, num_samples=_ENDLESS, generator=order),
@@ -163,42 +209,29 @@ def _try(
             threads=threads,
             **options,
         )
-        batches = iter(loader)
-        batch = next(batches)
-        first = time.perf_counter()
-        count = 0
-        # The first batches of each worker came while the others were still starting.
-        for _ in range(workers):
-            next(batches)
-        measured = time.perf_counter()
-        while count == 0 or time.perf_counter() - start < seconds:
-            next(batches)
-            count += 1
-        end = time.perf_counter()
-        in_flight = _bytes(batch) * max(1, workers * prefetch)
-        private = sum(_private_bytes(child.pid) for child in set(multiprocessing.active_children()) - before)
-        del batches, loader
+
+    def weigh() -> None:
+        private.extend(_private_bytes(child.pid) for child in set(multiprocessing.active_children()) - before)
+
+    with keyed_globals(seed), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "threads=.* is Python code")  # the figures say which setting is better
+        found = throughput(make, workers, seconds, from_start=True, at_end=weigh)
         for part in image_datasets(dataset):
             part.end_threads()
-    return Trial(
-        workers,
-        threads,
-        prefetch if workers else None,
-        count * batch_size / (end - measured),
-        first - start,
-        (in_flight + private) / 1e6,
-    )
+    memory = batch_bytes(found.batch) * max(1, workers * prefetch) + sum(private)
+    rate = found.batches_per_s * batch_size
+    return Trial(workers, threads, prefetch if workers else None, rate, found.first_batch_s, memory / 1e6)
 
 
-def _bytes(batch: Any) -> int:
-    sizes: list[int] = []
+def batch_tensors(batch: Any) -> list[torch.Tensor]:
+    """The tensors of a batch, those of images that are normalised later among them."""
+    found: list[torch.Tensor] = []
+    map_tensors(lambda part: found.append(part.images if isinstance(part, DeferredImages) else part), batch)
+    return found
 
-    def weigh(part: Any) -> None:
-        tensor = part.images if isinstance(part, DeferredImages) else part
-        sizes.append(tensor.numel() * tensor.element_size())
 
-    map_tensors(weigh, batch)
-    return sum(sizes)
+def batch_bytes(batch: Any) -> int:
+    return sum(tensor.numel() * tensor.element_size() for tensor in batch_tensors(batch))
 
 
 def _private_bytes(pid: int | None) -> int:
@@ -208,9 +241,3 @@ def _private_bytes(pid: int | None) -> int:
         with contextlib.suppress(psutil.Error):
             return int(psutil.Process(pid).memory_full_info().uss)
     return 0
-
-
-def _usable_cpus() -> int:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1

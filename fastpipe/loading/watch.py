@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import gc
 import os
 import signal
 import sys
@@ -23,9 +24,9 @@ from typing import Any
 import torch
 from torch.utils.data.dataloader import _MultiProcessingDataLoaderIter
 
-from fastpipe.datasets import ImageDataset
+from fastpipe.data import ImageDataset
 from fastpipe.errors import FastpipeWarning, LoaderError
-from fastpipe.pipeline import Slots
+from fastpipe.program import Slots
 
 __all__ = [
     "Notes",
@@ -301,8 +302,10 @@ def leave_quietly() -> None:
 
     Ctrl-C reaches every process of a terminal; the main process has the word, and ends its workers. And a worker that
     was spawned ends while the thread that sends its batches may be at work in torch's C++ code, where the interpreter
-    kills it: "terminate called without an active exception". That thread is waited for.
+    kills it: "terminate called without an active exception". That thread is waited for. And garbage that a fork
+    inherits stays where it is: an iterator of torch's among it would complain that its workers aren't this process's.
     """
+    gc.freeze()
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, signal.SIG_IGN)
     sys.excepthook = _tell  # multiprocessing calls it in the thread that hands memory over

@@ -6,11 +6,11 @@ header proves that they give the same.
 
 from __future__ import annotations
 
-from fastpipe.readers._decode import decode, read_image
-from fastpipe.readers._files import read_file
-from fastpipe.readers.base import Capabilities, Reader, Scratch
+from fastpipe.readers._decode import check_limit, choose, decode, proved, read_image
+from fastpipe.readers._files import longest_file, read_file
+from fastpipe.readers.base import Capabilities, Reader, Scratch, thread_scratch
 from fastpipe.readers.defects import Defect
-from fastpipe.readers.header import parse_header, read_header
+from fastpipe.readers.header import parse_header, read_header, upright_orientation
 from fastpipe.readers.limits import MaxPixels, pixel_limit
 from fastpipe.readers.registry import (
     ReaderStatus,
@@ -34,14 +34,20 @@ __all__ = [
     "Scratch",
     "available_readers",
     "bundled_libraries",
+    "check_limit",
+    "choose",
     "decode",
     "default_order",
     "get_reader",
+    "longest_file",
     "parse_header",
     "pixel_limit",
+    "proved",
     "read_file",
     "read_header",
     "read_image",
     "reader_status",
     "register_reader",
+    "thread_scratch",
+    "upright_orientation",
 ]

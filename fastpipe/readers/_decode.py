@@ -26,7 +26,7 @@ from fastpipe.readers.pil import PillowReader
 from fastpipe.readers.registry import default_order, get_reader
 from fastpipe.types import Box, DecodeRequest, Header
 
-__all__ = ["decode", "read_image"]
+__all__ = ["check_limit", "choose", "decode", "proved", "read_image"]
 
 _INTACT = {"JPEG": intact_jpeg, "MPO": intact_jpeg, "PNG": intact_png, "WEBP": intact_webp}
 _PILLOW = "pil"
@@ -60,6 +60,7 @@ def decode(
     config: ReaderChoice | None = None,
     source: str = "<bytes>",
     max_pixels: MaxPixels = "auto",
+    refused: bool = False,
 ) -> tuple[Pixels, DecodeRequest]:
     """Pixels of an image in memory, equal to Pillow's, and what they are.
 
@@ -74,6 +75,7 @@ def decode(
         config: the machine's config; without it the current one.
         source: what an error calls the file.
         max_pixels: as `read_image`'s.
+        refused: the reader that `choose` names has refused the file already: Pillow decides.
 
     Returns:
         ``(h, w, 3)`` uint8 RGB, and its box and scale. At scale 1 exactly the box that was asked for. Where the
@@ -89,8 +91,14 @@ def decode(
     data = as_bytes(data)
     if header is None:
         header = parse_header(data, source)
+    check_limit(header, max_pixels, source)
+    chosen = get_reader(_PILLOW) if refused else choose(header, request, reader, config)
+    return _decode(data, request, header, chosen, source, thread_scratch())
+
+
+def check_limit(header: Header, max_pixels: MaxPixels, source: str) -> None:
+    """Refuses, or warns of, an image with more pixels than are allowed; arguments as `decode`'s."""
     check_pixels(header, pixel_limit(max_pixels), source)
-    return _decode(data, request, header, reader, config, source, thread_scratch())
 
 
 def read_image(
@@ -142,7 +150,8 @@ def read_image(
         box = _checked_box(region, upright)
         if turn is not None:
             box = _stored_box(box, upright, turn)
-    pixels, _ = _decode(data, DecodeRequest(box), header, reader, config, source, Scratch())
+    request = DecodeRequest(box)
+    pixels, _ = _decode(data, request, header, choose(header, request, reader, config), source, Scratch())
     if turn is not None:
         swapped, rows_back, columns_back = turn
         if swapped:
@@ -162,8 +171,7 @@ def _decode(
     data: bytes,
     request: DecodeRequest,
     header: Header,
-    reader: str | None,
-    config: ReaderChoice | None,
+    chosen: Reader,
     source: str,
     out: Scratch,
 ) -> tuple[Pixels, DecodeRequest]:
@@ -171,15 +179,10 @@ def _decode(
         _checked_box(request.box, header.size)
     if request.scale not in (1, 2, 4, 8):
         raise UnsupportedRequestError(f"an image is decoded at scale 1, 2, 4 or 8, not {request.scale!r}")
-    if header.format in _JPEGS:
-        if endless_jpeg(data, header):
-            reason = f"it has more than {MAX_SCANS} scans, each of which goes over all of the image"
-            raise DecodeError(source, header.format, _PILLOW, reason)
-        if empty_jpeg(data, header):
-            reason = f"its {len(data)} bytes can't hold the {header.height}×{header.width} pixels that it claims"
-            raise DecodeError(source, header.format, _PILLOW, reason)
-    chosen = _choose(header, reader, config)
-    if not chosen.capabilities.reference and chosen.accepts(header) and _intact(data, header):
+    able = chosen.capabilities
+    if not able.proves and header.format in _JPEGS:
+        _refuse_bombs(data, header, source)
+    if not able.reference and chosen.accepts(header) and proved(chosen, data, header):
         got = chosen.resolve(header, request)
         try:
             return _trim(chosen.decode(data, got, out), got, request)
@@ -188,6 +191,8 @@ def _decode(
         except Exception as error:  # another package's reader; a file must not stop training where Pillow can read it
             message = f"the reader {chosen.name!r} failed on {source} ({type(error).__name__}: {error}); Pillow read it"
             warnings.warn(message, FastpipeWarning, stacklevel=3)
+    if able.proves and header.format in _JPEGS:
+        _refuse_bombs(data, header, source)
     pillow = get_reader(_PILLOW)
     assert isinstance(pillow, PillowReader)
     got = pillow.resolve(header, request)
@@ -200,27 +205,56 @@ def _decode(
         raise DecodeError(source, header.format or error.format, _PILLOW, error.reason) from error.__cause__
 
 
-def _choose(header: Header, reader: str | None, config: ReaderChoice | None) -> Reader:
+def _refuse_bombs(data: bytes, header: Header, source: str) -> None:
+    """Before Pillow takes time or memory for a file of a few bytes."""
+    if endless_jpeg(data, header):
+        reason = f"it has more than {MAX_SCANS} scans, each of which goes over all of the image"
+        raise DecodeError(source, header.format, _PILLOW, reason)
+    if empty_jpeg(data, header):
+        reason = f"its {len(data)} bytes can't hold the {header.height}×{header.width} pixels that it claims"
+        raise DecodeError(source, header.format, _PILLOW, reason)
+
+
+def choose(
+    header: Header,
+    request: DecodeRequest = WHOLE_IMAGE,
+    reader: str | None = None,
+    config: ReaderChoice | None = None,
+) -> Reader:
+    """The reader that decodes such a file; Pillow where no other proves that it gives Pillow's pixels.
+
+    The one place that decides it: programs, `explain` and the tools ask here.
+
+    Args:
+        header: of the file.
+        request: what is wanted of it.
+        reader: a reader's name, where one is asked for: that one is taken where it accepts the file.
+        config: the machine's config; without it the current one.
+
+    Raises:
+        UnknownReaderError, ReaderUnavailableError: `reader` or the config names one that can't be had.
+    """
     if reader is None:
         if config is None:
             from fastpipe.config import current_config  # reads the config file: on first use, never at import
 
             config = current_config()
         reader = config.reader_for(header.format)
-    if reader is not None:
-        return get_reader(reader)
-    for name in default_order(header.format):
+    for name in default_order(header.format) if reader is None else (reader,):
         try:
             candidate = get_reader(name)
         except ReaderUnavailableError:
+            if reader is not None:
+                raise
             continue
-        if candidate.accepts(header):
+        if candidate.accepts(header) and (reader or candidate.resolve(header, request).scale == request.scale):
             return candidate
     return get_reader(_PILLOW)
 
 
-def _intact(data: bytes, header: Header) -> bool:
-    check = _INTACT.get(header.format)
+def proved(reader: Reader, data: bytes, header: Header) -> bool:
+    """Whether a reader that accepts the header may be asked for a file's pixels: all of the file is in order."""
+    check = None if reader.capabilities.proves else _INTACT.get(header.format)
     return check is None or check(data, header)
 
 

@@ -54,6 +54,11 @@ def open_file(path: str | os.PathLike[str]) -> tuple[int, int]:
         raise
 
 
+def longest_file(limit: int | None) -> int:
+    """The most bytes that an image's file may have where an image may have so many pixels; 0 for any number."""
+    return 0 if limit is None else max(_SHORT, 2 * limit * _BYTES_A_PIXEL)
+
+
 def read_file(path: str | os.PathLike[str], max_pixels: MaxPixels = "auto") -> bytes:
     """All bytes of a regular file.
 
@@ -69,7 +74,7 @@ def read_file(path: str | os.PathLike[str], max_pixels: MaxPixels = "auto") -> b
     try:
         if length > _SHORT:
             limit = pixel_limit(max_pixels)
-            if limit is not None and length > max(_SHORT, 2 * limit * _BYTES_A_PIXEL):
+            if limit is not None and length > longest_file(limit):
                 reason = f"{length} bytes are more than an image of {2 * limit} pixels has; see max_pixels"
                 raise OSError(errno.EFBIG, reason, os.fspath(path))
         data = os.read(descriptor, min(length + 1, _AT_ONCE))

@@ -45,6 +45,7 @@ class Capabilities:
         scales: denominators of the reduced sizes that cost less than the full one (JPEG: 1, 2, 4, 8).
         writes_into: puts the pixels where it is told to, so that a `Scratch` saves an allocation.
         reference: the reader is Pillow itself, which no header needs to be proved for.
+        proves: the reader itself refuses every file that Pillow might read otherwise; nobody needs to look before.
     """
 
     formats: frozenset[str]
@@ -52,6 +53,7 @@ class Capabilities:
     scales: tuple[int, ...] = (1,)
     writes_into: bool = False
     reference: bool = False
+    proves: bool = False
 
 
 class Scratch:
@@ -65,15 +67,15 @@ class Scratch:
     def __init__(self) -> None:
         self._buffer: Pixels = np.empty(0, np.uint8)
 
-    def take(self, height: int, width: int) -> Pixels:
-        """An uninitialised, contiguous ``(height, width, 3)`` uint8 array."""
-        needed = height * width * 3
+    def take(self, height: int, width: int, channels: int = 3) -> Pixels:
+        """An uninitialised, contiguous ``(height, width, channels)`` uint8 array."""
+        needed = height * width * channels
         if needed > self._buffer.size:
             if needed > _KEEP_BYTES:  # one huge image must not hold its memory for the rest of the training
-                return np.empty((height, width, 3), np.uint8)
+                return np.empty((height, width, channels), np.uint8)
             # Exact at first, then with room to grow.
             self._buffer = np.empty(needed + (needed >> 2 if self._buffer.size else 0), np.uint8)
-        return self._buffer[:needed].reshape(height, width, 3)
+        return self._buffer[:needed].reshape(height, width, channels)
 
 
 _local = threading.local()

@@ -12,6 +12,7 @@ from typing import IO, Any
 
 from PIL import Image
 
+from fastpipe import core
 from fastpipe.errors import DecodeError
 from fastpipe.readers._containers import parse_png, parse_webp
 from fastpipe.readers._exif import valid_orientation
@@ -124,12 +125,20 @@ def _completed(header: Header | None, pillows: Header) -> Header:
 
 def _parse(data: bytes, source: str) -> Header | None:
     if data.startswith(b"\xff\xd8\xff"):
-        return parse_jpeg(data, source)
+        return parse_jpeg(data, source) if not core.available() else _by_core(data, source)
     if data.startswith(b"\x89PNG\r\n\x1a\n"):
         return parse_png(data)
     if data.startswith(b"RIFF") and data[8:12] == b"WEBP":
         return parse_webp(data)
     return None
+
+
+def _by_core(data: bytes, source: str) -> Header | None:
+    found = core.read_header(data)
+    if isinstance(found, Header):
+        return found
+    # EXIF data that only Pillow can read, or segments without end: rare, and `parse_jpeg` knows about them.
+    return None if found == core.Status.TRUNCATED else parse_jpeg(data, source)
 
 
 def guess_format(data: bytes) -> str | None:

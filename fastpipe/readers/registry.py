@@ -32,6 +32,7 @@ ENTRY_POINTS = "fastpipe.readers"
 
 # name → (class, what to do where it doesn't load)
 _BUILT_IN: dict[str, tuple[str, str]] = {
+    "core": ("fastpipe.readers.core:CoreReader", "install fastpipe where a C compiler is, and FASTPIPE_CORE isn't off"),
     "cv2": ("fastpipe.readers.cv2:OpenCvReader", "pip install opencv-python-headless"),
     "imageio": ("fastpipe.readers.imageio:ImageioReader", "pip install 'fastpipe[all-readers]'"),
     "kornia": ("fastpipe.readers.kornia:KorniaReader", "pip install 'fastpipe[all-readers]'"),
@@ -52,7 +53,7 @@ _BUILT_IN: dict[str, tuple[str, str]] = {
 }
 
 # Where two libraries decode alike, the one with regions comes first; see benchmarks/readers.py for the figures.
-_JPEG_ORDER = ("turbojpeg", "simplejpeg", "cv2", "pil")
+_JPEG_ORDER = ("core", "turbojpeg", "simplejpeg", "cv2", "pil")
 _DEFAULT_ORDER: dict[str, tuple[str, ...]] = {
     "JPEG": _JPEG_ORDER,
     "MPO": _JPEG_ORDER,

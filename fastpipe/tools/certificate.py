@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import platform
 from dataclasses import asdict, dataclass, field
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import cv2
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from PIL import Image
 
 import fastpipe
-from fastpipe.tools.pictures import Cell, difference, grid, pictures_of
-
-__all__ = ["FEW", "Certificate", "Check", "Difference", "StepResult", "Worst"]
+from fastpipe.environment import installed
+from fastpipe.reporting.pictures import Cell, difference, grid, pictures_of
 
 _SHOWN = 3
+_PACKAGES = (
+    *("torch", "torchvision", "pillow", "numpy", "opencv-python-headless", "opencv-python"),
+    *("turbojpeg", "simplejpeg"),
+)
 FEW = 0.001  # of the values: fewer that differ would not be seen
 # Differences above this, in 1/255, are differences: below it they are the float32 that both sides count in.
 FLOAT_NOISE = 1e-3
@@ -255,7 +256,8 @@ class Certificate:
             "tolerance": self.tolerance,
             "worst": worst,
             "notes": list(self.notes),
-            "versions": _versions(),
+            "versions": {"fastpipe": fastpipe.__version__, "python": platform.python_version()}
+            | {name: version for name in _PACKAGES if (version := installed(name))},
         }
 
     def __str__(self) -> str:
@@ -350,22 +352,3 @@ class Certificate:
 
 def _word(holds: bool) -> str:
     return "yes" if holds else "NO"
-
-
-def _versions() -> dict[str, str]:
-    """Of everything that has a say in a pixel."""
-    versions = {"fastpipe": fastpipe.__version__, "python": platform.python_version(), "torch": str(torch.__version__)}
-    for name in (
-        "torchvision",
-        "pillow",
-        "numpy",
-        "opencv-python-headless",
-        "opencv-python",
-        "turbojpeg",
-        "simplejpeg",
-    ):
-        try:
-            versions[name] = metadata.version(name)
-        except metadata.PackageNotFoundError:
-            continue
-    return versions

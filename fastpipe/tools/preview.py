@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 import os
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,31 +16,22 @@ from torch.utils.data import Dataset, Subset
 
 from fastpipe import readers
 from fastpipe import transforms as fastpipe_transforms
-from fastpipe.datasets import ImageDataset
-from fastpipe.datasets._progress import SlowBar
+from fastpipe.data import ImageDataset
+from fastpipe.data._progress import SlowBar
 from fastpipe.errors import DatasetError, DecodeError, FastpipeError
-from fastpipe.pipeline import flatten, keyed_globals, plan_decode, sample_key
-from fastpipe.pipeline.breaks import shortened
-from fastpipe.pipeline.views import Views
-from fastpipe.pipeline.wording import steps_in_words
+from fastpipe.program import flatten, keyed_globals, sample_key
+from fastpipe.program.breaks import shortened
+from fastpipe.reporting.pictures import Cell, arrays_of, difference, fitted, grid, pictures_of, same_size
+from fastpipe.tools import recipes
 from fastpipe.tools.certificate import FEW, Difference
-from fastpipe.tools.files import dataset_of
-from fastpipe.tools.pictures import (
-    Cell,
-    arrays_of,
-    difference,
-    fitted,
-    grid,
-    normalizations,
-    pictures_of,
-    same_size,
-)
+from fastpipe.tools.subject import dataset_of
 from fastpipe.tools.twin import import_torchvision, is_torchvisions, mirror
-from fastpipe.types import Box, Recipe, Step
+from fastpipe.types import Recipe
 
 __all__ = ["Sheet", "preview", "preview_files"]
 
 _COLORS = ((200, 60, 40), (40, 110, 190), (30, 140, 90), (160, 90, 170), (190, 130, 20))
+_ROWS_A_PAGE = 40
 _MOST_OF_ONE = 4  # pictures shown of a sample that is several images
 _AMPLIFIED = 64
 _LONG = 48  # characters of a transform whose parameters are nobody's to know
@@ -51,16 +43,21 @@ class Sheet:
     """A preview, and what is wrong with what it shows.
 
     Attributes:
-        picture: the grid.
+        pages: the grids, of up to 40 rows each.
         samples: how many samples were asked for.
         failed: for each sample that can't be shown, its path and the reason.
         notes: what couldn't be compared with torchvision, and why.
     """
 
-    picture: Image.Image
+    pages: list[Image.Image]
     samples: int
     failed: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+
+    @property
+    def picture(self) -> Image.Image:
+        """The first page, which mostly is the only one."""
+        return self.pages[0]
 
 
 def preview(
@@ -100,7 +97,9 @@ def preview(
             f"preview shows datasets of fastpipe, not {type(dataset).__name__}: make an ImageFolder or ImageList "
             "of these files, with any transform"
         )
-    return _sheet(dataset, _indices(dataset, indices), views, seed, diff, side, numbered=True).picture
+    return _sheet(dataset, _indices(dataset, indices), views, seed, diff, side, numbered=True, most=sys.maxsize).pages[
+        0
+    ]
 
 
 def preview_files(
@@ -139,8 +138,9 @@ def _sheet(
     *,
     numbered: bool = False,
     progress: bool = False,
+    most: int = _ROWS_A_PAGE,
 ) -> Sheet:
-    """The preview of these samples; ``numbered`` names their indices."""
+    """The preview of these samples; ``numbered`` names their indices, ``most`` is for the rows of a page."""
     if diff not in (None, "torchvision"):
         raise ValueError(f"diff={diff!r}: fastpipe compares with 'torchvision'.")
     views = (1 if diff else 3) if views is None else views
@@ -155,7 +155,8 @@ def _sheet(
         for index in indices:
             rows += maker.rows(index)
             bar.advance()
-    return Sheet(grid(rows, side=side), len(indices), maker.failed, maker.notes)
+    pages = [rows[start : start + most] for start in range(0, len(rows), most)]
+    return Sheet([grid(page, side=side) for page in pages], len(indices), maker.failed, maker.notes)
 
 
 def _indices(dataset: Sized, indices: int | Sequence[int]) -> list[int]:
@@ -174,41 +175,27 @@ def _indices(dataset: Sized, indices: int | Sequence[int]) -> list[int]:
 
 @dataclass(frozen=True, slots=True)
 class _Drawing:
-    """One augmentation of a sample.
+    """One augmentation of a sample."""
 
-    Attributes:
-        title: what it is called.
-        color: of its title and outline.
-        key: of its random numbers.
-        recipe: what was drawn; None where the dataset doesn't plan.
-        result: what the transform gave.
-    """
-
-    title: str
-    color: tuple[int, int, int]
-    key: int
-    recipe: Recipe | None
-    result: Any
+    title: str  # what it is called
+    color: tuple[int, int, int]  # of its title and outline
+    key: int  # of its random numbers
+    recipe: Recipe | None  # what was drawn; None where the dataset doesn't plan
+    result: Any  # what the transform gave
 
 
 @dataclass(slots=True)
 class _Maker:
-    """Makes the rows of samples.
-
-    Attributes:
-        twin: torchvision's transform, to compare with.
-        failed: as `Sheet`'s.
-        notes: as `Sheet`'s.
-    """
+    """Makes the rows of samples."""
 
     dataset: ImageDataset
     views: int
     seed: int
     side: int
     numbered: bool
-    twin: Callable[[Any], Any] | None = None
-    failed: list[str] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
+    twin: Callable[[Any], Any] | None = None  # torchvision's transform, to compare with
+    failed: list[str] = field(default_factory=list)  # as `Sheet`'s
+    notes: list[str] = field(default_factory=list)  # as `Sheet`'s
 
     def rows(self, index: int) -> Iterator[list[Cell]]:
         """One row for the sample; beside torchvision's, one for each drawing."""
@@ -302,21 +289,17 @@ class _Maker:
         return Cell(difference(ours, theirs, _AMPLIFIED, spread=spread, side=self.side), tuple(lines))
 
     def _normalizations(self, drawing: _Drawing) -> Any:
-        if drawing.recipe is None:
-            return normalizations((), flatten(self.dataset.transform))
-        return normalizations(drawing.recipe.steps, self.dataset.pipeline.rest)
+        return recipes.normalizations(drawing.recipe.steps if drawing.recipe else (), self._rest(drawing))
 
     def _words(self, drawing: _Drawing, number: int) -> tuple[str, ...]:
-        """What was drawn for one image of a sample, and what runs behind that, with parameters that nobody knows."""
-        steps: tuple[Step, ...] = drawing.recipe.steps if drawing.recipe is not None else ()
-        rest = self.dataset.pipeline.rest if drawing.recipe is not None else tuple(flatten(self.dataset.transform))
-        last = steps[-1] if steps else None
-        if isinstance(last, Views) and number < len(last.views):
-            steps = (*steps[:-1], *last.views[number])
-        elif number:
-            return ()
-        unseen = [f"then {_brief(one)}" for one in rest if type(one).__name__ not in _UNSEEN]
-        return (*steps_in_words(steps), *unseen) or ("nothing drawn",)
+        """What was drawn for one image of a sample, and what runs behind that; () where only the first has words."""
+        rest = [one for one in self._rest(drawing) if type(one).__name__ not in _UNSEEN]
+        words = recipes.in_words(drawing.recipe, rest, number, _brief)
+        return words or (() if number else ("nothing drawn",))
+
+    def _rest(self, drawing: _Drawing) -> Iterable[Any]:
+        """The transforms behind what was drawn."""
+        return flatten(self.dataset.transform) if drawing.recipe is None else self.dataset.pipeline.rest
 
 
 def _brief(transform: Any) -> str:
@@ -334,7 +317,7 @@ def _outlined(whole: Image.Image, drawings: Sequence[_Drawing], side: int) -> Im
     pen = ImageDraw.Draw(small)
     scale = np.array([small.width / whole.width, small.height / whole.height])
     for drawing in drawings:
-        box = _region(drawing)
+        box = recipes.region_of(drawing.recipe)
         if box is not None:
             left, top = np.floor(scale * (box.left, box.top)).astype(int).tolist()
             right, bottom = np.ceil(scale * (box.right, box.bottom)).astype(int).tolist()
@@ -342,7 +325,3 @@ def _outlined(whole: Image.Image, drawings: Sequence[_Drawing], side: int) -> Im
             if right - left > 8 and bottom - top > 8:  # a white line inside, for pictures of the outline's colour
                 pen.rectangle((left + 2, top + 2, right - 3, bottom - 3), outline=(255, 255, 255))
     return small
-
-
-def _region(drawing: _Drawing) -> Box | None:
-    return None if drawing.recipe is None else plan_decode(drawing.recipe).request.box

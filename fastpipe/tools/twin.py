@@ -2,18 +2,54 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
+import sys
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import torch
 
 from fastpipe import transforms as fastpipe_transforms
-from fastpipe.bench.reference import import_torchvision
-from fastpipe.pipeline import MultiView
-from fastpipe.pipeline.breaks import shortened
+from fastpipe.errors import FastpipeError
+from fastpipe.program import MultiView
+from fastpipe.program.breaks import shortened
 
-__all__ = ["import_torchvision", "is_torchvisions", "mirror"]
+_kept: list[Any] = []  # a torch library takes its declarations along when it is collected
+
+
+def import_torchvision() -> Any:
+    """torchvision, or what of it is written in Python: transforms and datasets.
+
+    A wheel of torchvision is built for one torch. Beside another (a CPU-only one, say) its compiled part doesn't load,
+    and the import fails for want of two operators' declarations alone: these are then made here.
+
+    Raises:
+        FastpipeError: it isn't installed, or doesn't load for another reason.
+    """
+    try:
+        try:
+            return importlib.import_module("torchvision")
+        except RuntimeError as error:
+            if "torchvision::nms" not in str(error):
+                raise
+            for name in [name for name in sys.modules if name.partition(".")[0] == "torchvision"]:
+                del sys.modules[name]  # half imported
+            _declare_operators()
+            return importlib.import_module("torchvision")
+    except Exception as error:  # a build for another torch fails in many ways
+        reason = (str(error).splitlines() or [""])[0]
+        raise FastpipeError(
+            f"this compares with torchvision, which doesn't load here ({type(error).__name__}: {reason}): "
+            "pip install 'fastpipe[verify]', or the torchvision that was built for your torch"
+        ) from error
+
+
+def _declare_operators() -> None:
+    library: Any = cast(Any, torch.library).Library("torchvision", "FRAGMENT")
+    for name in ("nms", "qnms"):
+        library.define(f"{name}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
+    _kept.append(library)
 
 
 def is_torchvisions(transform: Any) -> bool:
@@ -38,7 +74,8 @@ def mirror(transform: Any, into: Any, notes: list[str]) -> Callable[[Any], Any]:
     kind = type(transform)
     name = kind.__name__
     if kind is MultiView:
-        return MultiView(mirror(transform.transform, into, notes), transform.n)
+        views = [mirror(one, into, notes) for one in transform.transforms]
+        return MultiView(views if isinstance(transform.transform, list) else views[0], transform.n)
     if kind is torch.nn.Sequential:
         members: Any = [mirror(member, into, notes) for member in transform]
         sequence: Any = torch.nn.Sequential(*members)

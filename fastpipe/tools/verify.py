@@ -16,34 +16,19 @@ import torch
 from numpy.typing import NDArray
 from PIL import Image
 
-from fastpipe import readers
 from fastpipe import transforms as fastpipe_transforms
 from fastpipe.config import MachineConfig
-from fastpipe.datasets import ImageList
-from fastpipe.datasets._progress import SlowBar
+from fastpipe.data import ImageList
+from fastpipe.data._progress import SlowBar
 from fastpipe.errors import PlanError
-from fastpipe.pipeline import (
-    Fidelity,
-    Pipeline,
-    compile_pipeline,
-    flatten,
-    keyed_generators,
-    keyed_globals,
-    plan_decode,
-    run_plan,
-    sample_key,
-    to_pil,
-)
-from fastpipe.pipeline.breaks import one_line, shortened
-from fastpipe.pipeline.contracts import EXACT, WARP, Contract, contracts_of
-from fastpipe.pipeline.views import Views
-from fastpipe.pipeline.wording import steps_in_words
+from fastpipe.program import Fidelity, Pipeline, compile_pipeline, flatten, keyed_generators, keyed_globals, sample_key
+from fastpipe.program.breaks import one_line
+from fastpipe.reporting.pictures import arrays_of, same_size
+from fastpipe.tools import recipes
 from fastpipe.tools.certificate import Certificate, Check, Difference, StepResult, Worst
-from fastpipe.tools.files import choose_files
-from fastpipe.tools.pictures import arrays_of, normalizations, same_size
+from fastpipe.tools.subject import choose_files
 from fastpipe.tools.twin import import_torchvision, is_torchvisions, mirror
-from fastpipe.transforms.steps import Call
-from fastpipe.types import Box, DecodeRequest, Generators, ImageShape, Recipe, Step
+from fastpipe.types import Box, Generators, ImageShape, Recipe, Step
 
 __all__ = ["verify"]
 
@@ -204,21 +189,17 @@ class _Comparison:
         """The part that is planned: what is decoded, and whether the plan equals its steps."""
         data = Path(self.path).read_bytes()
         recipe = self.pipeline.draw(ImageShape(*whole.shape), keyed_generators(key))
-        plan = plan_decode(recipe)
         options: dict[str, Any] = {"reader": self.reader, "config": self.config, "source": self.path}
         try:
-            box = plan.request.box or Box(0, 0, *whole.shape[:2])
-            pixels, _ = readers.decode(data, DecodeRequest(plan.request.box), **options)
+            box = recipes.region_of(recipe) or Box(0, 0, *whole.shape[:2])
+            pixels = recipes.decoded(data, recipe, **options)
             right = np.array_equal(pixels, whole[box.top : box.bottom, box.left : box.right])
             self.regions.add(right, f"{where}: rows {box.top}-{box.bottom}, columns {box.left}-{box.right}")
-            planned = to_pil(run_plan(data, plan, **options))
+            planned = recipes.finished(data, recipe, **options)
         except Exception as error:
             self.regions.add(False, f"{where}: {type(error).__name__}: {error}")
             return recipe
-        stepped: Any = whole
-        for step in recipe.steps:
-            stepped = step.apply(stepped)
-        ours, theirs = arrays_of(planned), arrays_of(to_pil(stepped))
+        ours, theirs = arrays_of(planned), arrays_of(recipes.stepped(whole, recipe))
         equal = same_size(ours, theirs) and all(np.array_equal(a, b) for a, b in zip(ours, theirs, strict=True))
         self.plans.add(equal, f"{where}: {recipe}")
         return recipe
@@ -237,11 +218,11 @@ class _Comparison:
                     right, which = False, one_line(member)
                 continue
             steps = member.draw(_shape_of(before), generators)
-            image = twin(_own(before))
+            image = twin(recipes.own_memory(before))
             replayed = before
             for step in steps:
                 replayed = self._step(step, replayed, where)
-            if right and not (_equal(replayed, image) and _same_states(_states(), _states_of(generators))):
+            if right and not (_equal(replayed, image) and _same_states(_states(), _states(generators))):
                 right, which = False, one_line(member)
         self.draws.add(right, f"{where}: {which}")
         return image
@@ -255,39 +236,40 @@ class _Comparison:
         if member is twin:  # foreign: there is one of it only
             return member(before), True
         start = _states()
-        theirs = twin(_copied(before))
+        theirs = twin(copy.deepcopy(before))
         end = _states()
         _set_states(start)
-        ours = member(_copied(before))
+        ours = member(copy.deepcopy(before))
         same = _same_states(_states(), end)
         _set_states(end)
-        self._compare(type(member).__name__, EXACT, ours, theirs, where)
+        self._compare(type(member).__name__, recipes.promise_of(None), ours, theirs, where)
         return theirs, same
 
     def _step(self, step: Step, before: Any, where: str) -> Any:
         """torchvision's result of a drawn step, and its difference from fastpipe's own."""
-        if isinstance(step, Views):
+        several = recipes.views_of(step)
+        if several is not None:
             results = []
-            for steps in step.views:
+            for steps in several:
                 view = before
                 for inner in steps:
                     view = self._step(inner, view, where)
                 results.append(view)
             return results
-        theirs = _by_torchvision(self.module.functional, step, before)
-        ours = step.apply(np.asarray(before) if isinstance(before, Image.Image) else _own(before))
-        contract = contracts_of(step)[0] if isinstance(before, Image.Image) else EXACT
-        name = step.op if isinstance(step, Call) else str(step).partition("(")[0]
-        result = self._compare(name, contract, ours, theirs, where)
-        if contract is WARP and isinstance(step, Call):
-            by_tensor = _by_tensor_backend(self.module.functional, step, before)
+        functional, is_image = self.module.functional, isinstance(before, Image.Image)
+        theirs = recipes.by_torchvision(functional, step, before)
+        ours = step.apply(np.asarray(before) if is_image else recipes.own_memory(before))
+        promise = recipes.promise_of(step if is_image else None)
+        result = self._compare(recipes.name_of(step), promise, ours, theirs, where)
+        if is_image and recipes.is_warp(step):
+            by_tensor = recipes.by_tensor_backend(functional, step, before)
             if by_tensor is not None:
                 result.backend = result.backend or Difference()
                 for one, other in zip(arrays_of(by_tensor), arrays_of(theirs), strict=True):
                     result.backend.add(one, other)
         return theirs
 
-    def _compare(self, name: str, contract: Contract, ours: Any, theirs: Any, where: str) -> StepResult:
+    def _compare(self, name: str, contract: Any, ours: Any, theirs: Any, where: str) -> StepResult:
         result = self.steps.get((name, contract.name))
         if result is None:
             result = self.steps[name, contract.name] = StepResult(name, contract.name, contract.limit)
@@ -304,7 +286,7 @@ class _Comparison:
         return result
 
     def _finished(self, actual: Any, expected: Any, recipe: Recipe, drawing: int, where: str) -> None:
-        undo = normalizations(recipe.steps, self.pipeline.rest)
+        undo = recipes.normalizations(recipe.steps, self.pipeline.rest)
         ours, theirs = arrays_of(actual, undo), arrays_of(expected, undo)
         same_type = type(actual) is type(expected) and getattr(actual, "dtype", 0) == getattr(expected, "dtype", 0)
         if not same_type or not same_size(ours, theirs):
@@ -315,7 +297,7 @@ class _Comparison:
         for one, other in zip(ours, theirs, strict=True):
             largest = self.final.add(one, other)
             if largest > (0 if self.worst is None else self.worst.largest):
-                words = (*steps_in_words(recipe.steps), *(f"then {shortened(one)}" for one in self.pipeline.rest))
+                words = recipes.in_words(recipe, self.pipeline.rest)
                 self.worst = Worst(self.path, drawing, words, largest, self.whole, np.array(other), np.array(one))
 
     def certificate(self, files: int, drawings: int, tolerance: float | None) -> Certificate:
@@ -335,57 +317,12 @@ class _Comparison:
         )
 
 
-def _by_torchvision(functional: Any, step: Step, image: Any) -> Any:
-    """A drawn step by torchvision's own function of that name; by itself where torchvision has none."""
-    function = getattr(functional, step.op, None) if isinstance(step, Call) else None
-    if function is None or not isinstance(step, Call):
-        return step.apply(_own(image))
-    return function(_own(image), **_translated(step, functional))
-
-
-def _by_tensor_backend(functional: Any, step: Call, image: Any) -> Any:
-    """The step by torchvision on a tensor; None where it doesn't take such arguments."""
-    tensor = functional.pil_to_tensor(image)
-    arguments = _translated(step, functional)
-    if isinstance(arguments.get("fill"), (int, float)):
-        arguments["fill"] = [float(arguments["fill"])] * tensor.shape[0]
-    try:
-        return getattr(functional, step.op)(tensor, **arguments)
-    except (TypeError, ValueError, RuntimeError):
-        return None
-
-
-def _translated(step: Call, functional: Any) -> dict[str, Any]:
-    """The arguments with torchvision's enum."""
-    arguments = dict(step.args)
-    mode: Any = arguments.get("interpolation")
-    if hasattr(mode, "value"):
-        arguments["interpolation"] = functional.InterpolationMode(mode.value)
-    return arguments
-
-
 def _shape_of(image: Any) -> ImageShape:
     if isinstance(image, Image.Image):
         return ImageShape(image.height, image.width, len(image.getbands()))
     if isinstance(image, torch.Tensor) and image.ndim >= 3:
         return ImageShape(image.shape[-2], image.shape[-1], image.shape[-3])
     raise PlanError(f"a transform got {type(image).__name__} from the one before it: an image or a tensor can go on")
-
-
-def _copied(image: Any) -> Any:
-    """Its own memory: a transform may work in place."""
-    return (
-        image.clone()
-        if isinstance(image, torch.Tensor)
-        else image.copy()
-        if isinstance(image, Image.Image)
-        else copy.deepcopy(image)
-    )
-
-
-def _own(image: Any) -> Any:
-    """Its own memory for a tensor, which `Normalize` and others may overwrite; no step overwrites a PIL image."""
-    return image.clone() if isinstance(image, torch.Tensor) else image
 
 
 def _equal(one: Any, other: Any) -> bool:
@@ -395,12 +332,10 @@ def _equal(one: Any, other: Any) -> bool:
     )
 
 
-def _states() -> tuple[torch.Tensor, Any]:
-    return torch.get_rng_state(), random.getstate()
-
-
-def _states_of(generators: Generators) -> tuple[torch.Tensor, Any]:
-    assert generators.torch is not None
+def _states(generators: Generators | None = None) -> tuple[torch.Tensor, Any]:
+    """Where torch's and Python's generators stand: the global ones, or these."""
+    if generators is None or generators.torch is None:
+        return torch.get_rng_state(), random.getstate()
     return generators.torch.get_state(), generators.python.getstate()
 
 

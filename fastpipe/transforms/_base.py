@@ -1,19 +1,20 @@
 """What the transform classes share: which of them can be drawn, checks of arguments, and the simplest draws.
 
 The ``draw_*`` functions here and in the classes' files are torchvision's random numbers: the same calls in the same
-order with the same rounding, from torch's global generator or from one that is given. TorchScript compiles them as
-part of a class's ``forward``.
+order with the same rounding, from torch's global generator or from one that is given, or from a generator's `Words`.
+TorchScript compiles them as part of a class's ``forward``, without what is for words.
 """
 
 import functools
 import inspect
 import numbers
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 
-from fastpipe.transforms.functional.interpolation import interpolation_from_int
+from fastpipe.ops.interpolation import interpolation_from_int
+from fastpipe.transforms.words import Source, Words, float32, plain
 
 __all__ = [
     "cached_log_ratio",
@@ -22,14 +23,21 @@ __all__ = [
     "check_length",
     "draw_chance",
     "draw_chance_exact",
+    "draw_fraction",
     "draw_integer",
     "draw_log_uniform",
+    "draw_normal",
+    "draw_permutation",
     "draw_seed",
     "draw_uniform",
     "drawable",
     "setup_angle",
     "setup_size",
 ]
+
+# TorchScript knows this function by itself, whatever its name, and leaves out what stands in a block of its own
+# behind ``if not is_scripting():``, but compiles the rest of a longer condition: hence the nested ones below.
+is_scripting: Callable[[], bool] = torch.jit.is_scripting  # type: ignore[attr-defined]
 
 # A subclass may add or replace these and still be drawn by what it inherits: they have no say in an image's fate.
 _HARMLESS = frozenset({"__init__", "__repr__", "__str__", "extra_repr"})
@@ -76,23 +84,40 @@ def _is_dunder(name: str) -> bool:
     return name.startswith("__") and name.endswith("__")
 
 
-def draw_chance(p: float, generator: torch.Generator | None = None) -> bool:
+def draw_chance(p: float, generator: Source = None) -> bool:
     """``torch.rand(1) < p``, compared in float32 as a tensor with a number is."""
+    if not is_scripting():  # noqa: SIM102
+        if isinstance(generator, Words):
+            return generator.fraction() < float32(p)
     return bool(torch.rand([1], generator=generator) < p)
 
 
-def draw_chance_exact(p: float, generator: torch.Generator | None = None) -> bool:
+def draw_chance_exact(p: float, generator: Source = None) -> bool:
     """``torch.rand(1).item() < p``, compared in float64: torchvision has both kinds."""
-    return float(torch.rand([1], generator=generator).item()) < p
+    return draw_fraction(generator) < p
 
 
-def draw_uniform(low: float, high: float, generator: torch.Generator | None = None) -> float:
+def draw_fraction(generator: Source = None) -> float:
+    """``torch.rand(1).item()``."""
+    if not is_scripting():  # noqa: SIM102
+        if isinstance(generator, Words):
+            return generator.fraction()
+    return float(torch.rand([1], generator=generator).item())
+
+
+def draw_uniform(low: float, high: float, generator: Source = None) -> float:
     """A float32 from ``[low, high)``, as a Python float."""
+    if not is_scripting():  # noqa: SIM102
+        if isinstance(generator, Words):
+            return generator.uniform(low, high)
     return float(torch.empty([1]).uniform_(low, high, generator=generator).item())
 
 
-def draw_log_uniform(log_low: float, log_high: float, generator: torch.Generator | None = None) -> float:
+def draw_log_uniform(log_low: float, log_high: float, generator: Source = None) -> float:
     """A float32 whose logarithm is uniform between two logarithms, as a Python float."""
+    if not is_scripting():  # noqa: SIM102
+        if isinstance(generator, Words):
+            return generator.log_uniform(log_low, log_high)
     return float(torch.exp(torch.empty([1]).uniform_(log_low, log_high, generator=generator)).item())
 
 
@@ -103,14 +128,32 @@ def cached_log_ratio(ratio: tuple[float, ...], dtype: torch.dtype) -> list[float
     return logarithms
 
 
-def draw_integer(low: int, high: int, generator: torch.Generator | None = None) -> int:
+def draw_integer(low: int, high: int, generator: Source = None) -> int:
     """An integer from ``[low, high)``."""
+    if not is_scripting():  # noqa: SIM102
+        if isinstance(generator, Words):
+            return generator.integer(low, high)
     return int(torch.randint(low, high, [1], generator=generator).item())
 
 
-def draw_seed(generator: torch.Generator | None = None) -> int:
+def draw_permutation(count: int, generator: Source = None) -> list[int]:
+    """The numbers from 0 to ``count - 1``, a handful, in random order."""
+    if isinstance(generator, Words):
+        return generator.permutation(count)
+    order: list[int] = torch.randperm(count, generator=generator).tolist()
+    return order
+
+
+def draw_normal(size: list[int], generator: Source = None) -> torch.Tensor:
+    """A tensor of float32 normal numbers, which torch alone can draw."""
+    if not is_scripting():
+        generator = plain(generator)
+    return torch.empty(size, dtype=torch.float32).normal_(generator=generator)
+
+
+def draw_seed(generator: Source = None) -> int:
     """A seed for another library's generator: an integer from ``[0, 2**63)``."""
-    return int(torch.randint(0, 2**63 - 1, [1], generator=generator).item())
+    return draw_integer(0, 2**63 - 1, generator)
 
 
 def setup_size(size: Any, error_msg: str) -> Any:

@@ -8,18 +8,20 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from fastpipe import ops
 from fastpipe.transforms import functional as F
 from fastpipe.transforms._base import draw_integer
 from fastpipe.transforms.functional import InterpolationMode
 from fastpipe.transforms.functional._types import Fill, Image
-from fastpipe.transforms.steps import Call
 
 __all__ = [
     "Filled",
     "apply_op",
     "aug_mix_space",
     "auto_augment_space",
+    "draw_listed",
     "draw_operation",
+    "listed_space",
     "op_calls",
     "rand_augment_space",
     "space_for",
@@ -28,6 +30,8 @@ __all__ = [
 
 # Magnitudes of each operation by name, and whether a coin decides their sign.
 Space = dict[str, tuple[Tensor, bool]]
+# The same as plain numbers; None for an operation without magnitudes.
+Listed = tuple[tuple[str, tuple[float, ...] | None, bool], ...]
 
 
 def apply_op(img: Image, op_name: str, magnitude: float, interpolation: InterpolationMode, fill: Fill | None) -> Image:
@@ -80,21 +84,20 @@ def apply_op(img: Image, op_name: str, magnitude: float, interpolation: Interpol
     return img
 
 
-def op_calls(op_name: str, magnitude: float, interpolation: InterpolationMode, fill: Any) -> tuple[Call, ...]:
+def op_calls(op_name: str, magnitude: float, interpolation: InterpolationMode, fill: Any) -> tuple[ops.Operation, ...]:
     """What `apply_op` calls, as drawn calls (TorchScript can't compile these, nor a look-up by name)."""
     if op_name == "Identity":
         return ()
-    if op_name in ("AutoContrast", "Equalize", "Invert"):
-        return (Call(op_name.lower()),)
+    if op_name in _PLAIN:
+        return (_PLAIN[op_name],)
     if op_name == "Rotate":
-        return (Call.of("rotate", angle=magnitude, interpolation=interpolation, fill=fill),)
+        return (ops.Rotate(magnitude, interpolation, fill=fill),)
     if op_name == "Posterize":
-        return (Call.of("posterize", bits=int(magnitude)),)
+        return (ops.Posterize(int(magnitude)),)
     if op_name == "Solarize":
-        return (Call.of("solarize", threshold=magnitude),)
+        return (ops.Solarize(magnitude),)
     if op_name in _ADJUSTED:
-        name = _ADJUSTED[op_name]
-        return (Call(f"adjust_{name}", ((f"{name}_factor", 1.0 + magnitude),)),)
+        return (_ADJUSTED[op_name](1.0 + magnitude),)
     across = op_name.endswith("X")
     translate, shear, center = [0, 0], [0.0, 0.0], None
     if op_name.startswith("Shear"):
@@ -102,21 +105,16 @@ def op_calls(op_name: str, magnitude: float, interpolation: InterpolationMode, f
         shear[0 if across else 1] = math.degrees(math.atan(magnitude))
     else:
         translate[0 if across else 1] = int(magnitude)
-    return (
-        Call.of(
-            "affine",
-            angle=0.0,
-            translate=translate,
-            scale=1.0,
-            shear=shear,
-            interpolation=interpolation,
-            fill=fill,
-            center=center,
-        ),
-    )
+    return (ops.Affine(0.0, translate, 1.0, shear, interpolation, fill, center),)
 
 
-_ADJUSTED = {"Brightness": "brightness", "Color": "saturation", "Contrast": "contrast", "Sharpness": "sharpness"}
+_PLAIN = {"AutoContrast": ops.Autocontrast(), "Equalize": ops.Equalize(), "Invert": ops.Invert()}
+_ADJUSTED: dict[str, Any] = {
+    "Brightness": ops.AdjustBrightness,
+    "Color": ops.AdjustSaturation,
+    "Contrast": ops.AdjustContrast,
+    "Sharpness": ops.AdjustSharpness,
+}
 
 
 def draw_operation(
@@ -140,6 +138,21 @@ def draw_operation(
         if level is None:
             level = draw_integer(0, levels if levels > 0 else len(magnitudes), generator)
         magnitude = float(magnitudes[level].item())
+    if signed and draw_integer(0, 2, generator) != 0:
+        magnitude *= -1.0
+    return op_name, magnitude
+
+
+def draw_listed(
+    operations: Listed, level: int | None, levels: int, generator: torch.Generator | None = None
+) -> tuple[str, float]:
+    """`draw_operation` from a `listed_space`, without a tensor."""
+    op_name, magnitudes, signed = operations[draw_integer(0, len(operations), generator)]
+    magnitude = 0.0
+    if magnitudes is not None:
+        if level is None:
+            level = draw_integer(0, levels if levels > 0 else len(magnitudes), generator)
+        magnitude = magnitudes[level]
     if signed and draw_integer(0, 2, generator) != 0:
         magnitude *= -1.0
     return op_name, magnitude
@@ -219,6 +232,19 @@ def space_for(build: Callable[..., Space], *args: Any) -> Space:
 @functools.lru_cache(maxsize=128)
 def _cached_space(build: Callable[..., Space], default_dtype: torch.dtype, args: tuple[Any, ...]) -> Space:
     return build(*args)
+
+
+def listed_space(build: Callable[..., Space], *args: Any) -> Listed:
+    """The space that ``build(*args)`` gives, as draws read it fastest; kept like `space_for`'s."""
+    return _cached_list(build, torch.get_default_dtype(), args)
+
+
+@functools.lru_cache(maxsize=128)
+def _cached_list(build: Callable[..., Space], default_dtype: torch.dtype, args: tuple[Any, ...]) -> Listed:
+    return tuple(
+        (name, tuple(map(float, magnitudes.tolist())) if magnitudes.ndim > 0 else None, signed)
+        for name, (magnitudes, signed) in _cached_space(build, default_dtype, args).items()
+    )
 
 
 class Filled(torch.nn.Module):

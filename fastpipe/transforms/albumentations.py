@@ -58,7 +58,7 @@ class Albumentations:
         return SeededCall(self.transform, draw_seed()).apply(img)
 
     def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
-        return (SeededCall(self.transform, draw_seed(generators.torch)),)
+        return (SeededCall(self.transform, draw_seed(generators.words)),)
 
     def _can_draw(self) -> bool:
         """Only what keeps an image's shape can be drawn from a shape: no crops, and no change of channels."""

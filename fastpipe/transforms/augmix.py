@@ -8,12 +8,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from fastpipe import ops
 from fastpipe.transforms import functional as F
 from fastpipe.transforms._base import draw_integer
 from fastpipe.transforms._operations import Filled, apply_op, aug_mix_space, draw_operation, op_calls, space_for
 from fastpipe.transforms.functional import InterpolationMode
 from fastpipe.transforms.functional._types import Image
-from fastpipe.transforms.steps import Call
+from fastpipe.transforms.words import plain
 from fastpipe.types import Generators, ImageShape, Step
 
 __all__ = ["AugMix", "Mixture"]
@@ -28,23 +29,30 @@ class Mixture:
         chains: the calls of each.
     """
 
-    promise: ClassVar[str] = "as near to torchvision as its operations"  # for `explain`
+    contracts: ClassVar[tuple[ops.Contract, ...]] = (ops.EXACT,)
 
     weights: tuple[float, ...]
-    chains: tuple[tuple[Call, ...], ...]
+    chains: tuple[tuple[ops.Operation, ...], ...]
 
     def apply(self, image: Any) -> Any:
-        if isinstance(image, np.ndarray):
-            mixed: Any = _mix([image, *(_run(chain, image) for chain in self.chains)], self.weights)
-            return mixed.astype(image.dtype)
+        """As torchvision: any image's operations run on tensors, mixed in float32."""
         tensor = image if isinstance(image, Tensor) else F.pil_to_tensor(image)
         batch = tensor[None] if tensor.ndim == 3 else tensor
-        mixed = _mix([batch, *(_run(chain, batch) for chain in self.chains)], self.weights)
+        mixed = self.weights[0] * batch
+        for weight, chain in zip(self.weights[1:], self.chains, strict=True):
+            mixed += weight * _run(chain, batch)
         mixed = mixed.view(tensor.shape).to(dtype=tensor.dtype)
+        if isinstance(image, np.ndarray):
+            return mixed.permute(1, 2, 0).contiguous().numpy().reshape(image.shape)
         return mixed if isinstance(image, Tensor) else F.to_pil_image(mixed)  # type: ignore[no-untyped-call]
 
     def output_shape(self, shape: ImageShape) -> ImageShape:
         return shape
+
+    def words(self) -> str:
+        chains = [", ".join(operation.words() for operation in chain) or "itself" for chain in self.chains]
+        parts = [f"{weight:.0%} ({text})" for weight, text in zip(self.weights[1:], chains, strict=True)]
+        return " + ".join((f"mixed of {self.weights[0]:.0%} itself", *parts))
 
     def __str__(self) -> str:
         chains = [" → ".join(map(str, chain)) or "itself" for chain in self.chains]
@@ -52,30 +60,17 @@ class Mixture:
         return " + ".join([f"mixture({self.weights[0]:.3f} × itself", *weighted]) + ")"
 
 
-def _run(chain: tuple[Call, ...], image: Any) -> Any:
+def _run(chain: tuple[ops.Operation, ...], image: Any) -> Any:
     for call in chain:
         image = call.apply(image)
     return image
 
 
-def _mix(images: list[Any], weights: tuple[float, ...]) -> Any:
-    """The weighted sum in float32, added up in order."""
-    if isinstance(images[0], Tensor):
-        total: Any = weights[0] * images[0]
-        for weight, image in zip(weights[1:], images[1:], strict=True):
-            total += weight * image
-        return total
-    total = np.multiply(images[0], np.float32(weights[0]), dtype=np.float32)
-    for weight, image in zip(weights[1:], images[1:], strict=True):
-        total += np.multiply(image, np.float32(weight), dtype=np.float32)
-    return total
-
-
 class AugMix(Filled):
     """Mixes an image with several randomly augmented versions of it (Hendrycks et al., 2020).
 
-    For uint8 images of 1 or 3 channels. Paper: https://arxiv.org/abs/1912.02781. PIL images go through torchvision's
-    tensor operations, as they do in torchvision; ndarrays through the ndarray kernels.
+    For uint8 images of 1 or 3 channels. Paper: https://arxiv.org/abs/1912.02781. PIL images and ndarrays go through
+    the tensor operations, as PIL images do in torchvision.
 
     Args:
         severity: the strongest magnitude of an operation, 1 to 10.
@@ -183,10 +178,11 @@ class AugMix(Filled):
 
     def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
         op_meta = self._augmentation_space(self._PARAMETER_MAX, (shape.height, shape.width))
-        both = torch._sample_dirichlet(torch.tensor([[self.alpha, self.alpha]]), generators.torch)
-        each = torch._sample_dirichlet(torch.tensor([[self.alpha] * self.mixture_width]), generators.torch)
+        generator = plain(generators.words)
+        both = torch._sample_dirichlet(torch.tensor([[self.alpha, self.alpha]]), generator)
+        each = torch._sample_dirichlet(torch.tensor([[self.alpha] * self.mixture_width]), generator)
         weights = torch.cat([both[:, :1], each * both[:, 1:]], 1)
-        return (self._mixture(op_meta, weights, generators.torch),)
+        return (self._mixture(op_meta, weights, generators.words),)
 
     def __repr__(self) -> str:
         return (

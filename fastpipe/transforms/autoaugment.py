@@ -12,7 +12,9 @@ from fastpipe.transforms._base import draw_integer
 from fastpipe.transforms._operations import (
     Filled,
     auto_augment_space,
+    draw_listed,
     draw_operation,
+    listed_space,
     op_calls,
     rand_augment_space,
     space_for,
@@ -22,6 +24,7 @@ from fastpipe.transforms._operations import apply_op as _apply_op
 from fastpipe.transforms.augmix import AugMix
 from fastpipe.transforms.functional import InterpolationMode
 from fastpipe.transforms.functional._types import Image
+from fastpipe.transforms.words import Words, float32
 from fastpipe.types import Generators, ImageShape, Step
 
 __all__ = ["AugMix", "AutoAugment", "AutoAugmentPolicy", "RandAugment", "TrivialAugmentWide"]
@@ -97,7 +100,13 @@ class AutoAugment(Filled):
         return img
 
     def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
-        index, probs, signs = _draw_policy(len(self.policies), generators.torch)
+        words = generators.words
+        if isinstance(words, Words):
+            index = words.integer(0, len(self.policies))
+            probs: Any = [_Chance(words.fraction()), _Chance(words.fraction())]
+            signs: Any = [words.integer(0, 2), words.integer(0, 2)]
+        else:
+            index, probs, signs = _draw_policy(len(self.policies), words)
         space = self._augmentation_space(10, (shape.height, shape.width))
         steps: list[Step] = []
         for op_name, magnitude in _chosen_operations(self.policies[index], space, probs, signs):
@@ -106,6 +115,13 @@ class AutoAugment(Filled):
 
     def __repr__(self) -> str:
         return f"{self.__class__.__name__}(policy={self.policy}, fill={self.fill})"
+
+
+class _Chance(float):
+    """A number that was drawn in float32, and is compared in float32 as a tensor of one is."""
+
+    def __le__(self, p: float) -> bool:
+        return float(self) <= float32(p)
 
 
 def _draw_policy(count: int, generator: torch.Generator | None = None) -> tuple[int, Tensor, Tensor]:
@@ -179,10 +195,10 @@ class RandAugment(Filled):
         return img
 
     def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
-        space = self._augmentation_space(self.num_magnitude_bins, (shape.height, shape.width))
+        space = listed_space(rand_augment_space, self.num_magnitude_bins, (shape.height, shape.width))
         steps: list[Step] = []
         for _ in range(self.num_ops):
-            op_name, magnitude = draw_operation(space, self.magnitude, 0, generators.torch)
+            op_name, magnitude = draw_listed(space, self.magnitude, 0, generators.words)
             steps += op_calls(op_name, magnitude, self.interpolation, self.fill)
         return tuple(steps)
 
@@ -231,8 +247,8 @@ class TrivialAugmentWide(Filled):
         return _apply_op(img, op_name, magnitude, interpolation=self.interpolation, fill=fill)
 
     def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
-        space = self._augmentation_space(self.num_magnitude_bins)
-        op_name, magnitude = draw_operation(space, None, 0, generators.torch)
+        space = listed_space(trivial_augment_space, self.num_magnitude_bins)
+        op_name, magnitude = draw_listed(space, None, 0, generators.words)
         return op_calls(op_name, magnitude, self.interpolation, self.fill)
 
     def __repr__(self) -> str:

@@ -6,10 +6,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from fastpipe import ops
 from fastpipe.transforms import functional as F
-from fastpipe.transforms._base import draw_chance, draw_chance_exact, draw_uniform
+from fastpipe.transforms._base import draw_chance, draw_chance_exact, draw_permutation, draw_uniform
 from fastpipe.transforms.functional._types import Floats, Image
-from fastpipe.transforms.steps import Call
 from fastpipe.types import Generators, ImageShape, Step
 
 __all__ = [
@@ -23,7 +23,7 @@ __all__ = [
     "RandomSolarize",
 ]
 
-_INVERT, _AUTOCONTRAST, _EQUALIZE = Call("invert"), Call("autocontrast"), Call("equalize")
+_INVERT, _AUTOCONTRAST, _EQUALIZE = ops.Invert(), ops.Autocontrast(), ops.Equalize()
 
 
 class ColorJitter(torch.nn.Module):
@@ -89,7 +89,9 @@ class ColorJitter(torch.nn.Module):
             saturation: bounds of the factor, or None.
             hue: bounds of the shift, or None.
         """
-        return _draw_jitter(brightness, contrast, saturation, hue)
+        order = torch.randperm(4)
+        b, c, s, h = _draw_factors(brightness, contrast, saturation, hue)
+        return order, b, c, s, h
 
     def forward(self, img: Image) -> Image:
         """The changed image."""
@@ -108,8 +110,9 @@ class ColorJitter(torch.nn.Module):
         return img
 
     def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
-        order, *factors = _draw_jitter(self.brightness, self.contrast, self.saturation, self.hue, generators.torch)
-        return tuple(_jitter_call(index, factors[index]) for index in order.tolist() if factors[index] is not None)
+        order = draw_permutation(4, generators.words)
+        factors = _draw_factors(self.brightness, self.contrast, self.saturation, self.hue, generators.words)
+        return tuple(_JITTERED[index](factors[index]) for index in order if factors[index] is not None)
 
     def __repr__(self) -> str:
         return (
@@ -118,27 +121,21 @@ class ColorJitter(torch.nn.Module):
         )
 
 
-_JITTERED = ("brightness", "contrast", "saturation", "hue")
+_JITTERED: Any = (ops.AdjustBrightness, ops.AdjustContrast, ops.AdjustSaturation, ops.AdjustHue)
 
 
-def _jitter_call(index: int, factor: float | None) -> Call:
-    name = _JITTERED[index]
-    return Call(f"adjust_{name}", ((f"{name}_factor", factor),))
-
-
-def _draw_jitter(
+def _draw_factors(
     brightness: Floats | None,
     contrast: Floats | None,
     saturation: Floats | None,
     hue: Floats | None,
     generator: torch.Generator | None = None,
-) -> tuple[Tensor, float | None, float | None, float | None, float | None]:
-    order = torch.randperm(4, generator=generator)
+) -> tuple[float | None, float | None, float | None, float | None]:
     b = None if brightness is None else draw_uniform(brightness[0], brightness[1], generator)
     c = None if contrast is None else draw_uniform(contrast[0], contrast[1], generator)
     s = None if saturation is None else draw_uniform(saturation[0], saturation[1], generator)
     h = None if hue is None else draw_uniform(hue[0], hue[1], generator)
-    return order, b, c, s, h
+    return b, c, s, h
 
 
 class Grayscale(torch.nn.Module):
@@ -157,7 +154,7 @@ class Grayscale(torch.nn.Module):
         return F.rgb_to_grayscale(img, num_output_channels=self.num_output_channels)
 
     def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
-        return (Call("rgb_to_grayscale", (("num_output_channels", self.num_output_channels),)),)
+        return (ops.RgbToGrayscale(self.num_output_channels),)
 
     def __repr__(self) -> str:
         return f"{self.__class__.__name__}(num_output_channels={self.num_output_channels})"
@@ -182,8 +179,8 @@ class RandomGrayscale(torch.nn.Module):
         return img
 
     def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
-        if draw_chance(float(self.p), generators.torch):
-            return (Call("rgb_to_grayscale", (("num_output_channels", shape.channels),)),)
+        if draw_chance(float(self.p), generators.words):
+            return (ops.RgbToGrayscale(shape.channels),)
         return ()
 
     def __repr__(self) -> str:
@@ -208,7 +205,7 @@ class RandomInvert(torch.nn.Module):
         return img
 
     def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
-        return (_INVERT,) if draw_chance_exact(float(self.p), generators.torch) else ()
+        return (_INVERT,) if draw_chance_exact(float(self.p), generators.words) else ()
 
     def __repr__(self) -> str:
         return f"{self.__class__.__name__}(p={self.p})"
@@ -234,9 +231,7 @@ class RandomPosterize(torch.nn.Module):
         return img
 
     def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
-        return (
-            (Call("posterize", (("bits", self.bits),)),) if draw_chance_exact(float(self.p), generators.torch) else ()
-        )
+        return (ops.Posterize(self.bits),) if draw_chance_exact(float(self.p), generators.words) else ()
 
     def __repr__(self) -> str:
         return f"{self.__class__.__name__}(bits={self.bits},p={self.p})"
@@ -262,8 +257,8 @@ class RandomSolarize(torch.nn.Module):
         return img
 
     def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
-        if draw_chance_exact(float(self.p), generators.torch):
-            return (Call("solarize", (("threshold", self.threshold),)),)
+        if draw_chance_exact(float(self.p), generators.words):
+            return (ops.Solarize(self.threshold),)
         return ()
 
     def __repr__(self) -> str:
@@ -288,7 +283,7 @@ class RandomAutocontrast(torch.nn.Module):
         return img
 
     def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
-        return (_AUTOCONTRAST,) if draw_chance_exact(float(self.p), generators.torch) else ()
+        return (_AUTOCONTRAST,) if draw_chance_exact(float(self.p), generators.words) else ()
 
     def __repr__(self) -> str:
         return f"{self.__class__.__name__}(p={self.p})"
@@ -312,7 +307,7 @@ class RandomEqualize(torch.nn.Module):
         return img
 
     def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
-        return (_EQUALIZE,) if draw_chance_exact(float(self.p), generators.torch) else ()
+        return (_EQUALIZE,) if draw_chance_exact(float(self.p), generators.words) else ()
 
     def __repr__(self) -> str:
         return f"{self.__class__.__name__}(p={self.p})"

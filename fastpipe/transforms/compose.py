@@ -6,11 +6,14 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import torch
 
-from fastpipe.transforms._base import drawable
+from fastpipe.errors import PlanError
+from fastpipe.transforms._base import drawable, is_scripting
+from fastpipe.transforms.drawing import draw_steps
 from fastpipe.transforms.functional._types import Image
+from fastpipe.transforms.words import Source, Words, float32
 from fastpipe.types import Generators, ImageShape, Step
 
-__all__ = ["Compose", "Lambda", "RandomApply", "RandomChoice", "RandomOrder", "RandomTransforms"]
+__all__ = ["Compose", "Lambda", "RandomApply", "RandomChoice", "RandomOrder", "RandomTransforms", "call"]
 
 
 # An attempt to script a Compose ends with torchvision's error (a Tensor can't be called) and not with an obscure one
@@ -25,11 +28,29 @@ def _draw_all(transforms: Iterable[Any], shape: ImageShape, generators: Generato
     """The steps of transforms applied one after the other, each drawn for the shape that the last one gives."""
     steps: list[Step] = []
     for transform in transforms:
-        drawn = transform.draw(shape, generators)
+        drawn = draw_steps(transform, shape, generators)
         for step in drawn:
             shape = step.output_shape(shape)
         steps += drawn
     return tuple(steps)
+
+
+def call(transform: Any, image: Any) -> Any:
+    """The transform's result; a bare albumentations transform, which takes no image, is told how to be wrapped.
+
+    Raises:
+        PlanError: that is what it is.
+    """
+    try:
+        return transform(image)
+    except KeyError as error:
+        if type(transform).__module__.partition(".")[0] != "albumentations":
+            raise
+        name = type(transform).__name__
+        raise PlanError(
+            f"albumentations' {name} takes and gives named arrays, not an image: wrap it, "
+            f"fastpipe.transforms.Albumentations({name}(…))."
+        ) from error
 
 
 def _lines(transforms: Iterable[Any]) -> str:
@@ -50,7 +71,7 @@ class Compose:
 
     def __call__(self, img: Image) -> Image:
         for t in self.transforms:
-            img = t(img)
+            img = call(t, img)
         return img
 
     def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
@@ -132,7 +153,7 @@ class RandomApply(torch.nn.Module):
         return img
 
     def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
-        if _draw_skip(float(self.p), generators.torch):
+        if _draw_skip(float(self.p), generators.words):
             return ()
         return _draw_all(self.transforms, shape, generators)
 
@@ -177,15 +198,17 @@ class RandomChoice(RandomTransforms):
         return _draw_member(self.transforms, self.p, random)(*args)
 
     def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
-        steps: tuple[Step, ...] = _draw_member(self.transforms, self.p, generators.python).draw(shape, generators)
-        return steps
+        return draw_steps(_draw_member(self.transforms, self.p, generators.python), shape, generators)
 
     def __repr__(self) -> str:
         return f"{super().__repr__()}(p={self.p})"
 
 
-def _draw_skip(p: float, generator: torch.Generator | None = None) -> bool:
+def _draw_skip(p: float, generator: Source = None) -> bool:
     """``p < torch.rand(1)``: unlike in the other transforms, equality applies."""
+    if not is_scripting():  # noqa: SIM102
+        if isinstance(generator, Words):
+            return generator.fraction() > float32(p)
     return bool(torch.rand([1], generator=generator) > p)
 
 

@@ -1,12 +1,14 @@
 """Between PIL images, arrays and tensors, and the arithmetic on tensors that ends most pipelines."""
 
+import copy
+from functools import lru_cache
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from fastpipe import ops
 from fastpipe.transforms import functional as F
-from fastpipe.transforms.steps import Call
 from fastpipe.types import Generators, ImageShape, Step
 
 __all__ = ["ConvertImageDtype", "LinearTransformation", "Normalize", "PILToTensor", "ToPILImage", "ToTensor"]
@@ -68,7 +70,7 @@ class ConvertImageDtype(torch.nn.Module):
         return F.convert_image_dtype(image, self.dtype)
 
     def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
-        return (Call.of("convert_image_dtype", dtype=self.dtype),)
+        return (ops.ConvertImageDtype(self.dtype),)
 
 
 class ToPILImage:
@@ -109,7 +111,12 @@ class Normalize(torch.nn.Module):
         return F.normalize(tensor, self.mean, self.std, self.inplace)
 
     def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
-        return (Call.of("normalize", mean=self.mean, std=self.std),)
+        mean, std = self.mean, self.std
+        if isinstance(mean, list) and isinstance(std, list):
+            return (_normalize(tuple(mean), tuple(std)),)
+        return (
+            ops.Normalize(copy.deepcopy(mean), copy.deepcopy(std)),
+        )  # a step doesn't change when the transform does
 
     def __repr__(self) -> str:
         return f"{self.__class__.__name__}(mean={self.mean}, std={self.std})"
@@ -174,5 +181,10 @@ class LinearTransformation(torch.nn.Module):
         )
 
 
-_TO_TENSOR = Call("to_tensor")
-_PIL_TO_TENSOR = Call("pil_to_tensor")
+_TO_TENSOR = ops.ToTensor()
+_PIL_TO_TENSOR = ops.PilToTensor()
+
+
+@lru_cache(maxsize=64)
+def _normalize(mean: Any, std: Any) -> ops.Normalize:
+    return ops.Normalize(mean, std)

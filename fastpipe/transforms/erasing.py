@@ -9,10 +9,17 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from fastpipe import ops
 from fastpipe.transforms import functional as F
-from fastpipe.transforms._base import cached_log_ratio, draw_chance, draw_integer, draw_log_uniform, draw_uniform
+from fastpipe.transforms._base import (
+    cached_log_ratio,
+    draw_chance,
+    draw_integer,
+    draw_log_uniform,
+    draw_normal,
+    draw_uniform,
+)
 from fastpipe.transforms.functional._types import Floats
-from fastpipe.transforms.steps import Call
 from fastpipe.types import Generators, ImageShape, Step
 
 __all__ = ["RandomErasing"]
@@ -106,14 +113,14 @@ class RandomErasing(torch.nn.Module):
         return img
 
     def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
-        if not draw_chance(float(self.p), generators.torch):
+        if not draw_chance(float(self.p), generators.words):
             return ()
         log_ratio = cached_log_ratio(tuple(self.ratio), torch.get_default_dtype())
         values = self._values(shape.channels)
         i, j, h, w, v = _draw_rectangle(
-            shape.channels, shape.height, shape.width, self.scale, log_ratio, values, generators.torch
+            shape.channels, shape.height, shape.width, self.scale, log_ratio, values, generators.words
         )
-        return () if v is None else (Call("erase", (("i", i), ("j", j), ("h", h), ("w", w), ("v", v))),)
+        return () if v is None else (ops.Erase(i, j, h, w, v),)
 
     def __repr__(self) -> str:
         return (
@@ -140,7 +147,7 @@ def _draw_rectangle(
         w = int(round(math.sqrt(erase_area / aspect_ratio)))  # noqa: RUF046
         if h < height and w < width:
             if value is None:
-                v = torch.empty([channels, h, w], dtype=torch.float32).normal_(generator=generator)
+                v = draw_normal([channels, h, w], generator)
             else:
                 v = torch.tensor(value)[:, None, None]
             i = draw_integer(0, height - h + 1, generator)

@@ -6,10 +6,10 @@ from typing import Any
 
 import torch
 
+from fastpipe import ops
 from fastpipe.transforms import functional as F
 from fastpipe.transforms._base import draw_chance_exact, draw_uniform, setup_size
 from fastpipe.transforms.functional._types import Image
-from fastpipe.transforms.steps import Call
 from fastpipe.types import Generators, ImageShape, Step
 
 __all__ = ["GaussianBlur", "RandomAdjustSharpness"]
@@ -59,8 +59,8 @@ class GaussianBlur(torch.nn.Module):
         return F.gaussian_blur(img, self.kernel_size, [sigma, sigma])
 
     def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
-        sigma = draw_uniform(self.sigma[0], self.sigma[1], generators.torch)
-        return (Call("gaussian_blur", (("kernel_size", list(self.kernel_size)), ("sigma", [sigma, sigma]))),)
+        sigma = draw_uniform(self.sigma[0], self.sigma[1], generators.words)
+        return (ops.GaussianBlur(list(self.kernel_size), [sigma, sigma]),)
 
     def __repr__(self) -> str:
         return f"{self.__class__.__name__}(kernel_size={self.kernel_size}, sigma={self.sigma})"
@@ -86,8 +86,8 @@ class RandomAdjustSharpness(torch.nn.Module):
         return img
 
     def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
-        if draw_chance_exact(float(self.p), generators.torch):
-            return (Call("adjust_sharpness", (("sharpness_factor", self.sharpness_factor),)),)
+        if draw_chance_exact(float(self.p), generators.words):
+            return (ops.AdjustSharpness(self.sharpness_factor),)
         return ()
 
     def __repr__(self) -> str:

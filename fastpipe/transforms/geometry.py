@@ -4,10 +4,12 @@ import math
 import numbers
 import warnings
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import torch
 
+from fastpipe import ops
 from fastpipe.transforms import functional as F
 from fastpipe.transforms._base import (
     cached_log_ratio,
@@ -20,7 +22,6 @@ from fastpipe.transforms._base import (
 )
 from fastpipe.transforms.functional import InterpolationMode
 from fastpipe.transforms.functional._types import Floats, Image
-from fastpipe.transforms.steps import Call
 from fastpipe.types import Generators, ImageShape, Step
 
 __all__ = [
@@ -36,7 +37,7 @@ __all__ = [
 ]
 
 _TWO_SIZES = "Please provide only two dimensions (h, w) for size."
-_HFLIP, _VFLIP = Call("hflip"), Call("vflip")
+_HFLIP, _VFLIP = ops.HFlip(), ops.VFlip()
 
 
 class Resize(torch.nn.Module):
@@ -78,17 +79,7 @@ class Resize(torch.nn.Module):
         return F.resize(img, self.size, self.interpolation, self.max_size, self.antialias)
 
     def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
-        return (
-            Call(
-                "resize",
-                (
-                    ("size", self.size),
-                    ("interpolation", self.interpolation),
-                    ("max_size", self.max_size),
-                    ("antialias", self.antialias),
-                ),
-            ),
-        )
+        return (ops.Resize(self.size, self.interpolation, self.max_size, self.antialias),)
 
     def __repr__(self) -> str:
         return (
@@ -113,7 +104,7 @@ class CenterCrop(torch.nn.Module):
         return F.center_crop(img, self.size)
 
     def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
-        return (Call("center_crop", (("output_size", self.size),)),)
+        return (ops.CenterCrop(self.size),)
 
     def __repr__(self) -> str:
         return f"{self.__class__.__name__}(size={self.size})"
@@ -154,18 +145,10 @@ class Pad(torch.nn.Module):
         return F.pad(img, self.padding, self.fill, self.padding_mode)
 
     def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
-        return (_pad_call(self.padding, self.fill, self.padding_mode),)
+        return (ops.Pad(self.padding, self.fill, self.padding_mode),)
 
     def __repr__(self) -> str:
         return f"{self.__class__.__name__}(padding={self.padding}, fill={self.fill}, padding_mode={self.padding_mode})"
-
-
-def _pad_call(padding: Any, fill: Any, padding_mode: str) -> Call:
-    return Call("pad", (("padding", padding), ("fill", fill), ("padding_mode", padding_mode)))
-
-
-def _crop_call(top: int, left: int, height: int, width: int) -> Call:
-    return Call("crop", (("top", top), ("left", left), ("height", height), ("width", width)))
 
 
 class RandomCrop(torch.nn.Module):
@@ -224,16 +207,16 @@ class RandomCrop(torch.nn.Module):
     def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
         steps: list[Step] = []
         if self.padding is not None:
-            steps.append(_pad_call(self.padding, self.fill, self.padding_mode))
+            steps.append(ops.Pad(self.padding, self.fill, self.padding_mode))
             shape = steps[-1].output_shape(shape)
         missing_width, missing_height = self.size[1] - shape.width, self.size[0] - shape.height
         if self.pad_if_needed and missing_width > 0:
-            steps.append(_pad_call([missing_width, 0], self.fill, self.padding_mode))
+            steps.append(ops.Pad([missing_width, 0], self.fill, self.padding_mode))
             shape = steps[-1].output_shape(shape)
         if self.pad_if_needed and missing_height > 0:
-            steps.append(_pad_call([0, missing_height], self.fill, self.padding_mode))
+            steps.append(ops.Pad([0, missing_height], self.fill, self.padding_mode))
             shape = steps[-1].output_shape(shape)
-        steps.append(_crop_call(*_draw_crop(shape.height, shape.width, self.size, generators.torch)))
+        steps.append(ops.Crop(*_draw_crop(shape.height, shape.width, self.size, generators.words)))
         return tuple(steps)
 
     def __repr__(self) -> str:
@@ -272,7 +255,7 @@ class RandomHorizontalFlip(torch.nn.Module):
         return img
 
     def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
-        return (_HFLIP,) if draw_chance(float(self.p), generators.torch) else ()
+        return (_HFLIP,) if draw_chance(float(self.p), generators.words) else ()
 
     def __repr__(self) -> str:
         return f"{self.__class__.__name__}(p={self.p})"
@@ -296,7 +279,7 @@ class RandomVerticalFlip(torch.nn.Module):
         return img
 
     def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
-        return (_VFLIP,) if draw_chance(float(self.p), generators.torch) else ()
+        return (_VFLIP,) if draw_chance(float(self.p), generators.words) else ()
 
     def __repr__(self) -> str:
         return f"{self.__class__.__name__}(p={self.p})"
@@ -357,13 +340,10 @@ class RandomResizedCrop(torch.nn.Module):
 
     def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
         log_ratio = cached_log_ratio(tuple(self.ratio), torch.get_default_dtype())
-        box = _draw_resized_crop(shape.height, shape.width, self.scale, self.ratio, log_ratio, generators.torch)
+        box = _draw_resized_crop(shape.height, shape.width, self.scale, self.ratio, log_ratio, generators.words)
         return (
-            _crop_call(*box),
-            Call(
-                "resize",
-                (("size", list(self.size)), ("interpolation", self.interpolation), ("antialias", self.antialias)),
-            ),
+            ops.Crop(*box),
+            _resize(tuple(self.size), self.interpolation, self.antialias),
         )
 
     def __repr__(self) -> str:
@@ -406,6 +386,11 @@ def _draw_resized_crop(
         w = width
         h = height
     return (height - h) // 2, (width - w) // 2, h, w
+
+
+@lru_cache(maxsize=64)
+def _resize(size: tuple[int, ...], interpolation: InterpolationMode, antialias: bool | None) -> ops.Resize:
+    return ops.Resize(list(size), interpolation, None, antialias)
 
 
 class FiveCrop(torch.nn.Module):

@@ -3,6 +3,7 @@
 The underscored names and `RandomTransforms` are torchvision's too; other libraries use them.
 """
 
+from fastpipe.ops.interpolation import interpolation_from_int as _interpolation_modes_from_int  # noqa: F401
 from fastpipe.transforms import functional as F  # noqa: F401
 from fastpipe.transforms._base import check_length as _check_sequence_input  # noqa: F401
 from fastpipe.transforms._base import setup_angle as _setup_angle  # noqa: F401
@@ -36,7 +37,6 @@ from fastpipe.transforms.conversion import (
 from fastpipe.transforms.erasing import RandomErasing
 from fastpipe.transforms.filters import GaussianBlur, RandomAdjustSharpness
 from fastpipe.transforms.functional import InterpolationMode
-from fastpipe.transforms.functional.interpolation import interpolation_from_int as _interpolation_modes_from_int  # noqa: F401
 from fastpipe.transforms.geometry import (
     CenterCrop,
     FiveCrop,

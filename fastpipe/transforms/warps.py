@@ -6,6 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from fastpipe import ops
 from fastpipe.transforms import functional as F
 from fastpipe.transforms._base import (
     check_fill,
@@ -18,7 +19,7 @@ from fastpipe.transforms._base import (
 )
 from fastpipe.transforms.functional import InterpolationMode
 from fastpipe.transforms.functional._types import Floats, Image, Ints
-from fastpipe.transforms.steps import Call
+from fastpipe.transforms.words import plain
 from fastpipe.types import Generators, ImageShape, Step
 
 __all__ = ["ElasticTransform", "RandomAffine", "RandomPerspective", "RandomRotation"]
@@ -87,18 +88,8 @@ class RandomRotation(_Filled):
         return F.rotate(img, angle, self.interpolation, self.expand, self.center, fill)
 
     def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
-        return (
-            Call(
-                "rotate",
-                (
-                    ("angle", draw_uniform(float(self.degrees[0]), float(self.degrees[1]), generators.torch)),
-                    ("interpolation", self.interpolation),
-                    ("expand", self.expand),
-                    ("center", self.center),
-                    ("fill", self.fill),
-                ),
-            ),
-        )
+        angle = draw_uniform(float(self.degrees[0]), float(self.degrees[1]), generators.words)
+        return (ops.Rotate(angle, self.interpolation, self.expand, self.center, self.fill),)
 
     def __repr__(self) -> str:
         text = f"{self.__class__.__name__}(degrees={self.degrees}, interpolation={self.interpolation.value}"
@@ -187,22 +178,9 @@ class RandomAffine(_Filled):
 
     def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
         angle, translate, scale, shear = _draw_affine(
-            self.degrees, self.translate, self.scale, self.shear, [shape.width, shape.height], generators.torch
+            self.degrees, self.translate, self.scale, self.shear, [shape.width, shape.height], generators.words
         )
-        return (
-            Call(
-                "affine",
-                (
-                    ("angle", angle),
-                    ("translate", list(translate)),
-                    ("scale", scale),
-                    ("shear", list(shear)),
-                    ("interpolation", self.interpolation),
-                    ("fill", self.fill),
-                    ("center", self.center),
-                ),
-            ),
-        )
+        return (ops.Affine(angle, list(translate), scale, list(shear), self.interpolation, self.fill, self.center),)
 
     def __repr__(self) -> str:
         text = f"{self.__class__.__name__}(degrees={self.degrees}"
@@ -279,20 +257,10 @@ class RandomPerspective(_Filled):
         return img
 
     def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
-        if not draw_chance(float(self.p), generators.torch):
+        if not draw_chance(float(self.p), generators.words):
             return ()
-        startpoints, endpoints = _draw_corners(shape.width, shape.height, self.distortion_scale, generators.torch)
-        return (
-            Call(
-                "perspective",
-                (
-                    ("startpoints", startpoints),
-                    ("endpoints", endpoints),
-                    ("interpolation", self.interpolation),
-                    ("fill", self.fill),
-                ),
-            ),
-        )
+        startpoints, endpoints = _draw_corners(shape.width, shape.height, self.distortion_scale, generators.words)
+        return (ops.Perspective(startpoints, endpoints, self.interpolation, self.fill),)
 
     @staticmethod
     def get_params(width: int, height: int, distortion_scale: float) -> tuple[list[list[int]], list[list[int]]]:
@@ -376,13 +344,8 @@ class ElasticTransform(torch.nn.Module):
         return F.elastic_transform(tensor, displacement, self.interpolation, self.fill)
 
     def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
-        displacement = _draw_displacement(self.alpha, self.sigma, [shape.height, shape.width], generators.torch)
-        return (
-            Call(
-                "elastic_transform",
-                (("displacement", displacement), ("interpolation", self.interpolation), ("fill", self.fill)),
-            ),
-        )
+        displacement = _draw_displacement(self.alpha, self.sigma, [shape.height, shape.width], plain(generators.words))
+        return (ops.ElasticTransform(displacement, self.interpolation, self.fill),)
 
     def __repr__(self) -> str:
         return (

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from fastpipe.bench.samples import make_folder
 from fastpipe.cli import main
 from fastpipe.cli.app import app
 from fastpipe.config import MachineConfig, current_config
+from fastpipe.tools.bench.samples import make_folder
 
 SMALL = ["--images", "2", "--rounds", "1", "--workers", "0"]
 
@@ -85,7 +85,7 @@ def test_bench_writes_a_page_and_pictures_and_compares(folder: str, tmp_path: Pa
 def test_what_can_t_be_written_is_said_before_anything_is_measured(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("fastpipe.bench.run.measure", None)
+    monkeypatch.setattr("fastpipe.tools.bench.run.measure", None)
     for option in ("--json", "--html", "--plots"):
         (tmp_path / "file").touch()
         assert exit_code(["bench", *SMALL, option, str(tmp_path / "file" / "x")]) == 1
@@ -98,7 +98,7 @@ def test_what_can_t_be_written_is_said_before_anything_is_measured(
 def test_an_older_layout_is_refused_before_anything_is_measured(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("fastpipe.bench.run.measure", None)
+    monkeypatch.setattr("fastpipe.tools.bench.run.measure", None)
     (tmp_path / "old.json").write_text('{"schema": "fastpipe-bench/1"}')
     assert exit_code(["bench", *SMALL, "--compare", str(tmp_path / "old.json")]) == 1
     assert "has the layout 'fastpipe-bench/1'" in capsys.readouterr().err

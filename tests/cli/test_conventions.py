@@ -106,12 +106,15 @@ def test_ctrl_c_is_a_line_and_130(
     assert capsys.readouterr().err.strip() == "fastpipe: interrupted"
 
 
-def test_ctrl_c_while_everything_is_still_imported(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ctrl_c_while_everything_is_still_imported(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     def interrupted(**options: object) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr("fastpipe.cli.app.app", interrupted)
     assert exit_code(["--version"]) == 130
+    assert capsys.readouterr().err == "fastpipe: interrupted\n"
 
 
 def test_python_m_fastpipe() -> None:

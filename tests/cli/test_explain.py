@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from fastpipe.bench.samples import make_folder
 from fastpipe.cli import main
 from fastpipe.cli.app import app
+from fastpipe.tools.bench.samples import make_folder
 
 PLAN = """
 from fastpipe import transforms as T
@@ -87,3 +87,17 @@ def test_the_user_s_own_error_is_told_with_its_line(
     assert "no_such_package_here" in said
     assert f"fails_to_explain.py, line {3 + code.count(chr(10))})" in said
     assert said.count("\n") == 1
+
+
+@pytest.mark.parametrize("folder", ["", "sub"])
+def test_a_script_without_its_transform_s_name_says_what_to_write(
+    folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / folder).mkdir(exist_ok=True)
+    script = Path(folder) / "train.py"
+    (tmp_path / script).write_text("transform = None\n")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit) as caught:
+        main(["explain", str(script)])
+    assert caught.value.code == 1
+    assert f"Write {script}:NAME, such as {script}:transform" in capsys.readouterr().err

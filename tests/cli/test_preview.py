@@ -10,9 +10,9 @@ from PIL import Image
 from tv import torchvision  # noqa: F401  (makes `import torchvision` work in the package)
 from typer.testing import CliRunner
 
-from fastpipe.bench.samples import make_folder
 from fastpipe.cli import main
 from fastpipe.cli.app import app
+from fastpipe.tools.bench.samples import make_folder
 
 
 @pytest.fixture
@@ -61,3 +61,20 @@ def test_errors(arguments: list[str], code: int, said: str, project: Path, capsy
         main(["preview", *arguments])
     assert caught.value.code == code
     assert said in capsys.readouterr().err
+
+
+def test_many_files_make_several_pictures(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    photos = tmp_path / "many"
+    photos.mkdir()
+    for number in range(45):
+        Image.new("RGB", (20, 10)).save(photos / f"{number}.png")
+    out = tmp_path / "grid.png"
+    with pytest.raises(SystemExit) as caught:
+        main(["preview", str(photos), "--n", "45", "--views", "1", "--side", "16", "--out", str(out)])
+    assert caught.value.code == 0
+    with Image.open(out) as first, Image.open(tmp_path / "grid-2.png") as second:
+        assert first.height > 5 * second.height
+    assert "grid-2.png" in capsys.readouterr().out
+    with pytest.raises(SystemExit) as caught:
+        main(["preview", str(photos), "--n", "4000"])
+    assert caught.value.code == 2

@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 
 from fastpipe import transforms as T
-from fastpipe.cli._transform import find_object, load_transform
 from fastpipe.errors import PlanError
-from fastpipe.tools.standard import standard_transform
+from fastpipe.tools.named import find_object, load_transform, standard_transform
 
 MODULE = '''
 import functools

@@ -11,9 +11,9 @@ from PIL import Image
 from tv import torchvision  # noqa: F401  (makes `import torchvision` work in the package)
 from typer.testing import CliRunner
 
-from fastpipe.bench.samples import make_folder
 from fastpipe.cli import main
 from fastpipe.cli.app import app
+from fastpipe.tools.bench.samples import make_folder
 
 
 @pytest.fixture

@@ -16,9 +16,9 @@ from pathlib import Path
 import pytest
 
 import fastpipe
-from fastpipe.bench.report import write_file, write_json
 from fastpipe.config import MachineConfig
 from fastpipe.errors import ConfigError, DatasetError, FastpipeWarning
+from fastpipe.reporting.output import write_file, write_json
 
 resource = pytest.importorskip("resource", reason="no limit of a file's size on this system")
 

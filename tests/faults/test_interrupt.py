@@ -106,6 +106,7 @@ def test_interrupt_ends_everything_with_the_traceback_of_one_process(start, meth
     assert process.returncode in (-signal.SIGINT, 128 + signal.SIGINT, 1)
     assert processes_that_print(errors) == 1
     assert errors.strip().endswith("KeyboardInterrupt")
+    assert len(errors.splitlines()) <= 8  # the user's line and the loader's, and none of where torch waits
 
 
 def test_workers_follow_a_main_process_that_was_killed(start):

@@ -23,7 +23,7 @@ from faults.photos import write_photos
 import fastpipe
 from fastpipe import readers
 from fastpipe import transforms as T
-from fastpipe.pipeline import BatchOptions, request_batches
+from fastpipe.program import BatchOptions, request_batches
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 

@@ -14,7 +14,7 @@ from PIL import Image, ImageOps
 
 from fastpipe import readers
 from fastpipe.errors import DecodeError, ReaderError
-from fastpipe.readers._decode import _intact as intact
+from fastpipe.readers import proved
 from fastpipe.readers.base import scaled_size
 from fastpipe.types import Box, DecodeRequest
 
@@ -138,7 +138,7 @@ def _reads(name: str, header: readers.Header | None) -> bool:
 def _proved(data: bytes, name: str, header: readers.Header) -> bool:
     """Whether `readers.decode` lets this reader decode the input."""
     reader = readers.get_reader(name)
-    return reader.capabilities.reference or (reader.accepts(header) and intact(data, header))
+    return reader.capabilities.reference or (reader.accepts(header) and proved(reader, data, header))
 
 
 def _alone(data: bytes, name: str, header: readers.Header, rng: random.Random, proved: bool) -> tuple[list[str], bool]:

@@ -11,7 +11,7 @@ from torch.utils.data import DataLoader as StockLoader
 import fastpipe
 from fastpipe import transforms as T
 from fastpipe.loading.collate import BatchCollate, DeferredImages
-from fastpipe.pipeline import BatchOptions, request_batches
+from fastpipe.program import BatchOptions, request_batches
 
 MEAN, STD = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]
 CROP = [T.RandomResizedCrop((20, 31)), T.RandomHorizontalFlip()]

@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
-from torch.utils.data import ConcatDataset, RandomSampler, Subset, get_worker_info
+from torch.utils.data import ConcatDataset, RandomSampler, StackDataset, Subset, get_worker_info
 from torch.utils.data import DataLoader as StockLoader
 
 import fastpipe
 from fastpipe import transforms as T
-from fastpipe.errors import DatasetError, DecodeError
+from fastpipe.errors import DatasetError, DecodeError, FastpipeWarning
 from fastpipe.loading import samplers
-from fastpipe.pipeline import BatchOptions, ImageBatch, request_batches
+from fastpipe.program import BatchOptions, ImageBatch, request_batches
 
 MEAN, STD = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]
 CROP = [T.RandomResizedCrop((20, 31)), T.RandomHorizontalFlip()]
@@ -102,6 +102,7 @@ def test_spawned_workers(root):
     assert equal(list(loader), expected)
 
 
+@pytest.mark.filterwarnings("ignore:threads=.* is Python code")
 @pytest.mark.parametrize("name", TRANSFORMS)
 @pytest.mark.parametrize("seed", [None, 3])
 def test_threads_change_nothing(root, name, seed):
@@ -110,7 +111,11 @@ def test_threads_change_nothing(root, name, seed):
     threaded = fastpipe.ImageFolder(root, transform, seed=seed, threads=3)
     expected = batches(StockLoader, plain)
     assert equal(batches(StockLoader, threaded), expected)
-    assert equal(batches(fastpipe.DataLoader, threaded), batches(fastpipe.DataLoader, plain, threads=2))
+    assert equal(batches(fastpipe.DataLoader, threaded), batches(fastpipe.DataLoader, plain))
+    in_threads = batches(fastpipe.DataLoader, plain, threads=2)  # without a seed, one worker's random numbers
+    assert equal(in_threads, batches(fastpipe.DataLoader, plain, threads=1))
+    if seed is not None:
+        assert equal(in_threads, batches(fastpipe.DataLoader, plain))
     torch.manual_seed(0)
     samples = threaded.__getitems__(range(14))
     torch.manual_seed(0)
@@ -179,13 +184,23 @@ class TestOutput:
         assert equal(batches(fastpipe.DataLoader, dataset), batches(StockLoader, dataset))
 
     def test_own_loader(self, root):
-        dataset = fastpipe.ImageFolder(root, T.Compose(TRANSFORMS["float"]), loader=load)
-        assert equal(batches(fastpipe.DataLoader, dataset, threads=2), batches(StockLoader, dataset))
+        dataset = fastpipe.ImageFolder(root, T.Compose(TRANSFORMS["float"]), loader=load, threads=2)
+        assert equal(batches(fastpipe.DataLoader, dataset), batches(StockLoader, dataset))
 
-    def test_sizes_that_differ_are_torchs_error(self, root):
+    @pytest.mark.parametrize("workers", [0, 1] if FORK else [0])
+    def test_sizes_that_differ_and_a_missing_conversion_explain_themselves(self, root, workers):
         dataset = fastpipe.ImageFolder(root, T.Compose([T.ToTensor()]))
-        with pytest.raises(RuntimeError, match="equal size"):
-            batches(fastpipe.DataLoader, dataset)
+        with pytest.raises(
+            RuntimeError, match=r"several shapes, \(3, \d+, \d+\) and .*Resize\(\(224, 224\)\).*collate_fn\. \("
+        ):
+            batches(fastpipe.DataLoader, dataset, num_workers=workers)
+        with pytest.raises(TypeError, match=r"end the transform in ToTensor\(\)"):
+            batches(fastpipe.DataLoader, fastpipe.ImageFolder(root, T.RandomCrop(20)), num_workers=workers)
+
+    @pytest.mark.skipif(torch.cuda.is_available(), reason="there is one")
+    def test_a_gpu_that_is_not_there(self, root):
+        with pytest.raises(DatasetError, match=r"device='cuda:0': this torch \(.*\) is without"):
+            fastpipe.DataLoader(fastpipe.ImageFolder(root), device="cuda:0")
 
     @pytest.mark.parametrize("threads", [0, 2])
     def test_bad_file_is_named(self, root, tmp_path, threads):
@@ -247,6 +262,22 @@ class TestArguments:
         assert isinstance(dataset.__getitems__([0, 1]), list)
 
 
+@pytest.mark.skipif(not FORK, reason="the other start methods are covered by one test: they start slowly")
+def test_what_the_page_about_migrating_says_of_the_second_epoch(root):
+    dataset = fastpipe.ImageFolder(root, T.Compose(TRANSFORMS["float"]))
+
+    def epochs(loader_class, **options):
+        torch.manual_seed(0)
+        loader = loader_class(dataset, batch_size=4, shuffle=True, num_workers=1, **options)
+        return [list(loader) for _ in range(2)]
+
+    (first, second), (ours, other) = epochs(StockLoader), epochs(fastpipe.DataLoader)
+    assert equal(first, ours)
+    assert not torch.equal(second[0][0], other[0][0])
+    for one, same in zip(epochs(fastpipe.DataLoader, persistent_workers=False), (first, second), strict=True):
+        assert equal(one, same)
+
+
 class TestResume:
     @pytest.mark.parametrize("workers", [0, 2] if FORK else [0])
     def test_rest_of_the_epoch_then_the_next(self, root, workers):
@@ -278,12 +309,183 @@ class TestResume:
         again.set_epoch(5)
         assert equal(list(again), expected[1])
 
+    @pytest.mark.parametrize("workers", [0, 1] if FORK else [0])
+    @pytest.mark.parametrize("shuffle", [False, True])
+    @pytest.mark.parametrize("stop", [0, 2, 5, None])
+    def test_without_a_seed_order_and_position(self, shuffle, workers, stop):
+        """Of a generator, later epochs go on as in the run that was saved; of the global one, this epoch does."""
+        for given in (True, False) if shuffle else (False,):
+
+            def loader(seed):
+                generator = torch.Generator().manual_seed(seed) if given else None  # noqa: B023
+                options = {"shuffle": shuffle, "generator": generator, "persistent_workers": False}
+                return fastpipe.DataLoader(range(23), 4, drop_last=True, num_workers=workers, **options)
+
+            saved = loader(1)
+            list(saved)
+            batches = iter(saved)
+            done = list(batches) if stop is None else [next(batches) for _ in range(stop)]
+            state = saved.state_dict()
+            rest = list(batches) if stop else []
+            following = [torch.cat(list(saved)) for _ in range(2)]
+            resumed = loader(2)
+            resumed.load_state_dict(state)
+            assert len(done) + len(rest) == (5 if stop != 0 else 0)
+            if stop:
+                assert list(map(torch.Tensor.tolist, resumed)) == [batch.tolist() for batch in rest]
+            if stop != 0 and (given or not shuffle):
+                assert all(torch.equal(torch.cat(list(resumed)), one) for one in following)
+
     def test_needs_a_sampler_that_can(self, root):
-        loader = fastpipe.DataLoader(fastpipe.ImageFolder(root), shuffle=True)
-        with pytest.raises(DatasetError, match="seed and shuffle=True"):
+        dataset = fastpipe.ImageFolder(root)
+        loader = fastpipe.DataLoader(dataset, sampler=RandomSampler(dataset))
+        with pytest.raises(DatasetError, match=r"fastpipe\.samplers, or give the loader none"):
             loader.state_dict()
         with pytest.raises(DatasetError, match=r"fastpipe\.samplers"):
             loader.load_state_dict({})
+
+
+class Renamed(torch.utils.data.Dataset):
+    """A wrapper as users write them."""
+
+    def __init__(self, images):
+        self.images = images
+
+    def __len__(self):
+        return len(self.images)
+
+    def __getitem__(self, index):
+        return self.images[index]
+
+
+class InBatches(Renamed):
+    def __getitems__(self, indices):
+        return [(image, target + 100) for image, target in self.images.__getitems__(indices)]
+
+
+class Relabelled(fastpipe.ImageFolder):
+    def __getitems__(self, indices):
+        return [(image, target + 100) for image, target in super().__getitems__(indices)]
+
+
+class Duck:
+    """No torch Dataset, and it holds others in a dict."""
+
+    def __init__(self, parts):
+        self.parts = {"only": parts}
+
+    def __len__(self):
+        return len(self.parts["only"])
+
+    def __getitem__(self, index):
+        return self.parts["only"][index]
+
+
+WRAPPERS = {
+    "none": lambda dataset: dataset,
+    "subset": lambda dataset: Subset(dataset, range(10)),
+    "concatenation": lambda dataset: ConcatDataset([dataset, dataset]),
+    "stack": lambda dataset: StackDataset(dataset, dataset),
+    "named stack": lambda dataset: StackDataset(one=dataset, other=dataset),
+    "renamed": Renamed,
+    "in batches": InBatches,
+    "subset of one in batches": lambda dataset: Subset(InBatches(dataset), range(9)),
+    "duck": Duck,
+}
+
+
+@pytest.mark.parametrize("workers", [0, 2] if FORK else [0])
+@pytest.mark.parametrize("name", WRAPPERS)
+def test_around_wrappers(root, name, workers):
+    """The stock loader's batches; epochs are counted, and `set_epoch` reaches the dataset inside."""
+    seeded = fastpipe.ImageFolder(root, T.Compose(TRANSFORMS["normalised"]), seed=3)
+    loader = fastpipe.DataLoader(WRAPPERS[name](seeded), batch_size=4, num_workers=workers)
+    reference = fastpipe.ImageFolder(root, T.Compose(TRANSFORMS["normalised"]), seed=3)
+    stock = StockLoader(WRAPPERS[name](reference), batch_size=4)
+    for epoch, chosen in ((0, False), (1, False), (7, True), (8, False), (8, True)):
+        if chosen:
+            loader.set_epoch(epoch)
+        reference.set_epoch(epoch)
+        ours, theirs = list(loader), list(stock)
+        assert seeded.epoch == epoch
+        assert len(ours) == len(theirs)
+        assert all(same(one, other) for one, other in zip(ours, theirs, strict=True))
+
+
+def same(one, other):
+    if isinstance(one, torch.Tensor):
+        return torch.equal(one, other)
+    if isinstance(one, dict):
+        return one.keys() == other.keys() and all(same(one[key], other[key]) for key in one)
+    return len(one) == len(other) and all(map(same, one, other))
+
+
+def test_a_subclass_that_changes_whole_batches(root):
+    dataset = Relabelled(root, T.Compose(TRANSFORMS["float"]), seed=1)
+    assert all((labels >= 100).all() for _, labels in fastpipe.DataLoader(dataset, batch_size=4))
+
+
+class TestEpochs:
+    def loader(self, root, **options):
+        dataset = fastpipe.ImageFolder(root, T.Compose(TRANSFORMS["float"]), seed=3)
+        return fastpipe.DataLoader(dataset, batch_size=14, **options)
+
+    @pytest.mark.parametrize("workers", [0, 1] if FORK else [0])
+    def test_differ_without_set_epoch(self, root, workers):
+        loader = self.loader(root, shuffle=True, num_workers=workers)
+        own = [next(iter(loader)) for _ in range(3)]
+        assert [loader.dataset.epoch, loader.sampler.epoch] == [2, 2]
+        for epoch, (images, labels) in enumerate(own):
+            loader.set_epoch(epoch)
+            (again, same_labels), *_ = loader
+            assert torch.equal(images, again)
+            assert torch.equal(labels, same_labels)
+        assert len({images.numpy().tobytes() for images, _ in own}) == 3
+
+    def test_go_on_from_the_one_that_was_chosen_anywhere(self, root):
+        loader = self.loader(root, shuffle=True)
+        epochs = []
+        for choose in (None, None, loader.sampler, None, loader.dataset, None, loader, None):
+            if choose is not None:
+                choose.set_epoch(len(epochs) * 10)
+            list(loader)
+            assert loader.sampler.epoch == loader.dataset.epoch
+            epochs.append(loader.dataset.epoch)
+        assert epochs == [0, 1, 20, 21, 40, 41, 60, 61]
+
+    def test_another_loader_meanwhile_changes_nothing(self, root):
+        loader = self.loader(root, shuffle=True)
+        other = fastpipe.DataLoader(Subset(loader.dataset, [0, 1, 2]), batch_size=2)
+        for epoch in range(3):
+            for _ in loader:
+                for _ in range(3):
+                    list(other)
+                    assert loader.dataset.epoch == epoch
+        list(other)
+        list(loader)
+        assert loader.dataset.epoch == 3
+
+    def test_begin_where_the_dataset_is_in_a_new_loader(self, root):
+        loader = self.loader(root, shuffle=True)
+        loader.dataset.set_epoch(4)
+        first = next(iter(loader))
+        assert equal([next(iter(fastpipe.DataLoader(loader.dataset, 14, shuffle=True)))], [first])
+        assert loader.sampler.epoch == 4
+
+    @pytest.mark.parametrize("wrap", [lambda dataset: dataset, Renamed])
+    @pytest.mark.parametrize("workers", [0, 2] if FORK else [0])
+    def test_the_stock_loader_s_second_round_is_told(self, root, wrap, workers):
+        if wrap is Renamed and not workers:
+            pytest.skip("asks for one sample after the other, in the main process, as anybody may")
+        dataset = fastpipe.ImageFolder(root, T.Compose(TRANSFORMS["float"]), seed=3)
+        loader = StockLoader(wrap(dataset), batch_size=4, num_workers=workers)
+        dataset[0], dataset[0]
+        for epoch in range(2):
+            dataset.set_epoch(epoch)
+            list(loader)
+        with pytest.raises(FastpipeWarning, match=r"epoch 1 has begun a second time.*fastpipe\.DataLoader"):
+            list(loader)
+        list(loader)  # it is told once
 
 
 class Probe:

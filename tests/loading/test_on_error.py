@@ -16,7 +16,7 @@ from torch.utils.data import DataLoader as StockLoader
 
 import fastpipe
 from fastpipe import transforms as T
-from fastpipe.datasets import BadFileCounts
+from fastpipe.data import BadFileCounts
 from fastpipe.errors import BadFilesError, FastpipeWarning
 from fastpipe.loading import samplers
 

@@ -106,11 +106,13 @@ class TestShuffledSampler:
         sampler = ShuffledSampler(5_000, seed=3)
         first = list(sampler)
         assert sorted(first) == list(range(5_000))
-        assert list(sampler) == first
-        sampler.set_epoch(1)
-        second = list(sampler)
+        second = list(sampler)  # counts its epochs by itself
+        assert sampler.epoch == 1
         assert second != first
         assert sorted(second) == list(range(5_000))
+        sampler.set_epoch(0)
+        assert list(sampler) == first
+        assert list(sampler) == second
         assert list(ShuffledSampler(list(range(5_000)), seed=3)) == first
         assert list(ShuffledSampler(5_000, seed=4)) != first
 
@@ -128,6 +130,7 @@ class TestShuffledSampler:
         sampler = ShuffledSampler(9_999, seed=1)
         sampler.set_epoch(5)
         whole = list(sampler)
+        sampler.set_epoch(5)
         iterator = iter(sampler)
         for _ in range(position):
             next(iterator)
@@ -137,7 +140,21 @@ class TestShuffledSampler:
         resumed.load_state_dict(state)
         resumed.set_epoch(5)  # as a training loop does that goes on at epoch 5
         assert list(resumed) == whole[position:]
-        assert list(resumed) == whole  # the next iteration starts at the front again
+        assert list(resumed) == list(sampler)  # the next iteration starts at the front of the next epoch
+
+    def test_behind_a_finished_epoch_comes_the_next(self):
+        sampler = ShuffledSampler(50)
+        iterator = iter(sampler)
+        whole = [next(iterator) for _ in range(50)]
+        inside = ShuffledSampler(50)
+        inside.load_state_dict(sampler.state_dict())
+        assert list(inside) == []  # the loop over this epoch was in its last turn
+        assert next(iterator, None) is None
+        behind = ShuffledSampler(50)
+        behind.load_state_dict(sampler.state_dict())
+        second = list(behind)
+        assert second == list(inside) == list(sampler)
+        assert second != whole
 
     def test_another_epoch_forgets_the_position(self):
         sampler = ShuffledSampler(100)

@@ -16,7 +16,7 @@ from torch.utils.data import DataLoader
 import fastpipe
 from fastpipe import transforms as T
 from fastpipe.errors import DatasetError, PlanError
-from fastpipe.pipeline import SharedEpoch, sample_key
+from fastpipe.program import SharedEpoch, sample_key
 from fastpipe.types import Generators, ImageShape, Recipe
 
 METHODS = ["fork", "spawn"] if sys.platform != "win32" else ["spawn"]

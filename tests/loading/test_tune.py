@@ -11,7 +11,7 @@ import torch
 
 import fastpipe
 from fastpipe import transforms as T
-from fastpipe.datasets import _progress
+from fastpipe.data import _progress
 from fastpipe.errors import DatasetError
 from fastpipe.loading.tuning import _settings
 

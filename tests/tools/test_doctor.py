@@ -21,14 +21,14 @@ from torch.utils.data import DataLoader as TorchDataLoader
 import fastpipe
 from fastpipe import transforms as T
 from fastpipe.config import MachineConfig
+from fastpipe.environment import Memory
 from fastpipe.errors import ConfigError, DatasetError, FastpipeWarning
 from fastpipe.readers import ReaderStatus
 from fastpipe.tools.doctor import Diagnosis, examine
 from fastpipe.tools.doctor.examine import doctor
-from fastpipe.tools.doctor.probe import Probe
-from fastpipe.tools.doctor.scaling import worker_counts
-from fastpipe.tools.doctor.subject import open_dataset, path_of, subject_of
-from fastpipe.tools.doctor.values import Memory, Transfer
+from fastpipe.tools.doctor.values import Transfer
+from fastpipe.tools.doctor.workers import Probe, worker_counts
+from fastpipe.tools.subject import open_dataset, path_of, subject_of
 
 slow_start = pytest.mark.skipif(sys.platform != "linux", reason="forks workers; spawned ones start slowly")
 SHORT = 0.3
@@ -333,8 +333,9 @@ def test_numbers_of_workers() -> None:
 
 
 def test_a_reader_that_is_missing_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    status = {"turbojpeg": ReaderStatus("turbojpeg", False, reason="no wheel; try: pip install turbojpeg")}
+    status = {"core": ReaderStatus("core", False, reason="it wasn't compiled")}
     monkeypatch.setattr(examine.readers, "reader_status", lambda: status)
-    assert examine._missing("JPEG", "simplejpeg") == {"turbojpeg": "no wheel; try: pip install turbojpeg"}
-    assert examine._missing("JPEG", "turbojpeg") == {}
+    assert examine._missing("JPEG", "simplejpeg") == {"core": "it wasn't compiled"}
+    assert examine._missing("JPEG", "turbojpeg") == {"core": "it wasn't compiled"}
+    assert examine._missing("JPEG", "core") == {}
     assert examine._missing("GIF", "pil") == {}

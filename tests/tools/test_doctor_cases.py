@@ -195,17 +195,17 @@ from fastpipe.readers import available_readers
 from fastpipe.tools.doctor import examine
 
 examine.usable_cpus = lambda: 1
-assert "turbojpeg" not in available_readers()
+assert "core" not in available_readers()
 found = fastpipe.doctor(sys.argv[1], batch_size=4, seconds=0.3).findings
 print(json.dumps({one.name: [one.severity, one.what, one.remedy] for one in found}))
 """
 
 
 def test_a_missing_reader(root: Path) -> None:
-    severity, what, remedy = run(MISSING, root, FASTPIPE_TURBOJPEG="nowhere.so")["a faster reader is missing"]
+    severity, what, remedy = run(MISSING, root, FASTPIPE_CORE="off")["a faster reader is missing"]
     assert severity == "advice"
-    assert what.startswith("turbojpeg decodes only the rows and columns that a crop needs, and doesn't load here")
-    assert "nowhere.so" in remedy
+    assert what.startswith("core, the fastest reader of jpeg files, doesn't load here")
+    assert "FASTPIPE_CORE=off" in remedy
 
 
 def test_a_config_of_another_machine(root: Path) -> None:

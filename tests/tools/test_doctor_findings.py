@@ -6,12 +6,11 @@ from typing import Any
 
 import pytest
 
-from fastpipe.bench.measure import Timing
+from fastpipe.environment import Memory
 from fastpipe.tools.doctor import findings as find
 from fastpipe.tools.doctor.values import (
     BadFile,
     Disk,
-    Memory,
     ObjectList,
     Part,
     Reencoding,
@@ -20,6 +19,7 @@ from fastpipe.tools.doctor.values import (
     Threads,
     Trial,
 )
+from fastpipe.tools.timing import Timing
 
 MB, GB = 10**6, 10**9
 

@@ -21,17 +21,18 @@ from torch.utils.data import ConcatDataset, Subset, default_collate
 import fastpipe
 from fastpipe import readers
 from fastpipe import transforms as T
+from fastpipe.environment import memory, usable_cpus
 from fastpipe.loading.collate import BatchCollate
-from fastpipe.pipeline import BatchOptions
+from fastpipe.program import BatchOptions
 from fastpipe.readers import Capabilities, DecodeRequest, Reader
 from fastpipe.tools.doctor import disk as disk_module
 from fastpipe.tools.doctor.disk import is_resident, measure_disk
 from fastpipe.tools.doctor.files import TryReencoding, baseline, shrunk, target_side
-from fastpipe.tools.doctor.machine import memory, usable_cpus
-from fastpipe.tools.doctor.stages import TimeStages, TrySamples, part_of
-from fastpipe.tools.doctor.transfer import measure_transfer
+from fastpipe.tools.doctor.stages import TimeStages, TrySamples
 from fastpipe.tools.doctor.traps import object_lists
 from fastpipe.tools.doctor.values import GROUPS, Stages
+from fastpipe.tools.doctor.workers import measure_transfer
+from fastpipe.tools.recipes import part_of
 
 NAP_S = 0.03
 BATCHES = BatchOptions()

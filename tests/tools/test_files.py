@@ -5,10 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import tv  # noqa: F401 - torchvision beside a CPU torch
 from PIL import Image
 
+from fastpipe import transforms as T
+from fastpipe import verify
 from fastpipe.errors import DatasetError
-from fastpipe.tools.files import choose_files, dataset_of
+from fastpipe.tools.preview import preview_files
+from fastpipe.tools.subject import choose_files, dataset_of, index_of
 
 
 @pytest.fixture
@@ -65,3 +69,22 @@ def test_a_dataset_of_them(tmp_path: Path) -> None:
     dataset = dataset_of(tmp_path, None, 3)
     assert dataset.classes == ["cat"]
     assert dataset[0][0].size == (5, 4)
+
+
+def test_links_that_lead_to_themselves(tmp_path: Path) -> None:
+    """`is_dir` of such a link raises; as an image's name it is one that can't be opened."""
+    Image.new("RGB", (9, 8)).save(tmp_path / "good.png")
+    for name in ("loop", "loop.jpg"):
+        try:
+            (tmp_path / name).symlink_to(tmp_path / name)
+        except OSError:
+            pytest.skip("no links here")
+    chosen = choose_files(tmp_path, 9)
+    assert {Path(path).name for path in chosen} == {"good.png", "loop.jpg"}
+    sheet = preview_files(tmp_path, None, 9, views=1)
+    assert len(sheet.failed) == 1
+    assert "loop.jpg" in sheet.failed[0]
+    certificate = verify(T.ToTensor(), tmp_path, drawings=1)
+    assert certificate.holds
+    assert any("both refuse" in note and "loop.jpg" in note for note in certificate.notes)
+    assert index_of(tmp_path).path(0).endswith("good.png")

@@ -15,15 +15,17 @@ from torch.utils.data import Dataset, Subset
 from tv import torchvision
 
 import fastpipe
+from fastpipe import ops
 from fastpipe import transforms as T
-from fastpipe.bench.samples import make_folder
 from fastpipe.config import MachineConfig
 from fastpipe.errors import DatasetError, FastpipeError, PlanError
-from fastpipe.pipeline import keyed_globals, sample_key
-from fastpipe.tools import pictures
+from fastpipe.program import keyed_globals, sample_key
+from fastpipe.reporting import pictures
+from fastpipe.reporting.pictures import Cell, arrays_of, difference, fitted, grid, pictures_of
 from fastpipe.tools import preview as module
-from fastpipe.tools.pictures import Cell, arrays_of, difference, fitted, grid, normalizations, pictures_of
+from fastpipe.tools.bench.samples import make_folder
 from fastpipe.tools.preview import preview_files
+from fastpipe.tools.recipes import normalizations
 from fastpipe.tools.twin import mirror
 from fastpipe.transforms import functional as F
 
@@ -103,7 +105,7 @@ def test_beside_torchvisions(root: Path, cells: list[list[Cell]], seed: int | No
 
 
 def test_the_difference_is_the_distance_times_64(root: Path, cells: list[list[Cell]]) -> None:
-    transform = T.Compose([T.RandomResizedCrop(48), T.ColorJitter(0.4, 0.4, 0.4, 0.2), T.RandomRotation(20)])
+    transform = T.Compose([T.RandomResizedCrop(48), T.ColorJitter(0.4, 0.4, 0.4, 0.2), T.ElasticTransform()])
     fastpipe.preview(dataset_of(root, transform), [0, 1, 2], diff="torchvision", views=2, side=64, seed=9)
     assert len(cells) == 6
     seen = 0
@@ -119,7 +121,7 @@ def test_the_difference_is_the_distance_times_64(root: Path, cells: list[list[Ce
         if distance.any():
             assert f"mean {distance.mean():.3f}, max {distance.max()} of 255" in apart.lines
             assert apart.lines[2].startswith(f"{(distance > 0).sum():,} of {distance.size:,} values differ")
-    assert seen > 1000
+    assert seen > 100
 
 
 def test_few_differences_are_shown_larger(root: Path, cells: list[list[Cell]], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -131,6 +133,7 @@ def test_few_differences_are_shown_larger(root: Path, cells: list[list[Cell]], m
         return array
 
     monkeypatch.setattr(F, "hflip", one_pixel)
+    monkeypatch.setattr(ops.HFlip, "to_core", lambda *_: False)
     dataset = dataset_of(root, T.Compose([T.CenterCrop(50), T.RandomHorizontalFlip(1.0)]))
     monkeypatch.setattr(torchvision.transforms.functional, "hflip", lambda image: image)
     fastpipe.preview(dataset, [0], diff="torchvision", side=64)
@@ -169,7 +172,7 @@ def test_the_words_are_the_recipe_s(root: Path, cells: list[list[Cell]]) -> None
             steps = [step for step in dataset.recipe(index, epoch).steps if step.op != "to_tensor"]
             assert len(cell.lines) == 1 + len(steps)
             for step, line in zip(steps, cell.lines[1:], strict=True):
-                arguments = dict(step.args)
+                arguments = step.arguments()
                 if step.op == "rotate":
                     way = "counter-clockwise" if arguments["angle"] > 0 else "clockwise"
                     assert line == f"turned {abs(arguments['angle']):.1f}° {way}"
@@ -197,7 +200,7 @@ def test_several_images_a_sample(root: Path, cells: list[list[Cell]]) -> None:
     cells.clear()
     fastpipe.preview(dataset_of(root, fastpipe.MultiView(T.RandomCrop(20), 2), seed=0), [0], views=1)
     for cell, steps in zip(cells[0][1:], recipe.steps[0].views, strict=True):  # each image has its own words
-        assert cell.lines[1:] == ("cropped to 20x20 from row {top}, column {left}".format(**dict(steps[0].args)),)
+        assert cell.lines[1:] == ("cropped to 20x20 from row {top}, column {left}".format(**steps[0].arguments()),)
     cells.clear()
     fastpipe.preview(dataset_of(root, T.TenCrop(20)), [0], views=1, diff="torchvision")
     assert len(cells[0]) == 1 + 4 * 3
@@ -402,3 +405,15 @@ def test_white_pictures_have_a_frame() -> None:
 def test_a_pillow_without_truetype_fonts_writes_any_name(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pictures, "_font", lambda: ImageFont.load_default_imagefont())
     assert grid([[Cell(Image.new("RGB", (9, 9)), ("имя.jpg", "13°, 名前"))]], heading="–").width > 100
+
+
+def test_names_in_other_scripts_are_readable_or_escaped(monkeypatch: pytest.MonkeyPatch) -> None:
+    font, text = pictures._written("кошка.jpg")
+    assert text == "кошка.jpg" or "\\u043a" in text
+    if any("DejaVu" in one.getname()[0] for one in pictures._other_fonts()):
+        assert text == "кошка.jpg"
+        masks = {bytes(font.getmask(letter)) for letter in "кош"}
+        assert len(masks) == 3  # letters, not three times the same box
+    monkeypatch.setattr(pictures, "_other_fonts", tuple)
+    assert pictures._written("名.jpg")[1] == "\\u540d.jpg"
+    assert pictures._written("plain.jpg")[1] == "plain.jpg"

@@ -1,4 +1,4 @@
-"""Classes on ndarrays: torchvision's draws, its pixels on PIL within the contracts, and no change of the input."""
+"""Classes on ndarrays: torchvision's draws, its pixels on PIL, and no change of the input."""
 
 from __future__ import annotations
 
@@ -16,21 +16,7 @@ from fastpipe.types import Generators, ImageShape
 V = torchvision.transforms
 
 # At most so far from torchvision on PIL, in 1/255: (any pixel, mean). Operations that aren't named are exact.
-TOLERANCE = {
-    "RandomResizedCrop": (1, 1),
-    "Resize": (1, 1),
-    "GaussianBlur": (1, 1),
-    "RandomAdjustSharpness": (1, 1),
-    "ColorJitter": (16, 1),
-    "RandomRotation": (255, 1),
-    "RandomAffine": (255, 1),
-    "RandomPerspective": (255, 1),
-    "ElasticTransform": (255, 1),
-    "RandAugment": (255, 3),
-    "TrivialAugmentWide": (255, 3),
-    "AutoAugment": (255, 3),
-    "AugMix": (128, 3),
-}
+TOLERANCE = {"GaussianBlur": (1, 1), "ElasticTransform": (255, 1)}
 
 
 @pytest.mark.parametrize("case", RANDOM + LARGE + FIXED, ids=ident)

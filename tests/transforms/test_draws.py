@@ -23,6 +23,7 @@ from transform_cases import (
 from tv import torchvision
 
 import fastpipe.transforms as T
+from fastpipe.program import drawing
 from fastpipe.transforms._base import drawable
 from fastpipe.types import Generators, ImageShape
 
@@ -60,6 +61,14 @@ def check(theirs: Any, ours: Any, image: Any, shape: ImageShape, seeds: range) -
         assert torch.equal(torch.get_rng_state(), state)
         np.testing.assert_array_equal(values(apply_steps(steps, image)), values(expected), err_msg=f"draw, seed {seed}")
         check_shape(steps, shape, expected)
+
+        torch.manual_seed(seed)  # as datasets draw
+        with drawing() as held:
+            steps = ours.draw(shape, held)
+        assert torch.equal(torch.get_rng_state(), state)
+        np.testing.assert_array_equal(
+            values(apply_steps(steps, image)), values(expected), err_msg=f"words, seed {seed}"
+        )
     np.testing.assert_array_equal(values(image), untouched)
 
 

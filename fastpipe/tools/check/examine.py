@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import os
 import re
 import warnings
 from dataclasses import dataclass
-from typing import Any
 
 from PIL import Image, ImageFile
 
@@ -18,8 +16,6 @@ from fastpipe.errors import DecodeError, ReaderError
 from fastpipe.readers.header import guess_format
 from fastpipe.tools.check.findings import Seen, bits_of
 from fastpipe.types import DecodeRequest, Header
-
-__all__ = ["LARGE_FACTOR", "Rules", "examine", "prepare"]
 
 LARGE_FACTOR = 4
 """A file is large where its shorter side is more than that many times what training needs."""
@@ -72,70 +68,23 @@ class Rules:
     pillow_load_truncated: bool
 
 
-class _Witness(readers.Reader):
-    """The fast reader that `fastpipe.ImageFolder` would take for a file, and what it had to say about it."""
-
-    name = "fastpipe-check"
-
-    def __init__(self) -> None:
-        self.capabilities = readers.Capabilities(frozenset({"*"}))
-        self._config = current_config()
-        self._reader: readers.Reader | None = None
-        self._called = False
-        self.complaint = ""
-
-    def take(self, header: Header) -> None:
-        """The next file."""
-        chosen = self._config.reader_for(header.format)
-        self._reader, self._called, self.complaint = None, False, ""
-        for name in readers.default_order(header.format) if chosen is None else (chosen,):
-            try:
-                reader = readers.get_reader(name)
-            except ReaderError:
-                continue
-            if reader.accepts(header):
-                self._reader = None if reader.capabilities.reference else reader
-                return
-
-    def accepts(self, header: Header) -> bool:
-        return self._reader is not None
-
-    def resolve(self, header: Header, request: DecodeRequest) -> DecodeRequest:
-        assert self._reader is not None
-        return self._reader.resolve(header, request)
-
-    def decode(self, data: bytes, request: DecodeRequest = _WHOLE, out: readers.Scratch | None = None) -> Any:
-        assert self._reader is not None
-        self._called = True
-        try:
-            return self._reader.decode(data, request, out)
-        except ReaderError as error:
-            self.complaint = getattr(error, "reason", str(error))
-            raise
-        except Exception as error:  # another package's reader may raise anything
-            self.complaint = f"{type(error).__name__}: {error}"
-            raise DecodeError("<bytes>", None, self.name, self.complaint) from error
-
-    def ask(self, data: bytes) -> str:
-        """What the reader complains about in a file that Pillow took; also where it wasn't asked before."""
-        if self._reader is not None and not self._called:
-            with contextlib.suppress(ReaderError):
-                self.decode(data)
-        return f"{self._reader.name}: {self.complaint}" if self._reader is not None and self.complaint else ""
-
-
-_witness: _Witness | None = None
+def _complaint(reader: readers.Reader, data: bytes, header: Header) -> str:
+    """What a fast reader has to say about a file; empty where it decodes it."""
+    try:
+        reader.decode(data, reader.resolve(header, _WHOLE))
+    except ReaderError as error:
+        return f"{reader.name}: {getattr(error, 'reason', str(error))}"
+    except Exception as error:  # another package's reader may raise anything
+        return f"{reader.name}: {type(error).__name__}: {error}"
+    return ""
 
 
 def prepare(rules: Rules) -> None:
     """Loads what examining needs, so that no file's time is spent on it, and sets Pillow as the caller has it."""
-    global _witness
     Image.MAX_IMAGE_PIXELS = rules.pillow_max_pixels
     ImageFile.LOAD_TRUNCATED_IMAGES = rules.pillow_load_truncated
     Image.init()
     if rules.decode:
-        _witness = _Witness()
-        readers.register_reader(_witness)
         for format in ("JPEG", "PNG", "WEBP"):
             chosen = current_config().reader_for(format)
             for name in readers.default_order(format) if chosen is None else (chosen,):
@@ -200,13 +149,19 @@ def _read(path: str, rules: Rules) -> tuple[Header, str]:
         if limit is not None and header.height * header.width > 2 * limit:
             raise DecodeError(path, header.format, "pil", _over_limit(header.height * header.width, limit))
         return header, ""
-    assert _witness is not None
     data = readers.read_file(path, rules.max_pixels)
     header = readers.parse_header(data, path)
-    _witness.take(header)
-    readers.decode(data, header=header, reader=_witness.name, source=path, max_pixels=rules.max_pixels)
+    readers.check_limit(header, rules.max_pixels, path)
+    chosen = readers.choose(header)
+    fast = not chosen.capabilities.reference
+    proved = fast and readers.proved(chosen, data, header)
+    complaint = _complaint(chosen, data, header) if proved else ""
+    if not proved or complaint:  # as Pillow has it
+        readers.decode(data, header=header, reader="pil", source=path, max_pixels=None)
     within = rules.max_pixels is None or header.height * header.width <= rules.max_pixels
-    return header, _witness.ask(data) if within else ""
+    if fast and not proved and within:
+        complaint = _complaint(chosen, data, header)
+    return header, complaint if within else ""
 
 
 def _over_limit(pixels: int, limit: int) -> str:

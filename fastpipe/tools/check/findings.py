@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple, overload
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple, overload
 
 import numpy as np
 
 if TYPE_CHECKING:
-    from fastpipe.datasets import ImageIndex
-    from fastpipe.datasets.table import Array
-
-__all__ = ["BAD", "KINDS", "FileRow", "Findings", "Kind", "Rows", "Seen", "bits_of", "names_of"]
+    from fastpipe.data import ImageIndex
+    from fastpipe.data.table import Array
 
 
 class Kind(NamedTuple):
@@ -54,6 +52,12 @@ BAD = frozenset(kind.name for kind in KINDS if kind.bad)
 """The names of the kinds that fail in training."""
 
 _BIT = {kind.name: 1 << number for number, kind in enumerate(KINDS)}
+_ROW = np.dtype(
+    {
+        "names": ["bits", "bytes", "mtime_ns", "format", "height", "width", "orientation"],
+        "formats": ["u4", "i8", "i8", "u1", "u4", "u4", "u1"],
+    }
+)
 _BAD_BITS = sum(_BIT[name] for name in BAD)
 
 
@@ -116,46 +120,40 @@ class FileRow:
     bytes: int
 
 
-@dataclass
 class Findings:
-    """What a check knows of n files, in arrays of n: 30 bytes a file, and a text for the few that need one."""
+    """What a check knows of n files: 30 bytes a file, and a text for the few that need one.
 
-    count: int
-    bits: Array = field(init=False)
-    sizes: Array = field(init=False)
-    mtimes: Array = field(init=False)
-    heights: Array = field(init=False)
-    widths: Array = field(init=False)
-    formats: Array = field(init=False)
-    orientations: Array = field(init=False)
-    texts: dict[int, str] = field(init=False, default_factory=dict)
-    names: list[str] = field(init=False, default_factory=lambda: [""])
+    Attributes:
+        table: ``(n,)``, a row of `_ROW` each; an orientation of 0: nothing is known of the file yet.
+        texts: by number.
+        names: of formats.
+    """
 
-    def __post_init__(self) -> None:
-        self.bits = np.zeros(self.count, np.uint32)
-        self.sizes = np.full(self.count, -1, np.int64)
-        self.mtimes = np.zeros(self.count, np.int64)
-        self.heights = np.zeros(self.count, np.uint32)
-        self.widths = np.zeros(self.count, np.uint32)
-        self.formats = np.zeros(self.count, np.uint8)
-        self.orientations = np.zeros(self.count, np.uint8)  # 0: nothing is known of the file yet
+    def __init__(self, count: int) -> None:
+        self.count = count
+        self.table: Array = np.zeros(count, _ROW)
+        self.table["bytes"] = -1
+        self.texts: dict[int, str] = {}
+        self.names: list[str] = [""]
 
     def put(self, number: int, seen: Seen) -> None:
         """Keeps what was found out about a file, in place of what was known before."""
-        self.bits[number], self.sizes[number], self.mtimes[number] = seen.bits, seen.bytes, seen.mtime_ns
-        self.heights[number], self.widths[number] = seen.height, seen.width
-        self.orientations[number] = seen.orientation
         if seen.format not in self.names:
             self.names.append(seen.format)
-        self.formats[number] = self.names.index(seen.format)
+        self.table[number] = (*seen[:3], self.names.index(seen.format), *seen[4:7])
+        self.texts.pop(number, None)
         if seen.text:
             self.texts[number] = seen.text
-        else:
-            self.texts.pop(number, None)
 
     def known(self, number: int) -> bool:
         """Whether anything is known of a file."""
-        return bool(self.orientations[number])
+        return bool(self.table["orientation"][number])
+
+    @property
+    def bits(self) -> Array:
+        """uint32 ``(n,)``, as `bits_of` gives them."""
+        found: Array = self.table["bits"]
+        return found
 
     @property
     def bad(self) -> Array:
@@ -203,25 +201,15 @@ class Rows(Sequence[FileRow]):
 
     def _row(self, number: int) -> FileRow:
         found = self._findings
-        bits = int(found.bits[number])
-        format = found.names[int(found.formats[number])]
+        bits, bytes, _, named, height, width, orientation = found.table[number].item()
+        format = found.names[named]
         path = self._index.path(number).removeprefix(self._index.prefix)
-        row: dict[str, Any] = {"height": int(found.heights[number]), "width": int(found.widths[number])}
         parts = [found.texts[number]] if number in found.texts else []
         kinds = names_of(bits)
         if "mislabelled" in kinds:
             parts.append(f"the content is {format}, the extension {os.path.splitext(path)[1]}")
         if "large" in kinds or "near-limit" in kinds:
-            parts.append(f"{row['height']}×{row['width']} pixels")
+            parts.append(f"{height}×{width} pixels")
         if "rotated" in kinds:
-            parts.append(f"EXIF orientation {int(found.orientations[number])}")
-        return FileRow(
-            number,
-            path,
-            kinds,
-            bool(bits & _BAD_BITS),
-            "; ".join(parts),
-            format,
-            bytes=int(found.sizes[number]),
-            **row,
-        )
+            parts.append(f"EXIF orientation {orientation}")
+        return FileRow(number, path, kinds, bool(bits & _BAD_BITS), "; ".join(parts), format, height, width, bytes)

@@ -25,8 +25,6 @@ from fastpipe.errors import FastpipeError
 from fastpipe.tools.check.examine import Rules
 from fastpipe.tools.check.findings import Seen, bits_of
 
-__all__ = ["Task", "examine_all"]
-
 _START_S = 120.0
 _FAILED_STARTS = 3
 _LOSSES_IN_A_ROW = 50
@@ -35,17 +33,11 @@ _TAIL_BYTES = 2000
 
 
 class Task(NamedTuple):
-    """A file to examine.
+    """A file to examine."""
 
-    Attributes:
-        number: its position in the index.
-        path: the whole path.
-        stamp: bytes and mtime_ns that need no new look; None to look anyway.
-    """
-
-    number: int
-    path: str
-    stamp: tuple[int, int] | None = None
+    number: int  # its position in the index
+    path: str  # the whole path
+    stamp: tuple[int, int] | None = None  # bytes and mtime_ns that need no new look; None to look anyway
 
 
 class _Worker:

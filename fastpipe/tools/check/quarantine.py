@@ -20,26 +20,18 @@ from pathlib import Path
 from fastpipe.errors import DatasetError
 from fastpipe.tools.check.findings import FileRow
 
-__all__ = ["Moved", "check_target", "move_away", "undo"]
-
 _STAYS = "unreachable"
 _FORMAT = "fastpipe check moves"
 
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """What moving files came to.
+    """What moving files came to."""
 
-    Attributes:
-        count: files moved.
-        undo_list: the file that ``fastpipe check --undo`` takes; None where there was nothing to move, or once all
-            of them are back.
-        left: those that stayed where they were, each with the reason.
-    """
-
-    count: int
+    count: int  # files moved
+    # the file that ``fastpipe check --undo`` takes; None where there was nothing to move, or once all of them are back
     undo_list: str | None
-    left: tuple[tuple[str, str], ...]
+    left: tuple[tuple[str, str], ...]  # those that stayed where they were, each with the reason
 
 
 def check_target(folder: str | os.PathLike[str], root: str) -> Path:

@@ -2,34 +2,20 @@
 
 from __future__ import annotations
 
-import contextlib
 import csv
 import io
 import json
 import os
-import secrets
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fastpipe.errors import ConfigError
+from fastpipe.reporting.output import in_words, write_file
 from fastpipe.tools.check.findings import BAD, KINDS, FileRow
 
 if TYPE_CHECKING:
     from fastpipe.tools.check.run import CheckResult
-
-__all__ = [
-    "REPORT_ENDINGS",
-    "SCHEMA",
-    "count_of",
-    "ending_of",
-    "json_lines",
-    "lines_of",
-    "summary_lines",
-    "writable",
-    "write_report",
-]
 
 SCHEMA = "fastpipe-check/1"
 """Names the layout of the JSON; the number grows when a key changes its meaning or goes."""
@@ -51,55 +37,31 @@ def ending_of(path: str | os.PathLike[str]) -> str:
     return ending
 
 
-def writable(path: str | os.PathLike[str]) -> Path:
-    """The file's path, once it is clear that it can be written there: better before a long check than after.
-
-    Raises:
-        ConfigError: there is no such folder, or no right to write there.
-    """
-    file = Path(os.path.expanduser(os.fspath(path)))
-    if file.is_dir() or not file.parent.is_dir() or not os.access(file.parent, os.W_OK):
-        raise ConfigError(f"nothing can be written to {file}: give a file in a folder that can be written to")
-    return file
-
-
-def write_report(result: CheckResult, file: Path, ending: str) -> None:
+def write_report(result: CheckResult, file: str | os.PathLike[str], ending: str) -> None:
     """Writes what was found, in the format of an ending. What was there before stays until all is on disk.
 
     Raises:
         ConfigError: it can't be written, as on a full disk; what was there before is untouched.
     """
     lines = {".csv": _csv_lines, ".json": json_lines, ".txt": _text_lines}[ending](result)
-    beside = file.with_name(f".{file.name}.{secrets.token_hex(4)}.part")
     try:
-        try:
-            # surrogateescape: a name that is no UTF-8 is written as the bytes that it has
-            with open(beside, "w", encoding="utf-8", errors="surrogateescape", newline="") as stream:
-                stream.writelines(lines)
-                stream.flush()
-                os.fsync(stream.fileno())
-            os.replace(beside, file)
-        finally:
-            with contextlib.suppress(OSError):
-                beside.unlink()
-    except OSError as error:
+        write_file(os.path.expanduser(file), lines, "--report")
+    except ConfigError as error:
         raise ConfigError(
-            f"can't write {file}: {error.strerror or error}. What was there before is unchanged, and what was checked "
-            "is kept: the same command with a file elsewhere takes it from there"
+            f"{error}. What was there before is unchanged, and what was checked is kept: the same command with a file "
+            "elsewhere takes it from there"
         ) from error
 
 
 def _csv_lines(result: CheckResult) -> Iterator[str]:
-    text = io.StringIO(newline="")
-    writer = csv.writer(text)
-    writer.writerow(_COLUMNS)
+    def line(cells: Iterable[Any]) -> str:
+        text = io.StringIO(newline="")
+        csv.writer(text).writerow(cells)
+        return text.getvalue()
+
+    yield line(_COLUMNS)
     for row in result.rows:
-        values = _values(row)
-        writer.writerow([*(" ".join(values[name]) if name == "kinds" else values[name] for name in _COLUMNS)])
-        yield text.getvalue()
-        text.seek(0)
-        text.truncate()
-    yield text.getvalue()
+        yield line(" ".join(value) if name == "kinds" else value for name, value in _values(row).items())
 
 
 def _values(row: FileRow) -> dict[str, Any]:
@@ -126,17 +88,12 @@ def _text_lines(result: CheckResult) -> Iterator[str]:
         yield line + "\n"
 
 
-def count_of(count: int, noun: str) -> str:
-    """``"1 file"``, ``"2,000 files"``."""
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
-
-
 def summary_lines(result: CheckResult) -> list[str]:
     """What was checked, and how many files have which finding."""
     how = "decoded" if result.decode == "full" else "headers read"
     took = f" in {result.seconds:.1f} s" if result.seconds >= 0.1 else ""
     of = f" of {result.root}" if result.root else ""
-    lines = [f"{count_of(result.files, 'file')}{of} checked ({how}{took})"]
+    lines = [f"{in_words(result.files, 'file')}{of} checked ({how}{took})"]
     if result.resumed:
         lines[0] += f"; {result.resumed:,} of them by an earlier check that was interrupted"
     lines.append(f"bad: {result.bad:,}   noted: {result.noted:,}   nothing to say: {result.fine:,}")

@@ -5,10 +5,9 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, field, replace
-from pathlib import Path
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -17,20 +16,20 @@ from PIL import Image, ImageFile
 
 import fastpipe
 from fastpipe.config import current_config
-from fastpipe.datasets import ImageIndex
-from fastpipe.datasets._progress import SlowBar
-from fastpipe.datasets.table import Array
+from fastpipe.data import ImageIndex
+from fastpipe.data._progress import SlowBar
+from fastpipe.data.table import Array
+from fastpipe.environment import usable_cpus
 from fastpipe.errors import ConfigError
 from fastpipe.readers import MaxPixels, get_reader, pixel_limit
+from fastpipe.reporting.output import check_writable
 from fastpipe.tools.check.examine import Rules
 from fastpipe.tools.check.findings import FileRow, Findings, Rows
 from fastpipe.tools.check.journal import Journal
 from fastpipe.tools.check.pool import Task, examine_all
 from fastpipe.tools.check.quarantine import Moved, check_target, move_away
-from fastpipe.tools.check.report import ending_of, lines_of, summary_lines, writable, write_report
-from fastpipe.tools.check.sources import index_of, loose_images, other_images
-
-__all__ = ["CheckResult", "Decode", "check", "run_check"]
+from fastpipe.tools.check.report import ending_of, lines_of, summary_lines, write_report
+from fastpipe.tools.subject import index_of, loose_images, other_images
 
 Decode = Literal["full", "header"]
 
@@ -116,12 +115,15 @@ class CheckResult:
         }
 
     def __str__(self) -> str:
-        """The counts, and the first bad files."""
+        return self.text("`rows` has them, and a report")
+
+    def text(self, where: str) -> str:
+        """The counts, and the first bad files; where the others are to be found."""
         lines = summary_lines(self)
         if self.bad:
             lines += ["", *lines_of(self.rows[: min(self.bad, _SHOWN)])]
         if self.bad > _SHOWN:
-            lines.append(f"… and {self.bad - _SHOWN:,} more bad files: `rows` has them, and a report")
+            lines.append(f"… and {self.bad - _SHOWN:,} more bad files: {where}")
         return "\n".join(lines)
 
 
@@ -163,38 +165,33 @@ def check(
         ConfigError: an argument is out of range, or the report can't be written.
         FastpipeError: the processes die or hang whatever file they read.
     """
+    if report is not None:
+        check_writable(os.path.expanduser(report), "--report")
+    outputs = () if report is None else ((report, ending_of(report)),)
+    limits: dict[str, Any] = {"size": size, "timeout": timeout, "max_pixels": max_pixels}
     return run_check(
-        source,
-        decode=decode,
-        jobs=jobs,
-        size=size,
-        timeout=timeout,
-        max_pixels=max_pixels,
-        outputs=() if report is None else [(writable(report), ending_of(report))],
-        move_to=move_to,
-        restart=restart,
-        progress=progress,
+        source, outputs, decode=decode, jobs=jobs, move_to=move_to, restart=restart, progress=progress, **limits
     )
 
 
 def run_check(
     source: Any,
+    outputs: Iterable[tuple[str | os.PathLike[str], str]] = (),
     *,
-    decode: Decode,
-    jobs: int | None,
-    size: int,
-    timeout: float,
-    max_pixels: MaxPixels,
-    outputs: Sequence[tuple[Path, str]],
-    move_to: str | os.PathLike[str] | None,
-    restart: bool,
-    progress: bool,
+    decode: Decode = "full",
+    jobs: int | None = None,
+    size: int = 224,
+    timeout: float = 60.0,
+    max_pixels: MaxPixels = "auto",
+    move_to: str | os.PathLike[str] | None = None,
+    restart: bool = False,
+    progress: bool = True,
 ) -> CheckResult:
     """`check` with any number of files to write, each with the ending that says its format."""
     begun = time.perf_counter()
     if decode not in get_args(Decode):
         raise ConfigError(f"decode={decode!r}: choose one of {', '.join(map(repr, get_args(Decode)))}")
-    jobs = _usable_cpus() if jobs is None else jobs
+    jobs = usable_cpus() if jobs is None else jobs
     for name, value in (("jobs", jobs), ("size", size)):
         if value < 1:
             raise ConfigError(f"{name}={value}: give a whole number from 1")
@@ -239,7 +236,7 @@ def run_check(
         if target is not None:
             rows = result.rows[: result.bad]
             moved = move_away(
-                rows, index.prefix, {row.number: int(findings.mtimes[row.number]) for row in rows}, target
+                rows, index.prefix, {row.number: int(findings.table["mtime_ns"][row.number]) for row in rows}, target
             )
             result = replace(result, moved=moved)
         journal.remove()
@@ -251,7 +248,8 @@ def _chunks(index: ImageIndex, findings: Findings, size: int) -> Iterator[list[T
     for paths, _ in index.table.blocks():
         tasks: list[Task] = []
         for path in paths:
-            stamp = (int(findings.sizes[number]), int(findings.mtimes[number])) if findings.known(number) else None
+            row = findings.table[number]
+            stamp = (int(row["bytes"]), int(row["mtime_ns"])) if findings.known(number) else None
             tasks.append(Task(number, index.prefix + path, stamp))
             number += 1
             if len(tasks) == size:
@@ -290,9 +288,3 @@ def _result(
 
 def _say(text: str) -> None:
     print(f"fastpipe: {text}", file=sys.stderr)
-
-
-def _usable_cpus() -> int:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1

@@ -21,8 +21,6 @@ from typing import BinaryIO
 
 from fastpipe.tools.check.examine import Rules, examine, prepare
 
-__all__ = ["main"]
-
 
 def main() -> None:
     """Serves until the input ends."""

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from fastpipe.bench.record import rounded
+from fastpipe.environment import Memory
+from fastpipe.reporting.output import rounded
+from fastpipe.reporting.tables import notebook, plain
 from fastpipe.tools.doctor.findings import Finding
-from fastpipe.tools.doctor.values import Disk, Memory, Reencoding, Scaling, Stages, Threads, Transfer
-
-__all__ = ["SCHEMA", "Diagnosis"]
+from fastpipe.tools.doctor.values import Disk, Reencoding, Scaling, Stages, Threads, Transfer
 
 SCHEMA = "fastpipe-doctor/1"
 """Names the layout of the JSON; the number grows when a key changes its meaning or goes."""
@@ -88,10 +88,7 @@ class Diagnosis:
         for name in ("stages", "disk", "scaling", "memory", "threads", "transfer"):
             value = getattr(self, name)
             plain[name] = None if value is None else rounded(asdict(value))
-        plain["stages"] |= {
-            "total_us": round(self.stages.total_us, 3),
-            "groups": rounded(self.stages.groups()),
-        }
+        plain["stages"] |= {"total_us": round(self.stages.total_us, 3), "groups": rounded(self.stages.groups())}
         plain["transfer_us"] = rounded(self.transfer_us)
         plain["reencodings"] = [rounded(asdict(one)) for one in self.reencodings]
         plain["findings"] = [asdict(finding) for finding in self.findings]
@@ -106,19 +103,20 @@ class Diagnosis:
         Raises:
             ConfigError: matplotlib isn't installed, or the file can't be written.
         """
-        from fastpipe.tools.doctor.plot import plot
+        from fastpipe.tools.doctor.report import plot
 
         plot(self, file)
 
     def __str__(self) -> str:
-        from fastpipe.tools.doctor.report import text
-
-        return text(self)
+        return self._rendered(plain)
 
     def __repr__(self) -> str:
         return str(self)
 
     def _repr_html_(self) -> str:
-        from fastpipe.tools.doctor.report import html
+        return self._rendered(notebook)
 
-        return html(self)
+    def _rendered(self, render: Callable[..., str]) -> str:
+        from fastpipe.tools.doctor.report import print_diagnosis
+
+        return render(lambda console: print_diagnosis(console, self))

@@ -15,8 +15,6 @@ from concurrent.futures import ThreadPoolExecutor
 
 from fastpipe.tools.doctor.values import Disk
 
-__all__ = ["is_resident", "measure_disk"]
-
 _READERS = 8
 _LEAST = 8  # cold files of each kind: fewer tell nothing
 

@@ -10,36 +10,30 @@ from functools import partial
 from typing import Any
 
 from fastpipe import readers
-from fastpipe.bench.measure import measure
-from fastpipe.bench.samples import Sample, crop_box
 from fastpipe.config import MachineConfig, library_versions, machine_fingerprint
-from fastpipe.datasets.base import ImageDataset
+from fastpipe.data.base import ImageDataset
+from fastpipe.environment import memory, usable_cpus
 from fastpipe.errors import DatasetError, FastpipeError
-from fastpipe.pipeline.breaks import diagnose
+from fastpipe.program.breaks import diagnose
+from fastpipe.reporting.output import Move, in_words
+from fastpipe.tools.bench.measure import measure
+from fastpipe.tools.bench.samples import Sample, crop_box
 from fastpipe.tools.doctor import findings as find
 from fastpipe.tools.doctor.diagnosis import Diagnosis
 from fastpipe.tools.doctor.disk import measure_disk
 from fastpipe.tools.doctor.files import TryReencoding
-from fastpipe.tools.doctor.machine import memory, usable_cpus
-from fastpipe.tools.doctor.probe import Probe
-from fastpipe.tools.doctor.scaling import measure_scaling, worker_counts
 from fastpipe.tools.doctor.stages import TimeStages, TrySamples
-from fastpipe.tools.doctor.subject import Subject, path_of, subject_of
-from fastpipe.tools.doctor.transfer import measure_transfer
 from fastpipe.tools.doctor.traps import object_lists, threads_here
 from fastpipe.tools.doctor.values import Reencoding, Scaling, Stages, Trial
-from fastpipe.tools.doctor.wording import in_words
-from fastpipe.tools.standard import standard_transform
+from fastpipe.tools.doctor.workers import Probe, measure_scaling, measure_transfer, worker_counts
+from fastpipe.tools.named import standard_transform
+from fastpipe.tools.subject import Subject, path_of, subject_of
 from fastpipe.transforms._base import drawable
-
-__all__ = ["doctor"]
 
 _SAMPLES = 192
 _READER_SAMPLES = 6
 _SEVERITIES = ("problem", "advice", "note")
 _STEPS = 6
-
-Progress = Callable[[int, int, str], None]
 
 
 def doctor(
@@ -50,7 +44,7 @@ def doctor(
     workers: int | None = None,
     gpu_rate: float | None = None,
     seconds: float = 20.0,
-    progress: Progress | None = None,
+    progress: Move | None = None,
 ) -> Diagnosis:
     """Finds out where the time of a training's input goes, and what would make it faster or safer; ``print`` it.
 
@@ -224,7 +218,7 @@ def _reader_findings(patient: Subject, paths: Sequence[str]) -> list[find.Findin
         for result in measured.of(format, "region")
         if result.single is not None and result.served > 0.5
     }
-    used = planned.reader or planned.config.reader_for(format) or _default_reader(samples[0])
+    used = planned.reader or planned.config.reader_for(format) or readers.choose(samples[0].header).name
     missing = _missing(samples[0].header.format, used)
     return [
         find.slow_reader(format, used, times),
@@ -247,18 +241,10 @@ def _samples(paths: Sequence[str]) -> list[Sample]:
     return found
 
 
-def _default_reader(sample: Sample) -> str:
-    """As the readers choose where nobody names one."""
-    for name in readers.default_order(sample.header.format):
-        if name in readers.available_readers() and readers.get_reader(name).accepts(sample.header):
-            return name
-    return "pil"
-
-
 def _missing(format: str, used: str) -> Mapping[str, str]:
-    """The reader that decodes regions and comes first by default, where it doesn't load here → why."""
+    """The reader that comes first by default, where it doesn't load here → why."""
     first = readers.default_order(format)[0]
-    if used == first or readers.get_reader(used).capabilities.regions:
+    if used == first:
         return {}
     status = readers.reader_status()[first]
     return {} if status.available else {first: status.reason}

@@ -3,27 +3,20 @@
 from __future__ import annotations
 
 import io
-import random
 import statistics
 import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-import torch
 from PIL import Image
 
 from fastpipe import readers
-from fastpipe.datasets.base import ImageDataset
+from fastpipe.data.base import ImageDataset
 from fastpipe.errors import FastpipeError
-from fastpipe.pipeline import keyed_globals, run, to_pil
-from fastpipe.tools.doctor.stages import part_of
 from fastpipe.tools.doctor.values import Reencoding
-from fastpipe.transforms.steps import Call
-from fastpipe.types import Generators, Header, ImageShape
-
-__all__ = ["TryReencoding", "baseline", "shrunk", "target_side"]
+from fastpipe.tools.recipes import make_sample, resizes
+from fastpipe.types import Header
 
 _FILES = 12
 _OVERSIZED = 3.0
@@ -89,7 +82,7 @@ class TryReencoding:
         if progressive:
             found.append(self._kind(dataset, "progressive", progressive, files, baseline, None))
         if self.output is not None:
-            large = [i for i, h in files if min(h.size) >= _OVERSIZED * max(self.output) and _resizes(dataset, h)]
+            large = [i for i, h in files if min(h.size) >= _OVERSIZED * max(self.output) and resizes(dataset, h)]
             side = target_side(self.output)
             if large:
                 found.append(self._kind(dataset, "oversized", large, files, lambda data: shrunk(data, side), side))
@@ -112,7 +105,7 @@ class TryReencoding:
             try:
                 data = _read(dataset, index)
                 changed = change(data)
-                _make(dataset, changed, 0)
+                make_sample(dataset, changed, 0)
                 pairs.append((data, changed))
             except Exception:  # Pillow refuses to write it so, or a user's transform to take a smaller one
                 continue
@@ -132,30 +125,6 @@ class TryReencoding:
             short_side=side,
             typical_side=round(statistics.median(min(h.size) for index, h in files if index in concerned)),
         )
-
-
-def _resizes(dataset: ImageDataset, header: Header) -> bool:
-    """Whether a smaller file makes the same image: a crop of so many pixels would show more of the picture."""
-    try:
-        steps = [_sizing_step(dataset, factor * header.height, factor * header.width) for factor in (1, 2)]
-    except ValueError:  # a crop is larger than the image
-        return False
-    if steps[0] is None:
-        return any(part_of(transform)[1] == "resize" for transform in dataset.pipeline.rest)
-    if part_of(steps[0])[0] == "resize":
-        return True
-    heights = {step["height"] for step in steps if isinstance(step, Call) and step.op == "crop"}
-    return len(heights) == 2  # of twice the image another crop
-
-
-def _sizing_step(dataset: ImageDataset, height: int, width: int) -> object:
-    """The first step drawn for such an image that changes its size; None where there is none."""
-    recipe = dataset.pipeline.draw(ImageShape(height, width), _generators(0))
-    return next((step for step in recipe if part_of(step)[0].endswith(("crop", "resize"))), None)
-
-
-def _generators(seed: int) -> Generators:
-    return Generators(torch.Generator().manual_seed(seed), random.Random(seed))
 
 
 def _read(dataset: ImageDataset, index: int) -> bytes:
@@ -184,23 +153,9 @@ def _times(
         for order in (range(len(jobs)), reversed(range(len(jobs)))):
             for number in order:
                 start = _clock()
-                _make(dataset, jobs[number][1], crop)
+                make_sample(dataset, jobs[number][1], crop)
                 best[number] = min(best[number], _clock() - start)
         for (kind, _), seconds in zip(jobs, best, strict=True):
             taken[kind].append(seconds)
     before, after, rest = (1e6 * statistics.fmean(times) if times else 0.0 for times in taken)
     return before, after, rest
-
-
-def _make(dataset: ImageDataset, data: bytes, seed: int) -> None:
-    """All of a sample's work between reading and collating."""
-    header = readers.parse_header(data)
-    recipe = dataset.pipeline.draw(ImageShape(*header.size), _generators(seed))
-    options: dict[str, Any] = {"reader": dataset.reader, "config": dataset.config, "fidelity": dataset.fidelity}
-    image = run(data, recipe, header=header, **options)
-    rest = dataset.pipeline.rest
-    if rest:
-        image = to_pil(image)
-        with keyed_globals(seed):
-            for transform in rest:
-                image = transform(image)

@@ -1,24 +1,23 @@
-"""A diagnosis for people: tables with bars, and findings."""
+"""A diagnosis for people: tables with bars, findings, and a picture."""
 
 from __future__ import annotations
 
-import io
+import os
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
+from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
 from rich.padding import Padding
-from rich.table import Table
 from rich.text import Text
 
+from fastpipe.reporting.output import encodable, in_words, size
+from fastpipe.reporting.plots import new_figure, save, style
+from fastpipe.reporting.tables import Table
 from fastpipe.tools.doctor.diagnosis import Diagnosis
-from fastpipe.tools.doctor.findings import Finding
-from fastpipe.tools.doctor.findings.workers import is_busy
+from fastpipe.tools.doctor.findings import Finding, is_busy
 from fastpipe.tools.doctor.values import Disk, Part
-from fastpipe.tools.doctor.wording import in_words, size
-
-__all__ = ["COLORS", "html", "print_diagnosis", "text"]
 
 COLORS: Mapping[str, str] = MappingProxyType(
     {
@@ -36,29 +35,14 @@ COLORS: Mapping[str, str] = MappingProxyType(
 )
 """One colour a stage, in the terminal as in the picture."""
 
-_WIDTH = 110
 _BAR = 36
+_LABELLED = 0.07
 _SEVERITY_STYLES = {"problem": "bold red", "advice": "bold yellow", "note": "bold cyan"}
-
-
-def text(diagnosis: Diagnosis) -> str:
-    """The report as plain text."""
-    out = io.StringIO()
-    print_diagnosis(Console(file=out, width=_WIDTH, no_color=True, highlight=False), diagnosis)
-    return "\n".join(line.rstrip() for line in out.getvalue().splitlines())
-
-
-def html(diagnosis: Diagnosis) -> str:
-    """The report as HTML, for notebooks."""
-    console = Console(file=io.StringIO(), width=_WIDTH, record=True, highlight=False, force_terminal=True)
-    print_diagnosis(console, diagnosis)
-    pre = '<pre style="font-family:Menlo,DejaVu Sans Mono,Consolas,monospace;line-height:1.2">{code}</pre>'
-    return console.export_html(inline_styles=True, code_format=pre)
 
 
 def print_diagnosis(console: Console, diagnosis: Diagnosis) -> None:
     """Prints the whole report."""
-    print_ = console.print
+    print_, block = console.print, encodable("█", console.encoding, "#")
     machine = diagnosis.machine
     print_(f"[bold]{escape(diagnosis.subject)}[/]: {diagnosis.samples:,} samples, batches of {diagnosis.batch_size}")
     print_(
@@ -76,12 +60,12 @@ def print_diagnosis(console: Console, diagnosis: Diagnosis) -> None:
         f"\n[bold]Where the time goes[/]: {stages.total_us:,.0f} µs an image in one worker, which makes "
         f"{1e6 / max(stages.total_us, 1e-9):,.0f} images/s"
     )
-    print_(Padding(_stage_table(diagnosis, _block(console)), (0, 0, 0, 2), expand=False))
+    print_(Padding(_stage_table(diagnosis, block).to_rich(), (0, 0, 0, 2), expand=False))
     print_("\n[bold]Reading[/]")
     for line in _about_disk(diagnosis.disk):
         print_(f"  {line}", soft_wrap=True)
     print_("\n[bold]Workers[/], with the files in the page cache")
-    print_(Padding(_worker_table(diagnosis, _block(console)), (0, 0, 0, 2), expand=False))
+    print_(Padding(_worker_table(diagnosis, block).to_rich(), (0, 0, 0, 2), expand=False))
     for line in _about_workers(diagnosis):
         print_(f"  {line}", soft_wrap=True)
     print_("\n[bold]Findings[/]" + ("" if diagnosis.findings else ": none, this is as it should be."))
@@ -91,12 +75,7 @@ def print_diagnosis(console: Console, diagnosis: Diagnosis) -> None:
 
 def _stage_table(diagnosis: Diagnosis, block: str) -> Table:
     stages = diagnosis.stages
-    table = Table(box=None, pad_edge=False)
-    table.add_column("stage", no_wrap=True, min_width=21)
-    table.add_column("µs an image", justify="right", no_wrap=True, min_width=11)
-    table.add_column("share", justify="right", no_wrap=True, min_width=5)
-    table.add_column("", no_wrap=True, min_width=_BAR)
-    table.add_column("of that", overflow="ellipsis", no_wrap=True, max_width=60)
+    table = Table("", ["stage", "µs an image", "share", " " * _BAR, "of that"], ["µs an image", "share"], framed=False)
     start = 0.0
     for group, taken in stages.groups().items():
         end = start + taken / max(stages.total_us, 1e-9)
@@ -104,14 +83,12 @@ def _stage_table(diagnosis: Diagnosis, block: str) -> Table:
         bar = Text(" " * left + (block * (right - left) or "·"), style=COLORS[group])
         parts = stages.of(group)
         told = _parts(parts) if group in ("other kernels", "own code") or len(parts) > 1 else ""
-        table.add_row(group, f"{taken:,.0f}", f"{end - start:.0%}", bar, Text(told, style="dim"))
+        table.add(f"{group:<21}", taken, f"{end - start:.0%}", bar, Text(told, style="dim"))
         start = end
-    table.add_row("all", f"{stages.total_us:,.0f}", "100%", "", Text(f"over {stages.images} images", style="dim"))
+    table.add("all", stages.total_us, "100%", "", Text(f"over {stages.images} images", style="dim"))
     us = diagnosis.transfer_us
-    if us is None:
-        table.add_row("transfer", "–", "", "", Text("no CUDA device", style="dim"))
-    else:
-        table.add_row("transfer", f"{us:,.1f}", "", "", Text("by the main process", style="dim"))
+    by = "no CUDA device" if us is None else "by the main process"
+    table.add("transfer", None if us is None else f"{us:,.1f}", "", "", Text(by, style="dim"))
     return table
 
 
@@ -140,21 +117,16 @@ def _about_disk(disk: Disk | None) -> Iterator[str]:
 
 
 def _worker_table(diagnosis: Diagnosis, block: str) -> Table:
-    scaling = diagnosis.scaling
-    first = scaling.trials[0]
-    most = max([diagnosis.gpu_rate or 0.0, *(trial.images_per_s for trial in scaling.trials)])
-    table = Table(box=None, pad_edge=False)
-    for name in ("workers", "images/s", "times one"):
-        table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("", no_wrap=True, min_width=_BAR)
-    for trial in scaling.trials:
+    trials, gpu_rate = diagnosis.scaling.trials, diagnosis.gpu_rate
+    most = max([gpu_rate or 0.0, *(trial.images_per_s for trial in trials)])
+    columns = ["workers", "images/s", "times one"]
+    table = Table("", [*columns, ""], columns, framed=False)
+    for trial in trials:
         bar = Text(block * round(_BAR * trial.images_per_s / most), style=COLORS["read"])
-        gain = f"{trial.images_per_s / first.images_per_s * first.workers:.1f}×"
-        table.add_row(str(trial.workers), f"{trial.images_per_s:,.0f}", gain, bar)
-    if diagnosis.gpu_rate:
-        table.add_row(
-            "GPU", f"{diagnosis.gpu_rate:,.0f}", "", Text(block * round(_BAR * diagnosis.gpu_rate / most), style="dim")
-        )
+        gain = trial.images_per_s / trials[0].images_per_s * trials[0].workers
+        table.add(trial.workers, trial.images_per_s, f"{gain:.1f}×", bar)
+    if gpu_rate:
+        table.add("GPU", gpu_rate, "", Text(block * round(_BAR * gpu_rate / most), style="dim"))
     return table
 
 
@@ -188,10 +160,64 @@ def _finding(finding: Finding) -> Text:
     return told
 
 
-def _block(console: Console) -> str:
-    """What bars are made of: a terminal that can't show blocks gets number signs."""
-    try:
-        "█".encode(console.encoding)
-    except (LookupError, UnicodeEncodeError):
-        return "#"
-    return "█"
+def plot(diagnosis: Diagnosis, file: str | os.PathLike[str]) -> None:
+    """Draws the picture; see `Diagnosis.plot`."""
+    with style():
+        title = f"{diagnosis.subject}: {diagnosis.samples:,} samples"
+        figure = new_figure(9, 5.4, title)
+        upper, lower = figure.subplots(2, 1, height_ratios=(1, 1.7))
+        _draw_stages(upper, diagnosis)
+        _draw_workers(lower, diagnosis)
+    save(figure, file)
+
+
+def _draw_stages(axes: Any, diagnosis: Diagnosis) -> None:
+    stages = diagnosis.stages
+    start = 0.0
+    for group, us in stages.groups().items():
+        share = us / max(stages.total_us, 1e-9)
+        axes.barh(0, us, left=start, color=COLORS[group], edgecolor="white", label=f"{group}  {us:,.0f} ({share:.0%})")
+        if share >= _LABELLED:
+            axes.text(start + us / 2, 0, f"{us:,.0f}", ha="center", va="center", color="white", fontsize=9)
+        start += us
+    transfer = diagnosis.transfer_us
+    if transfer is not None:  # hatched, as it isn't the worker that does it
+        label = f"transfer to the GPU  {transfer:,.1f}, by the main process"
+        axes.barh(0, transfer, left=start, color=COLORS["transfer"], edgecolor="white", hatch="//", label=label)
+        start += transfer
+    axes.set_title(f"Time of an image in one worker: {stages.total_us:,.0f} µs")
+    axes.set_xlim(0, start)
+    axes.set_yticks([])
+    axes.set_xlabel("µs")
+    axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1.15), fontsize=8)
+
+
+def _draw_workers(axes: Any, diagnosis: Diagnosis) -> None:
+    scaling = diagnosis.scaling
+    workers = [trial.workers for trial in scaling.trials]
+    rates = [trial.images_per_s for trial in scaling.trials]
+    axes.plot(workers, rates, "o-", color=COLORS["read"], label="measured")
+    axes.plot(
+        [workers[0], workers[-1]],
+        [rates[0], rates[0] * workers[-1] / workers[0]],
+        ":",
+        color="gray",
+        label="as many times one worker",
+    )
+    for count, rate in zip(workers, rates, strict=True):
+        axes.annotate(f"{rate:,.0f}", (count, rate), xytext=(0, 7), textcoords="offset points", ha="center", fontsize=8)
+    if diagnosis.gpu_rate is not None:
+        axes.axhline(
+            diagnosis.gpu_rate, color=COLORS["decode"], linestyle="--", label=f"the GPU: {diagnosis.gpu_rate:,.0f}"
+        )
+    if diagnosis.disk is not None and diagnosis.disk.cold_per_s is not None:
+        top = max(*rates, diagnosis.gpu_rate or 0.0)
+        if diagnosis.disk.cold_per_s < 2 * top:  # far above, it limits nothing and would flatten the rest
+            axes.axhline(diagnosis.disk.cold_per_s, color=COLORS["own code"], linestyle="-.", label="the disk, cold")
+    axes.set_title("What the workers deliver")
+    axes.set_xlabel("workers")
+    axes.set_ylabel("images/s")
+    axes.set_xticks(workers)
+    axes.set_ylim(bottom=0)
+    axes.margins(x=0.08, y=0.15)
+    axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), fontsize=8)

@@ -9,61 +9,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import torch
-
-from fastpipe.datasets.base import ImageDataset
+from fastpipe.data.base import ImageDataset
 from fastpipe.errors import DatasetError
-from fastpipe.loading.collate import DeferredImages, map_tensors
-from fastpipe.pipeline import BatchOptions, lap, listen, request_batches
-from fastpipe.pipeline.fused import LookUp, ToNormalizedTensor, ToPlanarTensor
-from fastpipe.pipeline.scaled import ScaledResize
+from fastpipe.loading.tuning import batch_bytes, batch_tensors
+from fastpipe.program import BatchOptions, lap, listen, request_batches
 from fastpipe.tools.doctor.values import BadFile, Part, Stages
-from fastpipe.transforms.steps import Call
-
-__all__ = ["TimeStages", "Tried", "TrySamples", "part_of", "timed_dataset"]
-
-_WORDS = {
-    "look-up": "read",
-    "read": "read",
-    "header": "header",
-    "draw": "draw + plan",
-    "plan": "draw + plan",
-    "decode": "decode",
-    "to PIL": "other kernels",
-    "convert": "to tensor + normalise",
-    "target": "own code",
-    "your dataset": "own code",
-    "collate": "collate",
-}
-_RESIZING = frozenset({"RandomResizedCrop", "Resize", "resize", "resized_crop"})
-_CONVERTING = frozenset(
-    {"ConvertImageDtype", "Normalize", "PILToTensor", "ToDtype", "ToImage", "ToTensor"}
-    | {"convert_image_dtype", "normalize", "pil_to_tensor", "to_tensor"}
-)
-
-
-def part_of(done: object) -> tuple[str, str]:
-    """The name and the group of what a lap says was done."""
-    if isinstance(done, str):
-        return done, _WORDS.get(done, "own code")
-    if isinstance(done, (ToNormalizedTensor, ToPlanarTensor)):
-        return "to tensor" if isinstance(done, ToPlanarTensor) else "to tensor and normalise", "to tensor + normalise"
-    if isinstance(done, ScaledResize):
-        return "resize", "resize"
-    if isinstance(done, LookUp):
-        return "+".join(call.op for call in done.calls), "other kernels"
-    if isinstance(done, Call):
-        return done.op, _kernel_group(done.op)
-    kind = type(done)
-    name = str(getattr(done, "__name__", kind.__name__))
-    known = kind.__module__.startswith(("fastpipe.", "torchvision."))
-    return name, _kernel_group(name) if known and name != "Lambda" else "own code"
-
-
-def _kernel_group(name: str) -> str:
-    if name in _RESIZING:
-        return "resize"
-    return "to tensor + normalise" if name in _CONVERTING else "other kernels"
+from fastpipe.tools.recipes import part_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +90,7 @@ class TimeStages:
                 f"samples {', '.join(map(str, self.indices[:2]))} can't be made a batch: {what}. Tensors of one size "
                 "can: end the transform in a resize or crop and ToTensor."
             ) from error
-        image_bytes = max(1, _bytes(first) // min(2, len(self.indices)))
+        image_bytes = max(1, batch_bytes(first) // min(2, len(self.indices)))
         size = min(self.batch_size, max(1, int(self.seconds * 1e6 / 16 / max(1.0, self.guess_us))))
         if self.most_bytes is not None:
             size = min(size, max(1, self.most_bytes // image_bytes))
@@ -214,7 +165,7 @@ def timed_dataset(dataset: Any) -> Any:
     wrapped = dataset
     with contextlib.suppress(Exception):  # a dataset that can't be copied or changed is timed as one piece
         wrapped = copy.copy(dataset)
-        for name, wrap in (("loader", _TimedLoader), ("transform", _timed_transform)):
+        for name, wrap in (("loader", _timed_loader), ("transform", _timed_transform)):
             if callable(getattr(dataset, name, None)) and name in vars(dataset):
                 setattr(wrapped, name, wrap(getattr(dataset, name)))
     return _Lapped(wrapped)
@@ -240,28 +191,21 @@ class _Lapped:
         return samples
 
 
-class _TimedLoader:
-    def __init__(self, loader: Callable[..., Any]) -> None:
-        self._loader = loader
+class _Timed:
+    """A callable with a lap behind it, and maybe one before; else it is the callable, for who looks at it."""
+
+    def __init__(self, call: Callable[..., Any], done: object, before: str | None = None) -> None:
+        self._call, self._done, self._before = call, done, before
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
-        lap("look-up")
-        loaded = self._loader(*arguments, **named)
-        lap("decode")
-        return loaded
-
-
-class _TimedTransform:
-    def __init__(self, transform: Callable[..., Any]) -> None:
-        self._transform = transform
-
-    def __call__(self, *arguments: Any, **named: Any) -> Any:
-        changed = self._transform(*arguments, **named)
-        lap(self._transform)
-        return changed
+        if self._before is not None:
+            lap(self._before)
+        made = self._call(*arguments, **named)
+        lap(self._done)
+        return made
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._transform, name)
+        return getattr(self._call, name)
 
 
 class _TimedCompose:
@@ -276,11 +220,15 @@ class _TimedCompose:
         return image
 
 
+def _timed_loader(loader: Callable[..., Any]) -> _Timed:
+    return _Timed(loader, "decode", "look-up")
+
+
 def _timed_transform(transform: Any) -> Any:
     kind = type(transform)
     if kind.__name__ == "Compose" and kind.__module__.startswith(("fastpipe.", "torchvision.transforms.")):
         return _TimedCompose(transform.transforms)
-    return _TimedTransform(transform)
+    return _Timed(transform, transform)
 
 
 def _single_threaded(dataset: Any) -> Any:
@@ -300,20 +248,6 @@ def _waited_ns() -> int | None:
         return None
 
 
-def _tensors(batch: Any) -> list[torch.Tensor]:
-    found: list[torch.Tensor] = []
-
-    def note(part: Any) -> None:
-        found.append(part.images if isinstance(part, DeferredImages) else part)
-
-    map_tensors(note, batch)
-    return found
-
-
-def _bytes(batch: Any) -> int:
-    return sum(tensor.numel() * tensor.element_size() for tensor in _tensors(batch))
-
-
 def _image_size(batch: Any) -> tuple[int, int] | None:
-    images = next((tensor for tensor in _tensors(batch) if tensor.ndim == 4), None)
+    images = next((tensor for tensor in batch_tensors(batch) if tensor.ndim == 4), None)
     return None if images is None else (int(images.shape[2]), int(images.shape[3]))

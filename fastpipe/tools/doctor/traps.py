@@ -14,8 +14,6 @@ from torch.utils.data import ConcatDataset, Subset
 
 from fastpipe.tools.doctor.values import ObjectList, Threads
 
-__all__ = ["object_lists", "threads_here"]
-
 _LEAST = 1000  # shorter ones are no matter
 _LOOKED_AT = 500
 

@@ -5,21 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-__all__ = [
-    "GROUPS",
-    "BadFile",
-    "Disk",
-    "Memory",
-    "ObjectList",
-    "Part",
-    "Reencoding",
-    "Scaling",
-    "Stages",
-    "Threads",
-    "Transfer",
-    "Trial",
-]
-
 GROUPS = (
     "read",
     "header",
@@ -36,40 +21,26 @@ GROUPS = (
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One piece of a sample's work.
+    """One piece of a sample's work."""
 
-    Attributes:
-        name: a step's or transform's, or what else was done.
-        group: one of `GROUPS`.
-        us: microseconds an image, over all images.
-    """
-
-    name: str
-    group: str
-    us: float
+    name: str  # a step's or transform's, or what else was done
+    group: str  # one of `GROUPS`
+    us: float  # microseconds an image, over all images
 
 
 @dataclass(frozen=True, slots=True)
 class Stages:
-    """Where the time of a sample goes, in one worker process.
+    """Where the time of a sample goes, in one worker process."""
 
-    Attributes:
-        parts: they add up to all of the time.
-        images: how many were timed.
-        whole_us: microseconds an image where nobody takes the time of the parts.
-        image_bytes: of one image of the finished batch.
-        output: height and width of a finished image, in pixels; None where batches hold no images ``(N, C, H, W)``.
-        waited: the share of the time in which other programs had the CPU, 0 to 1; None where the system doesn't say.
-        other_threads: the share of the worker's CPU time that threads of libraries used, 0 to 1.
-    """
-
-    parts: tuple[Part, ...]
-    images: int
-    whole_us: float
-    image_bytes: int
+    parts: tuple[Part, ...]  # they add up to all of the time
+    images: int  # how many were timed
+    whole_us: float  # microseconds an image where nobody takes the time of the parts
+    image_bytes: int  # of one image of the finished batch
+    # height and width of a finished image, in pixels; None where batches hold no images ``(N, C, H, W)``
     output: tuple[int, int] | None = None
+    # the share of the time in which other programs had the CPU, 0 to 1; None where the system doesn't say
     waited: float | None = None
-    other_threads: float = 0.0
+    other_threads: float = 0.0  # the share of the worker's CPU time that threads of libraries used, 0 to 1
 
     @property
     def total_us(self) -> float:
@@ -90,30 +61,19 @@ class Stages:
 
 @dataclass(frozen=True, slots=True)
 class Disk:
-    """What reading the files costs.
+    """What reading the files costs."""
 
-    Attributes:
-        files: how many were read.
-        mean_bytes: of a file.
-        all_files: how many the dataset has.
-        cached_us: microseconds for a file that is in the page cache: opened, read and closed.
-        resident: the share of the files that was in the page cache before doctor came, 0 to 1; None where the
-            system doesn't say.
-        cold_us: microseconds for a file that isn't in the page cache, one after the other; None where not measured.
-        cold_per_s: such files a second with `readers` reading at once; None where not measured.
-        readers: how many read at once.
-        reason: why cold reads weren't measured; empty where they were.
-    """
-
-    files: int
-    mean_bytes: float
-    all_files: int
-    cached_us: float
+    files: int  # how many were read
+    mean_bytes: float  # of a file
+    all_files: int  # how many the dataset has
+    cached_us: float  # microseconds for a file that is in the page cache: opened, read and closed
+    # the share of the files that was in the page cache before doctor came, 0 to 1; None where the system doesn't say
     resident: float | None = None
+    # microseconds for a file that isn't in the page cache, one after the other; None where not measured
     cold_us: float | None = None
-    cold_per_s: float | None = None
-    readers: int = 1
-    reason: str = ""
+    cold_per_s: float | None = None  # such files a second with `readers` reading at once; None where not measured
+    readers: int = 1  # how many read at once
+    reason: str = ""  # why cold reads weren't measured; empty where they were
 
     @property
     def all_bytes(self) -> float:
@@ -122,44 +82,20 @@ class Disk:
 
 
 @dataclass(frozen=True, slots=True)
-class Memory:
-    """What the machine has to hold things in, in bytes; None where the system doesn't say.
-
-    Attributes:
-        available: that programs and the page cache can have without anything being swapped out.
-        shared_free: free in the shared memory that batches travel through.
-    """
-
-    available: int | None
-    shared_free: int | None
-
-
-@dataclass(frozen=True, slots=True)
 class Trial:
-    """One measured number of workers.
+    """One measured number of workers."""
 
-    Attributes:
-        workers: processes.
-        images_per_s: that they delivered together.
-    """
-
-    workers: int
-    images_per_s: float
+    workers: int  # processes
+    images_per_s: float  # that they delivered together
 
 
 @dataclass(frozen=True, slots=True)
 class Scaling:
-    """What different numbers of workers deliver.
+    """What different numbers of workers deliver."""
 
-    Attributes:
-        trials: by number of workers.
-        cpus: that this process may use.
-        batch_size: of the trials.
-    """
-
-    trials: tuple[Trial, ...]
-    cpus: int
-    batch_size: int
+    trials: tuple[Trial, ...]  # by number of workers
+    cpus: int  # that this process may use
+    batch_size: int  # of the trials
 
     @property
     def best(self) -> Trial:
@@ -191,19 +127,12 @@ class Scaling:
 
 @dataclass(frozen=True, slots=True)
 class Threads:
-    """Threads in each worker process.
+    """Threads in each worker process."""
 
-    Attributes:
-        torch: that torch's operators may use.
-        cv2: that OpenCV's functions may use.
-        decoding: the dataset's or loader's own, that decode a batch.
-        used: whether those of torch or OpenCV did work.
-    """
-
-    torch: int
-    cv2: int
-    decoding: int
-    used: bool
+    torch: int  # that torch's operators may use
+    cv2: int  # that OpenCV's functions may use
+    decoding: int  # the dataset's or loader's own, that decode a batch
+    used: bool  # whether those of torch or OpenCV did work
 
     @property
     def most(self) -> int:
@@ -213,44 +142,26 @@ class Threads:
 
 @dataclass(frozen=True, slots=True)
 class Transfer:
-    """Moving finished batches to the training device.
+    """Moving finished batches to the training device."""
 
-    Attributes:
-        device: its name.
-        float_us: microseconds an image that the workers normalised, from pinned memory.
-        uint8_us: microseconds an image that travels as uint8 and is normalised there (``DataLoader(device=…)``).
-    """
-
-    device: str
-    float_us: float
-    uint8_us: float
+    device: str  # its name
+    float_us: float  # microseconds an image that the workers normalised, from pinned memory
+    uint8_us: float  # microseconds an image that travels as uint8 and is normalised there (``DataLoader(device=…)``)
 
 
 @dataclass(frozen=True, slots=True)
 class Reencoding:
-    """What files of another make would gain; measured by re-encoding some in memory.
+    """What files of another make would gain; measured by re-encoding some in memory."""
 
-    Attributes:
-        kind: ``"progressive"`` (made baseline, same size and quality) or ``"oversized"`` (made smaller).
-        share: of the sampled files that it concerns, 0 to 1.
-        files: how many were re-encoded.
-        before_us: microseconds such a file takes, from bytes to finished image.
-        after_us: the same for its re-encoded copy.
-        others_us: the same for a file that it doesn't concern; 0 where there is none.
-        bytes_factor: size of a file before by size after.
-        short_side: in pixels, of the files that were made smaller; None for the other kind.
-        typical_side: the median short side of the files before, in pixels.
-    """
-
-    kind: str
-    share: float
-    files: int
-    before_us: float
-    after_us: float
-    others_us: float
-    bytes_factor: float
-    short_side: int | None
-    typical_side: int
+    kind: str  # ``"progressive"`` (made baseline, same size and quality) or ``"oversized"`` (made smaller)
+    share: float  # of the sampled files that it concerns, 0 to 1
+    files: int  # how many were re-encoded
+    before_us: float  # microseconds such a file takes, from bytes to finished image
+    after_us: float  # the same for its re-encoded copy
+    others_us: float  # the same for a file that it doesn't concern; 0 where there is none
+    bytes_factor: float  # size of a file before by size after
+    short_side: int | None  # in pixels, of the files that were made smaller; None for the other kind
+    typical_side: int  # the median short side of the files before, in pixels
 
     @property
     def factor(self) -> float:
@@ -260,27 +171,16 @@ class Reencoding:
 
 @dataclass(frozen=True, slots=True)
 class ObjectList:
-    """A container of Python objects that a dataset carries into every worker.
+    """A container of Python objects that a dataset carries into every worker."""
 
-    Attributes:
-        name: where it is, such as ``"dataset.samples"``.
-        length: its items.
-        bytes: of the container and its items, estimated.
-    """
-
-    name: str
-    length: int
-    bytes: int
+    name: str  # where it is, such as ``"dataset.samples"``
+    length: int  # its items
+    bytes: int  # of the container and its items, estimated
 
 
 @dataclass(frozen=True, slots=True)
 class BadFile:
-    """A sample that can't be made.
+    """A sample that can't be made."""
 
-    Attributes:
-        index: of the sample.
-        reason: the error, in a line.
-    """
-
-    index: int
-    reason: str
+    index: int  # of the sample
+    reason: str  # the error, in a line

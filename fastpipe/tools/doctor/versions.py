@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import platform
-from importlib import metadata
 from typing import Any
 
 import fastpipe
+from fastpipe.environment import installed
 from fastpipe.readers import reader_status
 from fastpipe.readers.versions import bundled_libraries
-
-__all__ = ["versions", "versions_text"]
 
 _PACKAGES = ("torch", "torchvision", "numpy", "albumentations", "matplotlib")
 
@@ -27,11 +25,7 @@ def versions() -> dict[str, Any]:
         "python": f"{platform.python_implementation()} {platform.python_version()}",
         "platform": platform.platform(),
     }
-    for name in _PACKAGES:
-        try:
-            found[name] = metadata.version(name)
-        except metadata.PackageNotFoundError:
-            continue
+    found |= {name: version for name in _PACKAGES if (version := installed(name)) is not None}
     found["readers"] = bundled_libraries()
     status = reader_status()
     found["refused"] = {name: [str(defect) for defect in one.defects] for name, one in status.items() if one.defects}

@@ -7,6 +7,8 @@ torchvision's tensor backend, for PIL images and uint8 ndarrays torchvision on P
 The underscored names are torchvision's too; its own tests and other libraries use them.
 """
 
+from fastpipe.ops.interpolation import InterpolationMode, pil_modes_mapping
+from fastpipe.ops.interpolation import interpolation_from_int as _interpolation_modes_from_int  # noqa: F401
 from fastpipe.transforms.functional._pil_common import is_pil_image as _is_pil_image  # noqa: F401
 from fastpipe.transforms.functional.color import (
     adjust_brightness,
@@ -45,8 +47,6 @@ from fastpipe.transforms.functional.geometry import (
     ten_crop,
     vflip,
 )
-from fastpipe.transforms.functional.interpolation import InterpolationMode, pil_modes_mapping
-from fastpipe.transforms.functional.interpolation import interpolation_from_int as _interpolation_modes_from_int  # noqa: F401
 from fastpipe.transforms.functional.warps import affine, elastic_transform, perspective, rotate
 from fastpipe.transforms.functional.warps import inverse_affine_matrix as _get_inverse_affine_matrix  # noqa: F401
 from fastpipe.transforms.functional.warps import perspective_coeffs as _get_perspective_coeffs  # noqa: F401

@@ -6,10 +6,10 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from fastpipe.kernels import color as kernels
 from fastpipe.transforms.functional import _tensor_color
 from fastpipe.transforms.functional._array_common import check_image, is_float_image, through_tensor
 from fastpipe.transforms.functional._pil_color import check_gamma, check_hue_factor, check_output_channels
-from fastpipe.transforms.kernels import color as kernels
 
 __all__ = [
     "adjust_brightness",

@@ -54,10 +54,10 @@ def pillow_color(fill: Any, img: NDArray[Any]) -> Any:
 def through_tensor(operation: Callable[..., Tensor], img: NDArray[Any], *args: Any, **kwargs: Any) -> NDArray[Any]:
     """The tensor backend's result for a float array ``(H, W)`` or ``(H, W, C)`` of values in [0, 1].
 
-    No pixel is copied on the way in where torch can view the array (it can't with negative strides, and warns of
-    read-only memory) nor on the way out.
+    No pixel is copied on the way in where the array is contiguous, nor on the way out. Another layout is copied: torch
+    knows no negative strides, warns of read-only memory, and adds floats up in the order in which they lie.
     """
-    if min(img.strides) < 0 or not img.flags.writeable:
+    if not (img.flags.c_contiguous and img.flags.writeable):
         img = img.copy()
     gray = img.ndim == 2
     tensor = torch.from_numpy(img[:, :, None] if gray else img).permute(2, 0, 1)

@@ -6,9 +6,9 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from fastpipe.kernels import filters as kernels
 from fastpipe.transforms.functional import _tensor_filters
 from fastpipe.transforms.functional._array_common import check_image, is_float_image, through_tensor
-from fastpipe.transforms.kernels import filters as kernels
 
 __all__ = ["adjust_sharpness", "gaussian_blur"]
 

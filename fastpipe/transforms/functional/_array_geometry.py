@@ -6,12 +6,12 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from fastpipe.kernels import geometry as kernels
+from fastpipe.kernels import resizing
+from fastpipe.ops.interpolation import InterpolationMode
 from fastpipe.transforms.functional import _tensor_geometry
 from fastpipe.transforms.functional._array_common import check_image, is_float_image, pillow_color, through_tensor
 from fastpipe.transforms.functional._pil_geometry import check_pad_arguments
-from fastpipe.transforms.functional.interpolation import InterpolationMode
-from fastpipe.transforms.kernels import geometry as kernels
-from fastpipe.transforms.kernels import resizing
 
 __all__ = ["crop", "hflip", "pad", "resize", "vflip"]
 

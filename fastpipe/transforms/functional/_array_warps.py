@@ -10,29 +10,22 @@ from typing import Any
 from numpy.typing import NDArray
 from torch import Tensor
 
+from fastpipe.kernels import warp as kernels
+from fastpipe.ops.interpolation import InterpolationMode
 from fastpipe.transforms.functional import _tensor_warps
 from fastpipe.transforms.functional._array_common import check_image, is_float_image, pillow_color, through_tensor
-from fastpipe.transforms.functional.interpolation import InterpolationMode
-from fastpipe.transforms.kernels import warp as kernels
 
 __all__ = ["affine", "elastic_transform", "perspective", "rotate"]
 
 # cv2's remap counts pixels in 16 bits.
 _LONGEST_SIDE = 32_767
-_WARPS = (
-    InterpolationMode.NEAREST,
-    InterpolationMode.NEAREST_EXACT,
-    InterpolationMode.BILINEAR,
-    InterpolationMode.BICUBIC,
-)
 
 
 def _kernel_mode(interpolation: InterpolationMode) -> str:
-    if interpolation not in _WARPS:
-        accepted = ", ".join(mode.value for mode in _WARPS)
+    if interpolation.value not in kernels.FILTERS:
+        accepted = ", ".join(kernels.FILTERS)
         raise ValueError(f"Interpolation mode '{interpolation.value}' can't warp an ndarray; use one of {accepted}")
-    # To Pillow the two are one.
-    return "nearest" if interpolation is InterpolationMode.NEAREST_EXACT else interpolation.value
+    return interpolation.value
 
 
 def affine(

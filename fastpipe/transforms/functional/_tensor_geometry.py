@@ -11,6 +11,7 @@ from torch import Tensor
 from torch.nn.functional import interpolate
 from torch.nn.functional import pad as torch_pad
 
+from fastpipe.ops.sizes import padding_ltrb
 from fastpipe.transforms.functional._tensor_common import (
     assert_image_tensor,
     cast_squeeze_in,
@@ -18,7 +19,6 @@ from fastpipe.transforms.functional._tensor_common import (
     get_dimensions,
 )
 from fastpipe.transforms.functional._types import Ints
-from fastpipe.transforms.functional.sizes import padding_ltrb
 
 __all__ = ["crop", "hflip", "pad", "pad_symmetric", "resize", "vflip"]
 

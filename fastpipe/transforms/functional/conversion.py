@@ -14,9 +14,9 @@ import torch
 from PIL.Image import Image as PILImage
 from torch import Tensor
 
+from fastpipe.kernels import conversion as kernels
 from fastpipe.transforms.functional import _pil_common, _tensor_conversion
 from fastpipe.transforms.functional._types import Floats
-from fastpipe.transforms.kernels import conversion as kernels
 
 __all__ = ["convert_image_dtype", "normalize", "pil_to_tensor", "to_pil_image", "to_tensor"]
 

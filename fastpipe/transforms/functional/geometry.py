@@ -17,6 +17,15 @@ import warnings
 import numpy as np
 import torch
 
+from fastpipe.ops.interpolation import InterpolationMode, interpolation_from_int, pil_modes_mapping
+from fastpipe.ops.sizes import (
+    center_crop_box,
+    check_size,
+    height_and_width,
+    padding_ltrb,
+    resized_size,
+    rotated_size,
+)
 from fastpipe.transforms.functional import (
     _array_common,
     _array_geometry,
@@ -26,15 +35,6 @@ from fastpipe.transforms.functional import (
     _tensor_geometry,
 )
 from fastpipe.transforms.functional._types import Image, Ints, Scalar
-from fastpipe.transforms.functional.interpolation import InterpolationMode, interpolation_from_int, pil_modes_mapping
-from fastpipe.transforms.functional.sizes import (
-    center_crop_box,
-    check_size,
-    height_and_width,
-    padding_ltrb,
-    resized_size,
-    rotated_size,
-)
 
 __all__ = [
     "center_crop",

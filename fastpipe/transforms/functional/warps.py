@@ -10,7 +10,6 @@ Derived from torchvision (BSD-3-Clause, see NOTICE).
 # TorchScript needs narrow annotations; eagerly wider values arrive, which the type checker calls unreachable.
 # mypy: no-warn-unreachable
 
-import math
 import numbers
 import warnings
 
@@ -18,41 +17,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from fastpipe.ops.interpolation import InterpolationMode, interpolation_from_int, pil_modes_mapping
+from fastpipe.ops.matrices import inverse_affine_matrix, perspective_coeffs
 from fastpipe.transforms.functional import _array_warps, _pil_warps, _tensor_warps
 from fastpipe.transforms.functional._pil_common import is_pil_image
 from fastpipe.transforms.functional._types import Fill, Floats, Image, Ints
 from fastpipe.transforms.functional.conversion import pil_to_tensor, to_pil_image
 from fastpipe.transforms.functional.geometry import get_dimensions
-from fastpipe.transforms.functional.interpolation import InterpolationMode, interpolation_from_int, pil_modes_mapping
 
 __all__ = ["affine", "elastic_transform", "inverse_affine_matrix", "perspective", "perspective_coeffs", "rotate"]
-
-
-def perspective_coeffs(startpoints: list[list[int]], endpoints: list[list[int]]) -> list[float]:
-    """``(a, b, c, d, e, f, g, h)`` of the perspective that moves four points to four others.
-
-    A pixel ``(x, y)`` of the result comes from ``((ax + by + c) / (gx + hy + 1), (dx + ey + f) / (gx + hy + 1))``.
-
-    Args:
-        startpoints: ``[x, y]`` of the image's top left, top right, bottom right and bottom left corner.
-        endpoints: ``[x, y]`` of these corners in the result.
-
-    Raises:
-        ValueError: not four points each.
-    """
-    if len(startpoints) != 4 or len(endpoints) != 4:
-        raise ValueError(
-            f"Please provide exactly four corners, got {len(startpoints)} startpoints and {len(endpoints)} endpoints."
-        )
-    a_matrix = torch.zeros(2 * len(startpoints), 8, dtype=torch.float64)
-    for i, (p1, p2) in enumerate(zip(endpoints, startpoints)):  # noqa: B905 - TorchScript's zip has no strict
-        a_matrix[2 * i, :] = torch.tensor([p1[0], p1[1], 1, 0, 0, 0, -p2[0] * p1[0], -p2[0] * p1[1]])
-        a_matrix[2 * i + 1, :] = torch.tensor([0, 0, 0, p1[0], p1[1], 1, -p2[1] * p1[0], -p2[1] * p1[1]])
-    b_matrix = torch.tensor(startpoints, dtype=torch.float64).view(8)
-    # Solved in float64, then rounded as torchvision rounds, so that every backend gets the same numbers.
-    solution = torch.linalg.lstsq(a_matrix, b_matrix, driver="gels").solution.to(torch.float32)
-    output: list[float] = solution.tolist()
-    return output
 
 
 def perspective(
@@ -88,51 +61,6 @@ def perspective(
             return _array_warps.perspective(img, coeffs, interpolation, fill)
         return _pil_warps.perspective(img, coeffs, pil_modes_mapping[interpolation], fill)
     return _tensor_warps.perspective(img, coeffs, interpolation.value, fill)
-
-
-def inverse_affine_matrix(
-    center: list[float], angle: float, translate: list[float], scale: float, shear: list[float], inverted: bool = True
-) -> list[float]:
-    """The first two rows of the matrix of `affine`, from the result's pixels to the image's (Pillow's direction).
-
-    ``M = T C R S Shy Shx C^-1`` with the translations ``T`` (by ``translate``) and ``C`` (by ``center``), the rotation
-    ``R``, the scale ``S`` and the shears ``Shx = [1, -tan(x); 0, 1]``, ``Shy = [1, 0; -tan(y), 1]``. What is returned
-    is ``M^-1``, or ``M`` itself unless ``inverted``.
-
-    Args:
-        center: ``[x, y]``, in pixels.
-        angle: degrees, clockwise.
-        translate: ``[x, y]``, in pixels.
-        scale: a factor.
-        shear: ``[x, y]``, in degrees.
-    """
-    rot = math.radians(angle)
-    sx = math.radians(shear[0])
-    sy = math.radians(shear[1])
-    cx, cy = center
-    tx, ty = translate
-
-    a = math.cos(rot - sy) / math.cos(sy)
-    b = -math.cos(rot - sy) * math.tan(sx) / math.cos(sy) - math.sin(rot)
-    c = math.sin(rot - sy) / math.cos(sy)
-    d = -math.sin(rot - sy) * math.tan(sx) / math.cos(sy) + math.cos(rot)
-
-    if inverted:
-        # The determinants of a rotation and of a shear are 1, so that the inverse needs no division.
-        matrix = [d, -b, 0.0, -c, a, 0.0]
-        matrix = [x / scale for x in matrix]
-        matrix[2] += matrix[0] * (-cx - tx) + matrix[1] * (-cy - ty)
-        matrix[5] += matrix[3] * (-cx - tx) + matrix[4] * (-cy - ty)
-        matrix[2] += cx
-        matrix[5] += cy
-    else:
-        matrix = [a, b, 0.0, c, d, 0.0]
-        matrix = [x * scale for x in matrix]
-        matrix[2] += matrix[0] * (-cx) + matrix[1] * (-cy)
-        matrix[5] += matrix[3] * (-cx) + matrix[4] * (-cy)
-        matrix[2] += cx + tx
-        matrix[5] += cy + ty
-    return matrix
 
 
 def _from_center(center: Ints | None, height: int, width: int) -> list[float]:

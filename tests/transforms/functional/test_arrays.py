@@ -17,25 +17,8 @@ from fastpipe.transforms import functional as F
 
 R = torchvision.transforms.functional
 
-EXACT = {
-    "adjust_brightness",
-    "adjust_gamma",
-    "autocontrast",
-    "center_crop",
-    "crop",
-    "equalize",
-    "five_crop",
-    "hflip",
-    "invert",
-    "pad",
-    "posterize",
-    "rgb_to_grayscale",
-    "solarize",
-    "ten_crop",
-    "vflip",
-}
-# In 1/255: two correct implementations round differently.
-ROUNDED = {"adjust_contrast", "adjust_saturation", "adjust_sharpness", "gaussian_blur", "resize", "resized_crop"}
+# At most so far from torchvision, in 1/255: torch's float convolution has sums of its own. All others are exact.
+ROUNDED = {"gaussian_blur": 1}
 
 
 def translated(arguments: dict[str, Any]) -> dict[str, Any]:
@@ -71,7 +54,7 @@ def test_uint8_equals_torchvision_on_pil(size: tuple[int, int], layout: str) -> 
     image = Image.fromarray(array[:, :, 0] if layout == "HW1" else array)
     for op, arguments in [*cases.geometry(*size), *cases.resizing(*size), *cases.colors(), *cases.filters()]:
         # Pillow 13 refuses to keep no bits, which torchvision documents and its tensor backend does.
-        if op == "adjust_hue" or arguments == {"bits": 0}:
+        if arguments == {"bits": 0}:
             continue
         expected = cases.outcome(getattr(R, op), image, **translated(arguments))
         actual = cases.outcome(getattr(F, op), array, **arguments)
@@ -80,15 +63,10 @@ def test_uint8_equals_torchvision_on_pil(size: tuple[int, int], layout: str) -> 
             continue
         assert not isinstance(actual, Exception), f"{op}({arguments}): {actual!r}"
         try:
-            assert_close(actual, expected, 0 if op in EXACT else 1)
+            assert_close(actual, expected, ROUNDED.get(op, 0))
         except AssertionError as error:
             raise AssertionError(f"{op}({arguments})") from error
         np.testing.assert_array_equal(array, before, err_msg=f"{op} changed its input")
-
-
-def test_the_tolerances_cover_all_operations() -> None:
-    named = {op for op, _ in [*cases.geometry(9, 9), *cases.resizing(9, 9), *cases.colors(), *cases.filters()]}
-    assert named == EXACT | ROUNDED | {"adjust_hue"}
 
 
 LENGTHS = st.integers(1, 12)
@@ -126,23 +104,90 @@ def test_any_padding(rows: int, columns: int, padding: Any, mode: str, fill: Any
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("channels", [None, 1, 3])
-def test_warps_and_hue_come_close_to_torchvision_on_pil(channels: int | None) -> None:
-    """That the arguments arrive where they should; how close the kernels come is their own tests' matter."""
-    array = (
-        np.ascontiguousarray(np.kron(cases.pixels(8, 11, channels), np.ones((6, 6, 1), np.uint8))[:48, :66])
-        if (channels)
-        else np.kron(cases.pixels(8, 11, None), np.ones((6, 6), np.uint8))
-    )
+@pytest.mark.parametrize("size", cases.SIZES, ids=str)
+def test_warps_equal_torchvision_on_pil(size: tuple[int, int], channels: int | None) -> None:
+    array = cases.pixels(*size, channels)
     image = Image.fromarray(array[:, :, 0] if channels == 1 else array)
-    hues = [case for case in cases.colors() if case[0] == "adjust_hue"]
-    for op, arguments in [*cases.warps(48, 66, channels or 1), *hues]:
+    for op, arguments in cases.warps(*size, channels or 1):
         expected = np.asarray(getattr(R, op)(image, **translated(arguments)))
         actual = getattr(F, op)(array, **arguments)
         assert actual.dtype == np.uint8
         assert actual.ndim == array.ndim
         found = actual[:, :, 0] if channels == 1 else actual
         assert found.shape == expected.shape, f"{op}({arguments})"
-        assert np.abs(found.astype(int) - expected).mean() < 4, f"{op}({arguments})"
+        if op == "elastic_transform":  # how near is the kernel's own tests' matter
+            continue
+        np.testing.assert_array_equal(found, expected, err_msg=f"{op}({arguments})")
+
+
+FACTORS = st.one_of(st.floats(0, 4), st.floats(-1e3, 1e6), st.integers(-8, 40).map(lambda n: n / 8))
+ADJUSTED = {
+    "adjust_brightness": FACTORS,
+    "adjust_contrast": FACTORS,
+    "adjust_saturation": FACTORS,
+    "adjust_sharpness": FACTORS,
+    "adjust_hue": st.floats(-0.5, 0.5),
+    "adjust_gamma": st.floats(0, 5),
+    "posterize": st.integers(1, 8),
+    "solarize": st.floats(-1, 257),
+}
+
+
+@given(
+    st.sampled_from([*ADJUSTED, "autocontrast", "equalize", "invert", "rgb_to_grayscale"]),
+    st.data(),
+    st.integers(1, 40),
+    st.integers(1, 40),
+    st.sampled_from([None, 1, 3]),
+    st.integers(0, 99),
+)
+def test_any_adjustment(op: str, data: Any, rows: int, columns: int, channels: int | None, seed: int) -> None:
+    array = cases.pixels(rows, columns, channels, seed)
+    if data.draw(st.booleans()):  # few levels, a narrow range
+        array = (array // data.draw(st.integers(1, 99)) + data.draw(st.integers(0, 9))).astype(np.uint8)
+    arguments = [data.draw(ADJUSTED[op])] if op in ADJUSTED else []
+    expected = getattr(R, op)(Image.fromarray(array[:, :, 0] if channels == 1 else array), *arguments)
+    assert_close(getattr(F, op)(array, *arguments), expected, 0)
+
+
+MODES = st.sampled_from([F.InterpolationMode.NEAREST, F.InterpolationMode.BILINEAR, F.InterpolationMode.BICUBIC])
+SIDES = st.integers(1, 40)
+ANGLES = st.one_of(st.floats(-720, 720), st.integers(-8, 8).map(lambda n: 45.0 * n))
+POINTS = st.one_of(st.none(), st.tuples(st.integers(-50, 50), st.integers(-50, 50)).map(list))
+FILLS = st.one_of(
+    st.none(), st.integers(-9, 300), st.floats(0, 255), st.lists(st.integers(0, 255), min_size=3, max_size=3)
+)
+
+
+@pytest.mark.filterwarnings("ignore")
+@given(st.sampled_from(["rotate", "affine", "perspective"]), st.data(), SIDES, SIDES, st.sampled_from([None, 1, 3]))
+def test_any_warp(op: str, data: Any, rows: int, columns: int, channels: int | None) -> None:
+    fill = data.draw(FILLS)
+    arguments: dict[str, Any] = {"interpolation": data.draw(MODES)}
+    arguments["fill"] = fill[:1] if isinstance(fill, list) and channels != 3 else fill
+    if op == "rotate":
+        arguments |= {"angle": data.draw(ANGLES), "expand": data.draw(st.booleans()), "center": data.draw(POINTS)}
+    elif op == "affine":
+        arguments |= {
+            "angle": data.draw(ANGLES),
+            "translate": [data.draw(st.integers(-50, 50)), data.draw(st.integers(-50, 50))],
+            "scale": data.draw(st.one_of(st.floats(0.01, 5), st.sampled_from([0.5, 1.0, 2.0]))),
+            "shear": data.draw(st.one_of(st.floats(-80, 80), st.tuples(st.floats(-80, 80), st.floats(-80, 80)))),
+            "center": data.draw(POINTS),
+        }
+    else:
+        corners = [[0, 0], [columns - 1, 0], [columns - 1, rows - 1], [0, rows - 1]]
+        shift = st.integers(-12, 12)
+        moved = [[x + data.draw(shift), y + data.draw(shift)] for x, y in corners]
+        arguments |= {"startpoints": corners, "endpoints": moved}
+    array = cases.pixels(rows, columns, channels)
+    image = Image.fromarray(array[:, :, 0] if channels == 1 else array)
+    expected = cases.outcome(getattr(R, op), image, **translated(arguments))
+    actual = cases.outcome(getattr(F, op), array, **arguments)
+    if isinstance(expected, Exception):
+        assert isinstance(actual, Exception), expected
+    else:
+        assert_close(actual, expected, 0)
 
 
 @pytest.mark.filterwarnings("ignore")

@@ -1,8 +1,0 @@
-"""Measuring the readers on this machine, and choosing one for each format.
-
-samples → check → measure → choose → report; `run` strings them together for the command line.
-"""
-
-from fastpipe._rich import load_rich
-
-load_rich()

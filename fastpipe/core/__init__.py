@@ -1,0 +1,57 @@
+"""The C library: from a JPEG's bytes, or from pixels, over operations, to finished pixels in memory of one's own.
+
+``src/fastpipe_core.h`` is its whole interface; here it is loaded and called through ctypes, which gives the GIL up
+for as long as a call lasts. Nothing is loaded before the first use. Where the library isn't there, `available` is
+False and `why_not` says what to do; fastpipe then gives the same pixels by slower ways.
+
+    job = Job()
+    job.read(data)                      # a file's bytes; or read_path, read_pixels
+    job.box(top, left, height, width)   # of the file; the whole image without it
+    job.resize((height, width), (0, 0), (224, 224), (0, 0, 224, 224), Filter.BILINEAR, True)
+    job.flip()
+    job.write_tensor(tensor, MEAN, STD) # or write_array, write
+    status = run(job)                   # Status.OK, or why it was refused: another reader decides about the file
+
+The layer stands below the readers: it imports `fastpipe.types` and `fastpipe.errors` alone.
+"""
+
+from __future__ import annotations
+
+from fastpipe.core.files import Files
+from fastpipe.core.jobs import MAX_OPERATIONS, Batch, Context, Job, Places, Pool, read_header, run
+from fastpipe.core.library import (
+    DType,
+    Filter,
+    Kind,
+    Padding,
+    Status,
+    available,
+    isa,
+    status_text,
+    why_not,
+)
+from fastpipe.core.mine import check, refused, thread_job
+
+__all__ = [
+    "MAX_OPERATIONS",
+    "Batch",
+    "Context",
+    "DType",
+    "Files",
+    "Filter",
+    "Job",
+    "Kind",
+    "Padding",
+    "Places",
+    "Pool",
+    "Status",
+    "available",
+    "check",
+    "isa",
+    "read_header",
+    "refused",
+    "run",
+    "status_text",
+    "thread_job",
+    "why_not",
+]

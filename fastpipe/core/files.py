@@ -1,0 +1,191 @@
+"""The files of a batch: read, and their headers looked at, in one call, without the GIL.
+
+What is wanted of an image is drawn from the size in its header: so the files of a batch are read first, then Python
+draws, then jobs decode what was read. The bytes stay in the library's memory: `Files.place` says where.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import threading
+import weakref
+from collections.abc import Sequence
+from itertools import accumulate
+from struct import Struct
+
+from fastpipe.core.jobs import Pool, header_of
+from fastpipe.core.library import RawFile, Status, native
+from fastpipe.types import Header
+
+__all__ = ["Files"]
+
+_GIVEN = Struct("@6q")
+_FILE = Struct("@6q4i13iq")
+_SIZE = _FILE.size
+_PLACE = Struct("@2q")
+_PLACE_AT: int = RawFile.data.offset
+_OUTCOMES = tuple(Status)
+
+
+class Files:
+    """Room for the files of one batch after the other. One thread at a time reads; `read` forgets what was there.
+
+    Args:
+        count: files at most; more make more room.
+
+    Raises:
+        ReaderUnavailableError: there is no core.
+    """
+
+    def __init__(self, count: int = 64) -> None:
+        self._functions = native()
+        self._lock = threading.Lock()
+        self._busy = False
+        self._owner = 0
+        self._address: int | None = None
+        self._keep: object = None
+        self._count = 0
+        self._make(max(count, 1))
+        _all.add(self)
+
+    def _make(self, count: int) -> None:
+        self._room = count
+        self._raws = (RawFile * count)()
+        self._raws_address = ctypes.addressof(self._raws)
+
+    def read(
+        self, sources: Sequence[str | bytes], max_bytes: int = 0, pool: Pool | None = None
+    ) -> list[Header | Status]:
+        """Read whole files, and look at their headers.
+
+        Args:
+            sources: the files' paths. One that no file can have, with a NUL byte in it, isn't found.
+            max_bytes: longer files aren't read; 0 for no limit.
+            pool: whose threads read; this thread where it is None.
+
+        Returns:
+            For each file its header, as `read_header` gives it, or why there is none: ``IO_ERROR`` (see `os_error`),
+            ``TOO_LARGE`` and ``NO_MEMORY`` where it couldn't be read (`was_read` is False), else what the header
+            has that the core leaves to others.
+        """
+        with self._lock:
+            if len(sources) > self._room:
+                self._make(len(sources))
+            self._busy = True
+            try:
+                return self._read(sources, max_bytes, pool)
+            finally:
+                self._busy = False
+
+    def _read(self, sources: Sequence[str | bytes], max_bytes: int, pool: Pool | None) -> list[Header | Status]:
+        if not self._address:
+            self._address = self._functions.fpc_files_new()
+            if not self._address:
+                raise MemoryError("no memory for files")
+            self._owner = os.getpid()
+        self._count = count = len(sources)
+        raws, pack = self._raws, _GIVEN.pack_into
+        names, addresses = _c_strings(sources)
+        self._keep = names
+        for index, address in enumerate(addresses):
+            pack(raws, index * _SIZE, address, 0, 0, 0, 0, max_bytes)
+        if pool is None:
+            self._functions.fpc_read_files(self._address, self._raws_address, count)
+        else:
+            pool.read(self._address, self._raws_address, count)
+        found: list[Header | Status] = []
+        for fields in _FILE.iter_unpack(memoryview(raws).cast("B")[: count * _SIZE]):
+            status = fields[8]
+            found.append(_OUTCOMES[status] if status else header_of(fields[10:]))
+        return found
+
+    def __len__(self) -> int:
+        """Files that were read last."""
+        return self._count
+
+    def was_read(self, index: int) -> bool:
+        """Whether the file's bytes are there, whatever they are."""
+        status: int = self._raw(index).status
+        return status == Status.OK
+
+    def os_error(self, index: int) -> int:
+        """``errno`` of a file that couldn't be read: EISDIR for a folder, EINVAL for a FIFO or a device; else 0."""
+        number: int = self._raw(index).os_error
+        return number
+
+    def place(self, index: int) -> tuple[int, int]:
+        """Address and length of the file's bytes, until the next `read` or `clear`; ``(0, 0)`` where there are none."""
+        address, length = _PLACE.unpack_from(self._raws, self._at(index) + _PLACE_AT)
+        return address, length
+
+    def bytes(self, index: int) -> bytes:
+        """A copy of the file's bytes, for readers that want an object; empty where there are none."""
+        address, length = self.place(index)
+        return ctypes.string_at(address, length) if address else b""
+
+    def clear(self) -> None:
+        """Nothing of what was read is needed any more: the memory of an unusually large batch is given back."""
+        with self._lock:
+            self._count = 0
+            if self._address:
+                self._functions.fpc_files_clear(self._address)
+
+    @property
+    def held(self) -> int:
+        """Bytes of memory that it holds on to."""
+        held: int = self._functions.fpc_files_bytes(self._address)
+        return held
+
+    def _at(self, index: int) -> int:
+        if not 0 <= index < self._count:
+            raise IndexError(f"file {index} of {self._count}")
+        return index * _SIZE
+
+    def _raw(self, index: int) -> RawFile:
+        self._at(index)
+        return self._raws[index]
+
+    def __del__(self) -> None:
+        # In a child of fork this may come before `_forget`.
+        if getattr(self, "_address", None) and not (self._busy and os.getpid() != self._owner):
+            self._functions.fpc_files_free(self._address)
+
+    def _forget(self) -> None:
+        """In a child of fork: another thread may have been reading; its memory is in any state, and stays."""
+        self._lock = threading.Lock()
+        if self._busy:
+            self._address, self._busy, self._count = None, False, 0
+
+
+def _c_strings(names: Sequence[str | bytes]) -> tuple[object, list[int]]:
+    """Names as C has them, in one piece of memory: what keeps it, and where each begins."""
+    if not names:
+        return None, []
+    encoded = [name if isinstance(name, bytes) else _encoded(name) for name in names]
+    joined = b"\0".join(encoded)
+    if joined.count(0) != len(encoded) - 1:
+        encoded = [b"" if 0 in name else name for name in encoded]
+        joined = b"\0".join(encoded)
+    start = ctypes.cast(ctypes.c_char_p(joined), ctypes.c_void_p).value or 0
+    return joined, list(accumulate((len(name) + 1 for name in encoded[:-1]), initial=start))
+
+
+def _encoded(name: str) -> bytes:
+    """A name that no file can have becomes one that isn't found."""
+    try:
+        return name.encode() if os.name == "nt" else os.fsencode(name)
+    except UnicodeEncodeError:
+        return b""
+
+
+_all: weakref.WeakSet[Files] = weakref.WeakSet()
+
+
+def _forget_files() -> None:
+    for files in list(_all):
+        files._forget()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_files)

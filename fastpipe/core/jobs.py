@@ -1,0 +1,622 @@
+"""Jobs, and what runs them: a context for each thread, or a pool of the library's own threads.
+
+Made for calls of a few microseconds: a job's struct is made once and filled again and again, an operation with one
+``struct.pack_into``. A context is a thread's own, is made when the thread first needs it and goes away with it; it is
+plain memory, so that the thread that forks goes on with its copy in the child.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import threading
+import weakref
+from collections.abc import Iterator, Sequence
+from struct import Struct
+from typing import TYPE_CHECKING, Any
+
+from fastpipe.core.library import (
+    DType,
+    Filter,
+    Isa,
+    Kind,
+    Padding,
+    RawHeader,
+    RawJob,
+    RawOperation,
+    RawPixels,
+    RawSink,
+    Status,
+    loaded,
+    native,
+)
+from fastpipe.types import Header
+
+if TYPE_CHECKING:
+    import numpy as np
+    import torch
+
+__all__ = ["Batch", "Context", "Job", "Places", "Pool", "header_of", "read_header", "run"]
+
+MAX_OPERATIONS = 16
+
+_OPERATION = Struct("@14i8dP")
+_NO_NUMBERS = (0.0,) * 8
+_INTEGERS = tuple(Struct(f"@{1 + count}i") for count in range(14))  # kind, and the numbers that it has
+_KIND = _INTEGERS[0]
+_SOURCE = Struct("@3P2q")
+_HFLIP, _RESIZE = int(Kind.HFLIP), int(Kind.RESIZE)
+_BOX = Struct("@4i")
+_SINK = Struct("@P3q5i6f")
+_PIXELS = Struct("@P3q3i")
+_HEADER = Struct("@13iq")
+_BOX_AT: int = RawJob.top.offset  # type: ignore[attr-defined]
+_SINK_AT: int = RawJob.sink.offset
+_NO_MEAN = (0.0,) * 6
+
+_ARRAY_TYPES = {"|u1": DType.UINT8, "<f4": DType.FLOAT32, "<f2": DType.FLOAT16}
+_TENSOR_TYPES = {
+    "torch.uint8": DType.UINT8,
+    "torch.float32": DType.FLOAT32,
+    "torch.float16": DType.FLOAT16,
+    "torch.bfloat16": DType.BFLOAT16,
+}
+
+MAYBE_MPO = "JPEG or MPO"
+"""The format of a JPEG with a multi-picture index, as in `fastpipe.readers`: Pillow has to say what it takes it for."""
+
+_COLORS = ("", "L", "YCbCr", "RGB", "CMYK", "YCCK")
+_SUBSAMPLING = {
+    (3, 0x11, 0x11, 0x11, 0): "4:4:4",
+    (3, 0x21, 0x11, 0x11, 0): "4:2:2",
+    (3, 0x22, 0x11, 0x11, 0): "4:2:0",
+    (3, 0x12, 0x11, 0x11, 0): "4:4:0",
+    (3, 0x41, 0x11, 0x11, 0): "4:1:1",
+    (4, 0x11, 0x11, 0x11, 0x11): "4:4:4",
+}
+
+
+_known_types: dict[Any, DType] = {}
+
+
+def _type_of(dtype: Any) -> DType | None:
+    """The sink's name for a torch dtype; by its name, so that torch needn't be imported."""
+    found = _TENSOR_TYPES.get(str(dtype))
+    if found is not None:
+        _known_types[dtype] = found
+    return found
+
+
+class Job:
+    """One fpc_job: source, box, operations, sink. Filled anew for each image; nothing is checked before `run`.
+
+    What is given to ``read*`` and ``write*`` must live until the job has run: the job keeps bytes and arrays alive,
+    and tensors and bare addresses are the caller's business.
+    """
+
+    __slots__ = ("_count", "_keep", "_operations", "_pixels", "_tables", "address", "raw")
+
+    def __init__(self, raw: RawJob | None = None) -> None:
+        self.raw = RawJob() if raw is None else raw
+        """The struct itself, for what has no method here."""
+        self.address = ctypes.addressof(self.raw)
+        self._operations = (RawOperation * MAX_OPERATIONS)()
+        self._pixels = RawPixels()
+        self._count = 0
+        self._keep: Any = None
+        self._tables: list[bytes] = []
+        self.raw.operations = ctypes.addressof(self._operations)
+
+    # -- the source
+
+    def read(self, data: bytes) -> None:
+        """A JPEG in memory."""
+        raw = self.raw
+        raw.path = None
+        raw.pixels = None
+        raw.data.bytes = data
+        raw.offset = 0
+        raw.length = len(data)
+        self._keep = data
+
+    def read_address(self, address: int, length: int) -> None:
+        """A JPEG in memory that somebody else keeps: see `Files.place`."""
+        _SOURCE.pack_into(self.raw, 0, 0, address, 0, 0, length)
+
+    def read_path(self, path: str | os.PathLike[str], offset: int = 0, length: int = 0) -> None:
+        """A file, or ``length`` bytes of it from ``offset``; 0 for all."""
+        raw = self.raw
+        raw.path = os.fspath(path).encode() if os.name == "nt" else os.fsencode(path)
+        raw.pixels = None
+        raw.data.address = None
+        raw.offset = offset
+        raw.length = length
+
+    def read_pixels(self, array: np.ndarray[Any, Any]) -> None:
+        """Pixels: uint8 of ``(H, W, C)`` or ``(H, W)`` with any strides, in place of a file."""
+        if array.dtype.str != "|u1" or array.ndim not in (2, 3):
+            raise TypeError(f"pixels are uint8 arrays (H, W, C) or (H, W), not {array.dtype} {array.shape}")
+        raw = self.raw
+        raw.path = None
+        raw.data.address = None
+        raw.pixels = ctypes.addressof(self._pixels)
+        height, width, channels = array.shape if array.ndim == 3 else (*array.shape, 1)
+        row, column, channel = array.strides if array.ndim == 3 else (*array.strides, 1)
+        address = array.__array_interface__["data"][0]
+        _PIXELS.pack_into(self._pixels, 0, address, row, column, channel, height, width, channels)
+        self._keep = array
+
+    def box(self, top: int = 0, left: int = 0, height: int = 0, width: int = 0) -> None:
+        """The part of the file that is decoded; without arguments all of it."""
+        _BOX.pack_into(self.raw, _BOX_AT, top, left, height, width)
+
+    def expect(self, height: int = 0, width: int = 0) -> None:
+        """Refuse a file of another size; 0 for any."""
+        self.raw.expected_height = height
+        self.raw.expected_width = width
+
+    def limit(self, max_pixels: int = 0, max_bytes: int = 0) -> None:
+        """Refuse an image of more pixels, or one that takes more scratch memory; 0 for no limit."""
+        self.raw.max_pixels = max_pixels
+        self.raw.max_bytes = max_bytes
+
+    # -- the operations
+
+    @property
+    def room(self) -> int:
+        """How many operations may follow."""
+        return MAX_OPERATIONS - self._count
+
+    def clear(self) -> None:
+        """No operations."""
+        self._count = 0
+        self._tables.clear()
+        self.raw.operation_count = 0
+
+    def crop(self, top: int, left: int, height: int, width: int) -> None:
+        """Of what the operations before gave."""
+        self._plain(Kind.CROP, top, left, height, width)
+
+    def resize(
+        self,
+        whole: tuple[int, int],
+        origin: tuple[int, int],
+        out: tuple[int, int],
+        window: tuple[int, int, int, int],
+        filter: int = Filter.BILINEAR,
+        vertical_first: bool = False,
+        box: tuple[float, float, float, float] | None = None,
+    ) -> None:
+        """Pillow's resize of a whole image, of which only parts are there and wanted.
+
+        Args:
+            whole: ``(height, width)`` of the whole input.
+            origin: ``(top, left)`` in it of the pixels that are there.
+            out: ``(height, width)`` of the whole output.
+            window: ``(top, left, height, width)`` of the part of the output that is wanted.
+            filter: a `Filter`.
+            vertical_first: the vertical pass before the horizontal one.
+            box: ``(x0, y0, x1, y1)``, the source box in the whole input, as Pillow's ``resize(box=)``.
+        """
+        height, width = whole
+        x0, y0, x1, y1 = (0.0, 0.0, width, height) if box is None else box
+        _OPERATION.pack_into(
+            self._operations,
+            self._next(),
+            _RESIZE,
+            height,
+            width,
+            *origin,
+            *out,
+            *window,
+            filter,
+            vertical_first,
+            0,
+            x0,
+            y0,
+            x1,
+            y1,
+            *_NO_NUMBERS[4:],
+            0,
+        )
+
+    def flip(self) -> None:
+        """Left becomes right."""
+        _KIND.pack_into(self._operations, self._next(), _HFLIP)
+
+    def flip_vertically(self) -> None:
+        """Top becomes bottom."""
+        self._plain(Kind.VFLIP)
+
+    def transpose(self) -> None:
+        """Rows become columns."""
+        self._plain(Kind.TRANSPOSE)
+
+    def pad(
+        self,
+        left: int,
+        top: int,
+        right: int,
+        bottom: int,
+        mode: int = Padding.CONSTANT,
+        fill: tuple[int, int, int] = (0, 0, 0),
+    ) -> None:
+        """Pixels around, as torchvision's ``pad`` on PIL images."""
+        self._plain(Kind.PAD, left, top, right, bottom, mode, *fill)
+
+    def look_up(self, table: bytes) -> None:
+        """256 bytes for each channel, one table after the other."""
+        self._tables.append(table)
+        self._pack(Kind.LUT, table=ctypes.cast(ctypes.c_char_p(table), ctypes.c_void_p).value)
+
+    def gray(self, channels: int) -> None:
+        """Pillow's ``convert("L")``, in 1 or 3 channels."""
+        self._plain(Kind.GRAY, channels)
+
+    def blend(self, kind: int, factor: float) -> None:
+        """Pillow's ``ImageEnhance``: SATURATION, CONTRAST or SHARPNESS by a factor that float32 has."""
+        self._pack(kind, numbers=(factor,))
+
+    def turn_hue(self, shift: int) -> None:
+        """Pillow's HSV, its hue plus 0 to 255 modulo 256, and back."""
+        self._plain(Kind.HUE, shift)
+
+    def autocontrast(self) -> None:
+        """Pillow's ``ImageOps.autocontrast``."""
+        self._plain(Kind.AUTOCONTRAST)
+
+    def equalize(self) -> None:
+        """Pillow's ``ImageOps.equalize``."""
+        self._plain(Kind.EQUALIZE)
+
+    def warp(
+        self,
+        kind: int,
+        size: tuple[int, int],
+        coefficients: Sequence[float],
+        filter: int = Filter.NEAREST,
+        fill: Sequence[int] = (0, 0, 0),
+    ) -> None:
+        """Pillow's ``transform``.
+
+        Args:
+            kind: AFFINE or PERSPECTIVE.
+            size: ``(height, width)`` of the result.
+            coefficients: six or eight finite numbers, as Pillow has them.
+            filter: NEAREST, BILINEAR or BICUBIC.
+            fill: what the channels are outside of the image, 0 to 255.
+        """
+        self._pack(kind, (*size, filter, *fill), coefficients)
+
+    def _plain(self, kind: int, *integers: int) -> None:
+        _INTEGERS[len(integers)].pack_into(self._operations, self._next(), kind, *integers)
+
+    def _pack(
+        self, kind: int, integers: Sequence[int] = (), numbers: Sequence[float] = (), table: int | None = None
+    ) -> None:
+        rest = (0,) * (13 - len(integers)), _NO_NUMBERS[len(numbers) :]
+        _OPERATION.pack_into(self._operations, self._next(), kind, *integers, *rest[0], *numbers, *rest[1], table or 0)
+
+    def _next(self) -> int:
+        count = self._count
+        if count == MAX_OPERATIONS:
+            raise ValueError(f"a job has at most {MAX_OPERATIONS} operations")
+        self._count = self.raw.operation_count = count + 1
+        return count * _OPERATION.size
+
+    # -- the sink
+
+    def write(
+        self,
+        address: int,
+        shape: tuple[int, int, int],
+        strides: tuple[int, int, int],
+        dtype: int,
+        mean: Sequence[float] | None = None,
+        std: Sequence[float] | None = None,
+    ) -> None:
+        """Memory by its address.
+
+        Args:
+            address: of the element (0, 0, 0).
+            shape: height, width and channels.
+            strides: bytes from row to row, column to column, and channel to channel.
+            dtype: a `DType`.
+            mean: three numbers, with ``std``: normalised as `Normalize` does. Floating types alone.
+            std: three numbers.
+        """
+        numbers = _NO_MEAN if mean is None or std is None else (*mean, *std)
+        normalize = 0 if mean is None or std is None else 1
+        _SINK.pack_into(self.raw, _SINK_AT, address, *strides, *shape, dtype, normalize, *numbers)
+
+    def write_array(
+        self,
+        array: np.ndarray[Any, Any],
+        mean: Sequence[float] | None = None,
+        std: Sequence[float] | None = None,
+    ) -> None:
+        """An array ``(H, W, C)`` or ``(H, W)``, of uint8, float16 or float32, with any strides."""
+        dtype = _ARRAY_TYPES.get(array.dtype.str)
+        if dtype is None or not array.flags.writeable or array.ndim not in (2, 3):
+            raise TypeError(
+                "pixels go to writeable arrays (H, W, C) or (H, W) of uint8, float16 or float32, "
+                f"not {array.dtype} {array.shape}"
+            )
+        whole = array if array.ndim == 3 else array[..., None]
+        (height, width, channels), (row, column, channel) = whole.shape, whole.strides
+        address = array.__array_interface__["data"][0]
+        self.write(address, (height, width, channels), (row, column, channel), dtype, mean, std)
+
+    def write_tensor(
+        self, tensor: torch.Tensor, mean: Sequence[float] | None = None, std: Sequence[float] | None = None
+    ) -> None:
+        """A tensor ``(C, H, W)`` in main memory, of uint8, float32, float16 or bfloat16, with any strides."""
+        dtype = _known_types.get(tensor.dtype) or _type_of(tensor.dtype)
+        if dtype is None or tensor.dim() != 3 or tensor.device.type != "cpu":
+            raise TypeError(
+                "pixels go to CPU tensors (C, H, W) of uint8, float32, float16 or bfloat16, "
+                f"not {tensor.dtype} {tuple(tensor.shape)} on {tensor.device}"
+            )
+        channels, height, width = tensor.shape
+        size = tensor.element_size()
+        channel, row, column = tensor.stride()
+        strides = row * size, column * size, channel * size
+        self.write(tensor.data_ptr(), (height, width, channels), strides, dtype, mean, std)
+
+    def write_place(self, address: int, rest: tuple[int, ...], numbers: tuple[float, ...]) -> None:
+        """As `write`, with what stays the same in a batch packed before; see `Places`."""
+        _SINK.pack_into(self.raw, _SINK_AT, address, *rest, *numbers)
+
+    def move(self, address: int) -> None:
+        """The same kind of sink elsewhere: the next place of a batch."""
+        sink: RawSink = self.raw.sink
+        sink.data = address
+
+
+class Context:
+    """Scratch memory for one thread at a time.
+
+    Args:
+        isa: an instruction set; None for the one that ``FASTPIPE_CORE`` chose.
+
+    Raises:
+        ReaderUnavailableError: there is no core.
+        MemoryError: no memory, or the machine lacks the instruction set.
+    """
+
+    __slots__ = ("_free", "_owner", "_run", "address")
+
+    def __init__(self, isa: Isa | None = None) -> None:
+        functions = native()
+        self.address: int | None = functions.fpc_context_new(loaded().isa if isa is None else isa)
+        self._free, self._run = functions.fpc_context_free, functions.fpc_run
+        self._owner = os.getpid()
+        if not self.address:
+            raise MemoryError("no context for the core: there is no memory, or no such instruction set")
+
+    def run(self, job: Job) -> int:
+        """Run one job; its `Status`, as a plain int."""
+        status: int = self._run(self.address, job.address)
+        return status
+
+    @property
+    def bytes(self) -> int:
+        """Scratch memory that it holds on to."""
+        held: int = native().fpc_context_bytes(self.address)
+        return held
+
+    def __del__(self) -> None:
+        # In a child of fork, what another thread was at may be in any state: it stays.
+        if getattr(self, "address", None) and os.getpid() == self._owner:
+            self._free(self.address)
+
+
+class _Local(threading.local):
+    """What a thread has of its own, made when it is first asked for."""
+
+    def __init__(self) -> None:
+        self.context = Context()
+        self.run = self.context._run
+        self.address = self.context.address
+
+
+class _LocalHeader(threading.local):
+    """A thread's place for a header."""
+
+    def __init__(self) -> None:
+        self.raw = RawHeader()
+        self.address = ctypes.addressof(self.raw)
+        self.read = native().fpc_read_header
+
+
+_local: _Local | None = None
+_local_header: _LocalHeader | None = None
+
+
+def run(job: Job) -> int:
+    """Run one job in this thread, with the thread's own context; its `Status`, as a plain int.
+
+    Raises:
+        ReaderUnavailableError: there is no core here; see `why_not`.
+    """
+    global _local
+    local = _local
+    if local is None:
+        local = _local = _Local()
+    status: int = local.run(local.address, job.address)
+    return status
+
+
+def read_header(data: bytes) -> Header | Status:
+    """A JPEG's header from its first bytes, or why there is none: `Status.TRUNCATED` where more bytes are needed.
+
+    The same as `fastpipe.readers.read_header` gives; the format is "JPEG or MPO" where there is a multi-picture index.
+
+    Raises:
+        ReaderUnavailableError: there is no core here; see `why_not`.
+    """
+    global _local_header
+    local = _local_header
+    if local is None:
+        local = _local_header = _LocalHeader()
+    status = local.read(data, len(data), local.address)
+    if status:
+        return Status(status)
+    return header_of(_HEADER.unpack_from(local.raw))
+
+
+def header_of(fields: tuple[int, ...]) -> Header:
+    """An fpc_header's fields, one after the other, as a `Header`."""
+    height, width, components, bits, color, s0, s1, s2, s3, progressive, orientation, pictures, plain, offset = fields
+    return Header(
+        MAYBE_MPO if pictures else "JPEG",
+        height,
+        width,
+        components,
+        bits,
+        _COLORS[color],
+        None if components == 1 else _SUBSAMPLING.get((components, s0, s1, s2, s3), "unknown"),
+        progressive == 1,
+        orientation,
+        False,
+        False,
+        offset,
+        plain == 1,
+    )
+
+
+class Places:
+    """The places of a batch of images, each of which a job writes to.
+
+    Args:
+        images: a tensor ``(N, C, H, W)`` in main memory, of a dtype that `Job.write_tensor` takes, with any strides.
+    """
+
+    __slots__ = ("_first", "_plain", "_rest", "_step")
+
+    def __init__(self, images: torch.Tensor) -> None:
+        _, channels, height, width = images.shape
+        size = images.element_size()
+        number, channel, row, column = images.stride()
+        dtype = _TENSOR_TYPES[str(images.dtype)]
+        self._first, self._step = images.data_ptr(), number * size
+        shape = height, width, channels
+        self._rest = (row * size, column * size, channel * size, *shape, dtype, 1)
+        self._plain = (*self._rest[:-1], 0)
+
+    def write(self, job: Job, number: int, mean: Sequence[float] | None, std: Sequence[float] | None) -> None:
+        """Has a job write to a place; ``mean`` and ``std`` as `Job.write` takes them."""
+        address = self._first + number * self._step
+        if mean is None or std is None:
+            job.write_place(address, self._plain, _NO_MEAN)
+        else:
+            job.write_place(address, self._rest, (*mean, *std))
+
+
+class Batch(Sequence[Job]):
+    """Jobs that stand one behind the other, as `Pool.run` wants them."""
+
+    def __init__(self, count: int) -> None:
+        self._raws = (RawJob * count)()
+        self._jobs = [Job(raw) for raw in self._raws]
+        self.address = ctypes.addressof(self._raws)
+
+    def __len__(self) -> int:
+        return len(self._jobs)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._jobs[index]
+
+    def __iter__(self) -> Iterator[Job]:
+        return iter(self._jobs)
+
+    @property
+    def statuses(self) -> list[int]:
+        """How each ended."""
+        return [raw.status for raw in self._raws]
+
+
+class Pool:
+    """Threads of the library's own, of which the caller is one.
+
+    They are started at the first run. In a child of fork they aren't there: the next run there starts others.
+
+    Args:
+        threads: at least 1.
+        isa: an instruction set; None for the one that ``FASTPIPE_CORE`` chose.
+
+    Raises:
+        ReaderUnavailableError: there is no core.
+    """
+
+    def __init__(self, threads: int, isa: Isa | None = None) -> None:
+        if threads < 1:
+            raise ValueError(f"a pool has at least 1 thread, not {threads}")
+        self.threads = threads
+        self._functions = native()
+        self._isa = loaded().isa if isa is None else isa
+        self._lock = threading.Lock()
+        self._address: int | None = None
+        self._owner = 0
+        _pools.add(self)
+
+    def run(self, batch: Batch, count: int | None = None) -> list[int]:
+        """Run the first ``count`` jobs, each once, and wait for them; how each ended."""
+        number = len(batch) if count is None else count
+        if not 0 <= number <= len(batch):
+            raise ValueError(f"the batch has {len(batch)} jobs, not {number}")
+        with self._lock:
+            self._functions.fpc_pool_run(self._threads(), batch.address, number)
+        return batch.statuses[:number]
+
+    def read(self, files: int, raws: int, count: int) -> None:
+        """Read a list of files, by their addresses; see `Files`."""
+        with self._lock:
+            self._functions.fpc_pool_read(self._threads(), files, raws, count)
+
+    def _threads(self) -> int:
+        """The fpc_pool; the lock is held."""
+        if not self._address:
+            self._address = self._functions.fpc_pool_new(self.threads, self._isa)
+            if not self._address:
+                raise MemoryError(f"no pool of {self.threads} threads for the core")
+            self._owner = os.getpid()
+        return self._address
+
+    def close(self) -> None:
+        """End the threads; the next run starts others."""
+        with self._lock:
+            if self._address:
+                self._functions.fpc_pool_free(self._address)
+            self._address = None
+
+    def __enter__(self) -> Pool:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        if not getattr(self, "_address", None):
+            return
+        # What other threads had goes away in a child of fork before `_forget` is called there.
+        free = self._functions.fpc_pool_free if os.getpid() == self._owner else self._functions.fpc_pool_forget
+        free(self._address)
+
+    def _forget(self) -> None:
+        self._lock = threading.Lock()  # another thread of the parent may have held it
+        if self._address:
+            self._functions.fpc_pool_forget(self._address)
+        self._address = None
+
+
+_pools: weakref.WeakSet[Pool] = weakref.WeakSet()
+
+
+def _forget_pools() -> None:
+    for pool in list(_pools):
+        pool._forget()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_pools)

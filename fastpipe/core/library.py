@@ -1,0 +1,402 @@
+"""fastpipe_core.h for Python: its numbers, its structs, and the shared library, loaded when it is first used.
+
+``FASTPIPE_CORE`` chooses by hand: ``auto`` or nothing (the best instruction set of this machine), ``portable``,
+``avx2``, ``neon``, or ``off``. It is read once, at the first use.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import sys
+import threading
+from dataclasses import dataclass
+from enum import IntEnum
+from pathlib import Path
+from typing import Any
+
+from fastpipe.errors import ConfigError, ReaderUnavailableError
+
+__all__ = [
+    "ABI",
+    "LIBRARY",
+    "DType",
+    "Filter",
+    "Isa",
+    "Kind",
+    "Loaded",
+    "Padding",
+    "RawFile",
+    "RawHeader",
+    "RawJob",
+    "RawOperation",
+    "RawPixels",
+    "RawSink",
+    "Status",
+    "available",
+    "isa",
+    "load",
+    "loaded",
+    "native",
+    "status_text",
+    "why_not",
+]
+
+ABI = 3
+"""FPC_ABI of the structs below."""
+
+LIBRARY = Path(__file__).parent / {"win32": "fastpipe_core.dll", "darwin": "libfastpipe_core.dylib"}.get(
+    sys.platform, "libfastpipe_core.so"
+)
+
+_VARIABLE = "FASTPIPE_CORE"
+_INSTALL = (
+    "install fastpipe again where a C compiler works, or with FASTPIPE_BUILD_CORE=zig, which brings one along; "
+    "FASTPIPE_BUILD_CORE=require shows what fails"
+)
+
+
+class Status(IntEnum):
+    """fpc_status: how a job ended. From NOT_JPEG to BAD_OPERATION it was refused, and another reader decides."""
+
+    OK = 0
+    NOT_JPEG = 1
+    UNUSUAL_HEADER = 2
+    UNSUPPORTED_MODE = 3
+    UNSUPPORTED_COLOR = 4
+    BAD_TABLE = 5
+    BAD_SCAN = 6
+    BAD_CODE = 7
+    TRUNCATED = 8
+    BAD_MARKER = 9
+    TOO_LARGE = 10
+    BAD_REGION = 11
+    BAD_OPERATION = 12
+    NO_MEMORY = 13
+    IO_ERROR = 14
+
+
+class Isa(IntEnum):
+    """fpc_isa: instruction sets; BEST is the best of this machine."""
+
+    BEST = 0
+    PORTABLE = 1
+    AVX2 = 2
+    NEON = 3
+
+
+class Filter(IntEnum):
+    """fpc_filter: Pillow's filters."""
+
+    NEAREST = 0
+    BOX = 1
+    BILINEAR = 2
+    HAMMING = 3
+    BICUBIC = 4
+    LANCZOS = 5
+
+
+class Padding(IntEnum):
+    """fpc_padding: torchvision's padding modes."""
+
+    CONSTANT = 0
+    EDGE = 1
+    REFLECT = 2
+    SYMMETRIC = 3
+
+
+class Kind(IntEnum):
+    """fpc_kind: operations."""
+
+    CROP = 1
+    RESIZE = 2
+    HFLIP = 3
+    VFLIP = 4
+    TRANSPOSE = 5
+    PAD = 6
+    LUT = 7
+    GRAY = 8
+    SATURATION = 9
+    CONTRAST = 10
+    SHARPNESS = 11
+    HUE = 12
+    AUTOCONTRAST = 13
+    EQUALIZE = 14
+    AFFINE = 15
+    PERSPECTIVE = 16
+
+
+class DType(IntEnum):
+    """fpc_dtype: what a sink holds."""
+
+    UINT8 = 1
+    FLOAT32 = 2
+    FLOAT16 = 3
+    BFLOAT16 = 4
+
+
+class RawHeader(ctypes.Structure):
+    """fpc_header."""
+
+    _fields_ = (
+        ("height", ctypes.c_int32),
+        ("width", ctypes.c_int32),
+        ("components", ctypes.c_int32),
+        ("bit_depth", ctypes.c_int32),
+        ("color", ctypes.c_int32),
+        ("sampling", ctypes.c_int32 * 4),
+        ("progressive", ctypes.c_int32),
+        ("orientation", ctypes.c_int32),
+        ("multi_picture", ctypes.c_int32),
+        ("plain", ctypes.c_int32),
+        ("data_offset", ctypes.c_int64),
+    )
+
+
+class RawFile(ctypes.Structure):
+    """fpc_file."""
+
+    _fields_ = (
+        ("path", ctypes.c_void_p),
+        ("offset", ctypes.c_int64),
+        ("length", ctypes.c_int64),
+        ("data", ctypes.c_void_p),
+        ("size", ctypes.c_int64),
+        ("max_bytes", ctypes.c_int64),
+        ("status", ctypes.c_int32),
+        ("os_error", ctypes.c_int32),
+        ("header_status", ctypes.c_int32),
+        ("reserved", ctypes.c_int32),
+        ("header", RawHeader),
+    )
+
+
+class RawOperation(ctypes.Structure):
+    """fpc_operation."""
+
+    _fields_ = (
+        ("kind", ctypes.c_int32),
+        ("i", ctypes.c_int32 * 13),
+        ("d", ctypes.c_double * 8),
+        ("table", ctypes.c_void_p),
+    )
+
+
+class RawSink(ctypes.Structure):
+    """fpc_sink."""
+
+    _fields_ = (
+        ("data", ctypes.c_void_p),
+        ("row_stride", ctypes.c_int64),
+        ("column_stride", ctypes.c_int64),
+        ("channel_stride", ctypes.c_int64),
+        ("height", ctypes.c_int32),
+        ("width", ctypes.c_int32),
+        ("channels", ctypes.c_int32),
+        ("dtype", ctypes.c_int32),
+        ("normalize", ctypes.c_int32),
+        ("mean", ctypes.c_float * 3),
+        ("std", ctypes.c_float * 3),
+    )
+
+
+class RawPixels(ctypes.Structure):
+    """fpc_pixels."""
+
+    _fields_ = (
+        ("data", ctypes.c_void_p),
+        ("row_stride", ctypes.c_int64),
+        ("column_stride", ctypes.c_int64),
+        ("channel_stride", ctypes.c_int64),
+        ("height", ctypes.c_int32),
+        ("width", ctypes.c_int32),
+        ("channels", ctypes.c_int32),
+    )
+
+
+class _Data(ctypes.Union):
+    """``const uint8_t *data``: set from bytes without a copy, or from an address."""
+
+    _fields_ = (("bytes", ctypes.c_char_p), ("address", ctypes.c_void_p))
+
+
+class RawJob(ctypes.Structure):
+    """fpc_job."""
+
+    path: bytes | None
+    data: Any
+    pixels: int | None
+    offset: int
+    length: int
+    top: int
+    left: int
+    height: int
+    width: int
+    expected_height: int
+    expected_width: int
+    max_pixels: int
+    max_bytes: int
+    operations: int | None
+    operation_count: int
+    status: int
+    os_error: int
+    sink: RawSink
+
+    _fields_ = (
+        ("path", ctypes.c_char_p),
+        ("data", _Data),
+        ("pixels", ctypes.c_void_p),
+        ("offset", ctypes.c_int64),
+        ("length", ctypes.c_int64),
+        ("top", ctypes.c_int32),
+        ("left", ctypes.c_int32),
+        ("height", ctypes.c_int32),
+        ("width", ctypes.c_int32),
+        ("expected_height", ctypes.c_int32),
+        ("expected_width", ctypes.c_int32),
+        ("max_pixels", ctypes.c_int64),
+        ("max_bytes", ctypes.c_int64),
+        ("operations", ctypes.c_void_p),
+        ("operation_count", ctypes.c_int32),
+        ("status", ctypes.c_int32),
+        ("os_error", ctypes.c_int32),
+        ("reserved", ctypes.c_int32),
+        ("sink", RawSink),
+    )
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """What loading came to.
+
+    Attributes:
+        functions: the library; None where there is none.
+        isa: what contexts are made for.
+        reason: why there is none, and what to do; empty where there is one.
+    """
+
+    functions: ctypes.CDLL | None
+    isa: Isa = Isa.BEST
+    reason: str = ""
+
+
+_WORDS = {"": Isa.BEST, "auto": Isa.BEST, "portable": Isa.PORTABLE, "avx2": Isa.AVX2, "neon": Isa.NEON, "off": None}
+
+_lock = threading.Lock()
+_loaded: Loaded | None = None
+
+
+def load(word: str, library: Path = LIBRARY) -> Loaded:
+    """Load a library anew.
+
+    Args:
+        word: as in ``FASTPIPE_CORE``.
+        library: the file.
+
+    Raises:
+        ConfigError: the word isn't one of those that are known.
+    """
+    key = word.strip().lower()
+    if key not in _WORDS:
+        raise ConfigError(f"{_VARIABLE}={word!r} isn't known; it can be {', '.join(filter(None, _WORDS))}, or unset")
+    chosen = _WORDS[key]
+    if chosen is None:
+        return Loaded(None, reason=f"the core is switched off by {_VARIABLE}={word}; unset it to use the core")
+    if not library.exists():
+        return Loaded(None, reason=f"the core wasn't compiled ({library.name} isn't there): {_INSTALL}")
+    try:
+        functions = ctypes.CDLL(str(library))
+        functions.fpc_abi.restype = ctypes.c_int
+        found = functions.fpc_abi()
+        if found == ABI:
+            _declare(functions)
+    except (OSError, AttributeError) as error:
+        return Loaded(None, reason=f"the core doesn't load ({error}): {_INSTALL}")
+    if found != ABI:
+        return Loaded(None, reason=f"the core is of another version of fastpipe (ABI {found}, not {ABI}): {_INSTALL}")
+    context = functions.fpc_context_new(chosen)
+    if not context:
+        return Loaded(
+            None,
+            reason=f"this machine lacks what {_VARIABLE}={word} asks for ({chosen.name}); "
+            f"its best is {_WORD_OF[functions.fpc_best_isa()]}: unset the variable, or name that",
+        )
+    functions.fpc_context_free(context)
+    return Loaded(functions, Isa(functions.fpc_best_isa()) if chosen is Isa.BEST else chosen)
+
+
+_WORD_OF = {Isa.PORTABLE: "portable", Isa.AVX2: "avx2", Isa.NEON: "neon"}
+
+
+def _declare(functions: ctypes.CDLL) -> None:
+    """The C functions' types. Structs go by address: an int costs less than a pointer object."""
+    pointer, status = ctypes.c_void_p, ctypes.c_int
+    for name, result, arguments in (
+        ("fpc_status_text", ctypes.c_char_p, [status]),
+        ("fpc_best_isa", ctypes.c_int, []),
+        ("fpc_context_new", pointer, [ctypes.c_int]),
+        ("fpc_context_free", None, [pointer]),
+        ("fpc_context_bytes", ctypes.c_size_t, [pointer]),
+        ("fpc_read_header", status, [ctypes.c_char_p, ctypes.c_size_t, pointer]),
+        ("fpc_run", status, [pointer, pointer]),
+        ("fpc_pool_new", pointer, [ctypes.c_int, ctypes.c_int]),
+        ("fpc_pool_run", None, [pointer, pointer, ctypes.c_size_t]),
+        ("fpc_files_new", pointer, []),
+        ("fpc_files_free", None, [pointer]),
+        ("fpc_files_clear", None, [pointer]),
+        ("fpc_files_bytes", ctypes.c_size_t, [pointer]),
+        ("fpc_read_files", None, [pointer, pointer, ctypes.c_size_t]),
+        ("fpc_pool_read", None, [pointer, pointer, pointer, ctypes.c_size_t]),
+        ("fpc_pool_free", None, [pointer]),
+        ("fpc_pool_forget", None, [pointer]),
+    ):
+        function = getattr(functions, name)
+        function.restype, function.argtypes = result, arguments
+
+
+def loaded() -> Loaded:
+    """What loading came to in this process; loads at the first call.
+
+    Raises:
+        ConfigError: ``FASTPIPE_CORE`` isn't one of the words that are known.
+    """
+    global _loaded
+    if _loaded is None:
+        with _lock:
+            if _loaded is None:
+                _loaded = load(os.environ.get(_VARIABLE, ""))
+    return _loaded
+
+
+def native() -> ctypes.CDLL:
+    """The library.
+
+    Raises:
+        ReaderUnavailableError: there is none; says why, and what to do.
+    """
+    here = loaded()
+    if here.functions is None:
+        raise ReaderUnavailableError(here.reason)
+    return here.functions
+
+
+def available() -> bool:
+    """Whether the core was compiled, loads here and isn't switched off."""
+    return loaded().functions is not None
+
+
+def why_not() -> str:
+    """Why the core isn't available, and what to do about it; empty where it is."""
+    return loaded().reason
+
+
+def isa() -> str:
+    """The instruction set in use: ``"avx2"``, ``"neon"`` or ``"portable"``; empty where the core isn't available."""
+    here = loaded()
+    return "" if here.functions is None else _WORD_OF[here.isa]
+
+
+def status_text(status: int) -> str:
+    """One sentence about a status."""
+    text: bytes = native().fpc_status_text(status)
+    return text.decode()

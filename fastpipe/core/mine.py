@@ -1,0 +1,46 @@
+"""A thread's own job, used for one image after the other, and what its outcome means."""
+
+from __future__ import annotations
+
+import threading
+
+from fastpipe.core.jobs import Job
+from fastpipe.core.library import Status, status_text
+from fastpipe.errors import CoreError
+
+__all__ = ["check", "refused", "thread_job"]
+
+
+class _Local(threading.local):
+    def __init__(self) -> None:
+        self.job = Job()
+
+
+_local = _Local()
+
+
+def thread_job() -> Job:
+    """This thread's job, empty: no operations, no box, no limits; valid until the thread asks for it again."""
+    job = _local.job
+    job.clear()
+    job.box()
+    return job
+
+
+def refused(status: int) -> bool:
+    """Whether a job came to nothing because of what the file is: another reader decides about it then."""
+    return Status.OK < status < Status.BAD_REGION
+
+
+def check(status: int) -> None:
+    """Nothing for a job that was done.
+
+    Raises:
+        MemoryError: there was no memory.
+        CoreError: anything else: a mistake of fastpipe's.
+    """
+    if status == Status.OK:
+        return
+    if status == Status.NO_MEMORY:
+        raise MemoryError("the core found no memory for an image")
+    raise CoreError(f"the core didn't do what it was asked for: {status_text(status)}")

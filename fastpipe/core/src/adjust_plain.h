@@ -1,0 +1,79 @@
+/* adjust_plain.h: values looked up, rows blended and smoothed, hues turned. */
+#include <stdint.h>
+
+/* ---- hue: Pillow's rgb2hsv_row and hsv2rgb in Convert.c, each product, sum and quotient in its type ---- */
+
+/* To nearest, halves up: C's round() of what isn't negative. */
+static inline uint8_t adjust_rounded(double value) { return (uint8_t)(value + 0.5); }
+
+static inline void turn_hue_pixel(const uint8_t *in, int32_t shift, uint8_t *out) {
+    const uint8_t red = in[0], green = in[1], blue = in[2];
+    const uint8_t more = red > green ? red : green, less = red < green ? red : green;
+    const uint8_t most = more > blue ? more : blue, least = less < blue ? less : blue;
+    if (most == least) { /* gray has no saturation: no hue shows */
+        out[0] = out[1] = out[2] = most;
+        return;
+    }
+    const float range = (float)(most - least), saturation = range / (float)most;
+    const float r = (float)(most - red) / range, g = (float)(most - green) / range, b = (float)(most - blue) / range;
+    float hue; /* in sixths of the circle */
+    if (red == most) {
+        hue = b - g;
+    } else if (green == most) {
+        hue = (float)(2.0 + (double)r - (double)b);
+    } else {
+        hue = (float)(4.0 + (double)g - (double)r);
+    }
+    const double turned = (double)hue / 6.0 + 1.0; /* fmod(turned, 1.0): it is below 2 */
+    hue = (float)(turned < 1.0 ? turned : turned - 1.0);
+    const int h = ((int)((double)hue * 255.0) + shift) & 255, s = (int)((double)saturation * 255.0);
+
+    const double sixths = (double)h * 6.0 / 255.0;
+    const int sector = (int)sixths;
+    const float part = (float)(sixths - (double)sector), gray = (float)((double)s / 255.0);
+    const double v = (double)most;
+    const uint8_t p = adjust_rounded(v * (1.0 - (double)gray));
+    const uint8_t q = adjust_rounded(v * (1.0 - (double)(gray * part)));
+    const uint8_t t = adjust_rounded(v * (1.0 - (double)gray * (1.0 - (double)part)));
+    switch (sector) {
+    case 1: out[0] = q, out[1] = most, out[2] = p; break;
+    case 2: out[0] = p, out[1] = most, out[2] = t; break;
+    case 3: out[0] = p, out[1] = q, out[2] = most; break;
+    case 4: out[0] = t, out[1] = p, out[2] = most; break;
+    case 5: out[0] = most, out[1] = p, out[2] = q; break;
+    default: out[0] = most, out[1] = t, out[2] = p; break; /* 0, and 6 for a hue of 255 */
+    }
+}
+
+static inline void turn_hue_plain(const uint8_t *in, int32_t count, int32_t shift, uint8_t *out) {
+    for (int32_t x = 0; x < count; x++) turn_hue_pixel(in + 3 * (int64_t)x, shift, out + 3 * (int64_t)x);
+}
+
+#ifndef FPC_SIMD_H
+static void look_up(const uint8_t *in, int64_t count, const uint8_t *table, uint8_t *out) {
+    for (int64_t x = 0; x < count; x++) out[x] = table[in[x]];
+}
+
+/* Pillow's Blend.c in float32, cut off. Between the two nothing leaves 0 to 255. */
+static void blend_rows(const uint8_t *first, const uint8_t *second, float factor, int64_t count, uint8_t *out) {
+    for (int64_t x = 0; x < count; x++) {
+        const float mixed = (float)first[x] + factor * (float)(second[x] - first[x]);
+        out[x] = mixed <= 0.0f ? 0 : mixed >= 255.0f ? 255 : (uint8_t)mixed;
+    }
+}
+
+/* ImageFilter.SMOOTH: eight neighbours and five times the middle, by 13, to nearest. Pillow's Filter.c adds up in float32
+ * and cuts off; no sum is nearer to a half than 1/26, so that whole numbers give the same. */
+static void smooth_row(const uint8_t *above, const uint8_t *row, const uint8_t *below, int64_t count, int32_t step,
+                       uint8_t *out) {
+    for (int64_t x = 0; x < count; x++) {
+        const int sum = above[x - step] + above[x] + above[x + step] + row[x - step] + 5 * row[x] + row[x + step] +
+                        below[x - step] + below[x] + below[x + step];
+        out[x] = (uint8_t)((sum + 6) / 13);
+    }
+}
+
+static void turn_hue(const uint8_t *in, int32_t count, int32_t shift, uint8_t *out) {
+    turn_hue_plain(in, count, shift, out);
+}
+#endif

@@ -1,0 +1,163 @@
+/* adjust_simd.h: values looked up, rows blended and smoothed, hues turned. */
+#include "adjust_plain.h"
+
+/* A table's sixteen parts of 16 bytes, each but the first of a half as what it differs in from the one before: all parts up
+ * to an index's own, joined by XOR, are its own. Behind that the index, less 16 for each part, is negative. */
+static void look_up(const uint8_t *in, int64_t count, const uint8_t *table, uint8_t *out) {
+    vec parts[16];
+    for (int i = 0; i < 16; i++) {
+        const vec part = v_load_twice(table + 16 * i);
+        parts[i] = i % 8 == 0 ? part : v_xor(part, v_load_twice(table + 16 * (i - 1)));
+    }
+    const vec sixteen = v_all8(16), top = v_all8(0x80);
+    for (int64_t x = 0; x < count; x += 32) {
+        vec low = v_load(in + x),
+            high = v_xor(low, top); /* values from 128 on are negative, and in `high` those below */
+        vec found = v_xor(v_shuffle_low8(parts[0], low), v_shuffle_low8(parts[8], high));
+        for (int i = 1; i < 8; i++) {
+            low = v_sub_s8(low, sixteen);
+            high = v_sub_s8(high, sixteen);
+            found = v_xor(found, v_xor(v_shuffle_low8(parts[i], low), v_shuffle_low8(parts[8 + i], high)));
+        }
+        v_store(out + x, found);
+    }
+}
+
+#define NONE 255
+/* Bytes 0 to 3, 4 to 7, 8 to 11, 12 to 15 of each half as four numbers of 32 bits. */
+#define WIDE(a) a, NONE, NONE, NONE, a + 1, NONE, NONE, NONE, a + 2, NONE, NONE, NONE, a + 3, NONE, NONE, NONE
+static const uint8_t adjust_widen[4][16] = {{WIDE(0)}, {WIDE(4)}, {WIDE(8)}, {WIDE(12)}};
+#undef WIDE
+#undef NONE
+
+/* adjust_plain.h's blend; what is above 255 or below 0 is cut by the packing. */
+SIMD vec adjust_blend(vec first, vec second, vec widen, vecf factor) {
+    const vec from = v_shuffle8(first, widen), to = v_shuffle8(second, widen);
+    const vecf mixed = v_add_float(v_float(from), v_mul_float(factor, v_float(v_sub32(to, from))));
+    return v_cut_float(v_min_float(mixed, v_all_float(255.0f)));
+}
+
+static void blend_rows(const uint8_t *first, const uint8_t *second, float factor, int64_t count, uint8_t *out) {
+    const vec w0 = v_load_twice(adjust_widen[0]), w1 = v_load_twice(adjust_widen[1]);
+    const vec w2 = v_load_twice(adjust_widen[2]), w3 = v_load_twice(adjust_widen[3]);
+    const vecf by = v_all_float(factor);
+    for (int64_t x = 0; x < count; x += 32) {
+        const vec a = v_load(first + x), b = v_load(second + x);
+        v_store(out + x, v_pack_us16(v_pack_s32(adjust_blend(a, b, w0, by), adjust_blend(a, b, w1, by)),
+                                     v_pack_s32(adjust_blend(a, b, w2, by), adjust_blend(a, b, w3, by))));
+    }
+}
+
+SIMD vec adjust_three(const uint8_t *row, int32_t step) {
+    return v_add16(v_add16(v_load_widened(row - step), v_load_widened(row)), v_load_widened(row + step));
+}
+
+/* 16 bytes of adjust_plain.h's sum; 5042 / 2**16 is as good as 1 / 13 up to 13 * 255. */
+SIMD vec adjust_smooth(const uint8_t *above, const uint8_t *row, const uint8_t *below, int32_t step) {
+    const vec four = v_mul16(v_load_widened(row), v_all16(4));
+    const vec sum = v_add16(v_add16(adjust_three(above, step), adjust_three(row, step)),
+                            v_add16(adjust_three(below, step), v_add16(four, v_all16(6))));
+    return v_mul_high_u16(sum, v_all16(5042));
+}
+
+static void smooth_row(const uint8_t *above, const uint8_t *row, const uint8_t *below, int64_t count, int32_t step,
+                       uint8_t *out) {
+    for (int64_t x = 0; x < count; x += 32) {
+        const vec low = adjust_smooth(above + x, row + x, below + x, step);
+        const vec high = adjust_smooth(above + x + 16, row + x + 16, below + x + 16, step);
+        v_store(out + x, v_swap_middle64(v_pack_us16(low, high)));
+    }
+}
+
+#if defined(FPC_SIMD_AVX2)
+/* Eight floats as twice four doubles. */
+#define HALF(a, half) _mm256_cvtps_pd(half ? _mm256_extractf128_ps(a, 1) : _mm256_castps256_ps128(a))
+/* A float times 255, cut off, as if the product were exact: what is left of it says whether it was rounded up. */
+SIMD __m256i adjust_of_255(__m256 a) {
+    const __m256 k255 = _mm256_set1_ps(255.0f);
+    const __m256 whole = _mm256_round_ps(_mm256_mul_ps(a, k255), _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC);
+    const __m256 below = _mm256_cmp_ps(_mm256_fmsub_ps(a, k255, whole), _mm256_setzero_ps(), _CMP_LT_OQ);
+    return _mm256_add_epi32(_mm256_cvttps_epi32(whole), _mm256_castps_si256(below));
+}
+
+/* turn_hue_pixel's hue, before the shift: `base` sixths, plus `plus`, minus `minus`. */
+SIMD __m128 adjust_hue(__m256d base, __m256d plus, __m256d minus) {
+    const __m256d one = _mm256_set1_pd(1.0);
+    const __m256d sixths = _mm256_cvtps_pd(_mm256_cvtpd_ps(_mm256_sub_pd(_mm256_add_pd(base, plus), minus)));
+    const __m256d turned = _mm256_add_pd(_mm256_div_pd(sixths, _mm256_set1_pd(6.0)), one);
+    const __m256d around = _mm256_and_pd(_mm256_cmp_pd(turned, one, _CMP_GE_OQ), one);
+    return _mm256_cvtpd_ps(_mm256_sub_pd(turned, around));
+}
+
+/* Eight pixels, of which four lie at `in` and four 12 bytes behind; 16 bytes are written at `out`, and 12 behind. */
+SIMD void adjust_turn8(const uint8_t *in, __m256i shift, uint8_t *out) {
+    const __m256i spread = _mm256_setr_epi8(0, -1, -1, -1, 3, -1, -1, -1, 6, -1, -1, -1, 9, -1, -1, -1, /**/
+                                            0, -1, -1, -1, 3, -1, -1, -1, 6, -1, -1, -1, 9, -1, -1, -1);
+    const __m256i joined = _mm256_setr_epi8(0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 13, 14, -1, -1, -1, -1, /**/
+                                            0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 13, 14, -1, -1, -1, -1);
+    const __m256 zero = _mm256_setzero_ps(), one = _mm256_set1_ps(1.0f);
+    const __m256i bytes = v_load_halves(in, in + 12);
+    const __m256i red_bytes = _mm256_shuffle_epi8(bytes, spread);
+    const __m256i green_bytes = _mm256_shuffle_epi8(_mm256_srli_si256(bytes, 1), spread);
+    const __m256i blue_bytes = _mm256_shuffle_epi8(_mm256_srli_si256(bytes, 2), spread);
+    const __m256 red = _mm256_cvtepi32_ps(red_bytes), green = _mm256_cvtepi32_ps(green_bytes);
+    const __m256 blue = _mm256_cvtepi32_ps(blue_bytes);
+    const __m256 most = _mm256_max_ps(red, _mm256_max_ps(green, blue));
+    const __m256 range = _mm256_sub_ps(most, _mm256_min_ps(red, _mm256_min_ps(green, blue)));
+    const __m256 divisor = _mm256_max_ps(range, one); /* of gray any hue will do */
+    const __m256 r = _mm256_div_ps(_mm256_sub_ps(most, red), divisor);
+    const __m256 g = _mm256_div_ps(_mm256_sub_ps(most, green), divisor);
+    const __m256 b = _mm256_div_ps(_mm256_sub_ps(most, blue), divisor);
+    const __m256 is_red = _mm256_cmp_ps(red, most, _CMP_EQ_OQ), is_green = _mm256_cmp_ps(green, most, _CMP_EQ_OQ);
+    const __m256 plus = _mm256_blendv_ps(_mm256_blendv_ps(g, r, is_green), b, is_red);
+    const __m256 minus = _mm256_blendv_ps(_mm256_blendv_ps(r, b, is_green), g, is_red);
+    __m256 base = _mm256_blendv_ps(_mm256_set1_ps(4.0f), _mm256_set1_ps(2.0f), is_green);
+    base = _mm256_blendv_ps(base, zero, is_red);
+    /* Sums of at most 34 bits: exact in float64, also where Pillow subtracts in float32. */
+    const __m256 hue = _mm256_set_m128(adjust_hue(HALF(base, 1), HALF(plus, 1), HALF(minus, 1)),
+                                       adjust_hue(HALF(base, 0), HALF(plus, 0), HALF(minus, 0)));
+    const __m256i h = _mm256_and_si256(_mm256_add_epi32(adjust_of_255(hue), shift), _mm256_set1_epi32(255));
+    const __m256i s = adjust_of_255(_mm256_div_ps(range, _mm256_max_ps(most, one)));
+
+    /* n / 255 to nearest, without a division: 1 / 255 is by[0] + by[1] */
+    const __m256 by0 = _mm256_set1_ps(1.0f / 255.0f);
+    const __m256 by1 = _mm256_set1_ps((float)(1.0 / 255.0 - (double)(1.0f / 255.0f)));
+    const __m256 of_six = _mm256_mul_ps(_mm256_cvtepi32_ps(h), _mm256_set1_ps(6.0f));
+    const __m256 sector = _mm256_floor_ps(_mm256_mul_ps(_mm256_add_ps(of_six, _mm256_set1_ps(0.5f)), by0));
+    const __m256 rest = _mm256_fnmadd_ps(sector, _mm256_set1_ps(255.0f), of_six);
+    const __m256 part = _mm256_fmadd_ps(rest, by0, _mm256_mul_ps(rest, by1));
+    const __m256 s_float = _mm256_cvtepi32_ps(s);
+    const __m256 gray = _mm256_fmadd_ps(s_float, by0, _mm256_mul_ps(s_float, by1));
+    /* In float32, where Pillow has float64: the same for every hue, saturation and value (test_adjustments.py). */
+#define ROUNDED(a) _mm256_cvttps_epi32(_mm256_add_ps(_mm256_mul_ps(most, a), _mm256_set1_ps(0.5f)))
+    const __m256i pi = ROUNDED(_mm256_sub_ps(one, gray)), qi = ROUNDED(_mm256_fnmadd_ps(gray, part, one));
+    const __m256i ti = ROUNDED(_mm256_fnmadd_ps(gray, _mm256_sub_ps(one, part), one));
+#undef ROUNDED
+    const __m256i vi = _mm256_cvttps_epi32(most), at = _mm256_cvttps_epi32(sector);
+#define IS(n) _mm256_cmpeq_epi32(at, _mm256_set1_epi32(n))
+#define CHOOSE(otherwise, value, where) _mm256_blendv_epi8(otherwise, value, where)
+    const __m256i is1 = IS(1), is2 = IS(2), is3 = IS(3), is4 = IS(4), is5 = IS(5);
+    const __m256i is12 = _mm256_or_si256(is1, is2), is23 = _mm256_or_si256(is2, is3);
+    const __m256i is34 = _mm256_or_si256(is3, is4), is45 = _mm256_or_si256(is4, is5);
+    const __m256i to_red = CHOOSE(CHOOSE(CHOOSE(vi, qi, is1), pi, is23), ti, is4);
+    const __m256i to_green = CHOOSE(CHOOSE(CHOOSE(ti, vi, is12), qi, is3), pi, is45);
+    const __m256i to_blue = CHOOSE(CHOOSE(CHOOSE(pi, ti, is2), vi, is34), qi, is5);
+#undef CHOOSE
+#undef IS
+    const __m256i pixels =
+        _mm256_or_si256(to_red, _mm256_or_si256(_mm256_slli_epi32(to_green, 8), _mm256_slli_epi32(to_blue, 16)));
+    const __m256i packed = _mm256_shuffle_epi8(pixels, joined);
+    v_store_low(out, packed);
+    v_store_high(out + 12, packed);
+}
+#undef HALF
+
+static void turn_hue(const uint8_t *in, int32_t count, int32_t shift, uint8_t *out) {
+    const __m256i by = _mm256_set1_epi32(shift);
+    for (int64_t x = 0; x < count; x += 8) adjust_turn8(in + 3 * x, by, out + 3 * x);
+}
+#else
+static void turn_hue(const uint8_t *in, int32_t count, int32_t shift, uint8_t *out) {
+    turn_hue_plain(in, count, shift, out);
+}
+#endif

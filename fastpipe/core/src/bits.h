@@ -1,0 +1,124 @@
+/* bits.h: the bits of a scan, without the zero bytes that are stuffed behind each 0xFF.
+ *
+ * The scan's data is unstuffed ahead, a chunk at a time. The loops that decode it look at `next <= limit` once an
+ * MCU and otherwise read without a check: behind `limit` there are FPC_MARGIN bytes that may be read, of the scan's
+ * data or, at its end, zeros. Whether more bits were used than the scan has is found out behind each run of MCUs.
+ */
+#ifndef FPC_BITS_H
+#define FPC_BITS_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#if defined(__GNUC__) || defined(__clang__)
+#define FPC_INLINE inline __attribute__((always_inline))
+#define FPC_NOINLINE __attribute__((noinline))
+#define FPC_UNLIKELY(x) __builtin_expect(!!(x), 0)
+#elif defined(_MSC_VER)
+#define FPC_INLINE __forceinline
+#define FPC_NOINLINE __declspec(noinline)
+#define FPC_UNLIKELY(x) (x)
+#else
+#define FPC_INLINE inline
+#define FPC_NOINLINE
+#define FPC_UNLIKELY(x) (x)
+#endif
+
+/* The most that one MCU takes: 10 blocks of a DC and 63 AC symbols, each of a code of 16 bits and a value of 15. */
+#define FPC_MARGIN (10 * 64 * 31 / 8 + 64)
+#define FPC_CHUNK 16384
+
+/* What ends a scan's data in place of a marker: there is no more. */
+#define FPC_END_OF_DATA 0x100
+
+/* What the loops keep in registers: at least `count` of the top bits of `bits` are the next ones; the bits below are
+ * those that follow, as far as they are there, so that filling up again changes nothing. */
+typedef struct fpc_reader {
+    const uint8_t *next;
+    uint64_t bits;
+    uint32_t count; /* up to 63 */
+} fpc_reader;
+
+typedef struct fpc_bits {
+    fpc_reader reader;
+    const uint8_t *limit;  /* an MCU may be begun while reader.next isn't behind it */
+    const uint8_t *filled; /* the end of the unstuffed data */
+    const uint8_t *input;  /* what comes next in the file; at a marker where there is one */
+    const uint8_t *end;    /* of the file */
+    int marker;            /* what ends the data; 0 as long as it isn't known */
+    int isa;
+    uint8_t buffer[FPC_MARGIN + 64 + FPC_CHUNK + FPC_MARGIN + 64];
+} fpc_bits;
+
+/* Begins at `input`, behind a scan's header or a restart marker. */
+void fpc_bits_start(fpc_bits *bits, const uint8_t *input, const uint8_t *end);
+
+/* More data, where reader.next is behind the limit: FPC_OK, or FPC_TRUNCATED where there is no more. */
+int fpc_bits_fill(fpc_bits *bits);
+
+/* Whether more bits were taken than there are. */
+int fpc_bits_overrun(const fpc_bits *bits);
+
+/* Goes over what is left of the data to the marker behind it, as libjpeg does; returns it. */
+int fpc_bits_marker(fpc_bits *bits);
+
+/* Takes restart marker `number` (0 to 7) and begins behind it; FPC_OK, FPC_TRUNCATED or FPC_BAD_MARKER. */
+int fpc_bits_restart(fpc_bits *bits, int number);
+
+static FPC_INLINE uint64_t fpc_load_big_endian(const uint8_t *from) {
+#if defined(__GNUC__) && defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+    uint64_t word;
+    memcpy(&word, from, sizeof word);
+    return __builtin_bswap64(word);
+#else
+    uint64_t word = 0;
+    for (int i = 0; i < 8; i++) word = word << 8 | from[i];
+    return word;
+#endif
+}
+
+/* At least 56 bits in `bits`. The bytes that fit are counted, and one that fits in part comes again the next time. */
+static FPC_INLINE void fpc_refill(fpc_reader *reader) {
+    reader->bits |= fpc_load_big_endian(reader->next) >> reader->count;
+    reader->next += (63 - reader->count) >> 3;
+    reader->count |= 56;
+}
+
+static FPC_INLINE void fpc_drop(fpc_reader *reader, uint32_t length) {
+    reader->bits <<= length & 63;
+    reader->count -= length;
+}
+
+/* Takes up to 16 bits, or none. */
+static FPC_INLINE uint32_t fpc_take(fpc_reader *reader, uint32_t length) {
+    uint32_t value = (uint32_t)(reader->bits >> 1 >> ((63 - length) & 63));
+    fpc_drop(reader, length);
+    return value;
+}
+
+/* By the number of bits: all of them, the smallest positive value, and what is added to a negative one. In one
+ * place, as one address is enough then. */
+typedef struct fpc_sizes {
+    int32_t mask[16], half[16], offset[16];
+} fpc_sizes;
+
+static const fpc_sizes fpc_size_table = {
+    {0, 1, 3, 7, 15, 31, 63, 127, 255, 511, 1023, 2047, 4095, 8191, 16383, 32767},
+    {0, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384},
+    {0, -1, -3, -7, -15, -31, -63, -127, -255, -511, -1023, -2047, -4095, -8191, -16383, -32767}};
+
+/* T.81, figure F.12: of `size` bits, the lowest of `bits`, those that begin with 0 are negative values. Without a
+ * branch, as half of them are: clang makes one of anything that looks like a choice, so the mask is kept from its
+ * eyes. */
+static FPC_INLINE int32_t fpc_extend(uint64_t bits, uint32_t size) {
+    const fpc_sizes *sizes = &fpc_size_table;
+    int32_t value = (int32_t)(uint32_t)bits & sizes->mask[size];
+    int32_t negative = (value - sizes->half[size]) >> 31;
+#if defined(__GNUC__) || defined(__clang__)
+    __asm__("" : "+r"(negative));
+#endif
+    return value + (negative & sizes->offset[size]);
+}
+
+#endif

@@ -1,0 +1,25 @@
+/* context.h: the scratch memory of one thread. */
+#ifndef FPC_CONTEXT_H
+#define FPC_CONTEXT_H
+
+#include "stage.h"
+
+struct fpc_context {
+    int isa;
+    const fpc_kernels *kernels;
+    fpc_jpeg *jpeg; /* made for the first JPEG */
+    fpc_rows *rows;
+    fpc_buffer file; /* its bytes */
+    fpc_stage stages[FPC_MOST_STAGES];
+    fpc_images images;
+    fpc_buffer row; /* of the sink */
+    fpc_levels levels;
+};
+
+/* The decoder's parts; FPC_NO_MEMORY where they can't be made. */
+int fpc_context_need_decoder(fpc_context *context);
+
+/* Gives memory back where the last job took very much. */
+void fpc_context_trim(fpc_context *context);
+
+#endif

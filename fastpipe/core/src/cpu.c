@@ -1,0 +1,61 @@
+/* cpu.c: which instruction sets this machine has. */
+#include "fastpipe_core.h"
+#include "kernels.h"
+
+#if FPC_HAVE_AVX2
+/* Asked of the processor itself: zig's clang has a __builtin_cpu_supports that knows none of these. */
+#if defined(_MSC_VER) && !defined(__clang__)
+#include <immintrin.h>
+#include <intrin.h>
+
+static void cpuid(unsigned leaf, unsigned found[4]) { __cpuidex((int *)found, (int)leaf, 0); }
+static unsigned kept_registers(void) { return (unsigned)_xgetbv(0); }
+#else
+#include <cpuid.h>
+
+static void cpuid(unsigned leaf, unsigned found[4]) { __cpuid_count(leaf, 0, found[0], found[1], found[2], found[3]); }
+
+static unsigned kept_registers(void) {
+    unsigned low, high;
+    __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+    return low;
+}
+#endif
+
+/* All that isa_avx2.c is compiled for, and an operating system that keeps the wide registers. */
+static int has_avx2(void) {
+    unsigned basic[4], extended[4];
+    cpuid(0, basic);
+    if (basic[0] < 7) return 0;
+    cpuid(1, basic);
+    cpuid(7, extended);
+    const unsigned wanted = 1u << 12 | 1u << 27 | 1u << 28 | 1u << 29; /* FMA, OSXSAVE, AVX, F16C */
+    const unsigned wanted_extended = 1u << 3 | 1u << 5 | 1u << 8;      /* BMI1, AVX2, BMI2 */
+    if ((basic[2] & wanted) != wanted || (extended[1] & wanted_extended) != wanted_extended) return 0;
+    return (kept_registers() & 6) == 6;
+}
+#endif
+
+int fpc_best_isa(void) {
+#if FPC_HAVE_NEON
+    return FPC_ISA_NEON;
+#elif FPC_HAVE_AVX2
+    return has_avx2() ? FPC_ISA_AVX2 : FPC_ISA_PORTABLE;
+#else
+    return FPC_ISA_PORTABLE;
+#endif
+}
+
+const fpc_kernels *fpc_kernels_of(int isa) {
+    const int best = fpc_best_isa();
+    if (isa == FPC_ISA_BEST) isa = best;
+    if (isa == FPC_ISA_PORTABLE) return &fpc_kernels_portable;
+    if (isa != best) return NULL;
+#if FPC_HAVE_NEON
+    return &fpc_kernels_neon;
+#elif FPC_HAVE_AVX2
+    return &fpc_kernels_avx2;
+#else
+    return NULL;
+#endif
+}

@@ -1,0 +1,176 @@
+/* entropy.h: what the files of the entropy decoder share: the segments as they were read, scans, and the decoder. */
+#ifndef FPC_ENTROPY_H
+#define FPC_ENTROPY_H
+
+#include "bits.h"
+#include "fastpipe_core.h"
+#include "huffman.h"
+#include "jpeg.h"
+
+/* One body of a loop is compiled for each instruction set, and chosen at run time. */
+#if defined(__x86_64__) && (defined(__GNUC__) || defined(__clang__))
+#define FPC_HAS_AVX2 1
+#define FPC_AVX2 __attribute__((target("avx2,bmi,bmi2,fma")))
+#else
+#define FPC_HAS_AVX2 0
+#define FPC_AVX2
+#endif
+
+#define FPC_MAX_COMPONENTS 3
+#define FPC_MAX_TABLES 4
+#define FPC_MAX_MCU_BLOCKS 10   /* jpeglib.h, D_MAX_BLOCKS_IN_MCU */
+#define FPC_MAX_DIMENSION 65500 /* jmorecfg.h, JPEG_MAX_DIMENSION */
+#define FPC_MAX_SCANS 500
+
+/* Markers. */
+enum {
+    FPC_SOF0 = 0xC0,
+    FPC_SOF1 = 0xC1,
+    FPC_SOF2 = 0xC2,
+    FPC_DHT = 0xC4,
+    FPC_JPG = 0xC8,
+    FPC_DAC = 0xCC,
+    FPC_SOF15 = 0xCF,
+    FPC_RST0 = 0xD0,
+    FPC_RST7 = 0xD7,
+    FPC_EOI = 0xD9,
+    FPC_SOS = 0xDA,
+    FPC_DQT = 0xDB,
+    FPC_DRI = 0xDD,
+    FPC_APP0 = 0xE0,
+    FPC_APP15 = 0xEF,
+    FPC_COM = 0xFE
+};
+
+/* Zigzag index + 1 to natural order. Index 0 and those behind the last coefficient lead to FPC_DUMP: the place
+ * behind the block, which holds nothing that is still wanted. Broken data can reach 190. */
+#define FPC_DUMP 64
+extern const uint8_t fpc_natural_order[256];
+
+/* ---- segments (parse.c) ---- */
+
+/* The tables that segments define; what is there is kept as bits. */
+typedef struct fpc_tables {
+    uint16_t quantization[FPC_MAX_TABLES][64]; /* natural order */
+    fpc_code dc[FPC_MAX_TABLES], ac[FPC_MAX_TABLES];
+    uint32_t has_quantization, has_dc, has_ac;
+    uint32_t restart_interval; /* in MCUs; 0: none */
+} fpc_tables;
+
+/* Where the segments are that say most, as offsets. */
+typedef struct fpc_segments {
+    fpc_header header;
+    int frame_marker;
+    size_t frame;          /* the frame's data, behind the length */
+    size_t scan, scan_end; /* the scan's header, behind the length */
+    size_t exif, exif_end; /* the first Exif segment's data; 0 where there is none */
+    int exif_segments;
+    size_t xmp, xmp_end; /* the last one with XMP */
+    int fault;           /* why the file can't be decoded though it has a header; FPC_OK where it can */
+} fpc_segments;
+
+/* Walks the segments up to the first scan. Without `tables` the tables aren't read. */
+int fpc_walk(const uint8_t *data, size_t length, fpc_segments *segments, fpc_tables *tables);
+
+/* A DQT, DHT or DRI segment's data; FPC_OK or a refusal. */
+int fpc_read_quantization(fpc_tables *tables, const uint8_t *data, size_t length);
+int fpc_read_codes(fpc_tables *tables, const uint8_t *data, size_t length);
+int fpc_read_interval(fpc_tables *tables, const uint8_t *data, size_t length);
+
+/* The orientation (exif.c): FPC_OK, or FPC_UNUSUAL_HEADER where Pillow has to read it. */
+int fpc_read_orientation(const uint8_t *data, const fpc_segments *segments, int32_t *orientation);
+
+/* ---- scans ---- */
+
+typedef struct fpc_component {
+    uint8_t id, quantization;
+    int horizontal, vertical;
+    int blocks_wide, blocks_high; /* of the component */
+    int stored_wide, stored_high; /* with those that fill up the last MCUs */
+} fpc_component;
+
+/* A scan's header. */
+typedef struct fpc_scan {
+    int count;
+    int component[FPC_MAX_COMPONENTS]; /* indices, rising */
+    int dc_table[FPC_MAX_COMPONENTS], ac_table[FPC_MAX_COMPONENTS];
+    int first, last, high, low;
+} fpc_scan;
+
+/* Reads a scan's header behind its length; FPC_OK or FPC_BAD_SCAN. Tables aren't looked for. */
+int fpc_read_scan(fpc_scan *scan, const uint8_t *data, size_t length, const fpc_component *components, int count);
+
+/* One block of the MCU: what decodes it, and where it goes. */
+typedef struct fpc_block {
+    const fpc_dc_table *dc;
+    const fpc_ac_table *ac;
+    const fpc_skip_table *skip;
+    const fpc_code *dc_code, *ac_code;
+    int16_t *output; /* moves on with each MCU */
+    uint8_t *last;
+    ptrdiff_t step;       /* blocks from one MCU to the next */
+    uint32_t *prediction; /* its component's */
+} fpc_block;
+
+typedef struct fpc_mcu {
+    int count;
+    fpc_block blocks[FPC_MAX_MCU_BLOCKS];
+    uint32_t predictions[FPC_MAX_COMPONENTS]; /* of the DC; they wrap around, as libjpeg's do in practice */
+} fpc_mcu;
+
+/* What is kept of one component: the box's blocks of one MCU row, or all of the image's. */
+typedef struct fpc_store {
+    fpc_buffer coefficients, last, nonzero;
+    int stride; /* blocks a row */
+} fpc_store;
+
+struct fpc_jpeg {
+    int isa;
+    const uint8_t *data;
+    size_t length;
+    fpc_segments segments;
+    fpc_tables tables;
+    fpc_frame frame;
+    fpc_component components[FPC_MAX_COMPONENTS];
+    int component_count;
+    fpc_scan scan;
+    int whole; /* the scans have to be decoded in full before the first row is handed out */
+
+    /* The box in MCUs, and the next row. */
+    int column, column_end, row, row_end, next_row;
+
+    fpc_mcu mcu;
+    uint32_t until_restart; /* MCUs */
+    int next_restart;
+    fpc_store stores[FPC_MAX_COMPONENTS];
+
+    /* Tables, and what they were built from. */
+    fpc_dc_table dc[FPC_MAX_TABLES];
+    fpc_ac_table ac[FPC_MAX_TABLES];
+    fpc_skip_table skip[FPC_MAX_TABLES];
+    fpc_symbol_words words;
+    fpc_bits bits;
+};
+
+/* Makes the scan's tables and the blocks of its MCU, and begins with its data at `input`. (sequential.c) */
+int fpc_scan_start(fpc_jpeg *jpeg, const uint8_t *input, int skips);
+/* Begins with a scan's data at `input`. */
+void fpc_scan_begin(fpc_jpeg *jpeg, const uint8_t *input);
+/* Takes what comes before the next MCU: a restart marker, or more data. FPC_OK or a refusal. */
+int fpc_scan_prepare(fpc_jpeg *jpeg);
+/* Decodes `count` MCUs into the blocks' outputs, or skips them. */
+int fpc_scan_decode(fpc_jpeg *jpeg, uint32_t count, int skip);
+/* The blocks of the scan's MCU in their order; FPC_OK, or FPC_UNSUPPORTED_COLOR where they are too many. */
+int fpc_scan_blocks(fpc_jpeg *jpeg);
+/* Points them to the stores' row `row` of MCUs. */
+void fpc_scan_aim(fpc_jpeg *jpeg, int row);
+/* MCUs of the scan. */
+void fpc_scan_size(const fpc_jpeg *jpeg, int *columns, int *rows);
+
+/* All scans from the first on, into the stores. (scans.c) */
+int fpc_decode_scans(fpc_jpeg *jpeg);
+
+/* One scan of a progressive file, into the stores; its header has been checked. (progressive.c) */
+int fpc_progressive_scan(fpc_jpeg *jpeg, const uint8_t *input);
+
+#endif

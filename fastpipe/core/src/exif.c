@@ -1,0 +1,86 @@
+/* The orientation that Pillow's ImageOps.exif_transpose would apply. A plain first directory is read here; whatever is
+ * odd about it is Pillow's to judge. */
+#include "entropy.h"
+
+#include <string.h>
+
+enum { ORIENTATION = 0x0112, TYPE_SHORT = 3, ENTRY_BYTES = 12, NOT_THERE = -1 };
+
+typedef struct fpc_tiff {
+    const uint8_t *data; /* behind the segment's name */
+    uint64_t length;
+    int little;
+} fpc_tiff;
+
+static uint32_t u16(const fpc_tiff *tiff, uint64_t at) {
+    const uint8_t *bytes = tiff->data + at;
+    return tiff->little ? bytes[0] | (uint32_t)bytes[1] << 8 : bytes[1] | (uint32_t)bytes[0] << 8;
+}
+
+static uint32_t u32(const fpc_tiff *tiff, uint64_t at) {
+    uint32_t first = u16(tiff, at), second = u16(tiff, at + 2);
+    return tiff->little ? first | second << 16 : second | first << 16;
+}
+
+/* Bytes of one value (TIFF 6.0, section 2; 13 is an IFD, 16 BigTIFF's); 0 for an unknown type. */
+static uint32_t type_bytes(uint32_t type) {
+    static const uint8_t bytes[17] = {0, 1, 1, 2, 4, 8, 1, 1, 2, 4, 8, 4, 8, 4, 0, 0, 8};
+    return type < sizeof bytes ? bytes[type] : 0;
+}
+
+/* The tag's value, or NOT_THERE. */
+static int from_exif(const uint8_t *data, size_t length, int32_t *value) {
+    *value = NOT_THERE;
+    if (length < 6 + 8) return FPC_UNUSUAL_HEADER;
+    fpc_tiff tiff = {data + 6, length - 6, 0};
+    if (!memcmp(tiff.data, "II*\0", 4))
+        tiff.little = 1;
+    else if (memcmp(tiff.data, "MM\0*", 4))
+        return FPC_UNUSUAL_HEADER;
+    uint64_t at = u32(&tiff, 4);
+    if (at + 2 > tiff.length) return FPC_UNUSUAL_HEADER;
+    uint64_t count = u16(&tiff, at);
+    at += 2;
+    if (at + ENTRY_BYTES * count > tiff.length) return FPC_UNUSUAL_HEADER;
+    for (; count; count--, at += ENTRY_BYTES) {
+        uint32_t tag = u16(&tiff, at), type = u16(&tiff, at + 2);
+        uint64_t values = u32(&tiff, at + 4), where = u32(&tiff, at + 8), size = values * type_bytes(type);
+        if (size > 4 && where + size > tiff.length) return FPC_UNUSUAL_HEADER; /* Pillow stops at such an entry */
+        if (tag != ORIENTATION) continue;
+        /* Which of two it takes, Pillow's version decides. */
+        if (type != TYPE_SHORT || values != 1 || *value != NOT_THERE) return FPC_UNUSUAL_HEADER;
+        *value = (int32_t)u16(&tiff, at + 8);
+    }
+    return FPC_OK;
+}
+
+/* The first match of Pillow's pattern: tiff:Orientation(?:="|>)([0-9]) */
+static int32_t from_xmp(const uint8_t *data, size_t length) {
+    static const char name[] = "tiff:Orientation";
+    const size_t name_length = sizeof name - 1;
+    for (size_t i = 0; i + name_length + 2 <= length; i++) {
+        if (data[i] != 't' || memcmp(data + i, name, name_length)) continue;
+        const uint8_t *rest = data + i + name_length, *end = data + length;
+        if (*rest == '>')
+            rest += 1;
+        else if (rest[0] == '=' && rest[1] == '"')
+            rest += 2;
+        else
+            continue;
+        if (rest < end && *rest >= '0' && *rest <= '9') return *rest - '0';
+    }
+    return NOT_THERE;
+}
+
+int fpc_read_orientation(const uint8_t *data, const fpc_segments *segments, int32_t *orientation) {
+    int32_t value = NOT_THERE;
+    *orientation = 1;
+    if (segments->exif_segments > 1) return FPC_UNUSUAL_HEADER; /* Pillow joins them */
+    if (segments->exif_segments) {
+        int status = from_exif(data + segments->exif, segments->exif_end - segments->exif, &value);
+        if (status) return status;
+    }
+    if (value == NOT_THERE && segments->xmp) value = from_xmp(data + segments->xmp, segments->xmp_end - segments->xmp);
+    if (value >= 1 && value <= 8) *orientation = value;
+    return FPC_OK;
+}

@@ -1,0 +1,231 @@
+/* fastpipe_core.h: the whole interface of the core.
+ *
+ * From the bytes of a JPEG, or from pixels, over operations, to finished pixels in memory that the caller owns.
+ * C11, no dependency, no state but a context's scratch memory. Every function may be called by several threads at
+ * once, each with a context of its own. Sizes and boxes are in pixels; rows go down, columns to the right.
+ *
+ * The reference is Pillow: what comes out equals, bit for bit, what Pillow (and torchvision on PIL images) gives, or the
+ * job is refused with a reason, and another decoder decides about the file.
+ */
+#ifndef FASTPIPE_CORE_H
+#define FASTPIPE_CORE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(_WIN32)
+#define FPC_API __declspec(dllexport)
+#else
+#define FPC_API __attribute__((visibility("default")))
+#endif
+
+#define FPC_ABI 3 /* changes with every struct below */
+
+/* ---- outcomes ------------------------------------------------------------------------------------------------- */
+
+typedef enum fpc_status {
+    FPC_OK = 0,
+    /* Refused: the file may be fine; the next backend decides. */
+    FPC_NOT_JPEG,          /* doesn't begin as a JPEG */
+    FPC_UNUSUAL_HEADER,    /* a segment that Pillow may read otherwise, or none that was expected */
+    FPC_UNSUPPORTED_MODE,  /* arithmetic coding, lossless, 12 bits, hierarchical */
+    FPC_UNSUPPORTED_COLOR, /* CMYK, YCCK, two components, odd sampling */
+    FPC_BAD_TABLE,         /* a Huffman or quantization table is missing or impossible */
+    FPC_BAD_SCAN,          /* scans that don't bring each coefficient once, or an impossible script */
+    FPC_BAD_CODE,          /* entropy-coded data that is no code, or overflows a block */
+    FPC_TRUNCATED,         /* the data ends early, or no end-of-image marker follows the scans */
+    FPC_BAD_MARKER,        /* a marker within the scan's data that doesn't belong there */
+    FPC_TOO_LARGE,         /* more pixels, bytes or scans than the caller's limits allow */
+    FPC_BAD_REGION,        /* the box isn't inside the image, or has no pixel */
+    FPC_BAD_OPERATION,     /* an operation or a sink that the core doesn't have, or arguments that don't fit */
+    /* Failed. */
+    FPC_NO_MEMORY,
+    FPC_IO_ERROR, /* fpc_job.os_error has errno */
+    FPC_STATUS_COUNT
+} fpc_status;
+
+/* One sentence in English for a status; "unknown status" for another number. */
+FPC_API const char *fpc_status_text(int status);
+
+/* FPC_ABI of the library that was loaded. */
+FPC_API int fpc_abi(void);
+
+/* ---- instruction sets ------------------------------------------------------------------------------------------ */
+
+typedef enum fpc_isa { FPC_ISA_BEST = 0, FPC_ISA_PORTABLE, FPC_ISA_AVX2, FPC_ISA_NEON } fpc_isa;
+
+/* The instruction set that FPC_ISA_BEST means on this machine; FPC_ISA_PORTABLE where there is none of the others. */
+FPC_API int fpc_best_isa(void);
+
+/* ---- contexts -------------------------------------------------------------------------------------------------- */
+
+typedef struct fpc_context fpc_context;
+
+/* Scratch memory of one thread. NULL where there is no memory, or the machine lacks the instruction set. */
+FPC_API fpc_context *fpc_context_new(int isa);
+FPC_API void fpc_context_free(fpc_context *context);
+/* Bytes that the context holds on to. */
+FPC_API size_t fpc_context_bytes(const fpc_context *context);
+
+/* ---- headers --------------------------------------------------------------------------------------------------- */
+
+typedef enum fpc_color { FPC_GRAY = 1, FPC_YCBCR, FPC_RGB, FPC_CMYK, FPC_YCCK } fpc_color;
+
+/* What the segments before a JPEG's first scan say: the fields of fastpipe.types.Header. */
+typedef struct fpc_header {
+    int32_t height, width;
+    int32_t components; /* 1 to 4 */
+    int32_t bit_depth;
+    int32_t color;         /* fpc_color, by libjpeg's rule (jdapimin.c, default_decompress_parms) */
+    int32_t sampling[4];   /* each component's factors as in the file: horizontal << 4 | vertical */
+    int32_t progressive;   /* 0 or 1 */
+    int32_t orientation;   /* EXIF's, 1 to 8; 1 where none or none of these is given */
+    int32_t multi_picture; /* an MPF segment: Pillow may call it MPO */
+    int32_t plain;         /* as Header.plain: nothing keeps a fast reader from Pillow's pixels */
+    int64_t data_offset;   /* where the first scan's data starts, in bytes */
+} fpc_header;
+
+/* Reads the header. The data may be a file's first bytes: FPC_TRUNCATED says that more are needed.
+ * FPC_UNUSUAL_HEADER: Pillow has to read it. */
+FPC_API int fpc_read_header(const uint8_t *data, size_t length, fpc_header *header);
+
+/* ---- operations ------------------------------------------------------------------------------------------------ */
+
+typedef enum fpc_filter { FPC_NEAREST = 0, FPC_BOX, FPC_BILINEAR, FPC_HAMMING, FPC_BICUBIC, FPC_LANCZOS } fpc_filter;
+
+typedef enum fpc_padding { FPC_CONSTANT = 0, FPC_EDGE, FPC_REFLECT, FPC_SYMMETRIC } fpc_padding;
+
+typedef enum fpc_kind {
+    FPC_OP_CROP = 1, /* i: top, left, height, width; inside the image */
+    FPC_OP_RESIZE,   /* as Pillow's resize of a whole image, of which only parts are there and wanted.
+                         i: [0] whole input height, [1] width; [2] top, [3] left of the pixels that are there, in it;
+                            [4] whole output height, [5] width; [6] top, [7] left, [8] height, [9] width of the window of
+                            it that is wanted; [10] fpc_filter; [11] vertical pass first: 0 no, 1 yes
+                         d: source box x0, y0, x1, y1 in the whole input, as Pillow's resize(box=) */
+    FPC_OP_HFLIP,
+    FPC_OP_VFLIP,
+    FPC_OP_TRANSPOSE,    /* rows become columns */
+    FPC_OP_PAD,          /* i: left, top, right, bottom, fpc_padding, value of each of 3 channels */
+    FPC_OP_LUT,          /* table: 256 bytes for each channel, one table after the other */
+    FPC_OP_GRAY,         /* Pillow's convert("L"); i: channels of the result, 1 or 3 */
+    FPC_OP_SATURATION,   /* ImageEnhance.Color: blended with the gray image; d: factor, finite as float32 */
+    FPC_OP_CONTRAST,     /* ImageEnhance.Contrast: blended with the gray image's mean; d: factor, as above */
+    FPC_OP_SHARPNESS,    /* ImageEnhance.Sharpness: blended with the smoothed image; d: factor, as above */
+    FPC_OP_HUE,          /* Pillow's HSV, the hue turned, and back; i: what is added to it, 0 to 255, modulo 256 */
+    FPC_OP_AUTOCONTRAST, /* ImageOps.autocontrast(image) */
+    FPC_OP_EQUALIZE,     /* ImageOps.equalize(image) */
+    FPC_OP_AFFINE,       /* Image.transform(size, AFFINE, ...): i: [0] height, [1] width of the result; [2] FPC_NEAREST,
+                         FPC_BILINEAR or FPC_BICUBIC; [3] value of each of 3 channels outside of the image
+                         d: a, b, c, d, e, f, finite: pixel (x, y) comes from (a x + b y + c, d x + e y + f) */
+    FPC_OP_PERSPECTIVE,  /* the same with PERSPECTIVE; d: a to h: both divided by g x + h y + 1 */
+    FPC_OP_COUNT
+} fpc_kind;
+
+typedef struct fpc_operation {
+    int32_t kind;
+    int32_t i[13];
+    double d[8];
+    const uint8_t *table;
+} fpc_operation;
+
+/* ---- sinks ----------------------------------------------------------------------------------------------------- */
+
+typedef enum fpc_dtype { FPC_UINT8 = 1, FPC_FLOAT32, FPC_FLOAT16, FPC_BFLOAT16 } fpc_dtype;
+
+/* Where the pixels go. Strides are in bytes, of any sign; element (y, x, c) is at data + y*row + x*column + c*channel.
+ * Floating sinks get x / 255 in float32 as ToTensor gives it, then, where normalize is 1, (v - mean) / std in float32 as
+ * Normalize does, then rounded to nearest even for the two 16-bit types. */
+typedef struct fpc_sink {
+    void *data;
+    int64_t row_stride, column_stride, channel_stride;
+    int32_t height, width, channels; /* of the pixels: checked against what the operations give */
+    int32_t dtype;
+    int32_t normalize;
+    float mean[3], std[3];
+} fpc_sink;
+
+/* ---- jobs ------------------------------------------------------------------------------------------------------ */
+
+/* Pixels (uint8, `channels` of 1 or 3) in place of a file. */
+typedef struct fpc_pixels {
+    const uint8_t *data;
+    int64_t row_stride, column_stride, channel_stride; /* bytes, of any sign */
+    int32_t height, width, channels;
+} fpc_pixels;
+
+typedef struct fpc_job {
+    /* The source: `path`, or `data` and `length`, or `pixels`; the others NULL. */
+    const char *path; /* a file of that name, UTF-8 on Windows; of it `length` bytes from `offset`, 0 for all */
+    const uint8_t *data;
+    const fpc_pixels *pixels;
+    int64_t offset;
+    int64_t length;
+    int32_t top, left, height, width; /* the box that is decoded; height 0 for the whole image */
+    /* Refused (FPC_UNUSUAL_HEADER) where the file is of another size; 0: any. */
+    int32_t expected_height, expected_width;
+    int64_t max_pixels; /* of the whole image; 0 for no limit */
+    int64_t max_bytes;  /* scratch memory that the image may take; 0 for no limit */
+    const fpc_operation *operations;
+    int32_t operation_count;
+    /* The outcome. */
+    int32_t status;   /* fpc_status */
+    int32_t os_error; /* errno, with FPC_IO_ERROR */
+    int32_t reserved;
+    fpc_sink sink;
+} fpc_job;
+
+/* Runs one job in the calling thread; returns its status. With any other than FPC_OK the sink's memory is undefined. */
+FPC_API int fpc_run(fpc_context *context, fpc_job *job);
+
+/* Channels that a decoded file has before the operations: always 3 (gray is repeated), as convert("RGB"). */
+
+/* ---- files ----------------------------------------------------------------------------------------------------- */
+
+/* A file of a list that is read before it is known what is wanted of it. */
+typedef struct fpc_file {
+    const char *path;       /* as fpc_job has it; NULL where `data` and `size` are given, in memory of the caller's */
+    int64_t offset, length; /* of it `length` bytes from `offset`, 0 for all */
+    const uint8_t *data;    /* what was read: memory of the fpc_files, until they read others or are cleared */
+    int64_t size;
+    int64_t max_bytes;     /* more than these aren't read: FPC_TOO_LARGE; 0 for no limit */
+    int32_t status;        /* of reading: FPC_OK, FPC_IO_ERROR, FPC_TOO_LARGE, FPC_NO_MEMORY, FPC_BAD_OPERATION */
+    int32_t os_error;      /* errno, with FPC_IO_ERROR; EISDIR for a folder, EINVAL for what is no regular file */
+    int32_t header_status; /* of fpc_read_header; that of reading where it failed */
+    int32_t reserved;
+    fpc_header header;
+} fpc_file;
+
+/* Memory for the files of one list after the other. */
+typedef struct fpc_files fpc_files;
+
+FPC_API fpc_files *fpc_files_new(void);
+FPC_API void fpc_files_free(fpc_files *files);
+/* The files aren't needed any more: gives back what is more than a batch of photos needs. */
+FPC_API void fpc_files_clear(fpc_files *files);
+/* Bytes that they hold on to. */
+FPC_API size_t fpc_files_bytes(fpc_files *files);
+/* Reads each file and its header in the calling thread; what was read before is gone. One call at a time. */
+FPC_API void fpc_read_files(fpc_files *files, fpc_file *list, size_t count);
+
+/* ---- pools ----------------------------------------------------------------------------------------------------- */
+
+typedef struct fpc_pool fpc_pool;
+
+/* `threads` of them, at least 1; the caller of a run is one of them. NULL where they can't be made. */
+FPC_API fpc_pool *fpc_pool_new(int threads, int isa);
+/* Runs all jobs, each once, on the pool's threads; comes back when all are done. One call at a time. */
+FPC_API void fpc_pool_run(fpc_pool *pool, fpc_job *jobs, size_t count);
+/* fpc_read_files on the pool's threads. One call at a time, of the pool's and of the files'. */
+FPC_API void fpc_pool_read(fpc_pool *pool, fpc_files *files, fpc_file *list, size_t count);
+/* Ends the threads. In a child of fork the threads aren't there: free only the memory (fpc_pool_forget). */
+FPC_API void fpc_pool_free(fpc_pool *pool);
+FPC_API void fpc_pool_forget(fpc_pool *pool);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,195 @@
+/* files.c: a file's bytes, on POSIX and on Windows. */
+#if !defined(_WIN32)
+#define _POSIX_C_SOURCE 200809L
+#define _FILE_OFFSET_BITS 64
+#endif
+#include "files.h"
+
+#include <errno.h>
+#include <stdbool.h>
+
+/* Some systems refuse to read more than 2 GiB at once. */
+#define READ_AT_ONCE ((size_t)1 << 30)
+/* What a file that has more bytes than it said is asked for at least: those of /proc say 0. */
+#define GROWN ((size_t)1 << 16)
+
+/* What the two systems have: each sets *os_error where it fails. */
+
+#if defined(_WIN32)
+#define WIN32_LEAN_AND_MEAN
+#include <windows.h>
+
+#include <stdlib.h>
+
+typedef HANDLE file_handle;
+
+static int32_t error_number(DWORD error) {
+    switch (error) {
+    case ERROR_FILE_NOT_FOUND:
+    case ERROR_PATH_NOT_FOUND:
+    case ERROR_INVALID_NAME: return ENOENT;
+    case ERROR_ACCESS_DENIED:
+    case ERROR_SHARING_VIOLATION: return EACCES;
+    case ERROR_TOO_MANY_OPEN_FILES: return EMFILE;
+    case ERROR_NOT_ENOUGH_MEMORY: return ENOMEM;
+    default: return EIO;
+    }
+}
+
+/* A regular file, and its length. */
+static bool open_regular(const char *path, file_handle *file, int64_t *there, int32_t *os_error) {
+    const int letters = MultiByteToWideChar(CP_UTF8, MB_ERR_INVALID_CHARS, path, -1, NULL, 0);
+    if (letters <= 0) {
+        *os_error = ENOENT;
+        return false;
+    }
+    wchar_t *wide = malloc((size_t)letters * sizeof *wide);
+    if (!wide) {
+        *os_error = ENOMEM;
+        return false;
+    }
+    MultiByteToWideChar(CP_UTF8, MB_ERR_INVALID_CHARS, path, -1, wide, letters);
+    const DWORD share = FILE_SHARE_READ | FILE_SHARE_WRITE | FILE_SHARE_DELETE;
+    *file = CreateFileW(wide, GENERIC_READ, share, NULL, OPEN_EXISTING, FILE_ATTRIBUTE_NORMAL, NULL);
+    const DWORD error = GetLastError();
+    free(wide);
+    if (*file == INVALID_HANDLE_VALUE) {
+        *os_error = error_number(error);
+        return false;
+    }
+    LARGE_INTEGER length;
+    if (GetFileType(*file) != FILE_TYPE_DISK) {
+        *os_error = EINVAL;
+    } else if (!GetFileSizeEx(*file, &length)) {
+        *os_error = error_number(GetLastError());
+    } else {
+        *there = length.QuadPart;
+        return true;
+    }
+    CloseHandle(*file);
+    return false;
+}
+
+/* Up to `wanted` bytes, 0 at the file's end; negative where that fails. */
+static int64_t read_at(file_handle file, uint8_t *to, size_t wanted, int64_t at, int32_t *os_error) {
+    OVERLAPPED place = {0};
+    place.Offset = (DWORD)(uint64_t)at;
+    place.OffsetHigh = (DWORD)((uint64_t)at >> 32);
+    DWORD got = 0;
+    if (ReadFile(file, to, (DWORD)wanted, &got, &place)) return got;
+    const DWORD error = GetLastError();
+    if (error == ERROR_HANDLE_EOF) return 0;
+    *os_error = error_number(error);
+    return -1;
+}
+
+static void close_file(file_handle file) { CloseHandle(file); }
+
+#else
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+typedef int file_handle;
+
+/* A regular file, and its length. A FIFO without a writer would keep `open` waiting but for O_NONBLOCK, which regular
+ * files don't know. */
+static bool open_regular(const char *path, file_handle *file, int64_t *there, int32_t *os_error) {
+    do {
+        *file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    } while (*file < 0 && errno == EINTR);
+    if (*file < 0) {
+        *os_error = errno == ENXIO ? EINVAL : errno; /* ENXIO: a socket */
+        return false;
+    }
+    struct stat about;
+    if (fstat(*file, &about) != 0) {
+        *os_error = errno;
+    } else if (S_ISREG(about.st_mode)) {
+        *there = (int64_t)about.st_size;
+        return true;
+    } else {
+        *os_error = S_ISDIR(about.st_mode) ? EISDIR : EINVAL;
+    }
+    close(*file);
+    return false;
+}
+
+/* Up to `wanted` bytes, 0 at the file's end; negative where that fails. */
+static int64_t read_at(file_handle file, uint8_t *to, size_t wanted, int64_t at, int32_t *os_error) {
+    ssize_t got;
+    do {
+        got = pread(file, to, wanted, (off_t)at);
+    } while (got < 0 && errno == EINTR);
+    if (got < 0) *os_error = errno;
+    return (int64_t)got;
+}
+
+static void close_file(file_handle file) { close(file); }
+
+#endif
+
+/* Up to `wanted` bytes into `to`, of which `expected` should be there; *done is how many there are. */
+static int read_all(file_handle file, uint8_t *to, size_t wanted, size_t expected, int64_t offset, size_t *done,
+                    int32_t *os_error) {
+    *done = 0;
+    while (*done < wanted) {
+        const size_t left = wanted - *done;
+        const size_t at_once = left < READ_AT_ONCE ? left : READ_AT_ONCE;
+        const int64_t got = read_at(file, to + *done, at_once, offset + (int64_t)*done, os_error);
+        if (got < 0) return FPC_IO_ERROR;
+        if (got == 0) break; /* shorter than it was: the decoder says what that means */
+        *done += (size_t)got;
+        if ((size_t)got < at_once && *done == expected) break;
+    }
+    return FPC_OK;
+}
+
+/* Bytes of an open file of `there`, from `offset` on, `length` of them or, with 0, all: also of one that has grown. */
+static int read_open(file_handle file, int64_t there, int64_t offset, int64_t length, int64_t max_bytes,
+                     fpc_place place, const uint8_t **data, size_t *size, int32_t *os_error) {
+    int64_t bytes = there > offset ? there - offset : 0;
+    if (length > 0 && length < bytes) bytes = length;
+    const bool all = length == 0 && (offset == 0 || bytes > 0);
+    for (;;) {
+        if (max_bytes > 0 && bytes > max_bytes) return FPC_TOO_LARGE;
+        if ((uint64_t)bytes > SIZE_MAX / 2 || bytes > INT64_MAX / 2 - 1) return FPC_TOO_LARGE;
+        /* One more than there should be: with it the file has grown. */
+        const size_t expected = (size_t)bytes, wanted = expected + 1;
+        uint8_t *to = place.take(place.owner, wanted);
+        if (!to) return FPC_NO_MEMORY;
+        const int status = read_all(file, to, all ? wanted : expected, expected, offset, size, os_error);
+        *data = to;
+        if (status != FPC_OK || !all || *size < wanted) return status;
+        bytes = bytes < (int64_t)(GROWN / 2) ? (int64_t)GROWN : 2 * bytes;
+        /* The limit is about what is there: a guess doesn't go beyond it. */
+        if (max_bytes > 0 && bytes > max_bytes && (int64_t)wanted <= max_bytes) bytes = max_bytes;
+    }
+}
+
+int fpc_read_file(const char *path, int64_t offset, int64_t length, int64_t max_bytes, fpc_place place,
+                  const uint8_t **data, size_t *size, int32_t *os_error) {
+    *data = NULL;
+    *size = 0;
+    if (offset < 0 || length < 0 || offset > INT64_MAX / 2 || length > INT64_MAX / 2) {
+        *os_error = EINVAL;
+        return FPC_IO_ERROR;
+    }
+    file_handle file;
+    int64_t there = 0;
+    if (!open_regular(path, &file, &there, os_error)) return FPC_IO_ERROR;
+    const int status = read_open(file, there, offset, length, max_bytes, place, data, size, os_error);
+    close_file(file);
+    if (status != FPC_OK) {
+        *data = NULL;
+        *size = 0;
+    }
+    return status;
+}
+
+static uint8_t *take_of_buffer(void *owner, size_t size) { return fpc_buffer_need(owner, size); }
+
+fpc_place fpc_buffer_place(fpc_buffer *buffer) {
+    const fpc_place place = {take_of_buffer, buffer};
+    return place;
+}

@@ -1,0 +1,27 @@
+/* files.h: a file's bytes. */
+#ifndef FPC_FILES_H
+#define FPC_FILES_H
+
+#include "fastpipe_core.h"
+#include "memory.h"
+
+/* Who has memory for a file's bytes: `take` gives room for that many, or NULL. It is asked again, for more, where a file
+ * grows; what it gave before isn't needed then. */
+typedef struct fpc_place {
+    uint8_t *(*take)(void *owner, size_t size);
+    void *owner;
+} fpc_place;
+
+/* A buffer as such a place. */
+fpc_place fpc_buffer_place(fpc_buffer *buffer);
+
+/* `length` bytes (0: all) of the file from `offset` on; *size is how many there were. An fpc_status; with FPC_IO_ERROR
+ * *os_error is errno's value. `max_bytes`: FPC_TOO_LARGE for more than these, before any is read; 0 for no limit. Never
+ * waits for what isn't a regular file: EISDIR for a folder, EINVAL for anything else. */
+int fpc_read_file(const char *path, int64_t offset, int64_t length, int64_t max_bytes, fpc_place place,
+                  const uint8_t **data, size_t *size, int32_t *os_error);
+
+/* Reads one file of a list, and looks at its header. Several threads may, with files of their own. */
+void fpc_files_read_one(fpc_files *files, fpc_file *file);
+
+#endif

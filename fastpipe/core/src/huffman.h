@@ -1,0 +1,86 @@
+/* huffman.h: Huffman codes as files define them, and the look-up tables that decode them. */
+#ifndef FPC_HUFFMAN_H
+#define FPC_HUFFMAN_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Bits that index the tables: AC coefficients, lengths alone, DC differences. */
+#define FPC_AC_BITS 11
+#define FPC_SKIP_BITS 11
+#define FPC_DC_BITS 9
+
+/* Longest code, and most bits that one symbol can take: its code and the bits of a value of 15. */
+#define FPC_LONGEST_CODE 16
+
+/* Sizes of AC values above this one are left to the slow way: no sound file has them, and entries stay small. */
+#define FPC_LARGEST_FAST_SIZE 10
+
+/* Advances: an end of block takes the position beyond 63; this one says that the entry holds no symbol. */
+#define FPC_END_OF_BLOCK 64
+#define FPC_NO_SYMBOL 127
+
+/* A code as a DHT segment gives it: how many codes have each length, and the symbols in the order of their codes. */
+typedef struct fpc_code {
+    uint8_t counts[FPC_LONGEST_CODE + 1];
+    uint8_t symbols[256];
+    uint32_t end[FPC_LONGEST_CODE + 1];  /* by length: the first code behind those of it, in 16 bits from the left */
+    int32_t first[FPC_LONGEST_CODE + 1]; /* by length: index of its first symbol, less its first code */
+} fpc_code;
+
+/* What 11 bits hold: one AC symbol, or two where the first fits with its value and the second with its code. */
+typedef struct fpc_ac_entry {
+    uint8_t length;        /* bits of all: codes and values */
+    uint8_t shift;         /* 64 - length, 1 where there is no symbol */
+    uint8_t size;          /* bits of the last symbol's value */
+    uint8_t first_advance; /* positions to the first symbol's coefficient, plus one */
+    uint8_t advance;       /* the same for the last symbol; FPC_END_OF_BLOCK is added for an end of block */
+    uint8_t unused;
+    int16_t value; /* the first symbol's, 0 where there is only one; with FPC_NO_SYMBOL in progressive tables: length of
+                      the code << 8 | exponent for a run of ended blocks, 0 for a code that is longer or invalid */
+} fpc_ac_entry;
+
+typedef struct fpc_ac_table {
+    uint8_t lengths[1 << FPC_AC_BITS]; /* the entries' lengths again: on the way from one symbol to the next */
+    fpc_ac_entry entries[1 << FPC_AC_BITS];
+} fpc_ac_table;
+
+/* Up to three AC symbols: bits of all, and positions. From 128 on: with an end of block. 255: no symbol. */
+typedef struct fpc_skip_table {
+    uint8_t lengths[1 << FPC_SKIP_BITS];
+    uint8_t advances[1 << FPC_SKIP_BITS];
+} fpc_skip_table;
+
+typedef struct fpc_dc_entry {
+    uint8_t shift; /* 64 - length */
+    uint8_t size;
+} fpc_dc_entry;
+
+typedef struct fpc_dc_table {
+    uint8_t lengths[1 << FPC_DC_BITS]; /* bits of code and value; 0 where the code is longer or invalid */
+    fpc_dc_entry entries[1 << FPC_DC_BITS];
+} fpc_dc_table;
+
+/* Reads one code at `data` (16 counts, then the symbols): the bytes that it takes, or 0 where it is none that libjpeg
+ * takes (jdhuff.c, jpeg_make_d_derived_tbl). */
+size_t fpc_code_read(fpc_code *code, const uint8_t *data, size_t length);
+
+/* Whether a code's symbols are sizes of DC differences. */
+int fpc_code_is_dc(const fpc_code *code);
+
+/* The symbol that the 16 bits `next` begin with: its length << 8 | symbol, or 0 for none. */
+int fpc_code_find(const fpc_code *code, uint32_t next);
+
+/* Scratch of the builders: one word for each index of the larger table. */
+typedef struct fpc_symbol_words {
+    uint32_t words[1 << FPC_AC_BITS];
+} fpc_symbol_words;
+
+void fpc_build_dc(fpc_dc_table *table, const fpc_code *code);
+void fpc_build_ac(fpc_ac_table *table, const fpc_code *code, int progressive, fpc_symbol_words *scratch, int isa);
+/* The symbols alone: length of the code << 8 | symbol, 0 where the code is longer or invalid. */
+void fpc_build_symbols(fpc_symbol_words *table, const fpc_code *code);
+/* From what fpc_build_ac left in the scratch. */
+void fpc_build_skip(fpc_skip_table *table, const fpc_symbol_words *scratch, int isa);
+
+#endif

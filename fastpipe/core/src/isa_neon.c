@@ -1,0 +1,20 @@
+/* isa_neon.c: the kernels for 64-bit ARM, all of which have NEON. */
+#include "kernels.h"
+
+#if FPC_HAVE_NEON
+#include <string.h>
+
+#define FPC_SIMD_NEON 1
+#include "simd.h"
+
+#include "idct_plain.h" /* what is rare */
+#include "idct_simd.h"
+#include "color_simd.h"
+#include "operations_simd.h"
+#include "adjust_simd.h"
+#include "warp_simd.h"
+#include "resample_simd.h"
+#include "sink_simd.h"
+
+const fpc_kernels fpc_kernels_neon = FPC_KERNELS;
+#endif

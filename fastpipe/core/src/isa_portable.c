@@ -1,0 +1,14 @@
+/* isa_portable.c: the kernels in plain C, for every machine. */
+#include "kernels.h"
+
+#define FPC_PORTABLE 1
+
+#include "idct_plain.h"
+#include "color_plain.h"
+#include "operations_plain.h"
+#include "adjust_plain.h"
+#include "warp_plain.h"
+#include "resample_plain.h"
+#include "sink_plain.h"
+
+const fpc_kernels fpc_kernels_portable = FPC_KERNELS;

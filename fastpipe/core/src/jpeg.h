@@ -1,0 +1,63 @@
+/* jpeg.h: what the parts of the JPEG decoder hand to each other. Entropy decoding (parse.c, huffman.c, sequential.c,
+ * progressive.c) fills the planes of coefficients of one MCU row after the other; pixels.c makes RGB rows of them. */
+#ifndef FPC_JPEG_H
+#define FPC_JPEG_H
+
+#include "fastpipe_core.h"
+#include "memory.h"
+
+/* One component's coefficients in the MCU row that was decoded last: the blocks of the box alone. */
+typedef struct fpc_plane {
+    int horizontal, vertical;     /* sampling factors; both 1 where there is one component */
+    int blocks_wide, blocks_high; /* of the whole component, without the blocks that fill up the last MCUs */
+    int width, height;            /* samples of the whole component: ceil(image * factor / largest factor) */
+    int first_block;              /* the block column at which the rows of `coefficients` start */
+    int stride;                   /* blocks a row of `coefficients`; at least one more than are asked for */
+    const int16_t *coefficients;  /* `vertical` rows of `stride` blocks of 64, natural order, not dequantized */
+    const uint8_t *last; /* for each block the zigzag index behind which all is 0; may be too large, never small */
+    uint16_t quantization[64]; /* natural order */
+} fpc_plane;
+
+typedef struct fpc_jpeg fpc_jpeg; /* defined in entropy.h, for the entropy decoder's files alone */
+
+/* What pixels.c needs to know of the image. Filled by fpc_jpeg_open and fpc_jpeg_start. */
+typedef struct fpc_frame {
+    fpc_header header;
+    int largest_horizontal, largest_vertical; /* sampling factors */
+    int mcu_columns, mcu_rows;
+    fpc_plane planes[3];
+} fpc_frame;
+
+fpc_jpeg *fpc_jpeg_new(int isa);
+void fpc_jpeg_free(fpc_jpeg *jpeg);
+size_t fpc_jpeg_bytes(const fpc_jpeg *jpeg);
+
+/* Walks the segments up to the first scan; an fpc_status. The data must stay until the last call for this image. */
+int fpc_jpeg_open(fpc_jpeg *jpeg, const uint8_t *data, size_t length);
+const fpc_frame *fpc_jpeg_frame(const fpc_jpeg *jpeg);
+
+/* Prepares the MCUs of columns [column, column_end) and rows [row, row_end); max_bytes limits scratch memory (0: no limit).
+ * A progressive file's scans are all decoded here. */
+int fpc_jpeg_start(fpc_jpeg *jpeg, int column, int column_end, int row, int row_end, int64_t max_bytes);
+
+/* Decodes the next MCU row of the box into the frame's planes. */
+int fpc_jpeg_next_row(fpc_jpeg *jpeg);
+
+/* Whether what is left of the file is as Pillow wants it: to be called behind the last row. FPC_OK, or a refusal. */
+int fpc_jpeg_finish(fpc_jpeg *jpeg);
+
+/* ---- pixels.c ---- */
+
+typedef struct fpc_rows fpc_rows;
+fpc_rows *fpc_rows_new(int isa);
+void fpc_rows_free(fpc_rows *rows);
+size_t fpc_rows_bytes(const fpc_rows *rows);
+
+/* Opens (jpeg must be open and the box inside the image), for rows top to top + height of the box, one after another. */
+int fpc_rows_start(fpc_rows *rows, fpc_jpeg *jpeg, int top, int left, int height, int width, int64_t max_bytes);
+
+/* The next row into `rgb`: 3 * width bytes are the row; up to FPC_ROW_SLACK bytes behind them may be written. An fpc_status. */
+#define FPC_ROW_SLACK 128
+int fpc_rows_next(fpc_rows *rows, uint8_t *rgb);
+
+#endif

@@ -1,0 +1,122 @@
+/* kernels.h: the inner loops that exist once for each instruction set, behind one table of pointers.
+ *
+ * A stage's kernels have two bodies with the same signatures and, byte for byte, the same results:
+ *   <stage>_simd.h   in the words of simd.h (AVX2 and NEON);
+ *   <stage>_plain.h  in plain C, which is the portable form and the one that the other is tested against.
+ * isa_avx2.c, isa_neon.c and isa_portable.c each include the bodies of all stages (functions are `static`, so the names
+ * are the same in all of them) and fill one table. To add a kernel: a pointer here, the function in both bodies, one line
+ * in FPC_KERNELS below. SIMD kernels may call a plain one for what is rare: the isa files include the plain bodies first.
+ */
+#ifndef FPC_KERNELS_H
+#define FPC_KERNELS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "filters.h"
+#include "idct.h"
+#include "levels.h"
+
+#if defined(__x86_64__) || defined(_M_X64)
+#define FPC_HAVE_AVX2 1
+#else
+#define FPC_HAVE_AVX2 0
+#endif
+#if defined(__aarch64__) || defined(_M_ARM64)
+#define FPC_HAVE_NEON 1
+#else
+#define FPC_HAVE_NEON 0
+#endif
+
+/* warp.c: where a warp's pixels come from. */
+typedef struct fpc_warp {
+    const uint8_t *image; /* rows one behind the other, with slack behind the last */
+    int32_t height, width, channels;
+    uint8_t fill[4]; /* where a pixel comes from outside */
+} fpc_warp;
+
+typedef struct fpc_kernels {
+    /* idct.h: `count` blocks side by side to 8 rows of samples. Whole groups of 16 samples are written. 0, or not 0 where
+     * a block's coefficients are so large that decoders differ about them. */
+    int (*idct_blocks)(const int16_t *coefficients, const uint8_t *last, int count, const fpc_dequantizer *dequantizer,
+                       uint8_t *out, size_t out_stride);
+    /* color_plain.h: rows; whole groups of 32 samples or pixels are read and written. */
+    void (*ycc_to_rgb)(const uint8_t *y, const uint8_t *cb, const uint8_t *cr, uint8_t *rgb, int count);
+    void (*ycc_half_to_rgb)(const uint8_t *y, const uint16_t *cb, const uint16_t *cr, int sums, uint8_t *rgb,
+                            int count);
+    void (*planes_to_rgb)(const uint8_t *red, const uint8_t *green, const uint8_t *blue, uint8_t *rgb, int count);
+    void (*mix_rows)(const uint8_t *nearer, const uint8_t *farther, uint16_t *sums, int count);
+    void (*widen_row)(const uint8_t *row, uint16_t *wide, int count);
+    /* resample.c: two rows (perhaps the same) into two rows of the axis's outputs, for 1 or 3 channels; up to
+     * FPC_ROW_SLACK bytes behind each row are read and written. */
+    void (*resample_across)(const uint8_t *const in[2], const fpc_axis *axis, int32_t channels, uint8_t *const out[2]);
+    /* The axis's output y of `bytes` bytes from its counts[y] rows, of which the last one is there twice; rows are read
+     * and `out` is written in whole groups of 32 bytes. */
+    void (*resample_down)(const uint8_t *const *rows, const fpc_axis *axis, int32_t y, int64_t bytes, uint8_t *out);
+    /* operations.c: rows of `count` pixels; whole groups of 32 are read and written. */
+    void (*flip_rgb)(const uint8_t *in, int32_t count, uint8_t *out);
+    void (*rgb_to_gray)(const uint8_t *in, int32_t count, uint8_t *out);
+    /* Each byte's entry of a table; `out` may be `in`. */
+    void (*look_up)(const uint8_t *in, int64_t count, const uint8_t *table, uint8_t *out);
+    /* adjust.c: whole groups of 32 bytes are read and written. `first` and `second` mixed, as Pillow's blend. */
+    void (*blend_rows)(const uint8_t *first, const uint8_t *second, float factor, int64_t count, uint8_t *out);
+    /* Bytes of the middle one of three rows smoothed; the neighbours are `step` bytes away. */
+    void (*smooth_row)(const uint8_t *above, const uint8_t *row, const uint8_t *below, int64_t count, int32_t step,
+                       uint8_t *out);
+    /* The hue of `count` pixels plus `shift`, 0 to 255. */
+    void (*turn_hue)(const uint8_t *in, int32_t count, int32_t shift, uint8_t *out);
+    /* warp.c: the point in the image that each of `count` pixels of row y shows. */
+    void (*warp_points)(const double *coefficients, bool perspective, int32_t y, int32_t count, double *xs, double *ys);
+    /* Pixels at (x, y) + k * (dx, dy), in parts of 2**16, all inside the image. */
+    void (*warp_fixed)(const fpc_warp *warp, int32_t x, int32_t y, int32_t dx, int32_t dy, int32_t count, uint8_t *out);
+    /* Pixels interpolated at points; up to FPC_ROW_SLACK bytes behind `out` are written. */
+    void (*warp_bilinear)(const fpc_warp *warp, const double *xs, const double *ys, int32_t count, uint8_t *out);
+    void (*warp_bicubic)(const fpc_warp *warp, const double *xs, const double *ys, int32_t count, uint8_t *out);
+    /* sink.c: `count` pixels of three channels into three rows of bytes; up to 64 bytes behind `rgb` are read. */
+    void (*split_channels)(const uint8_t *rgb, int32_t count, uint8_t *const out[3]);
+    /* And into three rows of levels->dtype. Where `past_cache` is 1 the rows are 32-byte aligned. */
+    void (*levels_planar)(const uint8_t *rgb, int32_t count, const fpc_levels *levels, void *const out[3],
+                          int past_cache);
+    /* `count` bytes, of 1 or 3 channels in turn, into as many elements one after the other. */
+    void (*levels_in_turn)(const uint8_t *row, int64_t count, const fpc_levels *levels, int32_t channels, void *out);
+    void (*finish_stores)(void); /* after past_cache */
+} fpc_kernels;
+
+#define FPC_KERNELS                                                                                                    \
+    {                                                                                                                  \
+        .idct_blocks = idct_blocks,                                                                                    \
+        .ycc_to_rgb = ycc_to_rgb,                                                                                      \
+        .ycc_half_to_rgb = ycc_half_to_rgb,                                                                            \
+        .planes_to_rgb = planes_to_rgb,                                                                                \
+        .mix_rows = mix_rows,                                                                                          \
+        .widen_row = widen_row,                                                                                        \
+        .resample_across = resample_across,                                                                            \
+        .resample_down = resample_down,                                                                                \
+        .flip_rgb = flip_rgb,                                                                                          \
+        .rgb_to_gray = rgb_to_gray,                                                                                    \
+        .look_up = look_up,                                                                                            \
+        .blend_rows = blend_rows,                                                                                      \
+        .smooth_row = smooth_row,                                                                                      \
+        .turn_hue = turn_hue,                                                                                          \
+        .warp_points = warp_points,                                                                                    \
+        .warp_fixed = warp_fixed,                                                                                      \
+        .warp_bilinear = warp_bilinear,                                                                                \
+        .warp_bicubic = warp_bicubic,                                                                                  \
+        .split_channels = split_channels,                                                                              \
+        .levels_planar = levels_planar,                                                                                \
+        .levels_in_turn = levels_in_turn,                                                                              \
+        .finish_stores = finish_stores,                                                                                \
+    }
+
+extern const fpc_kernels fpc_kernels_portable;
+#if FPC_HAVE_AVX2
+extern const fpc_kernels fpc_kernels_avx2;
+#endif
+#if FPC_HAVE_NEON
+extern const fpc_kernels fpc_kernels_neon;
+#endif
+
+/* cpu.c: the table of an fpc_isa (FPC_ISA_BEST: of fpc_best_isa()); NULL where this machine or build doesn't have it. */
+const fpc_kernels *fpc_kernels_of(int isa);
+
+#endif

@@ -1,0 +1,91 @@
+/* levels.c: tables of 256 values for floating-point sinks, and whether the fast way gives the same. */
+#include "levels.h"
+
+#include "kernels.h"
+
+#include <string.h>
+
+uint16_t fpc_bfloat16_bits(float value) {
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    if ((bits & 0x7FFFFFFFu) > 0x7F800000u) return 0x7FC0;
+    return (uint16_t)((bits + 0x7FFFu + (bits >> 16 & 1)) >> 16);
+}
+
+uint16_t fpc_float16_bits(float value) {
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    const uint32_t sign = bits >> 16 & 0x8000u;
+    bits &= 0x7FFFFFFFu;
+    if (bits > 0x7F800000u) return (uint16_t)(sign | 0x7E00u);
+    if (bits >= 0x477FF000u) return (uint16_t)(sign | 0x7C00u); /* 65520 and above round to infinity */
+    if (bits < 0x38800000u) {                                   /* below 2**-14: subnormal, in steps of 2**-24 */
+        float magnitude;
+        memcpy(&magnitude, &bits, sizeof magnitude);
+        const float shifted = magnitude + 0.5f; /* whose last bit is 2**-24: the addition rounds */
+        uint32_t rounded;
+        memcpy(&rounded, &shifted, sizeof rounded);
+        return (uint16_t)(sign | (rounded - 0x3F000000u));
+    }
+    /* the exponent's bias from 127 to 15, and 13 bits fewer */
+    const uint32_t rounded = bits - 0x38000000u + 0xFFFu + (bits >> 13 & 1);
+    return (uint16_t)(sign | rounded >> 13);
+}
+
+/* 1 / divisor as the sum of two numbers: the first nearest, the second what is missing. */
+static void reciprocal(float divisor, float *first, float *rest) {
+    *first = (float)(1.0 / (double)divisor);
+    *rest = (float)(1.0 / (double)divisor - (double)*first);
+}
+
+/* Whether the kernel gives the tables' values, to the bit, where it takes the fast way. */
+static bool fast_way_is_exact(fpc_levels *levels, const fpc_kernels *kernels) {
+    uint8_t ramp[3 * 256 + 64];
+    float rows[3][256]; /* or half as many bytes */
+    memset(ramp, 0, sizeof ramp);
+    for (int i = 0; i < 3 * 256; i++) ramp[i] = (uint8_t)(i / 3);
+    void *const out[3] = {rows[0], rows[1], rows[2]};
+    levels->exact = true;
+    kernels->levels_planar(ramp, 256, levels, out, 0);
+    for (int channel = 0; channel < 3; channel++) {
+        const bool equal = levels->dtype == FPC_FLOAT32
+                               ? !memcmp(rows[channel], levels->values[channel], sizeof levels->values[channel])
+                               : !memcmp(rows[channel], levels->halves[channel], sizeof levels->halves[channel]);
+        if (!equal) return false;
+    }
+    return true;
+}
+
+void fpc_levels_make(fpc_levels *levels, const fpc_sink *sink, const fpc_kernels *kernels) {
+    const size_t three = sizeof levels->mean;
+    if (levels->dtype == sink->dtype && levels->normalize == sink->normalize &&
+        (!sink->normalize || (!memcmp(levels->mean, sink->mean, three) && !memcmp(levels->std, sink->std, three)))) {
+        return;
+    }
+    memset(levels, 0, sizeof *levels);
+    levels->dtype = sink->dtype;
+    levels->normalize = sink->normalize;
+    reciprocal(255.0f, &levels->by_255[0], &levels->by_255[1]);
+    if (sink->normalize) {
+        memcpy(levels->mean, sink->mean, three);
+        memcpy(levels->std, sink->std, three);
+        memcpy(levels->offset, sink->mean, three);
+    }
+    for (int channel = 0; channel < 3; channel++) {
+        levels->by_std[0][channel] = 1.0f;
+        if (sink->normalize) {
+            reciprocal(sink->std[channel], &levels->by_std[0][channel], &levels->by_std[1][channel]);
+        }
+        for (int x = 0; x < 256; x++) {
+            float value = (float)x / 255.0f;
+            if (sink->normalize) {
+                value = value - sink->mean[channel];
+                value = value / sink->std[channel];
+            }
+            levels->values[channel][x] = value;
+            levels->halves[channel][x] =
+                sink->dtype == FPC_FLOAT16 ? fpc_float16_bits(value) : fpc_bfloat16_bits(value);
+        }
+    }
+    levels->exact = fast_way_is_exact(levels, kernels);
+}

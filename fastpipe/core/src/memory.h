@@ -1,0 +1,18 @@
+/* memory.h: scratch memory that grows and is used again. */
+#ifndef FPC_MEMORY_H
+#define FPC_MEMORY_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Starts as {0}. The bytes are 64-byte aligned, zeroed when they are made, and not kept when they grow. */
+typedef struct fpc_buffer {
+    uint8_t *data;
+    size_t size;
+} fpc_buffer;
+
+/* At least `size` bytes in buffer->data; NULL where there is no memory (the buffer is then empty). */
+uint8_t *fpc_buffer_need(fpc_buffer *buffer, size_t size);
+void fpc_buffer_free(fpc_buffer *buffer);
+
+#endif

@@ -1,0 +1,20 @@
+/* operations_plain.h: rows of three channels, flipped and made gray. */
+
+/* Pixels [first, count) of the result. */
+static inline void flip_rgb_plain(const uint8_t *in, int32_t first, int32_t count, uint8_t *out) {
+    for (int32_t x = first; x < count; x++) {
+        const uint8_t *pixel = in + 3 * (int64_t)(count - 1 - x);
+        for (int c = 0; c < 3; c++) out[3 * (int64_t)x + c] = pixel[c];
+    }
+}
+
+#ifndef FPC_SIMD_H
+static void flip_rgb(const uint8_t *in, int32_t count, uint8_t *out) { flip_rgb_plain(in, 0, count, out); }
+
+/* Pillow's L24 in Convert.c: ITU-R 601-2 luma in parts of 2**16. */
+static void rgb_to_gray(const uint8_t *in, int32_t count, uint8_t *out) {
+    for (int32_t x = 0; x < count; x++, in += 3) {
+        out[x] = (uint8_t)((in[0] * 19595u + in[1] * 38470u + in[2] * 7471u + 0x8000u) >> 16);
+    }
+}
+#endif

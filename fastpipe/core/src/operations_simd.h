@@ -1,0 +1,43 @@
+/* operations_simd.h: rows of three channels, flipped and made gray. */
+#include "operations_plain.h"
+
+#define NONE 255
+/* Four pixels of three bytes, the last one first. */
+static const uint8_t operations_flip[16] = {9, 10, 11, 6, 7, 8, 3, 4, 5, 0, 1, 2, NONE, NONE, NONE, NONE};
+/* Of four pixels red and green, green and blue, as pairs of 16-bit numbers. */
+static const uint8_t operations_red_green[16] = {0, NONE, 1, NONE, 3, NONE, 4,  NONE,
+                                                 6, NONE, 7, NONE, 9, NONE, 10, NONE};
+static const uint8_t operations_green_blue[16] = {1, NONE, 2, NONE, 4,  NONE, 5,  NONE,
+                                                  7, NONE, 8, NONE, 10, NONE, 11, NONE};
+#undef NONE
+
+static void flip_rgb(const uint8_t *in, int32_t count, uint8_t *out) {
+    const vec order = v_load_twice(operations_flip);
+    int32_t x = 0;
+    for (; x + 8 <= count; x += 8) {
+        const uint8_t *from = in + 3 * (int64_t)(count - 4 - x); /* the 4 bytes behind four pixels may be slack */
+        const vec flipped = v_shuffle8(v_load_halves(from, from - 12), order);
+        v_store_low(out + 3 * (int64_t)x, flipped);
+        v_store_high(out + 3 * (int64_t)x + 12, flipped);
+    }
+    flip_rgb_plain(in, x, count, out);
+}
+
+/* Eight pixels, four from each place, as 32-bit numbers: operations_plain.h's sum. 38470 is no 16-bit number: green
+ * counts twice with half of it. */
+SIMD vec operations_luma(const uint8_t *first, const uint8_t *second) {
+    const vec bytes = v_load_halves(first, second);
+    const vec red_green = v_shuffle8(bytes, v_load_twice(operations_red_green));
+    const vec green_blue = v_shuffle8(bytes, v_load_twice(operations_green_blue));
+    const vec sum = v_add32(v_madd16(red_green, v_all32(V_PAIR16(19595, 19235))),
+                            v_madd16(green_blue, v_all32(V_PAIR16(19235, 7471))));
+    return v_shift_right_s32(v_add32(sum, v_all32(0x8000)), 16);
+}
+
+static void rgb_to_gray(const uint8_t *in, int32_t count, uint8_t *out) {
+    for (int32_t x = 0; x < count; x += 32, in += 96) {
+        const vec a = operations_luma(in, in + 48), b = operations_luma(in + 12, in + 60);
+        const vec c = operations_luma(in + 24, in + 72), d = operations_luma(in + 36, in + 84);
+        v_store(out + x, v_pack_us16(v_pack_s32(a, b), v_pack_s32(c, d)));
+    }
+}

@@ -1,0 +1,254 @@
+/* The segments of a JPEG up to its first scan. Markers and segments are those of ITU-T T.81; what counts as a
+ * header, and what Pillow has to read instead, is as in fastpipe/readers/_jpeg.py. */
+#include "entropy.h"
+
+#include <string.h>
+
+/* Pillow takes a while for each, and joins Exif segments again with every one: a file could keep it for hours. */
+#define MAX_SEGMENTS 10000
+#define MAX_EXIF_BYTES (1 << 20)
+
+/* Pillow refuses a file whose JFIF or Adobe segment ends before its version, or an ICC segment before its number. */
+#define MIN_VERSION 9
+#define MIN_PROFILE 16
+
+static uint32_t u16(const uint8_t *data) { return (uint32_t)data[0] << 8 | data[1]; }
+
+/* ---- tables ----------------------------------------------------------------------------------------------------- */
+
+int fpc_read_quantization(fpc_tables *tables, const uint8_t *data, size_t length) {
+    while (length) {
+        uint32_t wide = data[0] >> 4, number = data[0] & 15;
+        size_t bytes = 1 + (wide ? 128 : 64);
+        if (wide > 1 || number >= FPC_MAX_TABLES || length < bytes) return FPC_BAD_TABLE;
+        for (int i = 0; i < 64; i++) {
+            uint32_t value = wide ? u16(data + 1 + 2 * i) : data[1 + i];
+            tables->quantization[number][fpc_natural_order[i + 1]] = (uint16_t)value;
+        }
+        tables->has_quantization |= 1u << number;
+        data += bytes;
+        length -= bytes;
+    }
+    return FPC_OK;
+}
+
+int fpc_read_codes(fpc_tables *tables, const uint8_t *data, size_t length) {
+    while (length) {
+        uint32_t ac = data[0] >> 4, number = data[0] & 15;
+        if (ac > 1 || number >= FPC_MAX_TABLES) return FPC_BAD_TABLE;
+        fpc_code *code = ac ? &tables->ac[number] : &tables->dc[number];
+        size_t bytes = fpc_code_read(code, data + 1, length - 1);
+        if (!bytes || (!ac && !fpc_code_is_dc(code))) return FPC_BAD_TABLE;
+        *(ac ? &tables->has_ac : &tables->has_dc) |= 1u << number;
+        data += 1 + bytes;
+        length -= 1 + bytes;
+    }
+    return FPC_OK;
+}
+
+int fpc_read_interval(fpc_tables *tables, const uint8_t *data, size_t length) {
+    if (length != 2) return FPC_BAD_SCAN;
+    tables->restart_interval = u16(data);
+    return FPC_OK;
+}
+
+/* ---- the walk --------------------------------------------------------------------------------------------------- */
+
+typedef struct fpc_walker {
+    const uint8_t *data;
+    size_t length;
+    fpc_segments *segments;
+    fpc_tables *tables;
+    int jfif, adobe; /* Adobe's transform, -1 where none is given */
+    int quantized, ordinary;
+    size_t exif_bytes;
+} fpc_walker;
+
+/* As Python's data.startswith(text, at): the segment's end doesn't count. */
+static int starts(const fpc_walker *walker, size_t at, const char *text, size_t count) {
+    return at <= walker->length && walker->length - at >= count && !memcmp(walker->data + at, text, count);
+}
+
+#define STARTS(at, text) starts(walker, at, text, sizeof text - 1)
+
+static int take_exif(fpc_walker *walker, size_t start, size_t end) {
+    fpc_segments *segments = walker->segments;
+    if (!segments->exif_segments++) {
+        segments->exif = start;
+        segments->exif_end = end;
+        walker->exif_bytes = end - start;
+    } else if (end > start + 6) {
+        walker->exif_bytes += end - (start + 6);
+    }
+    return walker->exif_bytes > MAX_EXIF_BYTES ? FPC_TOO_LARGE : FPC_OK;
+}
+
+/* Segments of applications, and those above them. */
+static int take_application(fpc_walker *walker, int marker, size_t start, size_t end) {
+    size_t size = end - start + 2;
+    if (marker > FPC_APP15 && marker < FPC_COM) {
+        walker->ordinary = 0; /* Pillow looks for markers in its data */
+    } else if (marker == 0xE1) {
+        if (STARTS(start, "Exif\0\0")) return take_exif(walker, start, end);
+        if (STARTS(start, "http://ns.adobe.com/xap/1.0/\0")) {
+            walker->segments->xmp = start;
+            walker->segments->xmp_end = end;
+        }
+    } else if (marker == 0xE2) {
+        if (STARTS(start, "MPF\0")) walker->segments->header.multi_picture = 1;
+        if (size < MIN_PROFILE && STARTS(start, "ICC_PROFILE\0")) return FPC_UNUSUAL_HEADER;
+    } else if (marker == 0xE0) {
+        if (STARTS(start, "JFIF")) {
+            if (size < MIN_VERSION) return FPC_UNUSUAL_HEADER;
+            walker->jfif = walker->jfif || (size >= 16 && !walker->data[start + 4]); /* jdmarker.c, examine_app0 */
+        }
+    } else if (marker == 0xEE) {
+        if (STARTS(start, "Adobe")) {
+            if (size < MIN_VERSION) return FPC_UNUSUAL_HEADER;
+            if (size >= 14) walker->adobe = walker->data[start + 11]; /* jdmarker.c, examine_app14 */
+        }
+    } else if (marker == 0xED && STARTS(end - 6, "8BIM")) { /* ends where Pillow wants a name's length */
+        return FPC_UNUSUAL_HEADER;
+    }
+    return FPC_OK;
+}
+
+static int take_tables(fpc_walker *walker, int marker, size_t start, size_t end) {
+    if (!walker->tables) return FPC_OK;
+    const uint8_t *data = walker->data + start;
+    if (marker == FPC_DQT) return fpc_read_quantization(walker->tables, data, end - start);
+    if (marker == FPC_DHT) return fpc_read_codes(walker->tables, data, end - start);
+    return fpc_read_interval(walker->tables, data, end - start);
+}
+
+/* libjpeg's rule (jdapimin.c, default_decompress_parms). */
+static int color_of(const fpc_walker *walker, const uint8_t *components, int count) {
+    if (count == 1) return FPC_GRAY;
+    if (count == 4) return walker->adobe == 2 ? FPC_YCCK : FPC_CMYK;
+    if (walker->jfif) return FPC_YCBCR;
+    if (walker->adobe >= 0) return walker->adobe == 0 ? FPC_RGB : FPC_YCBCR;
+    return components[0] == 'R' && components[3] == 'G' && components[6] == 'B' ? FPC_RGB : FPC_YCBCR;
+}
+
+/* Whether region decodes with these factors have been shown equal to full ones, by all of libjpeg-turbo's decoders
+ * alike. */
+static int known_sampling(const fpc_walker *walker, const fpc_header *header) {
+    const int32_t *factors = header->sampling;
+    if (header->components == 1) return factors[0] == 0x11;
+    if (header->components != 3 || factors[1] != 0x11 || factors[2] != 0x11) return 0;
+    int named =
+        factors[0] == 0x11 || factors[0] == 0x21 || factors[0] == 0x22 || factors[0] == 0x12 || factors[0] == 0x41;
+    /* RGB with subsampled components has no name in TurboJPEG, and Adobe's unknown transforms warn. */
+    return named && (walker->adobe <= 1 || walker->jfif) && (header->color == FPC_YCBCR || factors[0] == 0x11);
+}
+
+/* The fields of the header, at the scan's segment. */
+static int finish_header(fpc_walker *walker, size_t start, size_t end) {
+    fpc_segments *segments = walker->segments;
+    fpc_header *header = &segments->header;
+    const uint8_t *frame = walker->data + segments->frame, *components = frame + 6;
+    if (!segments->frame_marker || !walker->ordinary) return FPC_UNUSUAL_HEADER;
+    if (!header->height || !header->width) return FPC_UNUSUAL_HEADER;
+    if (header->components != 1 && header->components != 3 && header->components != 4) return FPC_UNUSUAL_HEADER;
+    for (int i = 0; i < header->components; i++) header->sampling[i] = components[3 * i + 1];
+    header->color = color_of(walker, components, header->components);
+    int marker = segments->frame_marker;
+    header->progressive = marker == FPC_SOF2 || marker == 0xC6 || marker == 0xCA || marker == 0xCE;
+    header->data_offset = (int64_t)end;
+    /* All components in the first scan, or a progressive file: what libjpeg decodes without holes. */
+    int whole = end > start && (marker == FPC_SOF2 || walker->data[start] == header->components);
+    header->plain =
+        known_sampling(walker, header) && walker->quantized && whole && header->bit_depth == 8 && marker <= FPC_SOF2;
+    segments->scan = start;
+    segments->scan_end = end;
+    return FPC_OK;
+}
+
+static int take_frame(fpc_walker *walker, int marker, size_t start, size_t end) {
+    fpc_segments *segments = walker->segments;
+    fpc_header *header = &segments->header;
+    if (segments->frame_marker || marker == FPC_JPG || marker == FPC_DAC) return FPC_UNUSUAL_HEADER;
+    if (walker->length - start < 6) return FPC_TRUNCATED;
+    const uint8_t *data = walker->data + start;
+    segments->frame_marker = marker;
+    segments->frame = start;
+    header->bit_depth = data[0];
+    header->height = (int32_t)u16(data + 1);
+    header->width = (int32_t)u16(data + 3);
+    header->components = data[5];
+    /* Pillow's word on a length that doesn't fit comes when the scan is reached. */
+    if (end < start + 6 || end - (start + 6) != (size_t)(3 * header->components)) header->components = -1;
+    return FPC_OK;
+}
+
+int fpc_walk(const uint8_t *data, size_t length, fpc_segments *segments, fpc_tables *tables) {
+    static const uint8_t begin[3] = {0xFF, 0xD8, 0xFF};
+    memset(segments, 0, sizeof *segments);
+    if (memcmp(data, begin, length < 3 ? length : 3)) return FPC_NOT_JPEG;
+    fpc_walker walker = {data, length, segments, tables, 0, -1, 0, 1, 0};
+    segments->header.orientation = 1;
+    size_t position = 2;
+    for (int i = 0; i < MAX_SEGMENTS; i++) {
+        if (position >= length) return FPC_TRUNCATED;
+        if (data[position] != 0xFF) return FPC_UNUSUAL_HEADER;
+        if (position + 1 >= length) return FPC_TRUNCATED;
+        int marker = data[position + 1];
+        if (marker == 0xFF) { /* a fill byte */
+            position++;
+            continue;
+        }
+        if (marker < 0xC0 || (marker >= FPC_RST0 && marker <= FPC_EOI)) return FPC_UNUSUAL_HEADER;
+        if (length - position < 4) return FPC_TRUNCATED;
+        size_t size = u16(data + position + 2), start = position + 4, end = position + 2 + size;
+        if (size < 2) return FPC_UNUSUAL_HEADER;
+        if (end > length) return FPC_TRUNCATED;
+        int status = FPC_OK;
+        if (marker == FPC_SOS) {
+            return finish_header(&walker, start, end);
+        } else if (marker >= FPC_APP0) {
+            status = take_application(&walker, marker, start, end);
+        } else if (marker == FPC_DQT || marker == FPC_DHT || marker == FPC_DRI) {
+            walker.quantized |= marker == FPC_DQT;
+            int fault = take_tables(&walker, marker, start, end);
+            if (!segments->fault) segments->fault = fault;
+        } else if (marker <= FPC_SOF15) {
+            status = take_frame(&walker, marker, start, end);
+        } else {
+            walker.ordinary = 0;
+        }
+        if (status) return status;
+        position = end;
+    }
+    return FPC_TOO_LARGE;
+}
+
+int fpc_read_header(const uint8_t *data, size_t length, fpc_header *header) {
+    fpc_segments segments;
+    int status = length && data ? fpc_walk(data, length, &segments, NULL) : FPC_TRUNCATED;
+    if (!status) status = fpc_read_orientation(data, &segments, &segments.header.orientation);
+    if (!status) *header = segments.header;
+    return status;
+}
+
+/* ---- scans ------------------------------------------------------------------------------------------------------ */
+
+int fpc_read_scan(fpc_scan *scan, const uint8_t *data, size_t length, const fpc_component *components, int count) {
+    memset(scan, 0, sizeof *scan);
+    if (!length || data[0] < 1 || data[0] > count || length != 4 + 2 * (size_t)data[0]) return FPC_BAD_SCAN;
+    scan->count = data[0];
+    for (int i = 0, next = 0; i < scan->count; i++, next++) {
+        const uint8_t *pair = data + 1 + 2 * i;
+        while (next < count && components[next].id != pair[0]) next++; /* they have to be in the frame's order */
+        if (next == count) return FPC_BAD_SCAN;
+        scan->component[i] = next;
+        scan->dc_table[i] = pair[1] >> 4;
+        scan->ac_table[i] = pair[1] & 15;
+        if (scan->dc_table[i] >= FPC_MAX_TABLES || scan->ac_table[i] >= FPC_MAX_TABLES) return FPC_BAD_SCAN;
+    }
+    data += length - 3;
+    scan->first = data[0];
+    scan->last = data[1];
+    scan->high = data[2] >> 4;
+    scan->low = data[2] & 15;
+    return FPC_OK;
+}

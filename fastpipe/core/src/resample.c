@@ -1,0 +1,216 @@
+/* resample.c: FPC_OP_RESIZE: Pillow's two passes (Resample.c: ImagingResampleInner), each rounded to whole numbers,
+ * row by row. Between the passes there are only the rows that one output needs. */
+#include "stage.h"
+
+#include <string.h>
+
+static uint8_t *ring_row(const fpc_stage *stage, int32_t row) {
+    return stage->ring + (row & (stage->ring_rows - 1)) * stage->ring_bytes;
+}
+
+/* The ring's rows into output row y: `width` pixels, from column `column` of the ring's rows on. */
+static void go_down(const fpc_stage *stage, int32_t y, int32_t column, int32_t width, uint8_t *out) {
+    const int32_t start = stage->down.starts[y], count = stage->down.counts[y];
+    const int64_t offset = (int64_t)column * stage->channels;
+    for (int32_t i = 0; i < count; i++) stage->taps[i] = ring_row(stage, start + i) + offset;
+    stage->taps[count] = stage->taps[count - 1]; /* read in pairs; its weight is 0 */
+    stage->kernels->resample_down(stage->taps, &stage->down, y, (int64_t)width * stage->channels, out);
+}
+
+/* The input's next row into `row`; its first column that is read is at row + stage->column * channels. */
+static int take(fpc_stage *stage, uint8_t *row) {
+    stage->taken++;
+    return fpc_stage_pull(stage->from, row);
+}
+
+/* Passes over rows that nothing reads. */
+static int skip_to(fpc_stage *stage, int32_t row) {
+    while (stage->taken < row) {
+        const int status = take(stage, stage->pair[0]);
+        if (status != FPC_OK) return status;
+    }
+    return FPC_OK;
+}
+
+/* Along the rows first: the ring holds rows that are as wide as the output. */
+static int next_across_first(fpc_stage *stage, uint8_t *out) {
+    const int32_t y = stage->given;
+    const int32_t need = stage->down.starts[y] + stage->down.counts[y];
+    int status = skip_to(stage, stage->down.first);
+    const int64_t offset = (int64_t)stage->column * stage->channels;
+    while (status == FPC_OK && stage->taken < need) {
+        const int32_t row = stage->taken;
+        status = take(stage, stage->pair[0]);
+        const bool two = row + 1 < stage->down.end;
+        if (status == FPC_OK && two) status = take(stage, stage->pair[1]);
+        if (status != FPC_OK) break;
+        const uint8_t *const in[2] = {stage->pair[0] + offset, stage->pair[two] + offset};
+        uint8_t *const rows[2] = {ring_row(stage, row), ring_row(stage, row + two)};
+        stage->kernels->resample_across(in, &stage->across, stage->channels, rows);
+    }
+    if (status == FPC_OK) go_down(stage, y, 0, stage->width, out);
+    return status;
+}
+
+/* Output row y of the pass down the columns, where that is the first one: the ring holds rows of the input. */
+static int down_from_input(fpc_stage *stage, int32_t y, uint8_t *out) {
+    const int32_t need = stage->down.starts[y] + stage->down.counts[y];
+    int status = skip_to(stage, stage->down.first);
+    while (status == FPC_OK && stage->taken < need) {
+        status = take(stage, ring_row(stage, stage->taken));
+    }
+    if (status == FPC_OK) go_down(stage, y, stage->column, stage->across.end, out);
+    return status;
+}
+
+/* Input row of output row y where nothing happens down the columns, without the columns that aren't read. */
+static int row_from_input(fpc_stage *stage, int32_t y, uint8_t *row) {
+    const int status = skip_to(stage, stage->down.starts[y]);
+    return status == FPC_OK ? take(stage, row) : status;
+}
+
+/* Down the columns first, or along the rows alone: rows are made in twos. */
+static int next_across_last(fpc_stage *stage, uint8_t *out) {
+    const int32_t y = stage->given;
+    const int64_t bytes = (int64_t)stage->width * stage->channels;
+    if (y & 1) {
+        memcpy(out, stage->kept, (size_t)bytes);
+        return FPC_OK;
+    }
+    const bool two = y + 1 < stage->height;
+    const int64_t offset = stage->goes_down ? 0 : (int64_t)stage->column * stage->channels;
+    int status = FPC_OK;
+    for (int i = 0; i <= two && status == FPC_OK; i++) {
+        status = stage->goes_down ? down_from_input(stage, y + i, stage->pair[i])
+                                  : row_from_input(stage, y + i, stage->pair[i]);
+    }
+    if (status != FPC_OK) return status;
+    const uint8_t *const in[2] = {stage->pair[0] + offset, stage->pair[two] + offset};
+    uint8_t *const rows[2] = {out, two ? stage->kept : out};
+    stage->kernels->resample_across(in, &stage->across, stage->channels, rows);
+    return FPC_OK;
+}
+
+static int next_down_alone(fpc_stage *stage, uint8_t *out) { return down_from_input(stage, stage->given, out); }
+
+static int next_window(fpc_stage *stage, uint8_t *out) {
+    const int status = row_from_input(stage, stage->given, stage->pair[0]);
+    if (status != FPC_OK) return status;
+    const int64_t offset = (int64_t)stage->column * stage->channels;
+    memcpy(out, stage->pair[0] + offset, (size_t)stage->width * (size_t)stage->channels);
+    return FPC_OK;
+}
+
+/* Four bytes at once: of the row that is read and of the one that is written there is slack behind the last pixel. */
+static void pick_pixels(const uint8_t *in, const fpc_axis *axis, int32_t channels, uint8_t *out) {
+    if (channels == 1) {
+        for (int32_t x = 0; x < axis->outputs; x++) out[x] = in[axis->starts[x]];
+    } else {
+        for (int32_t x = 0; x < axis->outputs; x++, out += 3) memcpy(out, in + 3 * (int64_t)axis->starts[x], 4);
+    }
+}
+
+static int next_nearest(fpc_stage *stage, uint8_t *out) {
+    const int32_t y = stage->given, row = stage->down.starts[y];
+    if (stage->taken <= row) { /* else the row before is this row, too */
+        const int status = row_from_input(stage, y, stage->pair[0]);
+        if (status != FPC_OK) return status;
+        const uint8_t *in = stage->pair[0] + (int64_t)stage->column * stage->channels;
+        pick_pixels(in, &stage->across, stage->channels, stage->kept);
+    }
+    memcpy(out, stage->kept, (size_t)stage->width * (size_t)stage->channels);
+    return FPC_OK;
+}
+
+int fpc_resize_prepare(fpc_stage *stage, const fpc_operation *operation, int32_t height, int32_t width,
+                       int32_t channels, bool mirrored_inputs, bool mirrored_outputs, int64_t max_bytes) {
+    const int32_t *i = operation->i;
+    fpc_axis_request across = {.filter = i[10],
+                               .inputs = i[1],
+                               .outputs = i[5],
+                               .box_start = operation->d[0],
+                               .box_end = operation->d[2],
+                               .window_start = i[7],
+                               .window = i[9],
+                               .there_start = i[3],
+                               .there = width,
+                               .mirrored_inputs = mirrored_inputs,
+                               .mirrored_outputs = mirrored_outputs};
+    fpc_axis_request down = {.filter = i[10],
+                             .inputs = i[0],
+                             .outputs = i[4],
+                             .box_start = operation->d[1],
+                             .box_end = operation->d[3],
+                             .window_start = i[6],
+                             .window = i[8],
+                             .there_start = i[2],
+                             .there = height};
+    const bool nearest = i[10] == FPC_NEAREST;
+    int status = nearest ? fpc_axis_build_nearest(&stage->across, &across, max_bytes)
+                         : fpc_axis_build(&stage->across, &across, max_bytes);
+    if (status != FPC_OK) return status;
+    status = nearest ? fpc_axis_build_nearest(&stage->down, &down, max_bytes)
+                     : fpc_axis_build(&stage->down, &down, max_bytes);
+    if (status != FPC_OK) return status;
+    stage->operation = operation;
+    stage->height = i[8];
+    stage->width = i[9];
+    stage->channels = channels;
+    stage->vertical_first = i[11] == 1;
+    stage->goes_across = !stage->across.identity || mirrored_inputs != mirrored_outputs;
+    stage->goes_down = !stage->down.identity;
+    stage->column = stage->across.first;
+    fpc_axis_shift(&stage->across, stage->column);
+    return FPC_OK;
+}
+
+void fpc_resize_narrow(fpc_stage *stage, int32_t *top, int32_t *left, int32_t *height, int32_t *width) {
+    *top += stage->down.first;
+    *left += stage->column;
+    *height = stage->down.end - stage->down.first;
+    *width = stage->across.end;
+    fpc_axis_shift(&stage->down, stage->down.first);
+    stage->column = 0;
+}
+
+int fpc_resize_start(fpc_stage *stage, fpc_stage *from, int64_t max_bytes) {
+    const int32_t channels = stage->channels;
+    stage->from = from;
+    stage->given = 0;
+    stage->taken = 0;
+    const bool nearest = stage->operation->i[10] == FPC_NEAREST;
+    const bool across_first = stage->goes_across && stage->goes_down && !stage->vertical_first && !nearest;
+    if (nearest) {
+        stage->next = next_nearest;
+    } else if (across_first) {
+        stage->next = next_across_first;
+    } else if (stage->goes_across) {
+        stage->next = next_across_last;
+    } else {
+        stage->next = stage->goes_down ? next_down_alone : next_window;
+    }
+
+    const int64_t in_bytes = fpc_row_bytes(from->width, channels), out_bytes = fpc_row_bytes(stage->width, channels);
+    stage->row_bytes = in_bytes;
+    stage->ring_bytes = across_first ? out_bytes : in_bytes;
+    stage->ring_rows = 2;
+    if (stage->goes_down && !nearest) {
+        while (stage->ring_rows < stage->down.most_taps + 2) stage->ring_rows *= 2;
+    } else {
+        stage->ring_rows = 0;
+    }
+    const int64_t tap_bytes = ((int64_t)stage->down.most_taps + 2) * (int64_t)sizeof(uint8_t *);
+    const int64_t taps_room = (tap_bytes + 63) / 64 * 64;
+    const int64_t ring_room = stage->ring_rows * stage->ring_bytes;
+    /* the pointers, two rows of input, a row of outputs, the ring */
+    const int64_t bytes = taps_room + 2 * in_bytes + out_bytes + ring_room;
+    if ((max_bytes > 0 && bytes > max_bytes) || (uint64_t)bytes > SIZE_MAX) return FPC_TOO_LARGE;
+    uint8_t *memory = fpc_buffer_need(&stage->rows, (size_t)bytes);
+    if (!memory) return FPC_NO_MEMORY;
+    stage->taps = (const uint8_t **)(void *)memory;
+    stage->pair[0] = memory + taps_room;
+    stage->pair[1] = stage->pair[0] + in_bytes;
+    stage->kept = stage->pair[1] + in_bytes;
+    stage->ring = stage->kept + out_bytes;
+    return FPC_OK;
+}

@@ -1,0 +1,264 @@
+/* rows.c: from the MCU rows of coefficients to rows of RGB, one after the other.
+ *
+ * Each component has a ring of sample rows, long enough for two MCU rows: the one that is read, and the one before or
+ * behind it, whose nearest row upsampling mixes in. Rows and columns that the box doesn't need aren't computed. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "jpeg.h"
+#include "upsample.h"
+
+/* In bytes: in front of a row (one number of 16 bits is written there), and behind it (kernels take whole groups of 32). */
+#define MARGIN 64
+#define BLOCK 8
+
+typedef struct component {
+    fpc_sampled sampled;
+    fpc_dequantizer dequantizer;
+    int first_block, block_end; /* columns of blocks; the first is at sampled.origin */
+    int vertical;               /* rows of blocks an MCU row */
+    int ring_rows;              /* a power of two */
+    fpc_buffer ring, wide, full;
+    size_t ring_stride;
+} component;
+
+struct fpc_rows {
+    const fpc_kernels *kernels;
+    fpc_jpeg *jpeg;
+    component components[3];
+    int component_count;
+    int color;
+    int fused; /* Cb and Cr are at half the columns, and upsampling goes with the conversion */
+    int y, bottom, left, width;
+    int next_mcu_row;
+    int status;
+    fpc_buffer edge; /* the first group of pixels, where the box begins at an odd column */
+};
+
+fpc_rows *fpc_rows_new(int isa) {
+    const fpc_kernels *kernels = fpc_kernels_of(isa);
+    fpc_rows *rows = kernels ? calloc(1, sizeof *rows) : NULL;
+    if (!rows) return NULL;
+    rows->kernels = kernels;
+    rows->status = FPC_BAD_REGION; /* not started */
+    return rows;
+}
+
+void fpc_rows_free(fpc_rows *rows) {
+    if (!rows) return;
+    for (int c = 0; c < 3; c++) {
+        fpc_buffer_free(&rows->components[c].ring);
+        fpc_buffer_free(&rows->components[c].wide);
+        fpc_buffer_free(&rows->components[c].full);
+    }
+    fpc_buffer_free(&rows->edge);
+    free(rows);
+}
+
+size_t fpc_rows_bytes(const fpc_rows *rows) {
+    if (!rows) return 0;
+    size_t bytes = sizeof *rows + rows->edge.size;
+    for (int c = 0; c < 3; c++) {
+        const component *one = &rows->components[c];
+        bytes += one->ring.size + one->wide.size + one->full.size;
+    }
+    return bytes;
+}
+
+/* What of the component the box needs, and how it is upsampled. */
+static int start_component(component *one, const fpc_frame *frame, const fpc_plane *plane, int top, int left,
+                           int height, int width) {
+    const int alone = frame->header.components == 1;
+    if (plane->horizontal < 1 || plane->vertical < 1 || plane->vertical > 4) return FPC_UNSUPPORTED_COLOR;
+    /* jdsample.c: "Fractional sampling not implemented". */
+    if (!alone && (frame->largest_horizontal % plane->horizontal || frame->largest_vertical % plane->vertical))
+        return FPC_UNSUPPORTED_COLOR;
+    const int across = alone ? 1 : frame->largest_horizontal / plane->horizontal;
+    const int down = alone ? 1 : frame->largest_vertical / plane->vertical;
+    fpc_sampled_make(&one->sampled, across, down, plane->width, plane->height, top, left, height, width);
+    one->first_block = one->sampled.origin / BLOCK;
+    one->block_end = one->sampled.last_column / BLOCK + 1;
+    one->vertical = plane->vertical;
+    for (one->ring_rows = 2 * BLOCK; one->ring_rows < 2 * BLOCK * plane->vertical;) one->ring_rows *= 2;
+    fpc_dequantizer_make(&one->dequantizer, plane->quantization);
+    one->ring_stride = (size_t)(one->block_end - one->first_block) * BLOCK + 2 * MARGIN;
+    /* Rows a multiple of 512 bytes apart would share a few lines of the first cache. */
+    if (one->ring_stride % 512 == 0) one->ring_stride += 64;
+    return FPC_OK;
+}
+
+/* Whether two components at half the columns can go with the conversion of colors. */
+static int can_fuse(const fpc_rows *rows) {
+    const fpc_upsampling how = rows->components[1].sampled.how;
+    return rows->color == FPC_YCBCR && rows->components[0].sampled.how == FPC_UP_NONE &&
+           (how == FPC_UP_ACROSS || how == FPC_UP_BOTH) && rows->components[2].sampled.how == how;
+}
+
+static size_t wide_bytes(const component *one) { return one->sampled.across == 2 ? 2 * one->ring_stride : 0; }
+
+static size_t full_bytes(const fpc_rows *rows, const component *one) {
+    return one->sampled.how == FPC_UP_NONE || rows->fused ? 0 : (size_t)rows->width + MARGIN;
+}
+
+static int allocate(fpc_rows *rows, int64_t max_bytes, int64_t *left_over) {
+    size_t bytes = 0;
+    for (int c = 0; c < rows->component_count; c++) {
+        const component *one = &rows->components[c];
+        bytes += (size_t)one->ring_rows * one->ring_stride + wide_bytes(one) + full_bytes(rows, one);
+    }
+    *left_over = 0;
+    if (max_bytes > 0) {
+        if (bytes >= (uint64_t)max_bytes) return FPC_TOO_LARGE;
+        *left_over = max_bytes - (int64_t)bytes;
+    }
+    for (int c = 0; c < rows->component_count; c++) {
+        component *one = &rows->components[c];
+        if (!fpc_buffer_need(&one->ring, (size_t)one->ring_rows * one->ring_stride)) return FPC_NO_MEMORY;
+        if (wide_bytes(one) && !fpc_buffer_need(&one->wide, wide_bytes(one))) return FPC_NO_MEMORY;
+        if (full_bytes(rows, one) && !fpc_buffer_need(&one->full, full_bytes(rows, one))) return FPC_NO_MEMORY;
+    }
+    return fpc_buffer_need(&rows->edge, 3 * 32 + FPC_ROW_SLACK) ? FPC_OK : FPC_NO_MEMORY;
+}
+
+static int start(fpc_rows *rows, fpc_jpeg *jpeg, int top, int left, int height, int width, int64_t max_bytes) {
+    const fpc_frame *frame = fpc_jpeg_frame(jpeg);
+    const fpc_header *header = &frame->header;
+    const int three = header->components == 3 && (header->color == FPC_YCBCR || header->color == FPC_RGB);
+    if (!three && !(header->components == 1 && header->color == FPC_GRAY)) return FPC_UNSUPPORTED_COLOR;
+    if (top < 0 || left < 0 || height < 1 || width < 1 || height > header->height || width > header->width)
+        return FPC_BAD_REGION;
+    if (top > header->height - height || left > header->width - width) return FPC_BAD_REGION;
+    rows->jpeg = jpeg;
+    rows->component_count = header->components;
+    rows->color = header->color;
+    rows->y = top;
+    rows->bottom = top + height;
+    rows->left = left;
+    rows->width = width;
+    int column = frame->mcu_columns, column_end = 0, row = frame->mcu_rows, row_end = 0;
+    for (int c = 0; c < rows->component_count; c++) {
+        const fpc_plane *plane = &frame->planes[c];
+        component *one = &rows->components[c];
+        const int status = start_component(one, frame, plane, top, left, height, width);
+        if (status) return status;
+        const int mcu = one->first_block / plane->horizontal, mcu_end = (one->block_end - 1) / plane->horizontal + 1;
+        const int mcu_row = one->sampled.first_row / (BLOCK * plane->vertical);
+        const int mcu_row_end = one->sampled.last_row / (BLOCK * plane->vertical) + 1;
+        if (mcu < column) column = mcu;
+        if (mcu_end > column_end) column_end = mcu_end;
+        if (mcu_row < row) row = mcu_row;
+        if (mcu_row_end > row_end) row_end = mcu_row_end;
+    }
+    rows->fused = rows->component_count == 3 && can_fuse(rows);
+    rows->next_mcu_row = row;
+    int64_t left_over;
+    const int status = allocate(rows, max_bytes, &left_over);
+    return status ? status : fpc_jpeg_start(jpeg, column, column_end, row, row_end, left_over);
+}
+
+int fpc_rows_start(fpc_rows *rows, fpc_jpeg *jpeg, int top, int left, int height, int width, int64_t max_bytes) {
+    rows->status = start(rows, jpeg, top, left, height, width, max_bytes);
+    return rows->status;
+}
+
+/* A row of samples, from sampled.origin on. */
+static uint8_t *ring_row(const component *one, int row) {
+    return one->ring.data + (size_t)(row & (one->ring_rows - 1)) * one->ring_stride + MARGIN;
+}
+
+/* The next MCU row into the rings. */
+static int decode_mcu_row(fpc_rows *rows) {
+    const int status = fpc_jpeg_next_row(rows->jpeg);
+    if (status) return status;
+    const fpc_frame *frame = fpc_jpeg_frame(rows->jpeg);
+    int bad = 0;
+    for (int c = 0; c < rows->component_count; c++) {
+        const component *one = &rows->components[c];
+        const fpc_plane *plane = &frame->planes[c];
+        for (int i = 0; i < one->vertical; i++) {
+            const int row = (rows->next_mcu_row * one->vertical + i) * BLOCK; /* of samples */
+            if (row + BLOCK <= one->sampled.first_row || row > one->sampled.last_row) continue;
+            const size_t block = (size_t)i * (size_t)plane->stride + (size_t)(one->first_block - plane->first_block);
+            bad |= rows->kernels->idct_blocks(plane->coefficients + 64 * block, plane->last + block,
+                                              one->block_end - one->first_block, &one->dequantizer, ring_row(one, row),
+                                              one->ring_stride);
+        }
+    }
+    rows->next_mcu_row++;
+    return bad ? FPC_BAD_CODE : FPC_OK;
+}
+
+/* For a component at half the columns: its row before they are mixed, from sampled.origin on. */
+static const uint16_t *wide_row(const fpc_rows *rows, const component *one, int y) {
+    uint16_t *wide = (uint16_t *)(void *)one->wide.data + MARGIN / 2;
+    fpc_upsample_widen(rows->kernels, &one->sampled, ring_row(one, fpc_sampled_row(&one->sampled, y)),
+                       ring_row(one, fpc_sampled_neighbour(&one->sampled, y)), wide);
+    return wide;
+}
+
+/* The component's pixels of row y, from the box's first column on. */
+static const uint8_t *full_row(const fpc_rows *rows, const component *one, int y) {
+    const fpc_sampled *sampled = &one->sampled;
+    const uint8_t *row = ring_row(one, fpc_sampled_row(sampled, y));
+    const uint8_t *neighbour = ring_row(one, fpc_sampled_neighbour(sampled, y));
+    if (sampled->how == FPC_UP_NONE) return row + (rows->left - sampled->origin);
+    const int mixes_columns = sampled->how == FPC_UP_ACROSS || sampled->how == FPC_UP_BOTH;
+    const uint16_t *wide = mixes_columns ? wide_row(rows, one, y) : NULL;
+    fpc_upsample_row(sampled, row, neighbour, wide, y, rows->left, rows->width, one->full.data);
+    return one->full.data;
+}
+
+/* Kernels take pairs of columns. Where the box begins with the second of a pair, the first 32 pixels are made beside the
+ * row, and 31 of them copied. */
+static void fused_row(fpc_rows *rows, int y, uint8_t *rgb) {
+    const component *components = rows->components;
+    const int sums = components[1].sampled.how == FPC_UP_BOTH;
+    const uint16_t *cb = wide_row(rows, &components[1], y), *cr = wide_row(rows, &components[2], y);
+    int x = rows->left & ~1, count = rows->left + rows->width - x;
+    const uint8_t *luma = ring_row(&components[0], y) + (x - components[0].sampled.origin);
+    cb += x / 2 - components[1].sampled.origin;
+    cr += x / 2 - components[2].sampled.origin;
+    if (rows->left & 1) {
+        rows->kernels->ycc_half_to_rgb(luma, cb, cr, sums, rows->edge.data, 32);
+        memcpy(rgb, rows->edge.data + 3, 3 * 31);
+        if (count <= 32) return;
+        rgb += 3 * 31, luma += 32, cb += 16, cr += 16, count -= 32;
+    }
+    rows->kernels->ycc_half_to_rgb(luma, cb, cr, sums, rgb, count);
+}
+
+static void make_row(fpc_rows *rows, int y, uint8_t *rgb) {
+    const component *components = rows->components;
+    if (rows->fused) {
+        fused_row(rows, y, rgb);
+        return;
+    }
+    const uint8_t *first = full_row(rows, &components[0], y);
+    if (rows->component_count == 1) {
+        rows->kernels->planes_to_rgb(first, first, first, rgb, rows->width);
+        return;
+    }
+    const uint8_t *second = full_row(rows, &components[1], y), *third = full_row(rows, &components[2], y);
+    if (rows->color == FPC_RGB)
+        rows->kernels->planes_to_rgb(first, second, third, rgb, rows->width);
+    else
+        rows->kernels->ycc_to_rgb(first, second, third, rgb, rows->width);
+}
+
+/* Whether pixel row y needs samples of MCU rows that aren't decoded. */
+static int needs_more(const fpc_rows *rows, int y) {
+    for (int c = 0; c < rows->component_count; c++) {
+        const component *one = &rows->components[c];
+        const int row = fpc_sampled_row(&one->sampled, y), neighbour = fpc_sampled_neighbour(&one->sampled, y);
+        if ((row > neighbour ? row : neighbour) >= rows->next_mcu_row * one->vertical * BLOCK) return 1;
+    }
+    return 0;
+}
+
+int fpc_rows_next(fpc_rows *rows, uint8_t *rgb) {
+    if (rows->status == FPC_OK && rows->y >= rows->bottom) rows->status = FPC_BAD_REGION;
+    while (rows->status == FPC_OK && needs_more(rows, rows->y)) rows->status = decode_mcu_row(rows);
+    if (rows->status) return rows->status;
+    make_row(rows, rows->y++, rgb);
+    return FPC_OK;
+}

@@ -1,0 +1,109 @@
+/* sink.c: bytes as they are or as floating-point levels, to where the sink's strides say. */
+#include "sink.h"
+
+#include <string.h>
+
+/* Images below this stay in the cache, for whoever reads them next. */
+#define PAST_CACHE_FROM (256 * 1024)
+
+static int64_t element_size(const fpc_sink *sink) {
+    return sink->dtype == FPC_UINT8 ? 1 : sink->dtype == FPC_FLOAT32 ? 4 : 2;
+}
+
+int fpc_sink_check(const fpc_sink *sink) {
+    if (!sink->data || sink->dtype < FPC_UINT8 || sink->dtype > FPC_BFLOAT16) return FPC_BAD_OPERATION;
+    if (sink->channels != 1 && sink->channels != 3) return FPC_BAD_OPERATION;
+    if (sink->normalize != 0 && (sink->normalize != 1 || sink->dtype == FPC_UINT8)) return FPC_BAD_OPERATION;
+    const int64_t size = element_size(sink); /* elements have to be aligned */
+    if ((uintptr_t)sink->data % (uintptr_t)size || sink->row_stride % size || sink->column_stride % size ||
+        sink->channel_stride % size) {
+        return FPC_BAD_OPERATION;
+    }
+    return FPC_OK;
+}
+
+/* Elements one after the other, the pixels' channels together. */
+static bool channels_together(const fpc_sink *sink) {
+    const int64_t size = element_size(sink);
+    return sink->column_stride == sink->channels * size && (sink->channels == 1 || sink->channel_stride == size);
+}
+
+/* Each channel's elements one after the other. */
+static bool channels_apart(const fpc_sink *sink) {
+    return sink->channels == 3 && sink->column_stride == element_size(sink);
+}
+
+/* One element after the other, each to its place. */
+static void scatter(const fpc_sink *sink, const uint8_t *elements, uint8_t *out) {
+    const size_t size = (size_t)element_size(sink);
+    for (int64_t x = 0; x < sink->width; x++) {
+        for (int64_t c = 0; c < sink->channels; c++, elements += size) {
+            memcpy(out + x * sink->column_stride + c * sink->channel_stride, elements, size);
+        }
+    }
+}
+
+static int fill_bytes(const fpc_sink *sink, fpc_stage *from, uint8_t *row) {
+    const int64_t bytes = (int64_t)sink->width * sink->channels;
+    const bool together = channels_together(sink), apart = channels_apart(sink);
+    /* Rows whose slack lies in rows that come later go straight to their place. */
+    const bool dense = together && sink->row_stride == bytes;
+    for (int64_t y = 0; y < sink->height; y++) {
+        uint8_t *out = (uint8_t *)sink->data + y * sink->row_stride;
+        const bool straight = dense && (sink->height - 1 - y) * bytes >= FPC_ROW_SLACK;
+        const int status = fpc_stage_pull(from, straight ? out : row);
+        if (status != FPC_OK) return status;
+        if (straight) continue;
+        if (together) {
+            memcpy(out, row, (size_t)bytes);
+        } else if (apart) {
+            uint8_t *const planes[3] = {out, out + sink->channel_stride, out + 2 * sink->channel_stride};
+            from->kernels->split_channels(row, sink->width, planes);
+        } else {
+            scatter(sink, row, out);
+        }
+    }
+    return FPC_OK;
+}
+
+static bool aligned(const fpc_sink *sink) {
+    return (uintptr_t)sink->data % 32 == 0 && sink->row_stride % 32 == 0 && sink->channel_stride % 32 == 0;
+}
+
+static int fill_levels(const fpc_sink *sink, fpc_stage *from, const fpc_levels *levels, uint8_t *row,
+                       uint8_t *elements) {
+    const fpc_kernels *kernels = from->kernels;
+    const int64_t count = (int64_t)sink->width * sink->channels;
+    const bool together = channels_together(sink), apart = channels_apart(sink);
+    const bool past_cache = apart && sink->dtype == FPC_FLOAT32 && aligned(sink) &&
+                            count * sink->height * (int64_t)sizeof(float) >= PAST_CACHE_FROM;
+    int status = FPC_OK;
+    for (int64_t y = 0; y < sink->height; y++) {
+        status = fpc_stage_pull(from, row);
+        if (status != FPC_OK) break;
+        uint8_t *out = (uint8_t *)sink->data + y * sink->row_stride;
+        if (apart) {
+            void *const planes[3] = {out, out + sink->channel_stride, out + 2 * sink->channel_stride};
+            kernels->levels_planar(row, sink->width, levels, planes, past_cache);
+        } else if (together) {
+            kernels->levels_in_turn(row, count, levels, sink->channels, out);
+        } else {
+            kernels->levels_in_turn(row, count, levels, sink->channels, elements);
+            scatter(sink, elements, out);
+        }
+    }
+    if (past_cache) kernels->finish_stores();
+    return status;
+}
+
+int fpc_sink_fill(const fpc_sink *sink, fpc_stage *from, fpc_levels *levels, fpc_buffer *row) {
+    if (sink->height != from->height || sink->width != from->width || sink->channels != from->channels) {
+        return FPC_BAD_OPERATION;
+    }
+    const int64_t row_bytes = fpc_row_bytes(sink->width, sink->channels);
+    const int64_t bytes = row_bytes * (1 + (sink->dtype == FPC_UINT8 ? 0 : element_size(sink)));
+    if ((uint64_t)bytes > SIZE_MAX || !fpc_buffer_need(row, (size_t)bytes)) return FPC_NO_MEMORY;
+    if (sink->dtype == FPC_UINT8) return fill_bytes(sink, from, row->data);
+    fpc_levels_make(levels, sink, from->kernels);
+    return fill_levels(sink, from, levels, row->data, row->data + row_bytes);
+}

@@ -1,0 +1,13 @@
+/* sink.h: the last stage's rows into the caller's memory. */
+#ifndef FPC_SINK_H
+#define FPC_SINK_H
+
+#include "stage.h"
+
+/* Whether the sink can be written: FPC_OK or FPC_BAD_OPERATION. Its size is checked by fpc_sink_fill. */
+int fpc_sink_check(const fpc_sink *sink);
+
+/* All rows that `from` gives, which has to have the sink's size. `row` is scratch memory. */
+int fpc_sink_fill(const fpc_sink *sink, fpc_stage *from, fpc_levels *levels, fpc_buffer *row);
+
+#endif

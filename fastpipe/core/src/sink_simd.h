@@ -1,0 +1,142 @@
+/* sink_simd.h: rows of bytes into the caller's memory, eight or more at once. Divisions are multiplications by
+ * reciprocals in two terms where levels->exact says that these give the same (levels.c: fast_way_is_exact). */
+#include "sink_plain.h"
+
+#define NONE 255
+/* Channel c of four pixels of three bytes as four numbers of 32 bits. */
+static const uint8_t sink_spread[3][16] = {
+    {0, NONE, NONE, NONE, 3, NONE, NONE, NONE, 6, NONE, NONE, NONE, 9, NONE, NONE, NONE},
+    {1, NONE, NONE, NONE, 4, NONE, NONE, NONE, 7, NONE, NONE, NONE, 10, NONE, NONE, NONE},
+    {2, NONE, NONE, NONE, 5, NONE, NONE, NONE, 8, NONE, NONE, NONE, 11, NONE, NONE, NONE},
+};
+/* Four pixels of three bytes as four of each channel. */
+static const uint8_t sink_gather[16] = {0, 3, 6, 9, 1, 4, 7, 10, 2, 5, 8, 11, NONE, NONE, NONE, NONE};
+#undef NONE
+
+typedef struct sink_factors {
+    vecf offset, by_std, by_std_rest;
+} sink_factors;
+
+SIMD vecf sink_value(vec bytes32, vecf by_255, vecf by_255_rest, const sink_factors *factors, const int normalize) {
+    const vecf x = v_float(bytes32);
+    vecf value = v_fma_float(x, by_255, v_mul_float(x, by_255_rest));
+    if (normalize) {
+        value = v_sub_float(value, factors->offset);
+        value = v_fma_float(value, factors->by_std, v_mul_float(value, factors->by_std_rest));
+    }
+    return value;
+}
+
+SIMD void sink_store(void *out, int64_t at, vecf value, const int dtype, const int past_cache) {
+    if (dtype == FPC_FLOAT16) {
+        v_store_float16((uint16_t *)out + at, value);
+    } else if (dtype == FPC_BFLOAT16) {
+        v_store_bfloat16((uint16_t *)out + at, value);
+    } else if (past_cache) {
+        v_store_float_past_cache((float *)out + at, value);
+    } else {
+        v_store_float((float *)out + at, value);
+    }
+}
+
+/* Returns how many pixels are done: the whole eights. */
+SIMD int32_t sink_planar(const uint8_t *rgb, int32_t count, const fpc_levels *levels, void *const out[3],
+                         const int dtype, const int normalize, const int past_cache) {
+    const vecf by_255 = v_all_float(levels->by_255[0]), by_255_rest = v_all_float(levels->by_255[1]);
+    const vec spread[3] = {v_load_twice(sink_spread[0]), v_load_twice(sink_spread[1]), v_load_twice(sink_spread[2])};
+    sink_factors factors[3];
+    for (int c = 0; c < 3; c++) {
+        factors[c].offset = v_all_float(levels->offset[c]);
+        factors[c].by_std = v_all_float(levels->by_std[0][c]);
+        factors[c].by_std_rest = v_all_float(levels->by_std[1][c]);
+    }
+    const int32_t whole = count & ~7;
+    for (int32_t x = 0; x < whole; x += 8) {
+        const vec bytes = v_load_halves(rgb + 3 * (int64_t)x, rgb + 3 * (int64_t)x + 12);
+        for (int c = 0; c < 3; c++) {
+            const vecf value = sink_value(v_shuffle8(bytes, spread[c]), by_255, by_255_rest, &factors[c], normalize);
+            sink_store(out[c], x, value, dtype, past_cache);
+        }
+    }
+    return whole;
+}
+
+static void levels_planar(const uint8_t *rgb, int32_t count, const fpc_levels *levels, void *const out[3],
+                          int past_cache) {
+    int32_t done = 0;
+    if (levels->exact) {
+        const int normalize = levels->normalize != 0;
+        if (levels->dtype == FPC_FLOAT16) {
+            done = sink_planar(rgb, count, levels, out, FPC_FLOAT16, normalize, 0);
+        } else if (levels->dtype == FPC_BFLOAT16) {
+            done = sink_planar(rgb, count, levels, out, FPC_BFLOAT16, normalize, 0);
+        } else if (past_cache) {
+            done = normalize ? sink_planar(rgb, count, levels, out, FPC_FLOAT32, 1, 1)
+                             : sink_planar(rgb, count, levels, out, FPC_FLOAT32, 0, 1);
+        } else {
+            done = normalize ? sink_planar(rgb, count, levels, out, FPC_FLOAT32, 1, 0)
+                             : sink_planar(rgb, count, levels, out, FPC_FLOAT32, 0, 0);
+        }
+    }
+    levels_planar_plain(rgb, done, count, levels, out);
+}
+
+/* Returns how many elements are done: whole groups of 24, which hold as many of each channel. */
+SIMD int64_t sink_in_turn(const uint8_t *row, int64_t count, const fpc_levels *levels, int32_t channels, void *out,
+                          const int dtype) {
+    const vecf by_255 = v_all_float(levels->by_255[0]), by_255_rest = v_all_float(levels->by_255[1]);
+    float terms[3][24];
+    for (int i = 0; i < 24; i++) {
+        const int c = channels == 3 ? i % 3 : 0;
+        terms[0][i] = levels->offset[c];
+        terms[1][i] = levels->by_std[0][c];
+        terms[2][i] = levels->by_std[1][c];
+    }
+    sink_factors factors[3];
+    for (int i = 0; i < 3; i++) {
+        factors[i].offset = v_load_float(terms[0] + 8 * i);
+        factors[i].by_std = v_load_float(terms[1] + 8 * i);
+        factors[i].by_std_rest = v_load_float(terms[2] + 8 * i);
+    }
+    const int64_t whole = count - count % 24;
+    for (int64_t at = 0; at < whole; at += 24) {
+        for (int i = 0; i < 3; i++) {
+            const vec bytes = v_load_widened32(row + at + 8 * i);
+            sink_store(out, at + 8 * i, sink_value(bytes, by_255, by_255_rest, &factors[i], 1), dtype, 0);
+        }
+    }
+    return whole;
+}
+
+static void levels_in_turn(const uint8_t *row, int64_t count, const fpc_levels *levels, int32_t channels, void *out) {
+    int64_t done = 0;
+    /* Without a mean and deviation these are 0, 1 and 0, which change nothing. */
+    if (levels->exact) {
+        if (levels->dtype == FPC_FLOAT16) {
+            done = sink_in_turn(row, count, levels, channels, out, FPC_FLOAT16);
+        } else if (levels->dtype == FPC_BFLOAT16) {
+            done = sink_in_turn(row, count, levels, channels, out, FPC_BFLOAT16);
+        } else {
+            done = sink_in_turn(row, count, levels, channels, out, FPC_FLOAT32);
+        }
+    }
+    levels_in_turn_plain(row, done, count, levels, channels, out);
+}
+
+static void split_channels(const uint8_t *rgb, int32_t count, uint8_t *const out[3]) {
+    const vec gather = v_load_twice(sink_gather);
+    const int32_t whole = count & ~15;
+    for (int32_t x = 0; x < whole; x += 16) {
+        const uint8_t *from = rgb + 3 * (int64_t)x;
+        const vec even = v_shuffle8(v_load_halves(from, from + 24), gather);     /* pixels 0 to 3, 8 to 11 */
+        const vec odd = v_shuffle8(v_load_halves(from + 12, from + 36), gather); /* 4 to 7, 12 to 15 */
+        const vec red_green = v_swap_middle64(v_unpack_low32(even, odd)),
+                  blue = v_swap_middle64(v_unpack_high32(even, odd));
+        v_store_low(out[0] + x, red_green);
+        v_store_high(out[1] + x, red_green);
+        v_store_low(out[2] + x, blue);
+    }
+    split_channels_plain(rgb, whole, count, out);
+}
+
+static void finish_stores(void) { v_fence(); }

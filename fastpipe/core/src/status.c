@@ -1,0 +1,26 @@
+/* status.c: what the outcomes are called. */
+#include "fastpipe_core.h"
+
+static const char *const TEXTS[FPC_STATUS_COUNT] = {
+    [FPC_OK] = "done",
+    [FPC_NOT_JPEG] = "it doesn't begin as a JPEG",
+    [FPC_UNUSUAL_HEADER] = "its header is one that Pillow may read otherwise",
+    [FPC_UNSUPPORTED_MODE] = "its coding is arithmetic, lossless, hierarchical or of 12 bits",
+    [FPC_UNSUPPORTED_COLOR] = "its colors or their sampling aren't supported",
+    [FPC_BAD_TABLE] = "a Huffman or quantization table is missing or impossible",
+    [FPC_BAD_SCAN] = "its scans don't bring each coefficient once, or in no possible order",
+    [FPC_BAD_CODE] = "its data has codes that don't exist or don't fit a block",
+    [FPC_TRUNCATED] = "its data ends early",
+    [FPC_BAD_MARKER] = "a marker stands where it doesn't belong",
+    [FPC_TOO_LARGE] = "it has more pixels, bytes or scans than the limits allow",
+    [FPC_BAD_REGION] = "the box isn't inside the image",
+    [FPC_BAD_OPERATION] = "an operation or the result's memory doesn't fit the image, or isn't supported",
+    [FPC_NO_MEMORY] = "there is not enough memory",
+    [FPC_IO_ERROR] = "the file can't be read",
+};
+
+const char *fpc_status_text(int status) {
+    return status >= 0 && status < FPC_STATUS_COUNT ? TEXTS[status] : "unknown status";
+}
+
+int fpc_abi(void) { return FPC_ABI; }

@@ -1,0 +1,87 @@
+/* upsample.c: jdsample.c's ways to the image's size; the fast ones, with the conversion of colors, are kernels. */
+#include "upsample.h"
+
+static int clamp(int value, int end) { return value < 0 ? 0 : value >= end ? end - 1 : value; }
+
+/* jdsample.c, jinit_upsampler, with do_fancy_upsampling as it is by default. */
+static fpc_upsampling choose(int across, int down, int width) {
+    if (across == 1 && down == 1) return FPC_UP_NONE;
+    if (across == 1 && down == 2) return FPC_UP_DOWN;
+    if (across == 2 && down <= 2 && width > 2) return down == 1 ? FPC_UP_ACROSS : FPC_UP_BOTH;
+    return FPC_UP_REPEAT;
+}
+
+void fpc_sampled_make(fpc_sampled *sampled, int across, int down, int width, int height, int top, int left,
+                      int box_height, int box_width) {
+    sampled->how = choose(across, down, width);
+    sampled->across = across;
+    sampled->down = down;
+    sampled->width = width;
+    sampled->height = height;
+    const int margin = sampled->how == FPC_UP_ACROSS || sampled->how == FPC_UP_BOTH;
+    sampled->first_column = clamp(left / across - margin, width);
+    sampled->last_column = clamp((left + box_width - 1) / across + margin, width);
+    sampled->origin = sampled->first_column / 8 * 8;
+    const int bottom = top + box_height - 1;
+    const int above = fpc_sampled_neighbour(sampled, top), below = fpc_sampled_neighbour(sampled, bottom);
+    sampled->first_row = fpc_sampled_row(sampled, top);
+    sampled->last_row = fpc_sampled_row(sampled, bottom);
+    if (above < sampled->first_row) sampled->first_row = above;
+    if (below > sampled->last_row) sampled->last_row = below;
+    /* Of one row alone the neighbour may be on the other side. */
+    if (below < sampled->first_row) sampled->first_row = below;
+    if (above > sampled->last_row) sampled->last_row = above;
+}
+
+int fpc_sampled_row(const fpc_sampled *sampled, int y) {
+    const int down = sampled->down; /* nearly never one that has to be divided by */
+    return clamp(down == 1 ? y : down == 2 ? y / 2 : y / down, sampled->height);
+}
+
+/* jdmainct.c gives the first row again above it, and the last one below. */
+int fpc_sampled_neighbour(const fpc_sampled *sampled, int y) {
+    const int row = fpc_sampled_row(sampled, y);
+    if (sampled->how != FPC_UP_DOWN && sampled->how != FPC_UP_BOTH) return row;
+    return clamp(y & 1 ? row + 1 : row - 1, sampled->height);
+}
+
+void fpc_upsample_widen(const fpc_kernels *kernels, const fpc_sampled *sampled, const uint8_t *row,
+                        const uint8_t *neighbour, uint16_t *wide) {
+    const int first = sampled->first_column - sampled->origin, last = sampled->last_column - sampled->origin;
+    if (sampled->how == FPC_UP_BOTH)
+        kernels->mix_rows(row + first, neighbour + first, wide + first, last - first + 1);
+    else
+        kernels->widen_row(row + first, wide + first, last - first + 1);
+    /* With the outermost sample again beside it the formula for the others gives it alone, as jdsample.c does. */
+    if (sampled->first_column == 0) wide[-1] = wide[0];
+    if (sampled->last_column == sampled->width - 1) wide[last + 1] = wide[last];
+}
+
+/* h2v1_fancy_upsample: (3 * nearer + farther + 1 or 2) >> 2; h2v2_fancy_upsample: of sums, (... + 8 or 7) >> 4. */
+static void mix_columns(const fpc_sampled *sampled, const uint16_t *wide, int left, int width, uint8_t *restrict out) {
+    const int sums = sampled->how == FPC_UP_BOTH;
+    const int shift = sums ? 4 : 2, even = sums ? 8 : 1, odd = sums ? 7 : 2;
+    for (int x = left; x < left + width; x++) {
+        const int column = x / 2 - sampled->origin, is_odd = x & 1;
+        const int farther = wide[is_odd ? column + 1 : column - 1];
+        out[x - left] = (uint8_t)((3 * wide[column] + farther + (is_odd ? odd : even)) >> shift);
+    }
+}
+
+void fpc_upsample_row(const fpc_sampled *sampled, const uint8_t *row, const uint8_t *neighbour, const uint16_t *wide,
+                      int y, int left, int width, uint8_t *restrict out) {
+    const int start = left - sampled->origin; /* for the ways in which columns are pixels */
+    switch (sampled->how) {
+    case FPC_UP_NONE: break;
+    case FPC_UP_ACROSS:
+    case FPC_UP_BOTH: mix_columns(sampled, wide, left, width, out); break;
+    case FPC_UP_DOWN: { /* h1v2_fancy_upsample: rounded down in the upper and up in the lower row of two */
+        const int bias = y & 1 ? 2 : 1;
+        for (int i = 0; i < width; i++) out[i] = (uint8_t)((3 * row[start + i] + neighbour[start + i] + bias) >> 2);
+        break;
+    }
+    case FPC_UP_REPEAT:
+        for (int i = 0; i < width; i++) out[i] = row[(left + i) / sampled->across - sampled->origin];
+        break;
+    }
+}

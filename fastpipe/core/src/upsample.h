@@ -1,0 +1,47 @@
+/* upsample.h: how a component that has fewer samples than the image has pixels gets as many, as jdsample.c does it. */
+#ifndef FPC_UPSAMPLE_H
+#define FPC_UPSAMPLE_H
+
+#include <stdint.h>
+
+#include "kernels.h"
+
+typedef enum fpc_upsampling {
+    FPC_UP_NONE = 0, /* fullsize_upsample */
+    FPC_UP_ACROSS,   /* h2v1_fancy_upsample: half the columns */
+    FPC_UP_DOWN,     /* h1v2_fancy_upsample: half the rows */
+    FPC_UP_BOTH,     /* h2v2_fancy_upsample */
+    FPC_UP_REPEAT    /* int_upsample, h2v1_upsample, h2v2_upsample: each sample several times */
+} fpc_upsampling;
+
+/* One component of a box of the image: what is needed of it, and how its pixels are made. */
+typedef struct fpc_sampled {
+    fpc_upsampling how;
+    int across, down;              /* pixels a sample in each direction */
+    int width, height;             /* samples of the whole component */
+    int first_column, last_column; /* samples that the box needs, its neighbours included; inside the component */
+    int first_row, last_row;
+    int origin; /* the column that rows in memory start with: where first_column's block begins */
+} fpc_sampled;
+
+/* By the factors (largest / own: whole numbers), for a box inside the image. */
+void fpc_sampled_make(fpc_sampled *sampled, int across, int down, int width, int height, int top, int left,
+                      int box_height, int box_width);
+
+/* The sample rows that pixel row y is made of: its own, and the neighbour that it is mixed with (its own again where the
+ * component ends, or where none is). */
+int fpc_sampled_row(const fpc_sampled *sampled, int y);
+int fpc_sampled_neighbour(const fpc_sampled *sampled, int y);
+
+/* For FPC_UP_ACROSS and FPC_UP_BOTH: the row (and, for the second, its neighbour) as 16-bit numbers before columns are
+ * mixed: columns first_column to last_column, in whole groups of 16, and one on each side where the component ends there.
+ * wide[-1] has to be there. */
+void fpc_upsample_widen(const fpc_kernels *kernels, const fpc_sampled *sampled, const uint8_t *row,
+                        const uint8_t *neighbour, uint16_t *wide);
+
+/* Pixels [left, left + width) of row y into `out`, in plain C, for every way but FPC_UP_NONE. `wide` is needed
+ * for the two ways above alone. */
+void fpc_upsample_row(const fpc_sampled *sampled, const uint8_t *row, const uint8_t *neighbour, const uint16_t *wide,
+                      int y, int left, int width, uint8_t *restrict out);
+
+#endif

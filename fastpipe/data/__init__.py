@@ -1,0 +1,32 @@
+"""Map-style datasets of image files."""
+
+from fastpipe.data.bad_files import BadFile, BadFileCounts
+from fastpipe.data.base import ImageDataset, StandardTransform, default_loader
+from fastpipe.data.folder import ImageFolder
+from fastpipe.data.image_list import ImageList
+from fastpipe.data.index import ImageIndex
+from fastpipe.data.listing import (
+    IMG_EXTENSIONS,
+    find_classes,
+    has_file_allowed_extension,
+    is_image_file,
+    make_dataset,
+)
+from fastpipe.data.statistics import index_statistics
+
+__all__ = [
+    "IMG_EXTENSIONS",
+    "BadFile",
+    "BadFileCounts",
+    "ImageDataset",
+    "ImageFolder",
+    "ImageIndex",
+    "ImageList",
+    "StandardTransform",
+    "default_loader",
+    "find_classes",
+    "has_file_allowed_extension",
+    "index_statistics",
+    "is_image_file",
+    "make_dataset",
+]

@@ -1,0 +1,532 @@
+"""What every image dataset shares: from a path and a transform to a sample."""
+
+from __future__ import annotations
+
+import contextlib
+import operator
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from operator import is_
+from typing import Any, NamedTuple, get_args
+
+from PIL import Image
+from torch.utils.data import Dataset, get_worker_info
+
+from fastpipe import readers
+from fastpipe.config import MachineConfig, current_config, format_key, parse_reader_override
+from fastpipe.data.bad_files import OnError, is_bad_file, located, noted, warn_again, without_frames
+from fastpipe.data.handling import BadFileHandling
+from fastpipe.data.jobs import Assembly, Job
+from fastpipe.data.standard import StandardTransform, default_loader
+from fastpipe.errors import BadFilesError, DatasetError, PlanError
+from fastpipe.program import (
+    BatchBuilder,
+    BatchOptions,
+    Encoded,
+    Fidelity,
+    ImageBatch,
+    Pipeline,
+    Program,
+    SharedEpoch,
+    Work,
+    compile_pipeline,
+    copied_generators,
+    drawing,
+    end_threads,
+    execute,
+    flatten,
+    keyed_generators,
+    keyed_globals,
+    keyed_together,
+    lap,
+    lower,
+    read_together,
+    requested_batches,
+    run_together,
+    sample_key,
+    to_pil,
+    works_together,
+)
+from fastpipe.readers import MaxPixels
+from fastpipe.transforms.compose import Compose, call
+from fastpipe.types import Generators, Header, ImageShape, Recipe
+
+__all__ = ["ImageDataset", "StandardTransform", "default_loader"]
+
+_UNSET = object()
+_TOGETHER = 64  # files that are read before the first of them is decoded
+
+
+class _Pool(NamedTuple):
+    """Threads, and the process and number that they were made for."""
+
+    owner: tuple[int, int]
+    executor: ThreadPoolExecutor
+
+
+class ImageDataset(BadFileHandling, Dataset[tuple[Any, Any]]):
+    """Base of the image datasets: a subclass says what sample an index is, in `sample` and ``__len__``.
+
+    Attributes:
+        transform: as given; changing it, or the members of its `Compose`, takes effect at the next sample.
+        target_transform: as given.
+        transforms: both as one, None where neither is given.
+        loader: as given.
+        reader, config, fidelity, apply_exif, max_pixels: as given; readers that were given by format are in the config.
+        seed: None, or what keys each sample's random numbers on (seed, epoch, index): the same sample whatever the
+            order, the workers, the threads or the ranks. `fastpipe.DataLoader` counts the epochs; with another loader
+            choose each with `set_epoch`.
+        threads: how many threads decode the samples of a batch, within one process; 0 for none but the caller's.
+        on_error: as given: what becomes of a sample whose file can't be read, or that the user's loader can't load.
+            ``"raise"`` raises its error, with the file, the index, the reader and the reason. ``"skip"`` leaves it
+            out: its batch is smaller, and ``dataset[index]`` is None. ``"replace"`` gives another sample of the same
+            target in its place, drawn by (seed, epoch, index), with the random numbers of the sample asked for:
+            batches keep their size. A function gets a `BadFile` and returns None to leave the sample out, the index
+            of the sample to take in its place (it is called again where that one is bad, too), or a finished
+            ``(image, target)``, which is handed out as it stands; what it raises stops the run.
+        bad_files_log: the CSV file that lists each bad file once (path, index, reason, time), None for none. A
+            relative path starts from the folder that the process is in when the dataset is made.
+        max_bad_fraction: a run in which more than this share of an epoch's samples is bad stops.
+    """
+
+    root: str | os.PathLike[str] | None = None
+    # What holds as long as nothing else is given: it needn't be sent to workers.
+    target_transform: Callable[..., Any] | None = None
+    reader: str | None = None
+    fidelity: Fidelity = "torchvision"
+    apply_exif: bool = False
+    max_pixels: MaxPixels = "auto"
+    seed: int | None = None
+    threads: int = 0
+    _epoch: SharedEpoch | None = None
+
+    on_begin: Callable[[int], None] | None = None
+    """In a loader's worker: called with the index of each sample that is begun, so that a stall can name its file."""
+
+    # Made in each process when they are needed.
+    _pool: _Pool | None = None
+    _pipeline: Pipeline | None = None
+    _members: tuple[Any, ...] | None = None
+
+    def __init__(
+        self,
+        transform: Callable[..., Any] | None = None,
+        target_transform: Callable[..., Any] | None = None,
+        *,
+        loader: Callable[[str], Any] = default_loader,
+        reader: str | Mapping[str, str] | None = None,
+        config: MachineConfig | None = None,
+        fidelity: Fidelity = "torchvision",
+        apply_exif: bool = False,
+        max_pixels: MaxPixels = "auto",
+        seed: int | None = None,
+        threads: int = 0,
+        on_error: OnError = "raise",
+        bad_files_log: str | os.PathLike[str] | None = None,
+        max_bad_fraction: float = 0.1,
+    ) -> None:
+        super().__init__(on_error, bad_files_log, max_bad_fraction)
+        if threads < 0:
+            raise DatasetError(f"threads={threads}: give the number of threads that decode a batch, or 0.")
+        if fidelity not in get_args(Fidelity):
+            raise DatasetError(f"fidelity={fidelity!r}: choose one of {', '.join(map(repr, get_args(Fidelity)))}.")
+        asked: Mapping[str, str] = {}
+        if isinstance(reader, Mapping):
+            asked, reader = {format_key(format): name for format, name in reader.items()}, None
+        elif reader is not None and ("=" in reader or "," in reader):
+            asked, reader = parse_reader_override(reader, "reader"), None
+        for name in asked.values() if reader is None else [reader]:
+            readers.get_reader(name)  # an unknown or uninstalled one is told here, not in a worker
+        readers.pixel_limit(max_pixels)  # as is a limit that is none
+        self.transform = transform
+        self.target_transform = target_transform
+        has_separate_transform = transform is not None or target_transform is not None
+        self.transforms = StandardTransform(transform, target_transform) if has_separate_transform else None
+        self.loader = loader
+        self.reader = reader
+        # Read here, so that a bad file is told once and in this process; workers need the choice alone.
+        chosen = MachineConfig(readers=current_config().readers) if config is None else config
+        self.config = replace(chosen, readers={**chosen.readers, **asked}) if asked else chosen
+        self.fidelity = fidelity
+        self.apply_exif = apply_exif
+        self.max_pixels = max_pixels
+        self.seed = seed
+        self.threads = threads
+        self._epoch = None if seed is None else SharedEpoch()
+
+    def sample(self, index: int) -> tuple[str, Any]:
+        """The path and target of a sample."""
+        raise NotImplementedError(f"{type(self).__name__} must define sample(index)")
+
+    def __len__(self) -> int:
+        raise NotImplementedError(f"{type(self).__name__} must define __len__")
+
+    @property
+    def plans(self) -> bool:
+        """Whether images are decoded by plan: not where the user gave a loader of their own."""
+        return self.loader is default_loader
+
+    @property
+    def pipeline(self) -> Pipeline:
+        """The compiled transform; compiled anew when the transform or its `Compose`'s list has changed."""
+        known, transform = self._members, self.transform
+        members = transform.transforms if type(transform) is Compose else (transform,)
+        # Member by member; where there is a Compose within, all the way down.
+        if (
+            known is None
+            or self._pipeline is None
+            or not (len(members) == len(known) and all(map(is_, members, known)))
+        ):
+            flat = tuple(flatten(transform))
+            if known is None or not (len(flat) == len(known) and all(map(is_, flat, known))):
+                self._pipeline, self._members = compile_pipeline(transform), flat
+        assert self._pipeline is not None
+        return self._pipeline
+
+    def __getitem__(self, index: int) -> tuple[Any, Any]:
+        """The transformed image and the transformed target; None where ``on_error`` leaves a bad sample out."""
+        if get_worker_info() is not None:  # a loader asks, if there is a wrapper between
+            self._notice([operator.index(index)])
+        made = self._made([operator.index(index)], None, 0)
+        assert isinstance(made, list)
+        return made[0] if made else None  # type: ignore[return-value] # only where the user chose to leave it out
+
+    def __getitems__(self, indices: Sequence[int]) -> list[tuple[Any, Any]] | ImageBatch:
+        """Several samples: a list of what ``dataset[index]`` gives, made by `threads` threads.
+
+        Random numbers are drawn one sample after the other, so that the result is the same for any number of threads.
+        Where the process asked for batches (see `fastpipe.program.batch`) and the samples can be written straight
+        into one, that is the result instead. Samples that `on_error` leaves out are missing.
+
+        Raises:
+            BadFilesError: all are left out, and another loader than fastpipe's asked: torch's can't collate nothing.
+        """
+        indices = [operator.index(index) for index in indices]
+        options = requested_batches()
+        self._notice(indices)
+        samples: list[tuple[Any, Any]] | ImageBatch
+        # A subclass may say what a sample is; without a seed, draws follow on what the transforms before have drawn.
+        if type(self).__getitem__ is not ImageDataset.__getitem__ or (self.seed is None and self._rest()):
+            one_by_one = (self[index] for index in indices)
+            samples = [sample for sample in one_by_one if self.on_error == "raise" or sample is not None]
+        else:
+            threads = self.threads if options is None or options.threads is None else options.threads
+            samples = self._made(indices, options, threads)
+        if indices and options is None and isinstance(samples, list) and not samples:
+            raise BadFilesError(
+                f"all {len(indices)} samples of a batch are bad and left out ({indices[0]} is the first), and a batch "
+                "of none can't be collated: use fastpipe.DataLoader, which leaves such batches out, larger batches, or "
+                "on_error='replace'."
+            )
+        return samples
+
+    def _made(
+        self, indices: list[int], options: BatchOptions | None, threads: int
+    ) -> list[tuple[Any, Any]] | ImageBatch:
+        """The one way to samples: read, draw, execute; what becomes of bad ones, then what isn't planned."""
+        planned = not self._rest()
+        if options is None and len(indices) == 1:  # a sample alone needs no assembling, unless it's bad
+            job = self._read_or_fail(indices[0])
+            self._draw_all((job,), planned)
+            image = self._decode_or_fail(job)
+            if job.error is None:
+                return [(image, job.target) if planned else self._finish(job, image)]
+            return Assembly(self, threads, None, planned, [job]).mended()
+        builder = None
+        if options is not None and not options.as_list and self.plans and planned and indices:
+            builder = BatchBuilder(len(indices), options, get_worker_info() is not None)
+        assembly = Assembly(self, threads, builder, planned)
+        for jobs in self._read_and_drawn(indices, threads, planned, builder is not None and works_together()):
+            assembly.add(jobs)
+        return assembly.mended()
+
+    def _read_and_drawn(
+        self, indices: list[int], threads: int, with_targets: bool, together: bool
+    ) -> Iterator[list[Job]]:
+        """Jobs, some at a time: the files of a whole batch may be more than memory should hold at once."""
+        step = max(_TOGETHER if together else 16, 16 * threads)
+        for start in range(0, len(indices), step):
+            some = indices[start : start + step]
+            if together:
+                jobs = self._read_together(some, threads)
+            else:
+                jobs = list(self._map(threads, self._read_or_fail, some))
+            for job in jobs:
+                job.epoch = self._epoch_now()  # as this thread holds it (`held_epochs`), not the pool's
+            self._draw_all(jobs, with_targets)
+            yield jobs
+
+    def _read_together(self, indices: list[int], threads: int) -> list[Job]:
+        """The jobs of several samples, their files read in one call of the core."""
+        jobs = [self._begun_job(index) for index in indices]
+        limit = readers.longest_file(readers.pixel_limit(self.max_pixels))
+        files, found = read_together([job.path for job in jobs], threads, limit)
+        for number, (job, header) in enumerate(zip(jobs, found, strict=True)):
+            if isinstance(header, Header) and header.format == "JPEG":
+                encoded = Encoded(b"", header, job.path, self.reader, self.config, self.max_pixels, (files, number))
+                job.encoded = encoded
+                job.orientation = header.orientation if self.apply_exif else 1
+            else:  # another format, or nothing that can be read: as it is done one by one, errors included
+                try:
+                    self._read(job)
+                except Exception as error:
+                    self._fail(job, error)
+        lap("read")
+        return jobs
+
+    def _draw_all(self, jobs: Sequence[Job], with_targets: bool) -> None:
+        # The global generator is read once for all, unless targets may draw from it in between.
+        apart = self.seed is not None or (with_targets and self.target_transform is not None)
+        pipeline = self.pipeline if self.plans else None
+        sound = [job for job in jobs if job.error is None]
+        with contextlib.nullcontext() if apart else drawing() as held:
+            generators: list[Any] = [held] * len(sound)
+            if pipeline is not None and self.seed is not None:
+                generators = list(keyed_together([self._key(job) for job in sound]))
+            for job, own in zip(sound, generators, strict=True):
+                self._draw_one(job, pipeline, with_targets, own)
+
+    def _draw_one(self, job: Job, pipeline: Pipeline | None, with_targets: bool, generators: Generators | None) -> None:
+        try:
+            if pipeline is not None and job.encoded is not None:
+                job.recipe = pipeline.draw(_upright(job.encoded.header, job.orientation), generators)
+                lap("draw")
+            if with_targets and self.target_transform is not None:
+                with keyed_globals(self._key(job)) if job.epoch is not None else contextlib.nullcontext():
+                    job.target = self.target_transform(job.target)
+                lap("target")
+        except Exception as error:
+            raise noted(error, self._from_front(job.index), job.path)  # noqa: B904
+
+    def _fits(self, builder: BatchBuilder, position: int, job: Job) -> bool:
+        return job.finished is None and job.recipe is not None and builder.accept(position, self._program(job))
+
+    def _decode_into(self, builder: BatchBuilder, jobs: Sequence[tuple[int, Job]], threads: int) -> None:
+        """Each job's image into its place in the batch: all that the core claims in one call, then the others."""
+        works = [builder.work(position, job.encoded) for position, job in jobs if job.encoded is not None]
+        by_position = dict(jobs)
+
+        def one(work: Work) -> None:
+            try:
+                execute(work.program, work.encoded, work.out)
+            except Exception as error:
+                self._fail(by_position[work.number], error)
+
+        list(self._map(threads, one, run_together(works, threads)))
+
+    def _decode_or_fail(self, job: Job) -> Any:
+        """What `_decode` gives; None for a bad file, which the job says then."""
+        if job.error is not None or job.finished is not None:
+            return None
+        try:
+            if self.plans and job.encoded is None:  # it went into a batch that came to nothing
+                self._read(job)
+            image = self._decode(job)
+            if not self.plans and self.on_error != "raise" and isinstance(image, Image.Image):
+                image.load()  # here, where it is known that it's the file that is bad
+            return image
+        except Exception as error:
+            self._fail(job, error)
+            return None
+
+    def _fail(self, job: Job, error: Exception) -> None:
+        """Notes in a job that its file is bad; raises what is no bad file, and everything with ``on_error="raise"``."""
+        if not is_bad_file(error, self.plans):
+            raise noted(error, self._from_front(job.index), job.path)
+        named = located(error, self._from_front(job.index), job.path)
+        if self.on_error == "raise":
+            raise named from error.__cause__
+        job.error = without_frames(error)
+
+    def _map(self, threads: int, function: Callable[..., Any], *arguments: Iterable[Any]) -> Iterable[Any]:
+        if threads < 2:
+            return map(function, *arguments)
+        pool = self._pool
+        if pool is None or pool.owner != (os.getpid(), threads):  # a fork inherits the object, but no threads
+            pool = self._pool = _Pool((os.getpid(), threads), ThreadPoolExecutor(threads, "fastpipe"))
+        return pool.executor.map(function, *arguments)
+
+    def end_threads(self) -> None:
+        """Ends the threads that decode batches in this process; the next batch that wants some starts its own."""
+        end_threads()
+        self._pool = None  # an executor's threads end when it is collected
+
+    def _rest(self) -> tuple[Callable[[Any], Any], ...]:
+        """The transforms that see the image one by one, behind what is planned."""
+        if self.plans:
+            return self.pipeline.rest
+        return () if self.transform is None else (self.transform,)
+
+    def _read_or_fail(self, index: int, place: int | None = None) -> Job:
+        """The job of a sample, read; a bad file is noted in it."""
+        job = self._begun_job(index, place)
+        try:
+            return self._read(job)
+        except Exception as error:
+            self._fail(job, error)
+            return job
+
+    def _begun_job(self, index: int, place: int | None = None) -> Job:
+        if self.on_begin is not None:
+            self.on_begin(index)
+        path, target = self.sample(index)
+        lap("look-up")
+        return Job(index, index if place is None else place, path, target, self._epoch_now())
+
+    def _read(self, job: Job) -> Job:
+        if self.plans:
+            data = readers.read_file(job.path, self.max_pixels)
+            lap("read")
+            header = readers.parse_header(data, job.path)
+            job.encoded = Encoded(data, header, job.path, self.reader, self.config, self.max_pixels)
+            job.orientation = readers.upright_orientation(data, header) if self.apply_exif else 1
+            lap("header")
+        return job
+
+    def _program(self, job: Job) -> Program:
+        assert job.recipe is not None
+        program = lower(job.recipe, self.fidelity, orientation=job.orientation)
+        lap("plan")
+        return program
+
+    def _decode(self, job: Job) -> Any:
+        """The pixels as far as they are planned; draws nothing, so that threads may do it."""
+        if job.recipe is None or job.encoded is None:
+            loaded = self.loader(job.path)
+            lap("decode")
+            return loaded
+        finished = to_pil(execute(self._program(job), job.encoded))
+        lap("to PIL")
+        return finished
+
+    def _finish(self, job: Job, image: Any) -> tuple[Any, Any]:
+        """What can't be planned: foreign transforms and the target's, which may draw from the global generators."""
+        rest = self._rest()
+        keyed = job.epoch is not None and (rest or self.target_transform is not None)
+        with keyed_globals(self._key(job)) if keyed else contextlib.nullcontext():
+            try:
+                for transform in rest:
+                    image = call(transform, image)
+                    lap(transform)
+                target = job.target if self.target_transform is None else self.target_transform(job.target)
+                lap("target")
+            except Exception as error:
+                raise noted(error, self._from_front(job.index), job.path)  # noqa: B904
+        return image, target
+
+    @property
+    def epoch(self) -> int:
+        """The epoch that samples are drawn for; always 0 without a seed."""
+        return 0 if self._epoch is None else self._epoch.get()
+
+    def set_epoch(self, epoch: int) -> None:
+        """Chooses the epoch whose random numbers the next samples get; running workers follow.
+
+        Raises:
+            DatasetError: the dataset has no seed.
+        """
+        if self._epoch is None:
+            raise DatasetError(
+                "set_epoch chooses among the streams of a seed: give the dataset one, seed=0 for example."
+            )
+        self._epoch.set(epoch)
+        if self.on_error != "raise" and not (record := self._bad_record()).has_loader:
+            record.begin(len(self), by_loader=False)
+
+    def _notice(self, indices: Sequence[int]) -> None:
+        """Warns where a loader that counts no epochs begins the same one again."""
+        if self._epoch is not None and self._epoch.repeats(indices, lambda index: self.sample(index)[0]):
+            warn_again(
+                f"epoch {self.epoch} has begun a second time: with seed={self.seed}, each sample gets the same random "
+                "numbers again. Call dataset.set_epoch(epoch) before each epoch, or use fastpipe.DataLoader, which "
+                "counts them by itself."
+            )
+
+    def _epoch_now(self) -> int | None:
+        return None if self._epoch is None else self._epoch.get()
+
+    def _key(self, job: Job) -> int:
+        assert self.seed is not None  # a job has an epoch only where there is a seed
+        assert job.epoch is not None
+        return sample_key(self.seed, job.epoch, self._from_front(job.place))
+
+    def recipe(self, index: int, epoch: int | None = None, *, generators: Generators | None = None) -> Recipe:
+        """Draws, as ``dataset[index]`` would, what would be done to a sample; reads its header only.
+
+        Without a seed that is what the global generators would give if the sample came next; they don't move.
+
+        Args:
+            index: the sample.
+            epoch: the epoch to draw for; None for the current one. Only with a seed.
+            generators: draw from these instead, and advance them.
+
+        Raises:
+            DatasetError: an epoch is given, but the dataset has no seed.
+        """
+        if epoch is not None and self.seed is None:
+            raise DatasetError(
+                "recipe(index, epoch) needs a dataset with a seed: the global generators know no epochs."
+            )
+        index = operator.index(index)
+        path, target = self.sample(index)
+        job = Job(index, index, path, target, self._epoch_now() if epoch is None else epoch)
+        if generators is None:
+            generators = copied_generators() if job.epoch is None else keyed_generators(self._key(job))
+        header = readers.read_header(path)
+        shape = _upright(header, header.orientation if self.apply_exif else 1)
+        drawn = self.pipeline.draw(shape, generators)
+        return replace(drawn, index=index, epoch=job.epoch)
+
+    def replay(self, recipe: Recipe, index: int | None = None) -> tuple[Any, Any]:
+        """Makes a sample by a recipe that was drawn before: the same image, whatever the generators say now.
+
+        Transforms behind the planned part draw anew, unless the dataset has a seed: then they repeat as well.
+
+        Args:
+            recipe: from `recipe`.
+            index: the sample; None for the one that the recipe was drawn for.
+
+        Raises:
+            PlanError: no sample is named, the recipe is for an image of another size, or this dataset has a loader
+                of its own, which isn't planned.
+        """
+        index = recipe.index if index is None else operator.index(index)
+        if index is None:
+            raise PlanError("this recipe doesn't say which sample it is for: give replay the index.")
+        if not self.plans:
+            raise PlanError("a dataset with a loader of its own loads whole images: it can't replay recipes.")
+        job = self._read(Job(index, index, *self.sample(index), self._epoch_now()))
+        assert job.encoded is not None
+        if _upright(job.encoded.header, job.orientation) != recipe.shape:
+            raise PlanError(f"the recipe is for an image of shape {tuple(recipe.shape)}, {job.path} is another one.")
+        job.recipe = recipe
+        if job.epoch is not None and recipe.epoch is not None:
+            job.epoch = recipe.epoch
+        return self._finish(job, self._decode(job))
+
+    def extra_repr(self) -> str:
+        """Lines for the repr behind the root folder."""
+        return ""
+
+    def __repr__(self) -> str:
+        body = [f"Number of datapoints: {len(self)}"]
+        if self.root is not None:
+            body.append(f"Root location: {self.root}")
+        body += self.extra_repr().splitlines()
+        if self.transforms is not None:
+            body.append(repr(self.transforms))
+        return "\n".join([f"Dataset {type(self).__name__}", *("    " + line for line in body)])
+
+    def __getstate__(self) -> dict[str, Any]:
+        own = (item for item in self.__dict__.items() if item[0] not in ("_members", "_pipeline", "_pool"))
+        return {name: value for name, value in own if getattr(type(self), name, _UNSET) is not value}
+
+
+def _same(some: Sequence[Any], others: Sequence[Any]) -> bool:
+    return len(some) == len(others) and all(map(is_, some, others))
+
+
+def _upright(header: Header, orientation: int) -> ImageShape:
+    return ImageShape(header.width, header.height) if orientation >= 5 else ImageShape(header.height, header.width)

@@ -1,0 +1,107 @@
+"""What an index can know of each file beyond its path: its size, and what its header says."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from fastpipe import readers
+from fastpipe.data._progress import SlowBar
+from fastpipe.data.scan import threads_for_files
+from fastpipe.data.table import FLAGS, Array, Table, unpack_paths
+from fastpipe.errors import DecodeError
+
+__all__ = ["with_headers", "with_sizes"]
+
+_CHUNK = 256
+
+_HEADER_ARRAYS = ("heights", "widths", "formats", "orientations", "flags")
+
+
+def with_sizes(table: Table, prefix: str, known: Array | None, *, progress: bool) -> Table:
+    """The table with `sizes`: bytes of each file, -1 where it can't be reached.
+
+    Args:
+        table: the files.
+        prefix: what comes before each relative path.
+        known: int64 ``(n,)`` sizes, -2 for those to find out; None for all.
+        progress: whether to show a bar if it takes long.
+    """
+    sizes = np.full(len(table), -2, np.int64) if known is None else known
+    for picks, found in _in_threads(table, prefix, sizes == -2, _size_of, "asking for sizes", progress):
+        sizes[picks] = found
+    return replace(table, sizes=sizes)
+
+
+def with_headers(
+    table: Table, prefix: str, formats: Sequence[str], known: dict[str, Array] | None, *, progress: bool
+) -> tuple[Table, list[str]]:
+    """The table with `heights`, `widths`, `formats`, `orientations` and `flags`, and the list of format names.
+
+    A file that can't be read, or is no image, has the flag "unreadable" and 0 for the rest.
+
+    Args:
+        table: the files.
+        prefix: what comes before each relative path.
+        formats: the names that the known numbers stand for.
+        known: arrays by name; an orientation of 0 marks a file to read. None for all.
+        progress: whether to show a bar if it takes long.
+    """
+    if known is None:
+        kinds = (np.uint32, np.uint32, np.uint8, np.uint8, np.uint8)
+        known = {name: np.zeros(len(table), kind) for name, kind in zip(_HEADER_ARRAYS, kinds, strict=True)}
+    names = list(formats) or [""]  # the first stands for files whose format nobody knows
+    numbers = {name: number for number, name in enumerate(names)}
+    missing = known["orientations"] == 0
+    for picks, found in _in_threads(table, prefix, missing, _header_of, "reading headers", progress):
+        for pick, (height, width, format, orientation, flags) in zip(picks, found, strict=True):
+            if format not in numbers:
+                numbers[format] = len(names)
+                names.append(format)
+            known["heights"][pick], known["widths"][pick] = height, width
+            known["formats"][pick] = numbers[format]
+            known["orientations"][pick], known["flags"][pick] = orientation, flags
+    return replace(table, **known), names
+
+
+def _size_of(path: str) -> int:
+    try:
+        return os.stat(path).st_size
+    except OSError:
+        return -1
+
+
+def _header_of(path: str) -> tuple[int, int, str, int, int]:
+    try:
+        header = readers.read_header(path)
+    except (DecodeError, OSError):
+        return 0, 0, "", 1, FLAGS["unreadable"]
+    flags = FLAGS["progressive"] * header.progressive + FLAGS["animated"] * header.animated
+    flags += FLAGS["cmyk"] * (header.color_space in ("CMYK", "YCCK"))
+    return header.height, header.width, header.format, header.orientation, flags
+
+
+def _in_threads(
+    table: Table, prefix: str, wanted: Array, ask: Callable[[str], Any], text: str, progress: bool
+) -> Iterator[tuple[Array, list[Any]]]:
+    """``(positions, answers)`` for the wanted files, a chunk at a time."""
+    positions = np.flatnonzero(wanted)
+    chunks = [positions[start : start + _CHUNK] for start in range(0, len(positions), _CHUNK)]
+
+    def answer(picks: Array) -> list[Any]:
+        paths = unpack_paths(table.take(picks).paths.tobytes())
+        answers = [ask(prefix + path) for path in paths]
+        bar.advance(len(picks))
+        return answers
+
+    with (
+        SlowBar(text, progress) as bar,
+        ThreadPoolExecutor(threads_for_files(), thread_name_prefix="fastpipe-index") as pool,
+    ):
+        bar.expect(len(positions))
+        yield from zip(chunks, pool.map(answer, chunks), strict=True)

@@ -1,0 +1,242 @@
+"""`ImageList`: image files and labels from a list, in any order, with subsets and splits."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+
+from fastpipe.config import MachineConfig
+from fastpipe.data._lists import Column, read_list, table_of
+from fastpipe.data.bad_files import OnError
+from fastpipe.data.base import ImageDataset, default_loader
+from fastpipe.data.folder import ImageFolder
+from fastpipe.data.index import ImageIndex
+from fastpipe.data.table import Array
+from fastpipe.data.views import Samples, Targets
+from fastpipe.program import Fidelity
+from fastpipe.readers import MaxPixels
+
+__all__ = ["ImageList"]
+
+Self = TypeVar("Self", bound="ImageList")
+
+
+class ImageList(ImageDataset):
+    """A map-style dataset over a list of files and labels.
+
+    Args:
+        source: one of
+
+            - a text file of lines "path label" (the label is what follows the last white space),
+            - a ``.csv`` or ``.tsv`` file, or a ``.parquet`` file where pyarrow is installed,
+            - ``(paths, labels)``, two sequences; paths may be str, bytes or `os.PathLike`,
+            - an `ImageIndex`.
+
+            Labels that are all integers are the targets as they stand; otherwise they are class names, and targets
+            count the sorted classes from 0.
+        transform: takes a PIL image (a fastpipe transform: is compiled).
+        target_transform: takes the target.
+        root: what relative paths start from; None for the current folder.
+        columns: path's and label's columns in CSV and Parquet, by name, or by position from 0 in a file without a
+            line of names.
+        loader: takes a path and returns an image. Any but the default switches off compiled decoding.
+        reader, config, fidelity, apply_exif, max_pixels, seed, threads: as in `ImageFolder`.
+        on_error, bad_files_log, max_bad_fraction: as in `ImageFolder`.
+
+    Attributes:
+        samples, imgs: ``(path, target)`` pairs, a view that makes them on demand; assign a list to change them.
+        targets: the target of each sample, a view as well.
+        classes: the class names, sorted; of integer labels, these as text.
+        class_to_idx: the target of each class.
+        index: the `ImageIndex` behind.
+
+    Raises:
+        DatasetError: the list can't be understood; names the line.
+        OSError: the file can't be opened.
+    """
+
+    def __init__(
+        self,
+        source: Any,
+        transform: Callable[..., Any] | None = None,
+        target_transform: Callable[..., Any] | None = None,
+        *,
+        root: str | os.PathLike[str] | None = None,
+        columns: tuple[Column, Column] = ("path", "label"),
+        loader: Callable[[str], Any] = default_loader,
+        reader: str | Mapping[str, str] | None = None,
+        config: MachineConfig | None = None,
+        fidelity: Fidelity = "torchvision",
+        apply_exif: bool = False,
+        max_pixels: MaxPixels = "auto",
+        seed: int | None = None,
+        threads: int = 0,
+        on_error: OnError = "raise",
+        bad_files_log: str | os.PathLike[str] | None = None,
+        max_bad_fraction: float = 0.1,
+    ) -> None:
+        super().__init__(
+            transform,
+            target_transform,
+            loader=loader,
+            reader=reader,
+            config=config,
+            fidelity=fidelity,
+            apply_exif=apply_exif,
+            max_pixels=max_pixels,
+            seed=seed,
+            threads=threads,
+            on_error=on_error,
+            bad_files_log=bad_files_log,
+            max_bad_fraction=max_bad_fraction,
+        )
+        self.root = None if root is None else os.path.expanduser(os.fspath(root))
+        if isinstance(source, ImageIndex):
+            self._use(source)
+        else:
+            rows, texts = read_list(source, columns)
+            table, classes, values, start = table_of(rows, texts, self.root or "")
+            self._use(ImageIndex.from_table(table, root=start, classes=classes, class_values=values))
+
+    @classmethod
+    def from_folder(
+        cls: type[Self],
+        root: str | os.PathLike[str],
+        transform: Callable[..., Any] | None = None,
+        target_transform: Callable[..., Any] | None = None,
+        *,
+        index: str | os.PathLike[str] | None = "auto",
+        **options: Any,
+    ) -> Self:
+        """The files of ``root/class/….jpg``, as `ImageFolder` lists them; ``options`` are those of `ImageList`.
+
+        Args:
+            root: the folder that holds one folder a class.
+            transform, target_transform: as in `ImageList`.
+            index: as in `ImageFolder`.
+
+        Raises:
+            FileNotFoundError: `root` is no folder, has no class folder, or a class has no valid file.
+        """
+        folder = ImageFolder(os.fspath(root), index=index)
+        assert folder.index is not None
+        return cls(folder.index, transform, target_transform, root=folder.root, **options)
+
+    def _use(self, index: ImageIndex) -> None:
+        self.index = index
+        self.samples: Samples | list[tuple[str, int]] = Samples(index)
+        self.targets: Targets | list[int] = Targets(index)
+        self.imgs = self.samples
+        self._share_record()
+
+    @property
+    def classes(self) -> list[str]:
+        return list(self.index.classes)
+
+    @property
+    def class_to_idx(self) -> dict[str, int]:
+        return dict(zip(self.index.classes, self.index.class_values, strict=True))
+
+    def sample(self, index: int) -> tuple[str, int]:
+        return self.samples[index]
+
+    def __len__(self) -> int:
+        return len(self.samples)
+
+    def _labels(self) -> Array | None:
+        return self.samples.index_.labels if isinstance(self.samples, Samples) else None
+
+    def subset(self: Self, indices: Sequence[int] | slice | Array) -> Self:
+        """A dataset of these samples, in this order, with everything else the same (the transform is shared).
+
+        Args:
+            indices: positions (negative ones count from the end; may repeat), a slice, or an array of n booleans.
+
+        Raises:
+            IndexError: a position is out of range, or the booleans are not one a sample.
+            TypeError: the positions are no integers.
+        """
+        index = self._index_now()
+        other = copy.copy(self)
+        other._use(index.take(_positions(indices, len(index))))
+        return other
+
+    def split(self: Self, fractions: Sequence[float], seed: int = 0, stratified: bool = False) -> tuple[Self, ...]:
+        """Disjoint datasets that together hold every sample, drawn at random, each in this one's order.
+
+        Args:
+            fractions: the share of each; they sum to 1.
+            seed: another seed, another split; the global generators don't move.
+            stratified: give each part its share of every target, to within two samples.
+
+        Raises:
+            ValueError: a fraction is negative, or they don't sum to 1.
+        """
+        shares = np.asarray(fractions, np.float64)
+        if shares.ndim != 1 or not len(shares) or (shares < 0).any() or abs(shares.sum() - 1) > 1e-6:
+            raise ValueError(f"fractions={fractions!r}: give numbers from 0 to 1 that sum to 1, as (0.9, 0.1)")
+        index = self._index_now()
+        generator = np.random.default_rng(seed)
+        order = generator.permutation(len(index))
+        if stratified:
+            order = order[np.argsort(index.labels[order], kind="stable")]
+            counts = np.unique(index.labels, return_counts=True)[1]
+            parts = _stratified(order, counts, shares)
+        else:
+            parts = np.split(order, _bounds(len(order), shares))
+        return tuple(self.subset(np.sort(part)) for part in parts)
+
+    def _index_now(self) -> ImageIndex:
+        """The index; of samples that were assigned, one made of them."""
+        if isinstance(self.samples, Samples):
+            return self.samples.index_
+        paths, labels = [path for path, _ in self.samples], [label for _, label in self.samples]
+        table = table_of(read_list((paths, labels), ("path", "label"))[0], False, "")[0]
+        return ImageIndex.from_table(table, root="", classes=self.index.classes, class_values=self.index.class_values)
+
+
+def _positions(indices: Any, count: int) -> Array:
+    if isinstance(indices, slice):
+        return np.arange(*indices.indices(count))
+    picks: Array = np.asarray(indices)
+    if picks.dtype == bool:
+        if picks.shape != (count,):
+            raise IndexError(f"there are {picks.size} booleans for {count} samples")
+        return np.arange(count)[picks]
+    if not picks.size:
+        return np.zeros(0, np.int64)
+    if picks.ndim != 1 or picks.dtype.kind not in "iu":
+        raise TypeError(f"positions are a sequence of integers, a slice or an array of booleans; not {indices!r:.60}")
+    positions: Array = picks.astype(np.int64)
+    positions[positions < 0] += count
+    if positions.min() < 0 or positions.max() >= count:
+        raise IndexError(f"a position is out of range: there are {count} samples")
+    return positions
+
+
+def _bounds(count: int, shares: Array) -> Array:
+    """Where each part but the last ends, so that each has its share to within one."""
+    bounds: Array = np.rint(np.cumsum(shares)[:-1] * count).astype(np.int64)
+    return bounds
+
+
+def _stratified(order: Array, counts: Array, shares: Array) -> list[Array]:
+    """Samples grouped by target, cut within each group.
+
+    A group's cuts are those of the whole list, counted from where the group begins: what a small group can't give to
+    a part, one behind it does, so that the parts' sizes come out right as well.
+    """
+    cumulated = np.concatenate([[0.0], np.cumsum(shares)])
+    cumulated[-1] = 1.0
+    parts: list[list[Array]] = [[] for _ in shares]
+    for begin, end in itertools.pairwise([0, *np.cumsum(counts).tolist()]):
+        cuts = np.floor(cumulated * end + 0.5) - np.floor(cumulated * begin + 0.5)
+        cuts = np.maximum.accumulate(cuts).astype(np.int64)  # a difference of roundings may step back by one
+        for part, (first, last) in zip(parts, itertools.pairwise(cuts.tolist()), strict=True):
+            part.append(order[begin + first : begin + last])
+    return [np.concatenate(part) if part else order[:0] for part in parts]

@@ -1,0 +1,131 @@
+"""Samples on their way, one by one (`Job`) and a batch of them (`Assembly`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from fastpipe.program import BatchBuilder, Encoded, ImageBatch
+from fastpipe.types import Recipe
+
+if TYPE_CHECKING:
+    from fastpipe.data.base import ImageDataset
+
+__all__ = ["Assembly", "Job"]
+
+
+@dataclass(slots=True)
+class Job:
+    """One sample on its way: what was read, then what was drawn.
+
+    Attributes:
+        index: the sample that is read; may be negative.
+        place: the sample that was asked for, whose random numbers are used: another one where this replaces it.
+        path, target: of the sample that is read.
+        epoch: None where the dataset has no seed.
+        encoded, recipe: None where the user's loader does the work.
+        orientation: the EXIF orientation that is applied; 1 for none.
+        error: why it can't be read, None as long as it can.
+        finished: an (image, target) to hand out as it stands, None where there is work to do.
+    """
+
+    index: int
+    place: int
+    path: str
+    target: Any
+    epoch: int | None
+    encoded: Encoded | None = None
+    orientation: int = 1
+    recipe: Recipe | None = None
+    error: Exception | None = None
+    finished: tuple[Any, Any] | None = None
+
+
+class Assembly:
+    """The samples of one ``__getitems__``: in one tensor as long as all fit, else as a list.
+
+    Jobs come a few at a time, read and drawn. Where one turns out bad, the others go on; `mend` then decides about the
+    bad ones in their order, so that what is drawn for replacements doesn't depend on the number of threads.
+
+    Args:
+        dataset: does the work.
+        threads: how many decode.
+        builder: holds the tensor; None for a list.
+        jobs: that have been decoded, or are bad.
+        planned: no transform is left for behind the plan, and targets were transformed when the job was drawn.
+    """
+
+    def __init__(
+        self,
+        dataset: ImageDataset,
+        threads: int,
+        builder: BatchBuilder | None,
+        planned: bool,
+        jobs: Sequence[Job] = (),
+    ) -> None:
+        self._dataset = dataset
+        self._threads = threads
+        self._builder = builder
+        self._planned = planned
+        self._jobs: list[Job | None] = list(jobs)  # None: left out
+        self._images: list[Any] = [None] * len(jobs)  # by position, in a list only
+
+    def add(self, jobs: list[Job]) -> None:
+        """Decodes the next samples."""
+        start = len(self._jobs)
+        self._jobs += jobs
+        self._images += [None] * len(jobs)
+        self._decode(range(start, len(self._jobs)))
+
+    def mended(self) -> list[tuple[Any, Any]] | ImageBatch:
+        """The results, after `mend`."""
+        self.mend()
+        return self.results()
+
+    def mend(self) -> None:
+        """Leaves the bad samples out, or puts others in their place, as the dataset's ``on_error`` says."""
+        while (found := self._first_bad()) is not None:
+            position, bad = found
+            for other in self._dataset._instead(bad, self._planned):
+                self._jobs[position] = other
+                self._decode([position])
+                if other.error is None:
+                    break
+            else:
+                self._jobs[position] = None
+
+    def results(self) -> list[tuple[Any, Any]] | ImageBatch:
+        """The samples in order, without those that were left out."""
+        kept = list(self._kept())
+        if self._builder is not None and kept:
+            return self._builder.finish([job.target for _, job in kept], [position for position, _ in kept])
+        return [job.finished or self._finished(job, self._images[position]) for position, job in kept]
+
+    def _finished(self, job: Job, image: Any) -> tuple[Any, Any]:
+        return (image, job.target) if self._planned else self._dataset._finish(job, image)
+
+    def _kept(self) -> Iterator[tuple[int, Job]]:
+        return ((position, job) for position, job in enumerate(self._jobs) if job is not None)
+
+    def _first_bad(self) -> tuple[int, Job] | None:
+        return next(((position, job) for position, job in self._kept() if job.error is not None), None)
+
+    def _decode(self, positions: Iterable[int]) -> None:
+        dataset = self._dataset
+        chosen = self._sound(positions)
+        builder = self._builder
+        if builder is not None and all(dataset._fits(builder, position, job) for position, job in chosen):
+            dataset._decode_into(builder, chosen, self._threads)
+        else:
+            if builder is not None:  # this can't be one tensor: once more, as a list
+                self._builder = None
+                chosen = self._sound(range(len(self._jobs)))
+            images = dataset._map(self._threads, dataset._decode_or_fail, [job for _, job in chosen])
+            for (position, _), image in zip(chosen, images, strict=True):
+                self._images[position] = image
+        for _, job in chosen:
+            job.encoded = None
+
+    def _sound(self, positions: Iterable[int]) -> list[tuple[int, Job]]:
+        return [(at, job) for at in positions if (job := self._jobs[at]) is not None and job.error is None]

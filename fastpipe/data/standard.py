@@ -1,0 +1,41 @@
+"""What torchvision's image datasets have besides samples: the loader and the two transforms as one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from PIL import Image
+
+from fastpipe import readers
+
+__all__ = ["StandardTransform", "default_loader"]
+
+
+def default_loader(path: str) -> Image.Image:
+    """The whole image as an RGB PIL image, read by this machine's fastest exact reader."""
+    return Image.fromarray(readers.read_image(path))
+
+
+class StandardTransform:
+    """An image's and a target's transform as one call on both; torchvision's attribute ``dataset.transforms``."""
+
+    def __init__(
+        self, transform: Callable[..., Any] | None = None, target_transform: Callable[..., Any] | None = None
+    ) -> None:
+        self.transform = transform
+        self.target_transform = target_transform
+
+    def __call__(self, input: Any, target: Any) -> tuple[Any, Any]:
+        return (
+            input if self.transform is None else self.transform(input),
+            target if self.target_transform is None else self.target_transform(target),
+        )
+
+    def __repr__(self) -> str:
+        lines = ["StandardTransform"]
+        for name, transform in (("Transform: ", self.transform), ("Target transform: ", self.target_transform)):
+            if transform is not None:
+                head, *rest = repr(transform).splitlines()
+                lines += [name + head, *(" " * len(name) + line for line in rest)]
+        return "\n".join(lines)

@@ -1,0 +1,130 @@
+"""What is installed here and what this process may use: versions, processor, CPUs, memory."""
+
+from __future__ import annotations
+
+import functools
+import math
+import os
+import platform
+import shutil
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+from types import MappingProxyType
+
+__all__ = ["Memory", "installed", "library_versions", "machine_fingerprint", "memory", "usable_cpus"]
+
+_OPENCVS = ("python-headless", "python", "contrib-python-headless", "contrib-python")
+LIBRARIES: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "fastpipe": ("fastpipe",),
+        "imageio": ("imageio",),
+        "kornia-rs": ("kornia-rs",),
+        "opencv": tuple(f"opencv-{kind}" for kind in _OPENCVS),
+        "pillow": ("pillow", "pillow-simd"),
+        "simplejpeg": ("simplejpeg",),
+        "torchcodec": ("torchcodec",),
+        "torchvision": ("torchvision",),
+        "turbojpeg": ("turbojpeg", "PyTurboJPEG"),
+    }
+)
+"""What decodes here, under each name that its distribution may have."""
+
+_GROUPS = Path("/sys/fs/cgroup")  # where Linux shows the limits of control groups
+_SHARED = "/dev/shm"
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """What the machine has to hold things in, in bytes; None where the system doesn't say.
+
+    Attributes:
+        available: that programs and the page cache can have without anything being swapped out.
+        shared_free: free in the shared memory that batches travel through.
+    """
+
+    available: int | None
+    shared_free: int | None
+
+
+def installed(*distributions: str) -> str | None:
+    """The version of the first of these distributions that is installed; None where none is."""
+    for name in distributions:
+        try:
+            return metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    return None
+
+
+@functools.lru_cache(maxsize=1)
+def library_versions() -> Mapping[str, str]:
+    """The versions of the installed libraries that decode images, and of fastpipe, by their short names."""
+    found = {name: installed(*distributions) for name, distributions in LIBRARIES.items()}
+    return MappingProxyType({name: version for name, version in found.items() if version is not None})
+
+
+@functools.lru_cache(maxsize=1)
+def machine_fingerprint() -> Mapping[str, str | int]:
+    """What tells machines with other speeds apart: system, architecture, processor and the number of CPUs.
+
+    No host name: containers change theirs, and the nodes of a cluster share one home folder.
+    """
+    lines = _text(Path("/proc/cpuinfo"), "utf-8").splitlines()
+    models = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return MappingProxyType(
+        {
+            "system": platform.system(),
+            "architecture": platform.machine(),
+            "processor": (models or [""])[0] if lines else platform.processor(),  # not Linux: all there is
+            "cpus": os.cpu_count() or 1,
+        }
+    )
+
+
+def usable_cpus(groups: Path = _GROUPS) -> int:
+    """CPUs that this process may use: its affinity, and a container's quota, which the affinity doesn't show."""
+    cpus = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    quota, _, period = _text(groups / "cpu.max").partition(" ")
+    if not quota:  # control groups of the first version
+        quota, period = (_text(groups / "cpu" / f"cpu.cfs_{name}_us") for name in ("quota", "period"))
+    if quota.isdigit() and period.isdigit() and int(period):
+        cpus = min(cpus, max(1, math.ceil(int(quota) / int(period))))
+    return cpus
+
+
+def memory(groups: Path = _GROUPS) -> Memory:
+    """What is to be had now, limits of a container included."""
+    shared = shutil.disk_usage(_SHARED).free if sys.platform == "linux" and os.path.isdir(_SHARED) else None
+    found = [amount for amount in (available_memory(), _left_in_container(groups)) if amount is not None]
+    return Memory(min(found, default=None), shared)
+
+
+def available_memory() -> int | None:
+    """Bytes that programs can have without anything being swapped out, as the system says."""
+    for line in _text(Path("/proc/meminfo")).splitlines():
+        if line.startswith("MemAvailable:"):
+            return int(line.split()[1]) * 1024
+    try:
+        import psutil  # type: ignore[import-untyped,unused-ignore]
+    except ImportError:
+        return None
+    return int(psutil.virtual_memory().available)
+
+
+def _left_in_container(groups: Path) -> int | None:
+    most, used = (_text(groups / f"memory.{name}") for name in ("max", "current"))
+    if not (most.isdigit() and used.isdigit()):
+        return None
+    # What the container's processes have read stays counted until somebody needs the memory.
+    kept = [line.split()[1] for line in _text(groups / "memory.stat").splitlines() if line.startswith("file ")]
+    return max(0, int(most) - int(used) + sum(map(int, kept)))
+
+
+def _text(file: Path, encoding: str = "ascii") -> str:
+    try:
+        return file.read_text(encoding=encoding, errors="replace").strip()
+    except OSError:
+        return ""

@@ -1,0 +1,87 @@
+"""What all kernels share: array types, cv2's habit of dropping an axis of one, the ways to the core and Pillow."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+from PIL import Image
+
+from fastpipe import core
+
+__all__ = [
+    "FloatArray",
+    "UInt8Array",
+    "as_uint8",
+    "channels",
+    "copied",
+    "core_or_pillow",
+    "like",
+    "through_pillow",
+]
+
+UInt8Array: TypeAlias = npt.NDArray[np.uint8]
+FloatArray: TypeAlias = npt.NDArray[np.float32]
+
+
+def as_uint8(values: npt.NDArray[np.generic]) -> UInt8Array:
+    """The values, which must lie in 0…255, cut to whole numbers."""
+    result: UInt8Array = values.astype(np.uint8)
+    return result
+
+
+def copied(image: UInt8Array) -> UInt8Array:
+    """A contiguous copy, for the images that an operation leaves as they are."""
+    result: UInt8Array = image.copy()
+    return result
+
+
+def channels(image: UInt8Array) -> int:
+    """The number of channels; 1 for ``(H, W)``."""
+    return 1 if image.ndim == 2 else image.shape[2]
+
+
+def like(result: UInt8Array, image: UInt8Array) -> UInt8Array:
+    """``result`` with the channel axis that ``image`` has: cv2 returns ``(H, W)`` for ``(H, W, 1)``."""
+    return result[..., None] if image.ndim == 3 and result.ndim == 2 else result
+
+
+def core_or_pillow(
+    image: UInt8Array,
+    add: Callable[[core.Job], bool],
+    operation: Callable[[Image.Image], Image.Image],
+    shape: tuple[int, ...] | None = None,
+) -> UInt8Array:
+    """An operation by the core or, where that isn't there or hasn't this one, by Pillow itself: the same pixels.
+
+    Args:
+        image: uint8 ``(H, W)`` or ``(H, W, C)``.
+        add: adds the operation to a job, or says False.
+        operation: the same on a Pillow image.
+        shape: the result's; None for the image's.
+    """
+    if image.size == 0:
+        return copied(image)
+    if channels(image) in (1, 3) and core.available():
+        job = core.thread_job()
+        job.read_pixels(image)
+        if add(job):
+            out = np.empty(shape or image.shape, dtype=np.uint8)
+            job.write_array(out)
+            core.check(core.run(job))
+            return out
+    return through_pillow(image, operation)
+
+
+def through_pillow(image: UInt8Array, operation: Callable[[Image.Image], Image.Image]) -> UInt8Array:
+    """``operation`` on the array as a Pillow image of one, three or four channels."""
+    if channels(image) == 2:  # Pillow's mode of two has alpha, too
+        return through_pillow(np.dstack([image, np.zeros_like(image)]), operation)[..., :2]
+    if channels(image) == 4:
+        # RGBX, unlike RGBA, has no alpha that Pillow would multiply into the colours.
+        picture = Image.frombytes("RGBX", (image.shape[1], image.shape[0]), image.tobytes())
+    else:
+        picture = Image.fromarray(image[..., 0] if image.ndim == 3 and image.shape[2] == 1 else image)
+    return like(np.array(operation(picture)), image)

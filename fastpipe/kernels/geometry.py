@@ -1,0 +1,88 @@
+"""Geometry of uint8 arrays: crop, flips and padding, bit-equal to Pillow's; `resize` has a file of its own.
+
+Arrays are uint8 ``(H, W)`` or ``(H, W, C)``, may be non-contiguous views, and are never changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import cv2
+import numpy as np
+
+from fastpipe.kernels._arrays import UInt8Array, channels, copied, like
+
+__all__ = ["crop", "hflip", "pad", "vflip"]
+
+_BORDERS = {
+    "constant": cv2.BORDER_CONSTANT,
+    "edge": cv2.BORDER_REPLICATE,
+    "reflect": cv2.BORDER_REFLECT_101,
+    "symmetric": cv2.BORDER_REFLECT,
+}
+_CV2_MAX_CHANNELS = 4
+
+
+def crop(image: UInt8Array, top: int, left: int, height: int, width: int) -> UInt8Array:
+    """The box's pixels, zero where the box leaves the image; a view where it stays inside."""
+    rows, columns = image.shape[:2]
+    bottom, right = top + height, left + width
+    if top >= 0 and left >= 0 and bottom <= rows and right <= columns:
+        return image[top:bottom, left:right]
+    result = np.zeros((max(height, 0), max(width, 0), *image.shape[2:]), dtype=image.dtype)
+    inside = image[max(top, 0) : max(bottom, 0), max(left, 0) : max(right, 0)]
+    if inside.size:
+        y, x = max(-top, 0), max(-left, 0)
+        result[y : y + inside.shape[0], x : x + inside.shape[1]] = inside
+    return result
+
+
+def hflip(image: UInt8Array) -> UInt8Array:
+    """Columns in reverse order, as a new contiguous array."""
+    return like(cv2.flip(image, 1), image) if image.size else copied(image)
+
+
+def vflip(image: UInt8Array) -> UInt8Array:
+    """Rows in reverse order, as a new contiguous array."""
+    return like(cv2.flip(image, 0), image) if image.size else copied(image)
+
+
+def pad(
+    image: UInt8Array,
+    left: int,
+    top: int,
+    right: int,
+    bottom: int,
+    fill: float | Sequence[float] | None = None,
+    mode: str = "constant",
+) -> UInt8Array:
+    """The image with that many pixels added on each side; a negative number removes pixels.
+
+    Args:
+        image: uint8 ``(H, W)`` or ``(H, W, C)``.
+        left, top, right, bottom: pixels to add.
+        fill: what ``mode="constant"`` adds: one number, or one a channel; None for 0.
+        mode: ``"constant"``, ``"edge"``, ``"reflect"`` (edge pixel not repeated) or ``"symmetric"`` (repeated).
+
+    Raises:
+        ValueError: there is no pixel to mirror or repeat: numpy's, as for a PIL image.
+    """
+    if min(left, top, right, bottom) < 0:
+        rows, columns = image.shape[:2]
+        image = image[max(-top, 0) : rows - max(-bottom, 0), max(-left, 0) : columns - max(-right, 0)]
+        left, top, right, bottom = max(left, 0), max(top, 0), max(right, 0), max(bottom, 0)
+    count = channels(image)
+    values = [0.0] if fill is None else [fill] if isinstance(fill, (int, float)) else list(fill)
+    if len(values) == 1:
+        values *= count
+    if mode == "constant" and (count > _CV2_MAX_CHANNELS or image.size == 0):
+        shape = (image.shape[0] + top + bottom, image.shape[1] + left + right, *image.shape[2:])
+        result = np.empty(shape, dtype=image.dtype)
+        result[...] = np.asarray(values, dtype=image.dtype) if image.ndim == 3 else values[0]
+        result[top : top + image.shape[0], left : left + image.shape[1]] = image
+        return result
+    if image.size == 0:  # cv2 would look for the edge's pixel for ever
+        widths = [(top, bottom), (left, right), (0, 0)][: image.ndim]
+        padded: UInt8Array = np.pad(image, widths, mode=mode)  # type: ignore[call-overload]
+        return padded
+    return like(cv2.copyMakeBorder(image, top, bottom, left, right, _BORDERS[mode], value=values), image)

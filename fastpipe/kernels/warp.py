@@ -1,0 +1,262 @@
+"""Warps of uint8 arrays: rotation, affine and perspective as Pillow does them, elastic as torchvision does it.
+
+Arrays are uint8 ``(H, W)`` or ``(H, W, C)`` with up to four channels, may be non-contiguous views, and are never
+changed. Pillow maps each new pixel's centre to a point ``(x, y)`` of the old image, with pixel 0 spanning 0 to 1. A
+point outside the image gives the fill colour as it is; a point inside is interpolated from pixels, edge pixels
+repeated, so that, unlike in cv2 and in torchvision's tensor backend, the fill never bleeds into the image.
+
+Rotation, affine and perspective give Pillow's pixels, bit for bit: by the core, and where that isn't there, by Pillow
+itself. Elastic takes OpenCV 5: OpenCV 4 cuts fractions of a pixel to 1/32, which moves strong edges by up to 20/255.
+Beside it torch displaces.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import cv2
+import numpy as np
+import numpy.typing as npt
+import torch
+from PIL import Image
+
+from fastpipe import core
+from fastpipe.kernels._arrays import UInt8Array, channels, copied, core_or_pillow, like
+
+__all__ = ["FILTERS", "add_rotation", "add_warp", "affine", "elastic", "perspective", "rotate"]
+
+Fill = float | Sequence[float] | None
+FILTERS = {
+    "nearest": core.Filter.NEAREST,
+    "nearest-exact": core.Filter.NEAREST,  # to Pillow the two are one
+    "bilinear": core.Filter.BILINEAR,
+    "bicubic": core.Filter.BICUBIC,
+}
+"""What can warp."""
+
+_RESAMPLING = {
+    core.Filter.NEAREST: Image.Resampling.NEAREST,
+    core.Filter.BILINEAR: Image.Resampling.BILINEAR,
+    core.Filter.BICUBIC: Image.Resampling.BICUBIC,
+}
+_METHODS = {core.Kind.AFFINE: Image.Transform.AFFINE, core.Kind.PERSPECTIVE: Image.Transform.PERSPECTIVE}
+_FINE = int(cv2.__version__.partition(".")[0]) >= 5
+
+
+def affine(image: UInt8Array, matrix: Sequence[float], interpolation: str = "nearest", fill: Fill = None) -> UInt8Array:
+    """``Image.transform(size, AFFINE, matrix, …)``.
+
+    Args:
+        image: uint8 ``(H, W)`` or ``(H, W, C)``.
+        matrix: ``a, b, c, d, e, f``: the new pixel whose centre is ``(x, y)`` shows the point
+            ``(a x + b y + c, d x + e y + f)``.
+        interpolation: one of `FILTERS`.
+        fill: a number, or one a channel; None for 0.
+    """
+    return _warped(image, core.Kind.AFFINE, matrix, interpolation, fill)
+
+
+def perspective(
+    image: UInt8Array, coeffs: Sequence[float], interpolation: str = "bilinear", fill: Fill = None
+) -> UInt8Array:
+    """``Image.transform(size, PERSPECTIVE, coeffs, …)``.
+
+    Args:
+        image: uint8 ``(H, W)`` or ``(H, W, C)``.
+        coeffs: ``a … h``: the new pixel whose centre is ``(x, y)`` shows the point
+            ``((a x + b y + c) / n, (d x + e y + f) / n)`` with ``n = g x + h y + 1``.
+        interpolation: one of `FILTERS`.
+        fill: a number, or one a channel; None for 0.
+    """
+    return _warped(image, core.Kind.PERSPECTIVE, coeffs, interpolation, fill)
+
+
+def _warped(
+    image: UInt8Array, kind: core.Kind, coefficients: Sequence[float], interpolation: str, fill: Fill
+) -> UInt8Array:
+    height, width = image.shape[:2]
+    color, resample = _color(channels(image), fill), _RESAMPLING[FILTERS[interpolation]]
+    return core_or_pillow(
+        image,
+        lambda job: add_warp(job, kind, (height, width), coefficients, interpolation, fill),
+        lambda picture: picture.transform((width, height), _METHODS[kind], coefficients, resample, fillcolor=color),
+    )
+
+
+def rotate(
+    image: UInt8Array,
+    angle: float,
+    interpolation: str = "nearest",
+    expand: bool = False,
+    center: Sequence[float] | None = None,
+    fill: Fill = None,
+) -> UInt8Array:
+    """``Image.rotate(angle, …)``: counter-clockwise, in degrees.
+
+    Args:
+        image: uint8 ``(H, W)`` or ``(H, W, C)``.
+        angle: degrees.
+        interpolation: one of `FILTERS`.
+        expand: whether the result grows to hold all of the image.
+        center: the fixed point ``(x, y)``; the image's centre if None.
+        fill: a number, or one a channel; None for 0.
+    """
+    height, width = image.shape[:2]
+    size = _rotation(height, width, angle, expand, center)[2:]
+    color, resample = _color(channels(image), fill), _RESAMPLING[FILTERS[interpolation]]
+    point = None if center is None else (center[0], center[1])
+    return core_or_pillow(
+        image,
+        lambda job: add_rotation(job, (height, width), angle, interpolation, expand, center, fill),
+        lambda picture: picture.rotate(angle, resample, expand, point, fillcolor=color),
+        (*size, *image.shape[2:]),
+    )
+
+
+def add_rotation(
+    job: core.Job,
+    size: tuple[int, int],
+    angle: float,
+    interpolation: str,
+    expand: bool = False,
+    center: Sequence[float] | None = None,
+    fill: Fill = None,
+) -> bool:
+    """Adds `rotate` of an image ``(height, width)`` to a job of the core's; False where the core can't."""
+    turns, matrix, height, width = _rotation(*size, angle, expand, center)
+    if turns is None:
+        return add_warp(job, core.Kind.AFFINE, (height, width), matrix, interpolation, fill)
+    if turns % 2:
+        job.transpose()
+    if turns > 1:
+        job.flip()
+    if turns in (1, 2):
+        job.flip_vertically()
+    return True
+
+
+def add_warp(
+    job: core.Job,
+    kind: core.Kind,
+    size: tuple[int, int],
+    coefficients: Sequence[float],
+    interpolation: str,
+    fill: Fill,
+) -> bool:
+    """Adds `affine` or `perspective` to a job of the core's; False where that doesn't take the numbers."""
+    if not all(map(math.isfinite, coefficients)):
+        return False
+    levels = _levels(fill)
+    job.warp(kind, size, coefficients, FILTERS[interpolation], levels * 3 if len(levels) == 1 else levels)
+    return True
+
+
+def elastic(
+    image: UInt8Array,
+    displacement: torch.Tensor | npt.NDArray[np.float32],
+    interpolation: str = "bilinear",
+    fill: Fill = None,
+) -> UInt8Array:
+    """Each new pixel shows the point that its displacement leads to; torchvision's ``elastic_transform``.
+
+    Args:
+        image: uint8 ``(H, W)`` or ``(H, W, C)``, no side above 32,767.
+        displacement: float32 ``(1, H, W, 2)``, (x, y), where 2 is the whole width or height.
+        interpolation: ``"nearest"`` or ``"bilinear"``.
+        fill: a number, or one a channel; None for 0 that is blended once, where a number is blended twice at the
+            edges, as in torchvision.
+    """
+    if image.size == 0:
+        return copied(image)
+    height, width = image.shape[:2]
+    shifts = np.asarray(displacement, dtype=np.float32).reshape(height, width, 2)
+    if not _FINE:
+        return _elastic_torch(image, shifts, interpolation, fill)
+    map_x = shifts[..., 0] * np.float32(width / 2) + np.arange(width, dtype=np.float32)
+    map_y = shifts[..., 1] * np.float32(height / 2) + np.arange(height, dtype=np.float32)[:, None]
+    values = _fill_values(channels(image), fill)
+    if interpolation == "nearest":
+        warped = cv2.remap(image, map_x, map_y, cv2.INTER_NEAREST, borderMode=cv2.BORDER_CONSTANT, borderValue=values)
+        return like(warped, image)
+    warped = like(cv2.remap(image, map_x, map_y, cv2.INTER_LINEAR, borderMode=cv2.BORDER_CONSTANT), image)
+    if fill is not None:
+        ones = np.ones((height, width), dtype=np.float32)
+        covered = cv2.remap(ones, map_x, map_y, cv2.INTER_LINEAR, borderMode=cv2.BORDER_CONSTANT)
+        edge = np.nonzero(covered < 1)
+        weight = covered[edge] if image.ndim == 2 else covered[edge][:, None]
+        blended = warped[edge] * weight + (1 - weight) * np.asarray(values[: channels(image)], dtype=np.float32)
+        warped[edge] = np.rint(blended).astype(np.uint8)
+    return warped
+
+
+def _elastic_torch(image: UInt8Array, shifts: npt.NDArray[np.float32], interpolation: str, fill: Fill) -> UInt8Array:
+    height, width = image.shape[:2]
+    x, y = (torch.linspace((1 - side) / side, (side - 1) / side, side) for side in (width, height))
+    grid = torch.stack((x.expand(height, width), y[:, None].expand(height, width)), dim=-1) + torch.from_numpy(shifts)
+    planes = np.moveaxis(image.reshape(height, width, -1), -1, 0).astype(np.float32)
+    if fill is not None:
+        planes = np.concatenate([planes, np.ones((1, height, width), np.float32)])
+    sampled = torch.nn.functional.grid_sample(
+        torch.from_numpy(planes)[None], grid[None], interpolation, "zeros", align_corners=False
+    )
+    result = sampled[0].numpy()
+    if fill is not None:
+        result, covered = result[:-1], result[-1]
+        color = np.asarray(_fill_values(channels(image), fill)[: len(result)], np.float32)[:, None, None]
+        if interpolation == "nearest":
+            result = np.where(covered < 0.5, color, result)
+        else:
+            result = result * covered + (1 - covered) * color
+    shown: UInt8Array = np.ascontiguousarray(np.moveaxis(np.rint(result).astype(np.uint8), 0, -1))
+    return shown.reshape(image.shape)
+
+
+def _rotation(
+    height: int, width: int, angle: float, expand: bool, center: Sequence[float] | None
+) -> tuple[int | None, list[float], int, int]:
+    """Quarter turns, where ``Image.rotate`` only moves pixels; else its matrix; the result's height and width.
+
+    In its order of operations, which decides the last bits.
+    """
+    angle %= 360.0
+    if center is None and (angle in (0.0, 180.0) or (angle in (90.0, 270.0) and (expand or height == width))):
+        turns = int(angle) // 90
+        return turns, [], *((width, height) if turns % 2 else (height, width))
+    center_x, center_y = (width / 2, height / 2) if center is None else (center[0], center[1])
+    radians = -math.radians(angle)
+    cosine, sine = round(math.cos(radians), 15), round(math.sin(radians), 15)
+    a, b, d, e = cosine, sine, round(-math.sin(radians), 15), cosine
+    c = a * -center_x + b * -center_y + 0.0 + center_x
+    f = d * -center_x + e * -center_y + 0.0 + center_y
+    if expand:
+        corners = ((0, 0), (width, 0), (width, height), (0, height))
+        xs = [a * x + b * y + c for x, y in corners]
+        ys = [d * x + e * y + f for x, y in corners]
+        new_width = math.ceil(max(xs)) - math.floor(min(xs))
+        new_height = math.ceil(max(ys)) - math.floor(min(ys))
+        shift_x, shift_y = -(new_width - width) / 2.0, -(new_height - height) / 2.0
+        c, f = a * shift_x + b * shift_y + c, d * shift_x + e * shift_y + f
+        height, width = new_height, new_width
+    return None, [a, b, c, d, e, f], height, width
+
+
+def _levels(fill: Fill) -> tuple[int, ...]:
+    """The fill's values as Pillow takes them: cut to whole numbers, then to a pixel's range."""
+    values: Sequence[Any] = [0] if fill is None else fill if isinstance(fill, (list, tuple)) else [fill]
+    return tuple(min(max(int(value), 0), 255) for value in values)
+
+
+def _color(count: int, fill: Fill) -> Any:
+    """The fill for an image of Pillow's with ``count`` channels; two are four there."""
+    levels = _levels(fill)
+    if count == 1:
+        return levels[0]
+    return (levels * count if len(levels) == 1 else levels) + (0, 0) * (count == 2)
+
+
+def _fill_values(count: int, fill: Fill) -> list[float]:
+    """One value a channel, cut to whole numbers as torchvision does for PIL images."""
+    values = [0.0] if fill is None else [fill] if isinstance(fill, (int, float)) else list(fill)
+    return [float(int(value)) for value in (values * count if len(values) == 1 else values)]

@@ -1,0 +1,410 @@
+"""Batches made ahead of time in this one process, by a thread that the core's threads work for.
+
+The consumer's thread asks the sampler, a few batches ahead, as torch's loader does for its workers; a thread of
+`Maker` makes the batches in that order, with random streams of its own, and ends where nothing is left to be made.
+Nobody else sees a batch before it is handed out.
+
+Python code that may draw from the global generators isn't run there: two threads would take numbers from each other.
+Such batches are made where they are asked for, with the same streams in the generators' place; see `in_the_way`.
+"""
+
+from __future__ import annotations
+
+import atexit
+import builtins
+import contextlib
+import os
+import threading
+import time
+import warnings
+import weakref
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch.utils.data import ConcatDataset, Subset
+from torch.utils.data._utils import pin_memory
+from torch.utils.data.dataloader import _BaseDataLoaderIter, _DatasetKind
+
+from fastpipe.data import ImageDataset
+from fastpipe.errors import FastpipeWarning, LoaderError
+from fastpipe.loading.watch import PATIENCE_S
+from fastpipe.program import (
+    BatchOptions,
+    SharedEpoch,
+    Streams,
+    StreamState,
+    held_epochs,
+    pinned_batches,
+    request_batches,
+)
+
+__all__ = ["Ahead", "Plan", "ThreadIterator", "in_the_way"]
+
+_LOOK_S = 1.0
+_LAST_BATCH_S = 10.0
+
+Epochs = Mapping[SharedEpoch, int]
+Ahead = tuple[Iterator[Any], Epochs]
+"""The sampler's output for an epoch to come, and the datasets' epochs in it."""
+
+
+def in_the_way(dataset: Any) -> str:
+    """What keeps a dataset's samples from being made ahead in a thread; empty where nothing does."""
+    if type(dataset) is Subset:
+        return in_the_way(dataset.dataset)
+    if type(dataset) is ConcatDataset:
+        return next(filter(None, map(in_the_way, dataset.datasets)), "")
+    if not isinstance(dataset, ImageDataset):
+        return f"the dataset ({type(dataset).__name__})"
+    kind = type(dataset)
+    if kind.__getitem__ is not ImageDataset.__getitem__ or kind.__getitems__ is not ImageDataset.__getitems__:
+        return f"the dataset's own way to samples ({kind.__name__})"
+    if not dataset.plans:
+        return "the dataset's loader"
+    if dataset.pipeline.rest:
+        return f"the transform {_name(dataset.pipeline.rest[0])}"
+    if dataset.target_transform is not None and not _draws_nothing(dataset.target_transform):
+        return f"the target_transform {_name(dataset.target_transform)}"
+    return "the function on_error" if callable(dataset.on_error) else ""
+
+
+def _draws_nothing(function: Any) -> bool:
+    """Whether that is certain: of Python's own, such as ``int``, ``abs`` and a dict's ``__getitem__``."""
+    owner = getattr(function, "__self__", None)
+    return function in (int, float, str, bool) or (
+        type(function) is type(abs) and (owner is builtins or type(owner) in (dict, list, tuple))
+    )
+
+
+def _name(transform: Any) -> str:
+    return getattr(transform, "__name__", None) or type(transform).__name__
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How an iterator makes batches.
+
+    Attributes:
+        threads: of the core, for one batch.
+        prefetch: batches that are made ahead.
+        options: what is asked of the dataset.
+        timeout_s: an error after so long without a batch; 0 for never.
+        obstacle: what keeps batches from being made ahead; empty where nothing does.
+    """
+
+    threads: int
+    prefetch: int
+    options: BatchOptions | None
+    timeout_s: float
+    obstacle: str
+
+
+class _Task:
+    """One batch that is wanted.
+
+    Attributes:
+        indices: what the sampler gave.
+        epochs: the datasets' epochs.
+        state: the streams when it was begun; None as long as it isn't.
+    """
+
+    __slots__ = ("done", "epochs", "error", "indices", "result", "state", "wanted")
+
+    def __init__(self, indices: Any, epochs: Epochs) -> None:
+        self.indices = indices
+        self.epochs = epochs
+        self.state: StreamState | None = None
+        self.result: Any = None
+        self.error: BaseException | None = None
+        self.done = False
+        self.wanted = True
+
+
+class _Maker:
+    """Makes tasks in their order, in a thread or where it is called; knows nothing of who wants them.
+
+    Args:
+        fetch: from the sampler's output to a batch.
+        streams: its random numbers.
+        options: what is asked of the dataset.
+        pin: torch's name of the device that batches are pinned for; None for not at all.
+    """
+
+    def __init__(
+        self,
+        fetch: Callable[[Any], Any],
+        streams: Streams,
+        options: BatchOptions | None,
+        pin: str | None,
+    ) -> None:
+        self.owner = os.getpid()
+        self._fetch = fetch
+        self._streams = streams
+        self._options = options
+        self._pin = pin
+        self._gpu = torch.cuda.current_device() if pin == "cuda" else None
+        self._changed = threading.Condition()
+        # under the lock:
+        self._tasks: deque[_Task] = deque()
+        self._thread: threading.Thread | None = None
+        self._more = False  # there will be further tasks
+        _makers.add(self)
+
+    def add(self, task: _Task, more: bool) -> None:
+        """Has a task made in the thread; `more`: others will follow, so that it's worth to wait for them."""
+        with self._changed:
+            self._tasks.append(task)
+            self._more = more
+            if self._thread is None:
+                name = f"fastpipe batches {id(self):x}"
+                self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+                self._thread.start()
+            self._changed.notify_all()
+
+    def end(self) -> None:
+        """No further tasks: the thread ends behind the last one."""
+        with self._changed:
+            self._more = False
+            self._changed.notify_all()
+
+    def drop(self, tasks: list[_Task]) -> None:
+        """Forgets the last tasks, in their order; the next one's random numbers are those of the first of them."""
+        with self._changed:
+            for task in tasks:
+                task.wanted = False
+            self._tasks = deque(task for task in self._tasks if task.wanted)
+            state = next((task.state for task in tasks if task.state is not None), None)
+            if state is not None:  # the one that is being made goes on with what is nobody's any more
+                self._streams = Streams(state)
+
+    def close(self) -> None:
+        """Forgets everything; the thread ends behind the batch that it is at."""
+        if os.getpid() == self.owner:
+            with self._changed:
+                for task in self._tasks:
+                    task.wanted = False
+                self._tasks.clear()
+                self._more = False
+                self._changed.notify_all()
+
+    def join(self, seconds: float) -> None:
+        thread = self._thread
+        if thread is not None and os.getpid() == self.owner and thread is not threading.current_thread():
+            thread.join(seconds)
+
+    def wait(self, task: _Task, seconds: float) -> bool:
+        """Whether a task is done, in that time."""
+        with self._changed:
+            return self._changed.wait_for(lambda: task.done, seconds)
+
+    def make_here(self, task: _Task) -> None:
+        """Makes a task in the calling thread, with the streams in the global generators' place."""
+        if not task.done:
+            streams = self._streams
+            task.state = streams.save()
+            with streams.in_place():
+                self._make(task)
+
+    def _run(self) -> None:
+        if self._gpu is not None:
+            torch.cuda.set_device(self._gpu)
+        while True:
+            with self._changed:
+                while not self._tasks and self._more:
+                    self._changed.wait()
+                if not self._tasks:
+                    self._thread = None  # the next task gets another one
+                    return
+                task, streams = self._tasks.popleft(), self._streams
+                task.state = streams.save()
+            with streams.here():
+                self._make(task)
+            with self._changed:
+                self._changed.notify_all()
+            del task, streams  # a batch lives only as long as somebody wants it
+
+    def _make(self, task: _Task) -> None:
+        stop = request_batches(self._options)
+        try:
+            with held_epochs(task.epochs), pinned_batches(self._pin is not None):
+                result = self._fetch(task.indices)
+                task.result = result if self._pin is None else _pinned(result, self._pin)
+        except BaseException as error:
+            task.error = error
+        finally:
+            stop()
+            task.done = True
+
+
+class ThreadIterator(_BaseDataLoaderIter):
+    """torch's iterator of a loader without workers, whose batches are made ahead of time. Serves epoch after epoch.
+
+    Args:
+        loader: torch's.
+        plan: how.
+    """
+
+    def __init__(self, loader: Any, plan: Plan) -> None:
+        super().__init__(loader)
+        kind: Any = _DatasetKind
+        fetcher = kind.create_fetcher(
+            self._dataset_kind, self._dataset, self._auto_collation, self._collate_fn, self._drop_last
+        )
+        pin = self._pin_memory_device if self._pin_memory else None
+        self._maker = _Maker(fetcher.fetch, Streams(int(self._base_seed)), plan.options, pin)
+        weakref.finalize(self, self._maker.close)
+        self._ahead: deque[_Task] = deque()
+        self._tasks: deque[_Task] = deque()
+        self._snapshot: Any = None
+        self.number = 0  # of epochs that were begun
+        self._begin(loader, plan)
+
+    @property
+    def made_by(self) -> int:
+        """The process that it is good for."""
+        return self._maker.owner
+
+    def again(self, loader: Any, plan: Plan) -> None:
+        """Begins the next epoch; what is left of this one isn't made any more."""
+        self.stop_epoch(self.number)
+        super()._reset(loader)
+        self._begin(loader, plan)
+
+    def _begin(self, loader: Any, plan: Plan) -> None:
+        self._plan = plan
+        self.number += 1
+        self._more = True  # the sampler may give more
+        self._epochs: Epochs = loader._epochs_now()
+        self._next_epoch: Callable[[], Ahead | None] = loader._epoch_ahead()
+        before, self._snapshot = self._snapshot, loader._settings_now()
+        if self._ahead and (plan.obstacle or not _same(before, self._snapshot)):
+            self._drop_ahead()
+        self._indices_ahead: Ahead | None = None
+        for _ in range(plan.prefetch):
+            self._add()
+
+    def _drop_ahead(self) -> None:
+        self._maker.drop([*self._ahead])
+        self._ahead.clear()
+
+    def _add(self) -> None:
+        """Has one more batch made: of this epoch, or of the next where it is known."""
+        if self._more:
+            try:
+                indices = next(self._sampler_iter)
+            except StopIteration:
+                self._more = False
+                if self._ahead:  # the epoch that was begun is shorter than was thought
+                    self._drop_ahead()
+                self._indices_ahead = None if self._plan.obstacle else self._next_epoch()
+            else:
+                self._tasks.append(self._task(indices))
+                return
+        if self._indices_ahead is not None:
+            indices_ahead, epochs = self._indices_ahead
+            for indices in indices_ahead:
+                task = _Task(indices, epochs)
+                self._ahead.append(task)
+                self._maker.add(task, more=len(self._ahead) < self._plan.prefetch)
+                return
+        self._maker.end()
+
+    def _task(self, indices: Any) -> _Task:
+        if self._ahead:
+            task = self._ahead[0]
+            if task.indices == indices and task.epochs == self._epochs:
+                return self._ahead.popleft()
+            self._drop_ahead()  # another epoch than was thought
+        task = _Task(indices, self._epochs)
+        if not self._plan.obstacle:
+            self._maker.add(task, more=True)
+        return task
+
+    def _next_data(self) -> Any:
+        if os.getpid() != self.made_by:
+            raise LoaderError(
+                "this iteration was begun in another process, of which this one is a fork: threads don't come along. "
+                "Iterate over the loader anew here."
+            )
+        if not self._tasks:
+            raise StopIteration
+        task = self._tasks[0]
+        if self._plan.obstacle:
+            self._maker.make_here(task)
+        elif not task.done:
+            self._wait(task)
+        self._tasks.popleft()
+        self._add()
+        error, task.error = task.error, None
+        if error is not None:
+            try:
+                raise error
+            finally:
+                del error, task  # frames that hold each other are there until Python's collector finds them
+        return task.result
+
+    def _wait(self, task: _Task) -> None:
+        started = time.monotonic()
+        told = False
+        while not self._maker.wait(task, _LOOK_S):
+            seconds = time.monotonic() - started
+            if 0 < self._plan.timeout_s <= seconds:
+                raise LoaderError(
+                    f"no batch for {self._plan.timeout_s:g} s (timeout={self._plan.timeout_s:g}). {self._at(task)} If "
+                    "the files can be read in another program, raise timeout; else the disk, or the network file "
+                    "system under it, doesn't answer."
+                )
+            if not self._plan.timeout_s and not told and seconds >= PATIENCE_S:
+                told = True
+                warnings.warn(
+                    f"no batch for {seconds:.0f} s. {self._at(task)} Give the DataLoader timeout=SECONDS to make this "
+                    "an error.",
+                    FastpipeWarning,
+                    stacklevel=2,
+                )
+
+    def _at(self, task: _Task) -> str:
+        indices = task.indices if isinstance(task.indices, list) else [task.indices]
+        named = ""
+        with contextlib.suppress(Exception):
+            dataset: Any = self._dataset
+            named = f", {dataset.sample(indices[0])[0]} the first"
+        return f"The batch that is waited for has the samples {', '.join(map(str, indices[:8]))}…{named}."
+
+    def stop_epoch(self, number: int) -> None:
+        """Nothing more of that epoch is wanted."""
+        if os.getpid() != self.made_by or number != self.number:
+            return
+        if self._tasks:  # broken off: random numbers go on behind the last batch that was handed out
+            self._maker.drop([*self._tasks, *self._ahead])
+            self._more = False
+            self._tasks.clear()
+            self._ahead.clear()
+        self._maker.end()
+
+
+def _same(one: Any, other: Any) -> bool:
+    """Whether two lists hold the same objects."""
+    return one is not None and len(one) == len(other) and all(a is b for a, b in zip(one, other, strict=True))
+
+
+def _pinned(batch: Any, device: str) -> Any:
+    """As torch's loader pins batches; what is pinned stays where it is."""
+    pin: Any = pin_memory.pin_memory
+    return pin(batch, device)
+
+
+_makers: weakref.WeakSet[_Maker] = weakref.WeakSet()
+
+
+@atexit.register
+def _end_all() -> None:
+    """The interpreter kills threads that want it back while it ends, also those within C++ code, which aborts then."""
+    makers = list(_makers)
+    for maker in makers:
+        maker.close()
+    for maker in makers:
+        maker.join(_LAST_BATCH_S)

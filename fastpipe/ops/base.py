@@ -1,0 +1,222 @@
+"""What an operation is: one frozen, typed value with everything that is known of it.
+
+A transform draws operations, a program is made of them. An operation says what shape its result has, which pixels of
+its input a part of its result needs, where it moves a point, what it promises about its pixels, and how it is called
+in words. Its pixels have routes: the function of `fastpipe.transforms.functional` of the same name, for any image, and
+for uint8 arrays the core, where that has the operation.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from enum import Enum
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from fastpipe.types import Box, ImageShape
+
+if TYPE_CHECKING:
+    from fastpipe.core import Job
+
+__all__ = [
+    "APPROXIMATE",
+    "EXACT",
+    "OWN",
+    "REGISTRY",
+    "ROUNDING",
+    "WARP",
+    "Contract",
+    "Operation",
+    "contracts_of",
+    "number",
+    "register",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Contract:
+    """One promise about pixels.
+
+    Attributes:
+        name: a word for it.
+        text: in a sentence.
+        limit: the largest difference of a pixel value, in 1/255; None where it isn't bounded by a number.
+    """
+
+    name: str
+    text: str
+    limit: float | None = None
+
+
+EXACT = Contract("exact", "equals torchvision bit for bit", 0)
+ROUNDING = Contract("rounding", "within 1/255 of torchvision", 1)
+WARP = Contract("warp", "as near to torchvision-on-PIL as torchvision's tensor backend")
+APPROXIMATE = Contract("approximate", "approximate: benchmarks/fidelity.py has the error")
+OWN = Contract("own", "its own pixels")
+
+
+class Operation:
+    """The base of all operations. Fields are the keyword arguments of the functional, in its order.
+
+    Attributes:
+        op: the name of the function in `fastpipe.transforms.functional`, and of the operation in `REGISTRY`.
+        pointwise: each pixel of the result depends on the same pixel of the input alone.
+        contract: what is promised about the pixels of uint8 arrays, against torchvision on PIL images.
+        makes_tensor: the result is a tensor, whatever the input.
+    """
+
+    __slots__ = ()
+
+    op: ClassVar[str]
+    pointwise: ClassVar[bool] = False
+    makes_tensor: ClassVar[bool] = False
+
+    @property
+    def contract(self) -> Contract:
+        return EXACT
+
+    def apply(self, image: Any) -> Any:
+        """The operation on a PIL image, an ndarray ``(H, W, C)`` or a tensor ``(…, C, H, W)``."""
+        return _functional(self.op)(image, **self.arguments())
+
+    def output_shape(self, shape: ImageShape) -> ImageShape:
+        """The shape that `apply` gives an image of that shape, worked out without pixels."""
+        return shape
+
+    def within(self, region: Box, shape: ImageShape) -> tuple[Box, tuple[Operation, ...]] | None:
+        """What a region of the result needs.
+
+        Args:
+            region: a box inside the result.
+            shape: the whole input.
+
+        Returns:
+            The box of the input that is needed, and the operations that make the region of it, bit for bit; None where
+            all of the input is needed, and then all of the result is made.
+        """
+        return (region, (self,)) if self.pointwise else None
+
+    def table(self) -> NDArray[np.uint8] | None:
+        """For an operation that maps each uint8 value to another: 256 of them. None for any other operation."""
+        return None
+
+    def to_core(self, job: Job, shape: ImageShape) -> bool:
+        """Adds the operation, on a uint8 image of that shape, to a job of the core's; False where it has none such."""
+        table = self.table()
+        if table is None:
+            return False
+        job.look_up(table.tobytes() * shape.channels)
+        return True
+
+    def motion(self, shape: ImageShape) -> NDArray[np.float64] | None:
+        """Where points go: a 3×3 matrix on ``(x, y, 1)``, pixel edges at whole numbers.
+
+        None for a motion that is no projection. An operation that moves nothing gives the unit matrix.
+        """
+        return np.eye(3)
+
+    def on_mask(self) -> Operation | None:
+        """The same for a mask of labels: nothing is blended or coloured; None where a mask stays as it is."""
+        return None if self.pointwise else self
+
+    def words(self) -> str:
+        """A phrase for people, in ASCII and the degree sign, such as ``"mirrored left-right"``."""
+        return str(self).replace("×", "x").replace("→", ">")
+
+    def arguments(self) -> dict[str, Any]:
+        """The functional's keyword arguments."""
+        return {name: getattr(self, name) for name in field_names(self)}
+
+    def __getitem__(self, name: str) -> Any:
+        return getattr(self, name)
+
+    def __eq__(self, other: object) -> bool:
+        """Equal operations and arguments; tensors and arrays among them by value."""
+        if self is other:
+            return True
+        if type(self) is not type(other):
+            return NotImplemented
+        return all(_equal(getattr(self, name), getattr(other, name)) for name in field_names(self))
+
+    def __hash__(self) -> int:
+        return hash(type(self))  # arguments may be lists and tensors
+
+    def __str__(self) -> str:
+        shown = ((name, value) for name, value in self.arguments().items() if value is not None)
+        return f"{self.op}({', '.join(f'{name}={_text(value)}' for name, value in shown)})"
+
+
+REGISTRY: dict[str, type[Operation]] = {}
+"""Every operation that a transform draws, by the name of its function."""
+
+Class = TypeVar("Class", bound=type[Operation])
+
+
+def register(cls: Class) -> Class:
+    """Puts an operation's class into `REGISTRY`; the conformance tests take it from there."""
+    REGISTRY[cls.op] = cls
+    return cls
+
+
+def contracts_of(step: Any) -> tuple[Contract, ...]:
+    """The promises for a step on a uint8 array: one, or for several views of an image each that occurs.
+
+    A step of another kind may say its promise in a sentence, as ``step.promise``.
+    """
+    if hasattr(step, "contracts"):
+        return tuple(step.contracts)
+    if isinstance(step, Operation):
+        return (step.contract,)
+    promise = getattr(step, "promise", None)
+    return (Contract(OWN.name, promise),) if isinstance(promise, str) else (OWN,)
+
+
+def field_names(operation: Operation) -> tuple[str, ...]:
+    cls: Any = type(operation)
+    return _field_names(cls)
+
+
+@lru_cache(maxsize=128)
+def _field_names(cls: Any) -> tuple[str, ...]:
+    return tuple(field.name for field in fields(cls))
+
+
+def _functional(op: str) -> Callable[..., Any]:
+    """The function of that name."""
+    return getattr(_functionals(), op)  # type: ignore[no-any-return]
+
+
+@lru_cache(maxsize=1)
+def _functionals() -> Any:
+    """By name, as it lies above: it asks the operations for sizes."""
+    return importlib.import_module("fastpipe.transforms.functional")
+
+
+def _equal(value: Any, other: Any) -> bool:
+    if isinstance(value, torch.Tensor) or isinstance(other, torch.Tensor):
+        return type(value) is type(other) and torch.equal(value, other)
+    if isinstance(value, np.ndarray) or isinstance(other, np.ndarray):
+        return type(value) is type(other) and np.array_equal(value, other)
+    return bool(value == other)
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, Enum):
+        return str(value.value)
+    if isinstance(value, (torch.Tensor, np.ndarray)):
+        return f"<{str(value.dtype).removeprefix('torch.')} {'×'.join(map(str, value.shape))}>"
+    if isinstance(value, (list, tuple)):
+        text = ", ".join(_text(x) for x in value)
+        return f"[{text}]" if isinstance(value, list) else f"({text})"
+    return number(value) if isinstance(value, float) else str(value)
+
+
+def number(value: float) -> str:
+    """A number in six digits."""
+    return f"{value:.6g}"

@@ -1,0 +1,241 @@
+"""Changes of colour: most look at one pixel at a time, some at the image's statistics."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastpipe import core
+from fastpipe.kernels import color as kernels
+from fastpipe.ops.base import Operation, register
+from fastpipe.types import ImageShape
+
+if TYPE_CHECKING:
+    from fastpipe.core import Job
+
+__all__ = [
+    "AdjustBrightness",
+    "AdjustContrast",
+    "AdjustGamma",
+    "AdjustHue",
+    "AdjustSaturation",
+    "Autocontrast",
+    "Equalize",
+    "Invert",
+    "LookUp",
+    "Posterize",
+    "RgbToGrayscale",
+    "Solarize",
+]
+
+
+@register
+@dataclass(frozen=True, slots=True, eq=False)
+class AdjustBrightness(Operation):
+    """Pixels times a factor."""
+
+    op: ClassVar[str] = "adjust_brightness"
+    pointwise: ClassVar[bool] = True
+    brightness_factor: float
+
+    def table(self) -> NDArray[np.uint8] | None:
+        return kernels.brightness_table(self.brightness_factor) if self.brightness_factor >= 0 else None
+
+    def words(self) -> str:
+        return f"brightness x {self.brightness_factor:.2f}"
+
+
+@register
+@dataclass(frozen=True, slots=True, eq=False)
+class AdjustContrast(Operation):
+    """A blend with the mean of the gray image."""
+
+    op: ClassVar[str] = "adjust_contrast"
+    contrast_factor: float
+
+    def to_core(self, job: Job, shape: ImageShape) -> bool:
+        return kernels.add_blend(job, core.Kind.CONTRAST, self.contrast_factor)
+
+    def on_mask(self) -> None:
+        return None
+
+    def words(self) -> str:
+        return f"contrast x {self.contrast_factor:.2f}"
+
+
+@register
+@dataclass(frozen=True, slots=True, eq=False)
+class AdjustSaturation(Operation):
+    """A blend with the gray image."""
+
+    op: ClassVar[str] = "adjust_saturation"
+    pointwise: ClassVar[bool] = True
+    saturation_factor: float
+
+    def to_core(self, job: Job, shape: ImageShape) -> bool:
+        return kernels.add_blend(job, core.Kind.SATURATION, self.saturation_factor)
+
+    def words(self) -> str:
+        return f"saturation x {self.saturation_factor:.2f}"
+
+
+@register
+@dataclass(frozen=True, slots=True, eq=False)
+class AdjustHue(Operation):
+    """Colours turned on the circle of hues."""
+
+    op: ClassVar[str] = "adjust_hue"
+    pointwise: ClassVar[bool] = True
+    hue_factor: float
+
+    def to_core(self, job: Job, shape: ImageShape) -> bool:
+        return -0.5 <= self.hue_factor <= 0.5 and kernels.add_hue(job, self.hue_factor)
+
+    def words(self) -> str:
+        return f"hue shifted by {self.hue_factor:+.3f}"
+
+
+@register
+@dataclass(frozen=True, slots=True, eq=False)
+class AdjustGamma(Operation):
+    """Pixels to a power."""
+
+    op: ClassVar[str] = "adjust_gamma"
+    pointwise: ClassVar[bool] = True
+    gamma: float
+    gain: float = 1.0
+
+    def table(self) -> NDArray[np.uint8] | None:
+        return kernels.gamma_table(self.gamma, self.gain) if self.gamma >= 0 else None
+
+    def words(self) -> str:
+        return f"gamma {self.gamma:.2f}" + ("" if self.gain == 1 else f", gain {self.gain:.2f}")
+
+
+@register
+@dataclass(frozen=True, slots=True, eq=False)
+class Invert(Operation):
+    """The negative."""
+
+    op: ClassVar[str] = "invert"
+    pointwise: ClassVar[bool] = True
+
+    def table(self) -> NDArray[np.uint8]:
+        return kernels.invert_table()
+
+    def words(self) -> str:
+        return "inverted"
+
+
+@register
+@dataclass(frozen=True, slots=True, eq=False)
+class Posterize(Operation):
+    """The upper bits alone."""
+
+    op: ClassVar[str] = "posterize"
+    pointwise: ClassVar[bool] = True
+    bits: int
+
+    def table(self) -> NDArray[np.uint8] | None:
+        return kernels.posterize_table(self.bits) if 1 <= self.bits <= 8 else None
+
+    def words(self) -> str:
+        return f"posterized to {self.bits} bits"
+
+
+@register
+@dataclass(frozen=True, slots=True, eq=False)
+class Solarize(Operation):
+    """The negative of what is at or above a threshold."""
+
+    op: ClassVar[str] = "solarize"
+    pointwise: ClassVar[bool] = True
+    threshold: float
+
+    def table(self) -> NDArray[np.uint8]:
+        return kernels.solarize_table(self.threshold)
+
+    def words(self) -> str:
+        return f"solarized from {self.threshold:.0f}"
+
+
+@register
+@dataclass(frozen=True, slots=True, eq=False)
+class Autocontrast(Operation):
+    """Each channel stretched from its darkest to its lightest value."""
+
+    op: ClassVar[str] = "autocontrast"
+
+    def to_core(self, job: Job, shape: ImageShape) -> bool:
+        return kernels.add_autocontrast(job)
+
+    def on_mask(self) -> None:
+        return None
+
+    def words(self) -> str:
+        return "contrast stretched"
+
+
+@register
+@dataclass(frozen=True, slots=True, eq=False)
+class Equalize(Operation):
+    """Each channel's histogram made even."""
+
+    op: ClassVar[str] = "equalize"
+
+    def to_core(self, job: Job, shape: ImageShape) -> bool:
+        return kernels.add_equalize(job)
+
+    def on_mask(self) -> None:
+        return None
+
+    def words(self) -> str:
+        return "histogram equalized"
+
+
+@register
+@dataclass(frozen=True, slots=True, eq=False)
+class RgbToGrayscale(Operation):
+    """Gray in one channel, or the same in three."""
+
+    op: ClassVar[str] = "rgb_to_grayscale"
+    pointwise: ClassVar[bool] = True
+    num_output_channels: int = 1
+
+    def output_shape(self, shape: ImageShape) -> ImageShape:
+        return ImageShape(shape.height, shape.width, self.num_output_channels)
+
+    def to_core(self, job: Job, shape: ImageShape) -> bool:
+        return self.num_output_channels in (1, 3) and kernels.add_gray(job, self.num_output_channels)
+
+    def words(self) -> str:
+        return "made gray"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LookUp(Operation):
+    """Consecutive operations that each map a value to a value: one look-up in their composed table.
+
+    Attributes:
+        operations: in order; each has a `table`.
+    """
+
+    op: ClassVar[str] = "look_up"
+    pointwise: ClassVar[bool] = True
+    operations: tuple[Operation, ...]
+
+    def apply(self, image: Any) -> Any:
+        return kernels.apply_table(image, self.table())
+
+    def table(self) -> NDArray[np.uint8]:
+        tables = [operation.table() for operation in self.operations]
+        return kernels.compose_tables([table for table in tables if table is not None])
+
+    def words(self) -> str:
+        return ", ".join(operation.words() for operation in self.operations)
+
+    def __str__(self) -> str:
+        return "+".join(map(str, self.operations))

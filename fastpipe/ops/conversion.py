@@ -1,0 +1,205 @@
+"""From pixels to tensors, and what follows in floating point."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import takewhile
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from fastpipe.kernels import conversion as kernels
+from fastpipe.ops.base import Operation, register
+
+__all__ = [
+    "ConvertImageDtype",
+    "Erase",
+    "Normalize",
+    "PilToTensor",
+    "ToNormalizedTensor",
+    "ToPlanarTensor",
+    "ToTensor",
+    "fused_conversion",
+]
+
+
+class _Conversion(Operation):
+    __slots__ = ()
+
+    def on_mask(self) -> None:
+        return None
+
+
+@register
+@dataclass(frozen=True, slots=True, eq=False)
+class ToTensor(_Conversion):
+    """``(H, W, C)`` in 0…255 to ``(C, H, W)`` in 0…1."""
+
+    op: ClassVar[str] = "to_tensor"
+    makes_tensor: ClassVar[bool] = True
+
+    def words(self) -> str:
+        return "to a float tensor"
+
+
+@register
+@dataclass(frozen=True, slots=True, eq=False)
+class PilToTensor(_Conversion):
+    """``(H, W, C)`` to ``(C, H, W)``, uint8."""
+
+    op: ClassVar[str] = "pil_to_tensor"
+    makes_tensor: ClassVar[bool] = True
+
+    def words(self) -> str:
+        return "to a uint8 tensor"
+
+
+@register
+@dataclass(frozen=True, slots=True, eq=False)
+class ConvertImageDtype(_Conversion):
+    """A tensor of another dtype, with its values scaled to that dtype's range."""
+
+    op: ClassVar[str] = "convert_image_dtype"
+    pointwise: ClassVar[bool] = True
+    dtype: Any = torch.float32
+
+    def words(self) -> str:
+        return f"converted to {str(self.dtype).removeprefix('torch.')}"
+
+
+@register
+@dataclass(frozen=True, slots=True, eq=False)
+class Normalize(_Conversion):
+    """``(x - mean) / std``, channel by channel."""
+
+    op: ClassVar[str] = "normalize"
+    pointwise: ClassVar[bool] = True
+    mean: Any
+    std: Any
+
+    def words(self) -> str:
+        return "normalised"
+
+
+@register
+@dataclass(frozen=True, slots=True, eq=False)
+class Erase(Operation):
+    """A rectangle of a tensor written over."""
+
+    op: ClassVar[str] = "erase"
+    i: int
+    j: int
+    h: int
+    w: int
+    v: Any
+
+    def on_mask(self) -> None:
+        return None
+
+    def words(self) -> str:
+        return f"erased {self.h}x{self.w} at row {self.i}, column {self.j}"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ToPlanarTensor(_Conversion):
+    """`PilToTensor` of a uint8 array ``(H, W, C)``: a contiguous ``(C, H, W)`` uint8 tensor of its own."""
+
+    op: ClassVar[str] = "pil_to_tensor"
+    makes_tensor: ClassVar[bool] = True
+
+    def apply(self, image: Any) -> torch.Tensor:
+        return kernels.array_to_tensor(image)
+
+    def apply_into(self, image: Any, out: torch.Tensor) -> torch.Tensor:
+        """Writes to a contiguous uint8 tensor ``(C, H, W)``."""
+        return kernels.array_to_tensor(image, out)
+
+    def __str__(self) -> str:
+        return self.op
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ToNormalizedTensor(_Conversion):
+    """`ToTensor` and `Normalize` of a uint8 array: 256 possible values a channel, each worked out once.
+
+    Attributes:
+        mean: one number a channel.
+        std: one number a channel, not zero.
+        plain: `ToTensor` alone: subtracting 0 and dividing by 1 changes no bit.
+    """
+
+    op: ClassVar[str] = "to_tensor"
+    makes_tensor: ClassVar[bool] = True
+    mean: tuple[float, ...]
+    std: tuple[float, ...]
+    plain: bool = False
+
+    def apply(self, image: Any) -> torch.Tensor:
+        return kernels.to_normalized_tensor(image, self.values())
+
+    def apply_into(self, image: Any, out: torch.Tensor) -> torch.Tensor:
+        """Writes to a contiguous float32 tensor ``(C, H, W)``, such as one slot of a batch."""
+        return kernels.to_normalized_tensor(image, self.values(), out)
+
+    def values(self) -> NDArray[np.float32]:
+        """What becomes of each pixel value: float32 ``(C, 256)``."""
+        return _values(self.mean, self.std)
+
+    def __str__(self) -> str:
+        if self.plain:
+            return "to_tensor()"
+        mean, std = (", ".join(f"{value:.6g}" for value in values) for values in (self.mean, self.std))
+        return f"to_tensor+normalize(mean=[{mean}], std=[{std}])"
+
+
+@lru_cache(maxsize=64)
+def _values(mean: tuple[float, ...], std: tuple[float, ...]) -> NDArray[np.float32]:
+    return kernels.normalization_table(mean, std)
+
+
+def fused_conversion(behind: Sequence[Any], channels: int) -> tuple[ToPlanarTensor | ToNormalizedTensor | None, int]:
+    """The first operations of the end of a chain, as one conversion of a uint8 array; and how many they are.
+
+    ``ToTensor`` and ``PILToTensor → ConvertImageDtype(float32)`` are the same values there: each is ``x / 255`` in
+    float32. None where the values are others: torch's default dtype isn't float32.
+
+    Args:
+        behind: what starts with a conversion to a tensor.
+        channels: of the image where it becomes a tensor.
+    """
+    known = tuple(takewhile(lambda step: isinstance(step, _Conversion), behind[:3]))
+    return _fused(known, channels, torch.get_default_dtype())
+
+
+@lru_cache(maxsize=256)
+def _fused(
+    behind: tuple[Operation, ...], channels: int, dtype: torch.dtype
+) -> tuple[ToPlanarTensor | ToNormalizedTensor | None, int]:
+    first, *rest = behind
+    used = 1
+    if isinstance(first, PilToTensor):
+        if not (rest and isinstance(rest[0], ConvertImageDtype) and rest[0].dtype is torch.float32):
+            return ToPlanarTensor(), 1
+        used, rest = 2, rest[1:]
+    elif dtype != torch.float32:
+        return None, 0
+    if rest and isinstance(rest[0], Normalize):
+        numbers = _normalization(rest[0].mean, rest[0].std, channels)
+        if numbers is not None:
+            return ToNormalizedTensor(*numbers), used + 1
+    return _PLAIN[channels], used
+
+
+_PLAIN = {n: ToNormalizedTensor((0.0,) * n, (1.0,) * n, plain=True) for n in (1, 2, 3, 4)}
+
+
+def _normalization(mean: Any, std: Any, channels: int) -> tuple[tuple[float, ...], tuple[float, ...]] | None:
+    """A number a channel each, or None where `Normalize`'s arguments ask for torchvision's error."""
+    means, stds = (tuple(torch.as_tensor(values, dtype=torch.float32).reshape(-1).tolist()) for values in (mean, std))
+    if len(means) not in (1, channels) or len(stds) not in (1, channels) or 0.0 in stds:
+        return None
+    return means * (channels if len(means) == 1 else 1), stds * (channels if len(stds) == 1 else 1)

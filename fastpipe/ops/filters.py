@@ -1,0 +1,65 @@
+"""Operations on a pixel's neighbourhood."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from fastpipe import core
+from fastpipe.kernels.color import add_blend
+from fastpipe.ops.base import ROUNDING, Contract, Operation, register
+from fastpipe.ops.geometry import Crop
+from fastpipe.types import Box, ImageShape
+
+if TYPE_CHECKING:
+    from fastpipe.core import Job
+
+__all__ = ["AdjustSharpness", "GaussianBlur"]
+
+
+@register
+@dataclass(frozen=True, slots=True, eq=False)
+class GaussianBlur(Operation):
+    """A weighted mean of the neighbourhood, through torch's float convolution in torchvision."""
+
+    op: ClassVar[str] = "gaussian_blur"
+    kernel_size: Any
+    sigma: Any = None
+
+    @property
+    def contract(self) -> Contract:
+        return ROUNDING
+
+    def on_mask(self) -> None:
+        return None
+
+    def words(self) -> str:
+        sigmas = list(self.sigma) if isinstance(self.sigma, (list, tuple)) else [self.sigma]
+        return "blurred" if None in sigmas else f"blurred, sigma {max(sigmas):.2f}"
+
+
+@register
+@dataclass(frozen=True, slots=True, eq=False)
+class AdjustSharpness(Operation):
+    """A blend with the smoothed image."""
+
+    op: ClassVar[str] = "adjust_sharpness"
+    sharpness_factor: float
+
+    def within(self, region: Box, shape: ImageShape) -> tuple[Box, tuple[Operation, ...]]:
+        """A pixel's neighbours; the ring of pixels that stay is the image's where the region touches its edge."""
+        top, left = max(region.top - 1, 0), max(region.left - 1, 0)
+        bottom, right = min(region.bottom + 1, shape.height), min(region.right + 1, shape.width)
+        needed = Box(top, left, bottom - top, right - left)
+        if needed == region:
+            return needed, (self,)
+        return needed, (self, Crop(region.top - top, region.left - left, region.height, region.width))
+
+    def to_core(self, job: Job, shape: ImageShape) -> bool:
+        return add_blend(job, core.Kind.SHARPNESS, self.sharpness_factor)
+
+    def on_mask(self) -> None:
+        return None
+
+    def words(self) -> str:
+        return f"sharpness x {self.sharpness_factor:.2f}"

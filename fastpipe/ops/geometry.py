@@ -1,0 +1,369 @@
+"""Crop, flip, pad, resize: what they need of their input, worked out backwards from what is wanted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastpipe.kernels import resizing
+from fastpipe.ops.base import APPROXIMATE, Contract, Operation, register
+from fastpipe.ops.interpolation import InterpolationMode
+from fastpipe.ops.sizes import center_crop_box, padding_ltrb, resized_size
+from fastpipe.types import Box, DecodeRequest, ImageShape, Size
+
+if TYPE_CHECKING:
+    from fastpipe.core import Job
+
+__all__ = ["CenterCrop", "Crop", "HFlip", "Pad", "Resize", "ResizeWindow", "ScaledResize", "Transpose", "VFlip"]
+
+_PADDINGS = ("constant", "edge", "reflect", "symmetric")
+
+
+def _scaling(x: float, y: float, dx: float = 0, dy: float = 0) -> NDArray[np.float64]:
+    return np.array([[x, 0, dx], [0, y, dy], [0, 0, 1]], dtype=np.float64)
+
+
+@register
+@dataclass(frozen=True, slots=True, eq=False)
+class Crop(Operation):
+    """A box of the image, black where it leaves the image."""
+
+    op: ClassVar[str] = "crop"
+    top: int
+    left: int
+    height: int
+    width: int
+
+    @property
+    def box(self) -> Box:
+        return Box(self.top, self.left, self.height, self.width)
+
+    def output_shape(self, shape: ImageShape) -> ImageShape:
+        return ImageShape(self.height, self.width, shape.channels)
+
+    def within(self, region: Box, shape: ImageShape) -> tuple[Box, tuple[Operation, ...]] | None:
+        top, left, height, width = region
+        return _inside(Box(top + self.top, left + self.left, height, width), shape)
+
+    def to_core(self, job: Job, shape: ImageShape) -> bool:
+        if not self.box.inside(shape.size) or min(self.box.size) < 1:
+            return False
+        job.crop(*self.box)
+        return True
+
+    def motion(self, shape: ImageShape) -> NDArray[np.float64]:
+        return _scaling(1, 1, -self.left, -self.top)
+
+    def words(self) -> str:
+        return f"cropped to {self.height}x{self.width} from row {self.top}, column {self.left}"
+
+
+def _inside(box: Box, shape: ImageShape) -> tuple[Box, tuple[Operation, ...]] | None:
+    """The part of a box that is in the image, and the zeros around it; None where no part is."""
+    top, left, height, width = box
+    if height < 1 or width < 1:
+        return None
+    if top >= 0 and left >= 0 and top + height <= shape.height and left + width <= shape.width:
+        return box, ()
+    top, left = max(box.top, 0), max(box.left, 0)
+    bottom, right = min(box.bottom, shape.height), min(box.right, shape.width)
+    if bottom <= top or right <= left:
+        return None
+    around = [left - box.left, top - box.top, box.right - right, box.bottom - bottom]
+    return Box(top, left, bottom - top, right - left), (Pad(around),)
+
+
+@register
+@dataclass(frozen=True, slots=True, eq=False)
+class CenterCrop(Operation):
+    """The middle of the image, black around one that is too small."""
+
+    op: ClassVar[str] = "center_crop"
+    output_size: Any
+
+    def output_shape(self, shape: ImageShape) -> ImageShape:
+        _, _, height, width = center_crop_box(*shape.size, self.output_size)
+        return ImageShape(height, width, shape.channels)
+
+    def within(self, region: Box, shape: ImageShape) -> tuple[Box, tuple[Operation, ...]] | None:
+        return Crop(*center_crop_box(*shape.size, self.output_size)).within(region, shape)
+
+    def motion(self, shape: ImageShape) -> NDArray[np.float64]:
+        return Crop(*center_crop_box(*shape.size, self.output_size)).motion(shape)
+
+    def words(self) -> str:
+        size = self.output_size
+        return "cropped in the middle" if isinstance(size, int) else f"cropped to the middle {size[0]}x{size[-1]}"
+
+
+@register
+@dataclass(frozen=True, slots=True, eq=False)
+class HFlip(Operation):
+    """Left and right change places."""
+
+    op: ClassVar[str] = "hflip"
+
+    def within(self, region: Box, shape: ImageShape) -> tuple[Box, tuple[Operation, ...]]:
+        return Box(region.top, shape.width - region.right, region.height, region.width), (self,)
+
+    def to_core(self, job: Job, shape: ImageShape) -> bool:
+        job.flip()
+        return True
+
+    def motion(self, shape: ImageShape) -> NDArray[np.float64]:
+        return _scaling(-1, 1, shape.width)
+
+    def words(self) -> str:
+        return "mirrored left-right"
+
+
+@register
+@dataclass(frozen=True, slots=True, eq=False)
+class VFlip(Operation):
+    """Top and bottom change places."""
+
+    op: ClassVar[str] = "vflip"
+
+    def within(self, region: Box, shape: ImageShape) -> tuple[Box, tuple[Operation, ...]]:
+        return Box(shape.height - region.bottom, region.left, region.height, region.width), (self,)
+
+    def to_core(self, job: Job, shape: ImageShape) -> bool:
+        job.flip_vertically()
+        return True
+
+    def motion(self, shape: ImageShape) -> NDArray[np.float64]:
+        return _scaling(1, -1, 0, shape.height)
+
+    def words(self) -> str:
+        return "mirrored top-bottom"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Transpose(Operation):
+    """Rows become columns; of uint8 arrays alone, for an image's EXIF orientation."""
+
+    op: ClassVar[str] = "transpose"
+
+    def apply(self, image: Any) -> Any:
+        return np.swapaxes(image, 0, 1)
+
+    def output_shape(self, shape: ImageShape) -> ImageShape:
+        return ImageShape(shape.width, shape.height, shape.channels)
+
+    def within(self, region: Box, shape: ImageShape) -> tuple[Box, tuple[Operation, ...]]:
+        return Box(region.left, region.top, region.width, region.height), (self,)
+
+    def to_core(self, job: Job, shape: ImageShape) -> bool:
+        job.transpose()
+        return True
+
+    def motion(self, shape: ImageShape) -> NDArray[np.float64]:
+        return np.array([[0, 1, 0], [1, 0, 0], [0, 0, 1]], dtype=np.float64)
+
+    def words(self) -> str:
+        return "rows and columns exchanged"
+
+
+@register
+@dataclass(frozen=True, slots=True, eq=False)
+class Pad(Operation):
+    """A border around the image; a negative one crops."""
+
+    op: ClassVar[str] = "pad"
+    padding: Any
+    fill: Any = 0
+    padding_mode: str = "constant"
+
+    def output_shape(self, shape: ImageShape) -> ImageShape:
+        left, top, right, bottom = padding_ltrb(self.padding)
+        return ImageShape(top + shape.height + bottom, left + shape.width + right, shape.channels)
+
+    def within(self, region: Box, shape: ImageShape) -> tuple[Box, tuple[Operation, ...]] | None:
+        left, top, right, bottom = padding_ltrb(self.padding)
+        if min(left, top, right, bottom) < 0:
+            return None
+        inner = _inside(region._replace(top=region.top - top, left=region.left - left), shape)
+        if inner is None or not inner[1]:
+            return inner
+        if self.padding_mode != "constant":
+            return None
+        around: Any = inner[1][0]
+        return inner[0], (Pad(around.padding, self.fill, self.padding_mode),)
+
+    def to_core(self, job: Job, shape: ImageShape) -> bool:
+        sides = padding_ltrb(self.padding)
+        fill = self.fill if isinstance(self.fill, (list, tuple)) else [self.fill] * 3
+        whole = [value for value in fill if isinstance(value, int) and 0 <= value <= 255]
+        if len(whole) != 3 or min(sides) < 0 or self.padding_mode not in _PADDINGS or max(sides) >= _WIDEST:
+            return False
+        if self.padding_mode in ("reflect", "symmetric") and max(sides) >= min(shape.size):
+            return False
+        job.pad(*sides, _PADDINGS.index(self.padding_mode), (whole[0], whole[1], whole[2]))
+        return True
+
+    def motion(self, shape: ImageShape) -> NDArray[np.float64]:
+        left, top, _, _ = padding_ltrb(self.padding)
+        return _scaling(1, 1, left, top)
+
+    def on_mask(self) -> Operation:
+        return Pad(self.padding, 0, self.padding_mode)
+
+    def words(self) -> str:
+        left, top, right, bottom = padding_ltrb(self.padding)
+        same = left == top == right == bottom
+        sides = str(left) if same else f"{left}, {top}, {right}, {bottom} (left, top, right, bottom)"
+        return f"padded by {sides}" + ("" if self.padding_mode == "constant" else f", {self.padding_mode}")
+
+
+_WIDEST = 1 << 16
+
+
+@register
+@dataclass(frozen=True, slots=True, eq=False)
+class Resize(Operation):
+    """The image at another size, by one of Pillow's filters, antialiased."""
+
+    op: ClassVar[str] = "resize"
+    size: Any
+    interpolation: Any = InterpolationMode.BILINEAR
+    max_size: int | None = None
+    antialias: bool | None = None
+
+    @property
+    def mode(self) -> str:
+        """The name of Pillow's filter for the interpolation: an `InterpolationMode` or one of Pillow's numbers."""
+        given = self.interpolation
+        if isinstance(given, int):
+            return resizing.PILLOW_NUMBERS[given]
+        return "nearest" if given.value == "nearest-exact" else str(given.value)
+
+    @property
+    def fixed(self) -> bool:
+        """Whether the result's size is the same whatever the image's."""
+        return isinstance(self.size, (list, tuple)) and len(self.size) == 2 and self.max_size is None
+
+    def output_shape(self, shape: ImageShape) -> ImageShape:
+        if self.fixed:
+            return ImageShape(self.size[0], self.size[1], shape.channels)
+        height, width = resized_size(shape.height, shape.width, self.size, self.max_size)
+        return ImageShape(height, width, shape.channels)
+
+    def within(self, region: Box, shape: ImageShape) -> tuple[Box, tuple[Operation, ...]] | None:
+        rows, columns, _ = shape
+        height, width, _ = self.output_shape(shape)
+        if height == rows and width == columns:
+            return region, ()
+        if region == (0, 0, height, width) or rows < 1 or columns < 1:
+            return None
+        window = ResizeWindow.of(shape.size, Size(height, width), region, self.mode)
+        return window.box, (window,)
+
+    def to_core(self, job: Job, shape: ImageShape) -> bool:
+        height, width, _ = self.output_shape(shape)
+        if height < 1 or width < 1:
+            return False
+        resizing.add_resize(job, shape[:2], (0, 0), (height, width), (0, 0, height, width), self.mode)
+        return True
+
+    def motion(self, shape: ImageShape) -> NDArray[np.float64]:
+        height, width, _ = self.output_shape(shape)
+        return _scaling(width / shape.width, height / shape.height)
+
+    def on_mask(self) -> Operation:
+        return Resize(self.size, InterpolationMode.NEAREST, self.max_size)
+
+    def words(self) -> str:
+        sides = list(self.size) if isinstance(self.size, (list, tuple)) else [self.size]
+        text = f"resized to {sides[0]}x{sides[1]}" if len(sides) == 2 else f"shorter side resized to {sides[0]}"
+        if self.max_size is not None:
+            text += f", longer to {self.max_size} at most"
+        return text if self.mode == "bilinear" else f"{text} ({self.mode})"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ResizeWindow(Operation):
+    """A window of what `Resize` makes of an image, from the part of the image that the window needs.
+
+    Attributes:
+        whole: ``(height, width)`` of the image.
+        box: the part of it that is there.
+        result: ``(height, width)`` of the resized image.
+        window: the part of that which is made.
+        mode: the interpolation's name.
+    """
+
+    op: ClassVar[str] = "resize"
+    whole: Size
+    box: Box
+    result: Size
+    window: Box
+    mode: str
+
+    @classmethod
+    def of(cls, whole: Size, result: Size, window: Box, mode: str) -> ResizeWindow:
+        """With the part of the image that the window needs."""
+        top, bottom = resizing.source_range(whole.height, result.height, window.top, window.bottom, mode)
+        left, right = resizing.source_range(whole.width, result.width, window.left, window.right, mode)
+        return cls(whole, Box(top, left, bottom - top, right - left), result, window, mode)
+
+    def apply(self, image: Any) -> Any:
+        return resizing.resize_window(image, self.whole, self.box, self.result, self.window, self.mode)
+
+    def output_shape(self, shape: ImageShape) -> ImageShape:
+        return ImageShape(self.window.height, self.window.width, shape.channels)
+
+    def to_core(self, job: Job, shape: ImageShape) -> bool:
+        resizing.add_resize(job, self.whole, self.box[:2], self.result, self.window, self.mode)
+        return True
+
+    def __str__(self) -> str:
+        window = f"rows {self.window.top}–{self.window.bottom}, columns {self.window.left}–{self.window.right}"
+        return f"resize(size=[{self.result.height}, {self.result.width}], interpolation={self.mode}), {window} alone"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ScaledResize(Operation):
+    """A resize behind a decode at a reduced scale: approximate, and only under ``fidelity="fast"``.
+
+    Attributes:
+        source: the box of the full-size image that the result shows.
+        size: ``(height, width)`` of the result.
+        mode: the interpolation's name.
+    """
+
+    op: ClassVar[str] = "resize"
+    source: Box
+    size: Size
+    mode: str
+
+    @property
+    def contract(self) -> Contract:
+        return APPROXIMATE
+
+    def apply_to(self, pixels: NDArray[Any], got: DecodeRequest) -> Any:
+        """Cuts `source`, to the nearest decoded pixel, out of what the reader returned, and resizes it."""
+        origin = got.box or Box(0, 0, 0, 0)
+        top, bottom = (round((edge - origin.top) / got.scale) for edge in (self.source.top, self.source.bottom))
+        left, right = (round((edge - origin.left) / got.scale) for edge in (self.source.left, self.source.right))
+        cut = pixels[top : max(bottom, top + 1), left : max(right, left + 1)]
+        return resizing.resize(cut, self.size.height, self.size.width, self.mode)
+
+    def apply(self, image: Any) -> Any:
+        return self.apply_to(image, DecodeRequest(self.source))
+
+    def output_shape(self, shape: ImageShape) -> ImageShape:
+        return ImageShape(self.size.height, self.size.width, shape.channels)
+
+    def __str__(self) -> str:
+        return f"approximate resize(size=[{self.size.height}, {self.size.width}], interpolation={self.mode})"
+
+
+def reduced_scale(source: Size, target: Size) -> int:
+    """The largest of 1, 2, 4, 8 that leaves at least the target's pixels in both directions."""
+    if min(target) < 1:
+        return 1
+    shrink = min(source.height / target.height, source.width / target.width)
+    return next((scale for scale in (8, 4, 2) if shrink >= scale), 1)

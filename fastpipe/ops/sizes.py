@@ -1,0 +1,137 @@
+"""Sizes and boxes that the geometric operations give, from sizes alone.
+
+The one place where they are worked out: the operations themselves, the drawn steps and the planner all ask here.
+Everything is compiled by TorchScript as part of the operations.
+"""
+
+# TorchScript needs narrow annotations; eagerly wider values arrive, which the type checker calls unreachable.
+# mypy: no-warn-unreachable
+
+import math
+import numbers
+from typing import TYPE_CHECKING, Any
+
+__all__ = ["center_crop_box", "check_size", "height_and_width", "padding_ltrb", "resized_size", "rotated_size"]
+
+if TYPE_CHECKING:
+    Ints = Any
+else:
+    Ints = list[int]  # what TorchScript is told
+
+
+def resized_size(height: int, width: int, size: Ints, max_size: int | None = None) -> tuple[int, int]:
+    """The ``(height, width)`` that `resize` gives an image of that height and width.
+
+    Args:
+        size: ``[height, width]``, or one length (``[length]`` or, eagerly, ``length``) for the shorter edge.
+        max_size: the longer edge is shrunk to this, and the shorter one with it; only with one length.
+
+    Raises:
+        ValueError: ``size`` has neither 1 nor 2 elements, or ``max_size`` doesn't fit it.
+    """
+    if isinstance(size, int):
+        size = [size]
+    check_size(size, max_size)
+    if len(size) == 2:
+        return size[0], size[1]
+
+    short, long = (width, height) if width <= height else (height, width)
+    new_short, new_long = size[0], int(size[0] * long / short)
+    if max_size is not None:
+        if max_size <= size[0]:
+            raise ValueError(
+                f"max_size = {max_size} must be strictly greater than the requested "
+                f"size for the smaller edge size = {size}"
+            )
+        if new_long > max_size:
+            new_short, new_long = int(max_size * new_short / new_long), max_size
+    return (new_long, new_short) if width <= height else (new_short, new_long)
+
+
+def check_size(size: Ints, max_size: int | None) -> None:
+    """`resized_size`'s errors that need no image."""
+    if isinstance(size, (list, tuple)):
+        if len(size) not in [1, 2]:
+            raise ValueError(
+                f"Size must be an int or a 1 or 2 element tuple/list, not a {len(size)} element tuple/list"
+            )
+        if max_size is not None and len(size) != 1:
+            raise ValueError(
+                "max_size should only be passed if size specifies the length of the smaller edge, "
+                "i.e. size should be an int or a sequence of length 1 in torchscript mode."
+            )
+
+
+def height_and_width(size: Ints) -> list[int]:
+    """``[height, width]`` from one number for both (or a sequence of one), or from a sequence of two."""
+    if isinstance(size, numbers.Number):
+        return [int(size), int(size)]  # type: ignore[call-overload]
+    if len(size) == 1:
+        return [size[0], size[0]]
+    if len(size) != 2:
+        raise ValueError("Please provide only two dimensions (h, w) for size.")
+    return [size[0], size[1]]
+
+
+def center_crop_box(height: int, width: int, output_size: Ints) -> tuple[int, int, int, int]:
+    """``(top, left, height, width)`` of the centre crop; it leaves an image that is smaller than ``output_size``.
+
+    Half pixels are rounded to even, as torchvision rounds them. Where the image is smaller, torchvision pads it first,
+    and the odd pixel goes to the bottom or right.
+    """
+    crop_height, crop_width = height_and_width(output_size)
+    pad_top = (crop_height - height) // 2 if crop_height > height else 0
+    pad_left = (crop_width - width) // 2 if crop_width > width else 0
+    # TorchScript rounds to a float.
+    top = int(round((max(height, crop_height) - crop_height) / 2.0))  # noqa: RUF046
+    left = int(round((max(width, crop_width) - crop_width) / 2.0))  # noqa: RUF046
+    return top - pad_top, left - pad_left, crop_height, crop_width
+
+
+def padding_ltrb(padding: Ints) -> tuple[int, int, int, int]:
+    """``(left, top, right, bottom)`` from 1, 2 (left and right, top and bottom) or 4 numbers, or one int.
+
+    Raises:
+        ValueError: another number of elements.
+    """
+    if isinstance(padding, int):
+        return padding, padding, padding, padding
+    if len(padding) == 1:
+        return padding[0], padding[0], padding[0], padding[0]
+    if len(padding) == 2:
+        return padding[0], padding[1], padding[0], padding[1]
+    if len(padding) == 4:
+        return padding[0], padding[1], padding[2], padding[3]
+    raise ValueError(f"Padding must be an int or a 1, 2, or 4 element tuple, not a {len(padding)} element tuple")
+
+
+def rotated_size(
+    height: int, width: int, angle: float, expand: bool = False, center: list[float] | None = None
+) -> tuple[int, int]:
+    """The ``(height, width)`` of a rotated PIL image or ndarray; the image's own unless ``expand``.
+
+    Follows ``PIL.Image.Image.rotate``, whose matrix is rounded to 15 digits, and which turns by multiples of 90
+    degrees without resampling. (The tensor backend has torch's float32 rounding instead.)
+
+    Args:
+        angle: degrees, counter-clockwise.
+        center: ``(x, y)`` to turn about; the image's centre by default.
+    """
+    if not expand:
+        return height, width
+    angle = angle % 360.0
+    if center is None:
+        if angle in (0.0, 180.0):
+            return height, width
+        if angle in (90.0, 270.0):
+            return width, height
+        center = [width / 2, height / 2]
+    radians = -math.radians(angle)
+    a, b = round(math.cos(radians), 15), round(math.sin(radians), 15)
+    d, e = round(-math.sin(radians), 15), round(math.cos(radians), 15)
+    c = a * -center[0] + b * -center[1] + center[0]
+    f = d * -center[0] + e * -center[1] + center[1]
+    corners = ((0, 0), (width, 0), (width, height), (0, height))
+    xs = [a * x + b * y + c for x, y in corners]
+    ys = [d * x + e * y + f for x, y in corners]
+    return math.ceil(max(ys)) - math.floor(min(ys)), math.ceil(max(xs)) - math.floor(min(xs))

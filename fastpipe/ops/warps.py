@@ -1,0 +1,200 @@
+"""Rotation, affine and perspective warps, and elastic ones."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastpipe.core import Kind
+from fastpipe.kernels import warp as kernels
+from fastpipe.ops.base import WARP, Contract, Operation, register
+from fastpipe.ops.interpolation import InterpolationMode
+from fastpipe.ops.matrices import inverse_affine_matrix, perspective_coeffs
+from fastpipe.ops.sizes import rotated_size
+from fastpipe.types import ImageShape
+
+if TYPE_CHECKING:
+    from fastpipe.core import Job
+
+__all__ = ["Affine", "ElasticTransform", "Perspective", "Rotate"]
+
+
+def _takes(operation: Rotate | Affine | Perspective, shape: ImageShape) -> bool:
+    """Whether the core takes the interpolation and the fill; what is wrong about them, the functional says."""
+    fill, mode = operation.fill, operation.interpolation
+    values = len(fill) if isinstance(fill, (list, tuple)) else 1
+    return isinstance(mode, InterpolationMode) and mode.value in kernels.FILTERS and values in (1, shape.channels)
+
+
+def _translation(x: float, y: float) -> NDArray[np.float64]:
+    return np.array([[1, 0, x], [0, 1, y], [0, 0, 1]], dtype=np.float64)
+
+
+@register
+@dataclass(frozen=True, slots=True, eq=False)
+class Rotate(Operation):
+    """Turned counter-clockwise, by degrees."""
+
+    op: ClassVar[str] = "rotate"
+    angle: float
+    interpolation: Any = InterpolationMode.NEAREST
+    expand: bool = False
+    center: Any = None
+    fill: Any = None
+
+    def output_shape(self, shape: ImageShape) -> ImageShape:
+        height, width = rotated_size(*shape.size, self.angle, self.expand, self.center)
+        return ImageShape(height, width, shape.channels)
+
+    def to_core(self, job: Job, shape: ImageShape) -> bool:
+        mode, size = self.interpolation, shape.size
+        return _takes(self, shape) and kernels.add_rotation(
+            job, size, self.angle, mode.value, self.expand, self.center, self.fill
+        )
+
+    def motion(self, shape: ImageShape) -> NDArray[np.float64]:
+        x, y = self.center if self.center is not None else (shape.width / 2, shape.height / 2)
+        radians = math.radians(self.angle)
+        turn = np.eye(3)
+        turn[:2, :2] = [[math.cos(radians), math.sin(radians)], [-math.sin(radians), math.cos(radians)]]
+        moved: NDArray[np.float64] = _translation(x, y) @ turn @ _translation(-x, -y)
+        if self.expand:
+            result = self.output_shape(shape)
+            corners = moved @ np.array([[0, shape.width, 0, shape.width], [0, 0, shape.height, shape.height], [1] * 4])
+            middle = (corners.min(1) + corners.max(1)) / 2
+            moved = _translation(result.width / 2 - middle[0], result.height / 2 - middle[1]) @ moved
+        return moved
+
+    def on_mask(self) -> Operation:
+        return Rotate(self.angle, InterpolationMode.NEAREST, self.expand, self.center, 0)
+
+    def words(self) -> str:
+        way = "counter-clockwise" if self.angle > 0 else "clockwise"
+        return f"turned {abs(self.angle):.1f}° {way}"
+
+
+@register
+@dataclass(frozen=True, slots=True, eq=False)
+class Affine(Operation):
+    """Turned clockwise by degrees, shifted by pixels, scaled, and sheared by degrees, about a centre."""
+
+    op: ClassVar[str] = "affine"
+    angle: float
+    translate: Any
+    scale: float
+    shear: Any
+    interpolation: Any = InterpolationMode.NEAREST
+    fill: Any = None
+    center: Any = None
+
+    def to_core(self, job: Job, shape: ImageShape) -> bool:
+        if not _takes(self, shape) or self.scale <= 0:
+            return False
+        shear: Any = self.shear if isinstance(self.shear, (list, tuple)) else [self.shear, 0.0]
+        matrix = inverse_affine_matrix(
+            [shape.width * 0.5, shape.height * 0.5] if self.center is None else self.center,
+            self.angle,
+            self.translate,
+            self.scale,
+            shear if len(shear) > 1 else [shear[0], shear[0]],
+        )
+        return kernels.add_warp(job, Kind.AFFINE, shape.size, matrix, self.interpolation.value, self.fill)
+
+    def motion(self, shape: ImageShape) -> NDArray[np.float64]:
+        """torchvision's ``_get_inverse_affine_matrix`` the other way round."""
+        shears = list(self.shear) if isinstance(self.shear, (list, tuple)) else [self.shear]
+        rotation = math.radians(self.angle)
+        shear_x, shear_y = (math.radians(degrees) for degrees in (*shears, 0.0)[:2])
+        a = math.cos(rotation - shear_y) / math.cos(shear_y)
+        b = -math.cos(rotation - shear_y) * math.tan(shear_x) / math.cos(shear_y) - math.sin(rotation)
+        c = math.sin(rotation - shear_y) / math.cos(shear_y)
+        d = -math.sin(rotation - shear_y) * math.tan(shear_x) / math.cos(shear_y) + math.cos(rotation)
+        warp = np.eye(3)
+        warp[:2, :2] = np.array([[a, b], [c, d]]) * self.scale
+        x, y = self.center if self.center is not None else (shape.width / 2, shape.height / 2)
+        moved: NDArray[np.float64] = (
+            _translation(x + self.translate[0], y + self.translate[1]) @ warp @ _translation(-x, -y)
+        )
+        return moved
+
+    def on_mask(self) -> Operation:
+        return Affine(self.angle, self.translate, self.scale, self.shear, InterpolationMode.NEAREST, 0, self.center)
+
+    def words(self) -> str:
+        parts = []
+        if self.angle:
+            way = "counter-clockwise" if self.angle > 0 else "clockwise"
+            parts.append(f"turned {abs(self.angle):.1f}° {way}")
+        if any(self.translate):
+            parts.append(f"shifted by {self.translate[0]:g}, {self.translate[1]:g} px")
+        if self.scale != 1:
+            parts.append(f"scaled x {self.scale:.3g}")
+        shears = list(self.shear) if isinstance(self.shear, (list, tuple)) else [self.shear]
+        if any(shears):
+            parts.append("sheared by " + ", ".join(f"{degrees:.1f}°" for degrees in shears))
+        return ", ".join(parts) or "affine, nothing moved"
+
+
+@register
+@dataclass(frozen=True, slots=True, eq=False)
+class Perspective(Operation):
+    """Four points ``(x, y)`` moved to four others."""
+
+    op: ClassVar[str] = "perspective"
+    startpoints: Any
+    endpoints: Any
+    interpolation: Any = InterpolationMode.BILINEAR
+    fill: Any = None
+
+    def to_core(self, job: Job, shape: ImageShape) -> bool:
+        if not _takes(self, shape):
+            return False
+        coeffs = perspective_coeffs(self.startpoints, self.endpoints)
+        return kernels.add_warp(job, Kind.PERSPECTIVE, shape.size, coeffs, self.interpolation.value, self.fill)
+
+    def motion(self, shape: ImageShape) -> NDArray[np.float64]:
+        rows: list[list[float]] = []
+        for (x, y), (u, v) in zip(self.startpoints, self.endpoints, strict=True):
+            rows.append([x, y, 1, 0, 0, 0, -u * x, -u * y])
+            rows.append([0, 0, 0, x, y, 1, -v * x, -v * y])
+        solved = np.linalg.lstsq(np.array(rows, dtype=np.float64), np.ravel(self.endpoints).astype(float), rcond=None)[
+            0
+        ]
+        moved: NDArray[np.float64] = np.append(solved, 1).reshape(3, 3)
+        return moved
+
+    def on_mask(self) -> Operation:
+        return Perspective(self.startpoints, self.endpoints, InterpolationMode.NEAREST, 0)
+
+    def words(self) -> str:
+        pairs = zip(self.startpoints, self.endpoints, strict=True)
+        moved = [max(abs(a - b) for a, b in zip(start, end, strict=True)) for start, end in pairs]
+        return f"perspective, corners moved by up to {max(moved)} px"
+
+
+@register
+@dataclass(frozen=True, slots=True, eq=False)
+class ElasticTransform(Operation):
+    """Each pixel from a place of its own."""
+
+    op: ClassVar[str] = "elastic_transform"
+    displacement: Any
+    interpolation: Any = InterpolationMode.BILINEAR
+    fill: Any = None
+
+    @property
+    def contract(self) -> Contract:
+        return WARP
+
+    def motion(self, shape: ImageShape) -> None:
+        return None
+
+    def on_mask(self) -> Operation:
+        return ElasticTransform(self.displacement, InterpolationMode.NEAREST, 0)
+
+    def words(self) -> str:
+        return "warped elastically"

@@ -1,0 +1,76 @@
+"""A transform compiled into draw (sizes → recipe) and run (bytes + recipe → pixels)."""
+
+from fastpipe.program.batch import (
+    BatchBuilder,
+    BatchOptions,
+    ImageBatch,
+    batch_bytes,
+    request_batches,
+    requested_batches,
+)
+from fastpipe.program.compile import Pipeline, compile_pipeline, flatten
+from fastpipe.program.execute import Encoded, execute, to_pil
+from fastpipe.program.explanation import explain
+from fastpipe.program.laps import lap, listen
+from fastpipe.program.lower import lower
+from fastpipe.program.memory import pinned_batches
+from fastpipe.program.program import Fidelity, Program, Views, in_words, steps_in_words
+from fastpipe.program.seeding import (
+    SharedEpoch,
+    copied_generators,
+    drawing,
+    held_epochs,
+    keyed_generators,
+    keyed_globals,
+    keyed_together,
+    sample_key,
+)
+from fastpipe.program.shared_memory import shared_memory_room, too_small
+from fastpipe.program.slots import Slots
+from fastpipe.program.streams import Streams, StreamState
+from fastpipe.program.together import Work, end_threads, read_together, run_together, works_together
+from fastpipe.program.views import MultiView
+
+__all__ = [
+    "BatchBuilder",
+    "BatchOptions",
+    "Encoded",
+    "Fidelity",
+    "ImageBatch",
+    "MultiView",
+    "Pipeline",
+    "Program",
+    "SharedEpoch",
+    "Slots",
+    "StreamState",
+    "Streams",
+    "Views",
+    "Work",
+    "batch_bytes",
+    "compile_pipeline",
+    "copied_generators",
+    "drawing",
+    "end_threads",
+    "execute",
+    "explain",
+    "flatten",
+    "held_epochs",
+    "in_words",
+    "keyed_generators",
+    "keyed_globals",
+    "keyed_together",
+    "lap",
+    "listen",
+    "lower",
+    "pinned_batches",
+    "read_together",
+    "request_batches",
+    "requested_batches",
+    "run_together",
+    "sample_key",
+    "shared_memory_room",
+    "steps_in_words",
+    "to_pil",
+    "too_small",
+    "works_together",
+]

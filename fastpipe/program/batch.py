@@ -1,0 +1,189 @@
+"""Whole batches: each image is decoded and converted straight into its slot of one tensor.
+
+A dataset's ``__getitems__`` gives a list of samples, as torch's loader expects. Where the process has asked for batches
+(`request_batches`: `fastpipe.DataLoader` does, in its workers and around its own work) it gives an `ImageBatch`
+instead: the values that `default_collate` would make of the list, without a tensor for each sample and a copy of it.
+"""
+
+from __future__ import annotations
+
+import contextvars
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import torch
+
+from fastpipe.ops import ToNormalizedTensor, ToPlanarTensor
+from fastpipe.program.execute import Encoded
+from fastpipe.program.lower import lower
+from fastpipe.program.memory import reused
+from fastpipe.program.program import Fidelity, Program
+from fastpipe.program.shared_memory import too_small
+from fastpipe.program.slots import Slot, worker_slots
+from fastpipe.program.together import Work
+from fastpipe.types import Recipe
+
+__all__ = ["BatchBuilder", "BatchOptions", "ImageBatch", "batch_bytes", "request_batches", "requested_batches"]
+
+
+@dataclass(frozen=True, slots=True)
+class BatchOptions:
+    """What the loader wants of a batch.
+
+    Attributes:
+        defer: leave ``ToTensor`` and ``Normalize`` to the receiver and send uint8.
+        dtype: of floating images; None for what the transform gives.
+        channels_last: memory laid out as ``(N, H, W, C)``; the shape is ``(N, C, H, W)`` either way.
+        threads: in place of the dataset's own ``threads``; None for that.
+        as_list: give a list of samples all the same; the loader's user collates them.
+    """
+
+    defer: bool = False
+    dtype: torch.dtype | None = None
+    channels_last: bool = False
+    threads: int | None = None
+    as_list: bool = False
+
+
+_requested: contextvars.ContextVar[BatchOptions | None] = contextvars.ContextVar("fastpipe_batches", default=None)
+
+
+def requested_batches() -> BatchOptions | None:
+    """What batches this thread wants from ``__getitems__``; None for lists of samples."""
+    return _requested.get()
+
+
+def request_batches(options: BatchOptions | None) -> Callable[[], None]:
+    """Asks for batches in this thread, from now on; call the result to go back to what was."""
+    token = _requested.set(options)
+    return lambda: _requested.reset(token)
+
+
+@dataclass(slots=True)
+class ImageBatch:
+    """A finished batch.
+
+    Attributes:
+        images: ``(N, C, H, W)``; in shared memory where a loader's worker made it.
+        targets: N of them, whatever the dataset has.
+        normalize: for deferred images, each one's ``(mean, std)`` on the scale of [0, 1]; None where nothing is left
+            to do.
+        slot: the memory that the images are in, where that will be used again.
+    """
+
+    images: torch.Tensor
+    targets: list[Any]
+    normalize: list[tuple[tuple[float, ...], tuple[float, ...]]] | None = None
+    slot: Slot | None = None
+
+    def images_to_send(self) -> Any:
+        """The images, or what becomes them in the loader's main process. To be called once."""
+        return self.images if self.slot is None else self.slot.handed_over(self.images)
+
+
+_TAIL = frozenset({"erase", "normalize"})  # what may follow the conversion: shape and dtype stay
+
+
+def _fits_a_slot(program: Program) -> bool:
+    """Whether a program ends in a tensor of a known shape and dtype."""
+    return program.conversion is not None and all(getattr(step, "op", "") in _TAIL for step in program.after)
+
+
+def _dtype(program: Program, options: BatchOptions) -> torch.dtype:
+    keeps = options.defer or isinstance(program.conversion, ToPlanarTensor)
+    return torch.uint8 if keeps else options.dtype or torch.float32
+
+
+def batch_bytes(recipe: Recipe, count: int, options: BatchOptions, fidelity: Fidelity) -> int | None:
+    """Bytes of a batch of `count` such images; None where they don't go straight into one tensor."""
+    program = lower(recipe, fidelity)
+    return count * math.prod(program.result) * _dtype(program, options).itemsize if _fits_a_slot(program) else None
+
+
+@dataclass(slots=True)
+class BatchBuilder:
+    """Fills one tensor with a batch's images.
+
+    Attributes:
+        count: images in the batch.
+        options: what is wanted.
+        shared: allocate in shared memory, to be handed to another process without a copy.
+    """
+
+    count: int
+    options: BatchOptions
+    shared: bool
+    _programs: dict[int, Program] = field(default_factory=dict)
+    _images: torch.Tensor | None = None
+    _slot: Slot | None = None
+
+    def accept(self, position: int, program: Program) -> bool:
+        """Takes the program of a slot's image; False where it doesn't fit into a batch with the ones before."""
+        first = next(iter(self._programs.values()), program)
+        if not _fits_a_slot(program) or program.result != first.result:
+            return False
+        if _dtype(program, self.options) != _dtype(first, self.options) or (self.options.defer and program.after):
+            return False
+        if isinstance(program.conversion, ToPlanarTensor) and program.after:
+            return False
+        if self._images is None:
+            shape = (self.count, *program.result)
+            dtype = _dtype(program, self.options)
+            self._images, self._slot = _allocate(shape, dtype, self.options.channels_last, self.shared)
+        self._programs[position] = program
+        return True
+
+    def work(self, position: int, encoded: Encoded) -> Work:
+        """What makes the image of a slot, in the slot."""
+        assert self._images is not None
+        program = self._programs[position]
+        if self.options.defer:
+            program = replace(program, conversion=ToPlanarTensor())
+        return Work(program, encoded, self._images, position)
+
+    def finish(self, targets: list[Any], positions: Sequence[int]) -> ImageBatch:
+        """The batch of these slots, which are filled; the others are left out.
+
+        Args:
+            targets: one for each of these slots.
+            positions: at least one, rising.
+        """
+        assert self._images is not None
+        for place, position in enumerate(positions):  # moved within the same, maybe shared, memory
+            if place != position:
+                self._images[place].copy_(self._images[position])
+        images = self._images[: len(positions)]
+        conversions = [self._programs[position].conversion for position in positions]
+        numbers = [(c.mean, c.std) for c in conversions if isinstance(c, ToNormalizedTensor)]
+        return ImageBatch(images, targets, numbers if self.options.defer and numbers else None, self._slot)
+
+
+def _allocate(
+    shape: Sequence[int], dtype: torch.dtype, channels_last: bool, shared: bool
+) -> tuple[torch.Tensor, Slot | None]:
+    """An uninitialised batch; shape is ``(N, H, W, C)``, the result ``(N, C, H, W)``."""
+    count, height, width, channels = shape
+    layout = (count, height, width, channels) if channels_last else (count, channels, height, width)
+    slot = None
+    if shared:
+        size = count * height * width * channels * dtype.itemsize
+        slots = worker_slots()
+        slot = slots.find(size, _new_shared) if slots is not None and size else None
+        piece = _new_shared(size) if slot is None else slot.piece
+        batch = piece[:size].view(dtype).view(layout)
+    else:
+        batch = reused(layout, dtype)
+    return batch.permute(0, 3, 1, 2) if channels_last else batch, slot
+
+
+def _new_shared(size: int) -> torch.Tensor:
+    # What torch's default_collate does in a worker, through the same function.
+    try:
+        storage: Any = torch.UntypedStorage._new_shared(size)  # type: ignore[no-untyped-call]
+    except RuntimeError as error:
+        if "shared memory" not in str(error):
+            raise
+        raise too_small(size, "this batch takes") from error
+    return torch.empty(0, dtype=torch.uint8).set_(storage)

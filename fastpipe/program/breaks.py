@@ -1,0 +1,202 @@
+"""Why a transform can't be planned, and what its owner can do about it: what `explain` says of a broken plan.
+
+Nothing here decides anything: `fastpipe.transforms._base.drawable` does, and this only puts its reasons into words.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from fastpipe.transforms import autoaugment, transforms
+from fastpipe.transforms._base import drawable
+
+__all__ = ["Break", "diagnose", "one_line", "shortened"]
+
+_OWN = {name: getattr(module, name) for module in (transforms, autoaugment) for name in module.__all__}
+_ADDRESS = re.compile(r"( object)? at 0x[0-9a-fA-F]+")
+_DRAW = "draw(self, shape, generators)"
+_GIVE_DRAW = (
+    f"give its class a method {_DRAW} that draws the random numbers and returns the steps, as docs/extending.md shows: "
+    "then it is planned too"
+)
+_SEVERAL = "it gives several images, and a plan makes one"
+_WITHOUT_DRAW = {
+    "FiveCrop": (_SEVERAL, "fine for evaluation, where it comes last; for training use fastpipe.MultiView"),
+    "TenCrop": (_SEVERAL, "fine for evaluation, where it comes last; for training use fastpipe.MultiView"),
+    "LinearTransformation": ("it works on the finished tensor", "put it last: then nothing is lost"),
+    "ToPILImage": (
+        "it turns a tensor back into an image",
+        "leave it out, and the ToTensor before it: the transforms before ToTensor all take images",
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Break:
+    """The transform that ends a plan.
+
+    Attributes:
+        transform: it, in one line.
+        cause: ``"albumentations"``, ``"draw"``, ``"foreign"``, ``"hook"``, ``"lambda"``, ``"member"``, ``"pixels"``,
+            ``"subclass"`` or ``"torchvision"``.
+        reason: why its random numbers can't be drawn from the image's size.
+        advice: what mends it, one sentence each, the best first.
+        runs: it runs as it is, only slower; else it raises until it is mended.
+    """
+
+    transform: str
+    cause: str
+    reason: str
+    advice: tuple[str, ...]
+    runs: bool = True
+
+
+def one_line(transform: Any) -> str:
+    """A transform's repr without line breaks and addresses."""
+    inner = transform.func if isinstance(transform, functools.partial) else transform
+    if inspect.isroutine(inner):
+        return f"{getattr(inner, '__module__', '')}.{getattr(inner, '__qualname__', inner)}".removeprefix("__main__.")
+    return _ADDRESS.sub("", _joined(repr(transform)))
+
+
+def _joined(text: str) -> str:
+    """Lines as one, with a comma between those that were told apart by standing below each other."""
+    joined = ""
+    for line in (" ".join(line.split()) for line in text.splitlines()):
+        if line.startswith((")", "]", "}")):
+            joined = joined.removesuffix(",") + line
+        elif joined.endswith(("(", "[", "{")) or not (joined and line):
+            joined += line
+        else:
+            joined += (" " if joined.endswith(",") else ", ") + line
+    return joined
+
+
+def shortened(transform: Any, length: int = 100) -> str:
+    """`one_line`, or only the class's name where that is longer."""
+    text = one_line(transform)
+    return text if len(text) <= length else f"{type(transform).__name__}(…)"
+
+
+def diagnose(transform: Any) -> Break:
+    """What keeps a transform that isn't drawable from being planned."""
+    cause, reason, advice = _found(transform)
+    runs = type(transform).__module__.partition(".")[0] != "albumentations"
+    return Break(one_line(transform), cause, reason, advice, runs)
+
+
+def _found(transform: Any) -> tuple[str, str, tuple[str, ...]]:
+    kind = type(transform)
+    home = kind.__module__.partition(".")[0]
+    if kind is transforms.Lambda:
+        return "lambda", "what a Lambda's function does isn't known before it runs", _about_function(transform.lambd)
+    if home == "fastpipe" and kind.__name__ == "Albumentations":
+        return _about_albumentations(transform)
+    if home == "albumentations":
+        wrapped = f"wrap it: fastpipe.transforms.Albumentations({kind.__name__}(…))"
+        return "albumentations", "albumentations takes and gives named arrays, not images", (wrapped,)
+    if home == "torchvision":
+        return "torchvision", "it is torchvision's, which draws while it sees pixels", _about_torchvision(transform)
+    if kind.__name__ in _WITHOUT_DRAW and _OWN.get(kind.__name__) is kind:
+        reason, tip = _WITHOUT_DRAW[kind.__name__]
+        return "pixels", reason, (tip,)
+    if getattr(transform, "_forward_hooks", None) or getattr(transform, "_forward_pre_hooks", None):
+        return "hook", "a hook is registered on it, which only its forward runs", ("remove the hook",)
+    member = next((one for one in _members(transform) if not drawable(one)), None)
+    if member is not None:
+        inner = diagnose(member)
+        name = f"{kind.__name__} holds {shortened(member)}"
+        return "member", f"{name}, and that can't be planned: {inner.reason}", inner.advice
+    replaced = _replaced(transform)
+    if replaced:
+        base, names = replaced
+        several = "these" if len(names) > 1 else "this"
+        advice = (f"override draw as well, {_DRAW}, so that it does what your {names[0]} does",)
+        return "subclass", f"it changes {', '.join(names)} of {base}, whose draw knows nothing of {several}", advice
+    if "draw" in {name for base in kind.__mro__ for name in vars(base)}:
+        return "draw", "its method draw is another one than fastpipe's", (f"define it as {_DRAW}, or rename yours",)
+    if isinstance(transform, torch.nn.Sequential):
+        return (
+            "foreign",
+            "torch.nn.Sequential runs its members itself",
+            ("take fastpipe.transforms.Compose",),
+        )
+    return "foreign", f"it has no {_DRAW}, so its result is only known once it has run", _about_function(transform)
+
+
+def _members(transform: Any) -> Sequence[Any]:
+    """What a composite of fastpipe's own holds."""
+    if getattr(transform, "_can_draw", None) is None:
+        return ()
+    members = getattr(transform, "transforms", None)
+    if members is not None:
+        return tuple(members)
+    inner = getattr(transform, "transform", None)
+    return () if inner is None else (inner,)
+
+
+def _replaced(transform: Any) -> tuple[str, list[str]] | None:
+    """The fastpipe class that a subclass is of, and the methods of it that the subclass replaces."""
+    lineage = type(transform).__mro__
+    position = next((i for i, base in enumerate(lineage) if base.__module__.startswith("fastpipe.")), None)
+    if position is None or not hasattr(lineage[position], "draw"):
+        return None
+    base = lineage[position]
+    changed = {name for cls in lineage[:position] for name in vars(cls)} | set(getattr(transform, "__dict__", ()))
+    methods = [name for name in sorted(changed) if callable(getattr(base, name, None))]
+    names = [name for name in methods if not name.startswith("__") or name == "__call__"]
+    return (base.__name__, names) if names else None
+
+
+def _about_function(function: Any) -> tuple[str, ...]:
+    inner = function.func if isinstance(function, functools.partial) else function
+    code = getattr(inner, "__code__", None) or getattr(vars(type(inner)).get("__call__"), "__code__", None)
+    tips = []
+    if code is not None and "convert" in code.co_names:
+        tips.append('if it is there for convert("RGB"): leave it out, every image is RGB already')
+    if inspect.isroutine(inner):
+        return (*tips, f"write a class in its place, with __call__ and {_DRAW}, as docs/extending.md shows")
+    return (*tips, _GIVE_DRAW)
+
+
+def _about_albumentations(transform: Any) -> tuple[str, str, tuple[str, ...]]:
+    names = ", ".join(dict.fromkeys(_not_in_place(transform.transform)))
+    return (
+        "albumentations",
+        f"it moves pixels or changes channels ({names}): the size of its result isn't known beforehand",
+        (
+            f"take fastpipe's own transforms in place of {names}",
+            "keep what changes pixels in place (noise, blur, colour, weather) in an Albumentations of its own: "
+            "that is planned",
+        ),
+    )
+
+
+def _not_in_place(transform: Any) -> Iterator[str]:
+    """The names of an albumentations tree's transforms that don't keep the image's shape."""
+    members = getattr(transform, "transforms", None)
+    if isinstance(members, (list, tuple)):
+        for member in members:
+            yield from _not_in_place(member)
+        return
+    image_only = any(base.__name__ == "ImageOnlyTransform" for base in type(transform).__mro__)
+    if not image_only or getattr(transform, "num_output_channels", 3) != 3:
+        yield type(transform).__name__
+
+
+def _about_torchvision(transform: Any) -> tuple[str, ...]:
+    kind = type(transform)
+    module = kind.__module__
+    name = kind.__name__
+    if name not in _OWN:
+        return (f"fastpipe.transforms has no {name}: put it last",)
+    if ".v2" in module:
+        return (f"take fastpipe.transforms.{name}, the v1 transform of that name: v2 can't be planned",)
+    return (f"take fastpipe.transforms.{name}: the same arguments, draws and pixels (swap the import)",)

@@ -1,0 +1,248 @@
+"""A program and a file's bytes to the finished sample; no random number is drawn here.
+
+Backends claim what they can of a program, from its front: the core the decode of a JPEG, the operations that it has
+and the sink, in one call; a reader the decode alone. What is left runs on arrays: the core takes the operations that it
+has, kernels the others, one by one. Behind the conversion to a tensor torch runs them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import torch
+from PIL import Image
+
+from fastpipe import core, readers
+from fastpipe.config import MachineConfig
+from fastpipe.errors import PlanError
+from fastpipe.ops import Operation, ScaledResize, ToNormalizedTensor, ToPlanarTensor
+from fastpipe.program.laps import lap, listening
+from fastpipe.program.program import Program, Views
+from fastpipe.readers import MaxPixels
+from fastpipe.types import Header, ImageShape, Step
+
+__all__ = ["DIRECT", "Encoded", "add_steps", "execute", "normalization_of", "to_pil"]
+
+Numbers: TypeAlias = "tuple[float, ...] | None"
+_CONVERSIONS = (ToPlanarTensor, ToNormalizedTensor)
+_MOST_AT_ONCE = 2  # operations of the core's that a step adds
+DIRECT = frozenset({torch.uint8, torch.float32, torch.float16, torch.bfloat16})
+"""What the core writes."""
+
+
+@dataclass(slots=True)
+class Encoded:
+    """A file's bytes, and how they are to be decoded.
+
+    Attributes:
+        data: the whole file; empty where `held` has it.
+        header: of it.
+        source: what an error calls it.
+        reader: a reader's name; None for the config's choice.
+        config: the machine's config; None for the current one.
+        max_pixels: what an image may have, as `fastpipe.readers.read_image` says.
+        held: the files that the core has read, and the number of this one among them; until they are read anew.
+    """
+
+    data: bytes
+    header: Header
+    source: str = "<bytes>"
+    reader: str | None = None
+    config: MachineConfig | None = None
+    max_pixels: MaxPixels = "auto"
+    held: tuple[core.Files, int] | None = None
+
+    @property
+    def content(self) -> bytes:
+        """The whole file as an object of its own."""
+        if self.held is not None and not self.data:
+            files, number = self.held
+            self.data = files.bytes(number)
+        return self.data
+
+    @classmethod
+    def of(cls, data: bytes, source: str = "<bytes>", **options: Any) -> Encoded:
+        """With the header parsed."""
+        return cls(data, readers.parse_header(data, source), source, **options)
+
+
+def execute(program: Program, encoded: Encoded, out: torch.Tensor | None = None) -> Any:
+    """Decodes what a program needs, and does what it says.
+
+    Args:
+        program: for an image of this size.
+        encoded: the file.
+        out: where a program that has a conversion writes its result: a tensor ``(C, H, W)`` with any strides, uint8
+            where the conversion keeps the pixels, else float32, float16 or bfloat16; such as a slot of a batch.
+
+    Returns:
+        What the last step gives: `out`; a uint8 array ``(H, W, C)`` or, after a conversion, a tensor ``(C, H, W)``. The
+        array may be a view of this thread's decode buffer: it is valid until the thread's next decode.
+    """
+    if out is not None and (program.conversion is None or tuple(out.shape) != _tensor_shape(program.result)):
+        raise PlanError(f"{program} gives no image that fits into {tuple(out.shape)}")
+    into = None if program.after or (out is not None and out.dtype not in DIRECT) else out
+    chosen = readers.choose(encoded.header, program.request, encoded.reader, encoded.config)
+    by_core = chosen.name == "core"
+    if by_core:
+        readers.check_limit(encoded.header, encoded.max_pixels, encoded.source)
+        done = _by_core(program, encoded, into)
+        if done is not None:
+            return _behind(program, done, out)
+    image: Any
+    image, got = readers.decode(
+        encoded.content,
+        program.request,
+        header=encoded.header,
+        reader=encoded.reader,
+        config=encoded.config,
+        source=encoded.source,
+        max_pixels=encoded.max_pixels,
+        refused=by_core,
+    )
+    lap("decode")
+    steps = program.steps
+    if steps and isinstance(steps[0], ScaledResize):
+        image = steps[0].apply_to(image, got)
+        lap(steps[0])
+        steps = steps[1:]
+    return _behind(program, _on_pixels(image, steps, program.conversion, into), out)
+
+
+def _by_core(program: Program, encoded: Encoded, out: torch.Tensor | None) -> Any:
+    """What the core makes of a JPEG, and kernels of the rest; None where it refuses the file."""
+    job = core.thread_job()
+    job.read(encoded.content)
+    box = program.box
+    job.box(*box)
+    shape = ImageShape(box.height, box.width)
+    taken = 0
+    if not listening():  # who listens wants to hear the decode alone
+        shape, taken = add_steps(job, program.steps, shape)
+    whole = taken == len(program.steps) and program.conversion is not None and not listening()
+    result: Any
+    if whole:
+        result = _sink(job, program.conversion, shape, out)
+    else:
+        result = readers.thread_scratch().take(shape.height, shape.width, shape.channels)
+        job.write_array(result)
+    status = core.run(job)
+    if status != core.Status.OK:
+        if not core.refused(status):
+            core.check(status)
+        return None
+    lap("decode")
+    return result if whole else _on_pixels(result, program.steps[taken:], program.conversion, out)
+
+
+def _on_pixels(image: Any, steps: tuple[Step, ...], conversion: Any, out: torch.Tensor | None) -> Any:
+    """The steps, then the conversion, on a uint8 array."""
+    by_core = core.available() and not listening()
+    while steps or conversion is not None:
+        if by_core:
+            made, taken, finished = _claimed(image, steps, conversion, out)
+            if finished:
+                return made
+            if taken:
+                image, steps = made, steps[taken:]
+                continue
+        if not steps:
+            return _converted(image, conversion, out)
+        step = steps[0]
+        image = [_view(image, view) for view in step.views] if isinstance(step, Views) else step.apply(image)
+        lap(step)
+        steps = steps[1:]
+    return image
+
+
+def _view(image: Any, steps: tuple[Step, ...]) -> Any:
+    cut = next((n for n, step in enumerate(steps) if isinstance(step, _CONVERSIONS)), None)
+    made = _on_pixels(image, steps if cut is None else steps[:cut], None if cut is None else steps[cut], None)
+    for step in () if cut is None else steps[cut + 1 :]:
+        made = step.apply(made)
+    return made
+
+
+def _claimed(image: Any, steps: tuple[Step, ...], conversion: Any, out: torch.Tensor | None) -> tuple[Any, int, bool]:
+    """What the core makes of an array with the first steps, how many these are, and whether it was converted, too."""
+    if not isinstance(image, np.ndarray) or image.size == 0 or image.dtype != np.uint8:
+        return None, 0, False
+    before = ImageShape(image.shape[0], image.shape[1], image.shape[2] if image.ndim == 3 else 1)
+    if before.channels not in (1, 3):
+        return None, 0, False
+    job = core.thread_job()
+    job.read_pixels(image)
+    shape, taken = add_steps(job, steps, before)
+    finished = taken == len(steps) and conversion is not None
+    if not taken and not finished:
+        return None, 0, False
+    if finished:
+        made: Any = _sink(job, conversion, shape, out)
+    else:
+        made = np.empty(shape if image.ndim == 3 or shape.channels > 1 else shape.size, dtype=np.uint8)
+        job.write_array(made)
+    core.check(core.run(job))
+    return made, taken, finished
+
+
+def add_steps(job: core.Job, steps: tuple[Step, ...], shape: ImageShape) -> tuple[ImageShape, int]:
+    """Adds the first steps that the core has to a job; the shape behind them, and how many they are."""
+    for number, step in enumerate(steps):
+        if job.room < _MOST_AT_ONCE or not isinstance(step, Operation) or not step.to_core(job, shape):
+            return shape, number
+        shape = step.output_shape(shape)
+    return shape, len(steps)
+
+
+def _sink(job: core.Job, conversion: Any, shape: ImageShape, out: torch.Tensor | None) -> torch.Tensor:
+    if out is None:
+        keeps = isinstance(conversion, ToPlanarTensor)
+        out = torch.empty(_tensor_shape(shape), dtype=torch.uint8 if keeps else torch.float32)
+    job.write_tensor(out, *normalization_of(conversion))
+    return out
+
+
+def normalization_of(conversion: ToPlanarTensor | ToNormalizedTensor) -> tuple[Numbers, Numbers]:
+    """The mean and std that the core is to normalise with; Nones where it isn't to."""
+    if isinstance(conversion, ToPlanarTensor) or conversion.plain:
+        return None, None
+    spread = 3 // len(conversion.mean)  # the core takes three numbers, of which gray has use for one
+    return conversion.mean * spread, conversion.std * spread
+
+
+def _converted(image: Any, conversion: ToPlanarTensor | ToNormalizedTensor, out: torch.Tensor | None) -> torch.Tensor:
+    """The conversion by kernels on arrays."""
+    if out is None:
+        out = conversion.apply(image)
+    elif out.is_contiguous() and out.dtype in (torch.uint8, torch.float32):
+        conversion.apply_into(image, out)
+    else:
+        out.copy_(conversion.apply(image))
+    lap(conversion)
+    return out
+
+
+def _behind(program: Program, made: Any, out: torch.Tensor | None) -> Any:
+    for step in program.after:
+        made = step.apply(made)
+        lap(step)
+    if out is not None and made is not out:
+        out.copy_(made)
+        return out
+    return made
+
+
+def _tensor_shape(shape: ImageShape) -> tuple[int, int, int]:
+    return shape.channels, shape.height, shape.width
+
+
+def to_pil(image: Any) -> Any:
+    """An array ``(H, W)`` or ``(H, W, 1 or 3)``, also in a list, as PIL images of their own; others as they are."""
+    if isinstance(image, list):
+        return [to_pil(view) for view in image]
+    if not isinstance(image, np.ndarray):
+        return image
+    pixels = image[..., 0] if image.ndim == 3 and image.shape[2] == 1 else image
+    return Image.fromarray(np.array(pixels, order="C"))  # a copy: the array may be the thread's decode buffer

@@ -1,0 +1,105 @@
+"""A program: what is done to one image, from the file's pixels to its place in a batch. Frozen and printable."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+from fastpipe.ops import ToNormalizedTensor, ToPlanarTensor, contracts_of
+from fastpipe.ops.base import EXACT, Contract
+from fastpipe.types import Box, DecodeRequest, ImageShape, Step
+
+__all__ = ["Fidelity", "Program", "Views", "in_words", "steps_in_words"]
+
+Fidelity = Literal["torchvision", "fast"]
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """What runs for one image.
+
+    Attributes:
+        shape: the image as it is stored.
+        request: the pixels of it that are decoded.
+        steps: on these pixels, a uint8 array ``(H, W, C)``, in order and in their coordinates; an EXIF orientation's
+            among them.
+        conversion: to a tensor; None where `after` has torchvision's own, or nothing makes a tensor.
+        after: on what the conversion gives.
+        result: the shape that `steps` give.
+    """
+
+    shape: ImageShape
+    request: DecodeRequest
+    steps: tuple[Step, ...]
+    conversion: ToPlanarTensor | ToNormalizedTensor | None
+    after: tuple[Step, ...]
+    result: ImageShape
+
+    @property
+    def all_steps(self) -> tuple[Step, ...]:
+        """The steps, the conversion and what is behind it."""
+        return (*self.steps, *(() if self.conversion is None else (self.conversion,)), *self.after)
+
+    @property
+    def box(self) -> Box:
+        """The region of the stored image that is decoded."""
+        return self.request.box or Box(0, 0, *self.shape.size)
+
+    def __str__(self) -> str:
+        box = self.box
+        decode = f"decode rows {box.top}–{box.bottom}, columns {box.left}–{box.right}"
+        return " → ".join([decode, *map(str, self.all_steps)])
+
+
+@dataclass(frozen=True, slots=True)
+class Views:
+    """Several chains of drawn steps, each for the same image.
+
+    Attributes:
+        views: the steps of each.
+    """
+
+    views: tuple[tuple[Step, ...], ...]
+
+    def apply(self, image: object) -> list[object]:
+        """The result of each chain."""
+        results = []
+        for steps in self.views:
+            result = image
+            for step in steps:
+                result = step.apply(result)
+            results.append(result)
+        return results
+
+    def output_shape(self, shape: ImageShape) -> ImageShape:
+        """The first view's: the others may differ."""
+        for step in self.views[0]:
+            shape = step.output_shape(shape)
+        return shape
+
+    @property
+    def contracts(self) -> tuple[Contract, ...]:
+        """Each promise that occurs in a view."""
+        found = [contract for steps in self.views for step in steps for contract in contracts_of(step)]
+        return tuple(dict.fromkeys(found)) or (EXACT,)
+
+    def words(self) -> str:
+        return " | ".join(", ".join(steps_in_words(steps)) or "as it is" for steps in self.views)
+
+    def __str__(self) -> str:
+        return " | ".join(" → ".join(map(str, steps)) or "as it is" for steps in self.views)
+
+
+_UNSEEN = frozenset({"convert_image_dtype", "normalize", "pil_to_tensor", "to_tensor"})
+
+
+def steps_in_words(steps: Iterable[Step]) -> list[str]:
+    """A phrase for each step that changes what is seen: conversions to tensors and normalising are left out."""
+    return [in_words(step) for step in steps if getattr(step, "op", "") not in _UNSEEN]
+
+
+def in_words(step: Step) -> str:
+    """A step as a phrase such as ``"mirrored left-right"`` or ``"brightness x 1.31"``."""
+    words = getattr(step, "words", None)
+    return words() if words is not None else str(step).replace("×", "x").replace("→", ">")

@@ -1,0 +1,152 @@
+"""Random numbers that depend on ``(seed, epoch, index)`` alone, and an epoch that reaches running workers."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import random
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextvars import ContextVar
+from typing import Any
+
+import numpy as np
+import torch
+
+from fastpipe.transforms.drawing import drawing, keyed, keyed_together, torch_seed
+from fastpipe.types import Generators
+
+__all__ = [
+    "SharedEpoch",
+    "copied_generators",
+    "drawing",
+    "held_epochs",
+    "keyed_generators",
+    "keyed_globals",
+    "keyed_together",
+    "sample_key",
+]
+
+
+class SharedEpoch:
+    """A number in shared memory: what the main process sets, workers see, persistent ones included.
+
+    A worker that is forked inherits the memory; one that is spawned gets a handle, since torch's process pickler
+    sends tensors that way. Ordinary pickling and deep copies take the number only.
+
+    Beside the number stands who counts: nobody yet, a loader that began it (`begin`), or a loader that knows nothing
+    of epochs; of that one the first sample it asked for is kept, so that a second epoch is noticed (`repeats`).
+    """
+
+    _asked: Sequence[int] = ()  # by this process, the last time
+
+    def __init__(self, epoch: int = 0) -> None:
+        self._number = _shared(torch.tensor([epoch, _CHOSEN, 0], dtype=torch.int64))
+
+    def get(self) -> int:
+        held = _held.get()
+        if held is not None and (number := held.get(self)) is not None:
+            return number
+        return int(self._number[0])
+
+    def set(self, epoch: int) -> None:
+        self._number[0] = epoch
+        self._number[1] = _CHOSEN
+
+    @property
+    def is_chosen(self) -> bool:
+        """Nobody has asked for samples of this epoch since it was set."""
+        return int(self._number[1]) == _CHOSEN
+
+    def begin(self, epoch: int) -> None:
+        """A loader that counts epochs begins one."""
+        self._number[0] = epoch
+        self._number[1] = _COUNTED
+
+    def repeats(self, indices: Sequence[int], path_of: Callable[[int], str]) -> bool:
+        """Notes that a loader asks for samples; True once, where it has asked for one of them before.
+
+        A wrapper may ask for the same ones twice in a row, and a dataset share its epoch with its subsets.
+        """
+        held = _held.get()
+        if not indices or indices == self._asked or (held is not None and self in held):
+            return False
+        self._asked = indices
+        first, name = self._number[1:].tolist()
+        if first == _CHOSEN:
+            self._number[2] = zlib.crc32(os.fsencode(path_of(indices[0])))
+            self._number[1] = indices[0]
+        elif first in indices and zlib.crc32(os.fsencode(path_of(first))) == name:
+            self._number[1] = _COUNTED
+            return True
+        return False
+
+    def __getstate__(self) -> torch.Tensor:
+        return self._number
+
+    def __setstate__(self, number: torch.Tensor) -> None:
+        self._number = _shared(number)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> SharedEpoch:
+        return SharedEpoch(self.get())
+
+
+_held: ContextVar[Mapping[SharedEpoch, int] | None] = ContextVar("fastpipe_epochs", default=None)
+
+
+@contextlib.contextmanager
+def held_epochs(epochs: Mapping[SharedEpoch, int]) -> Iterator[None]:
+    """Within, this thread sees these epochs, whatever is chosen meanwhile: it works ahead for a loader."""
+    token = _held.set(epochs)
+    try:
+        yield
+    finally:
+        _held.reset(token)
+
+
+# Instead of the first sample's index.
+_CHOSEN, _COUNTED = -(1 << 62), -(1 << 62) + 1
+
+
+def _shared(number: torch.Tensor) -> torch.Tensor:
+    shared: torch.Tensor = number.share_memory_()  # type: ignore[no-untyped-call]
+    return shared
+
+
+def sample_key(seed: int, epoch: int, index: int) -> int:
+    """64 bits that look unrelated for any two different triples."""
+    digest = hashlib.blake2b(f"{seed},{epoch},{index}".encode(), digest_size=8, person=b"fastpipe sample")
+    return int.from_bytes(digest.digest(), "little")
+
+
+def keyed_generators(key: int) -> Generators:
+    """Fresh generators, seeded by a key."""
+    return keyed(key)
+
+
+def copied_generators() -> Generators:
+    """Generators that will draw what the global ones would, and leave them where they are."""
+    copied, python = torch.Generator(), random.Random()
+    copied.set_state(torch.get_rng_state())
+    python.setstate(random.getstate())
+    return Generators(copied, python)
+
+
+@contextlib.contextmanager
+def keyed_globals(key: int) -> Iterator[None]:
+    """torch's, Python's and numpy's global generators seeded by a key, and put back behind.
+
+    For transforms that draw from the global generators while they see pixels. Not for several threads at once.
+    """
+    # The legacy global generator is the point: it is what such transforms draw from.
+    before = torch.get_rng_state(), random.getstate(), np.random.get_state()  # noqa: NPY002
+    torch.default_generator.manual_seed(torch_seed(key))
+    random.seed(key)
+    np.random.seed(key & 0xFFFFFFFF)  # noqa: NPY002
+    try:
+        yield
+    finally:
+        torch.set_rng_state(before[0])
+        random.setstate(before[1])
+        np.random.set_state(before[2])  # noqa: NPY002

@@ -1,0 +1,160 @@
+"""Shared memory that batches are made in again and again.
+
+A new piece of shared memory costs as much as decoding: the system clears its pages, maps each of them when it is first
+written to, and takes them away again. So a worker keeps the pieces that it has handed out, and makes the next batch in
+one that the main process has let go of: when the last tensor on it is gone, not before. Where that process was forked
+meanwhile, the child may still see the batch: then the piece is left to it, and the worker takes another one.
+"""
+
+from __future__ import annotations
+
+import contextvars
+import os
+import secrets
+import weakref
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+__all__ = ["Slot", "Slots", "WorkerSlots", "worker_slots"]
+
+_worker_slots: contextvars.ContextVar[WorkerSlots | None] = contextvars.ContextVar("fastpipe_slots", default=None)
+_owners: weakref.WeakValueDictionary[str, Slots] = weakref.WeakValueDictionary()
+
+# What the main process writes, and the worker reads, about a piece.
+_FREE, _IN_USE, _LEFT = 0, 1, 2
+
+_forks = 0
+"""How often this process has been forked."""
+
+
+def _forking() -> None:
+    global _forks
+    _forks += 1
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_forking)
+
+
+def worker_slots() -> WorkerSlots | None:
+    """Those of this worker's process; None where batches are no loader's, or stay in the process."""
+    return _worker_slots.get()
+
+
+class Slots:
+    """All pieces of memory of a loader's workers, as the main process sees them. To be made before the workers are.
+
+    Args:
+        workers: processes that make batches.
+        count: pieces that each of them keeps; batches beyond them are in new memory.
+    """
+
+    def __init__(self, workers: int, count: int) -> None:
+        self._token = secrets.token_hex(8)
+        zeros = torch.zeros((workers, count), dtype=torch.uint8)
+        self._in_use: torch.Tensor = zeros.share_memory_()  # type: ignore[no-untyped-call]
+        self._pieces: dict[tuple[int, int], torch.Tensor] = {}
+        _owners[self._token] = self
+
+    def __getstate__(self) -> tuple[str, torch.Tensor]:
+        return self._token, self._in_use
+
+    def __setstate__(self, state: tuple[str, torch.Tensor]) -> None:
+        self._token, self._in_use = state
+        self._pieces = {}
+
+    def use_in_worker(self, worker: int) -> None:
+        """For the worker's process: from now on batches are made in its pieces."""
+        _worker_slots.set(WorkerSlots(self._token, worker, self._in_use[worker].numpy()))
+
+    def open(self, worker: int, number: int, bytes_: int, piece: torch.Tensor | None) -> torch.Tensor:
+        """The piece that a batch came in, as uint8; it is free again when nothing refers to the result's memory."""
+        if piece is not None:
+            self._pieces[worker, number] = piece
+        view = self._pieces[worker, number].numpy()[:bytes_]
+        # torch keeps the array for as long as there is a tensor, or anything made of one, on its memory.
+        weakref.finalize(view, _free, self._in_use.numpy()[worker], number, os.getpid(), _forks).atexit = False
+        return torch.from_numpy(view)
+
+
+def _free(in_use: NDArray[np.uint8], number: int, owner: int, forks: int) -> None:
+    if os.getpid() == owner:  # a process forked from it has the same objects, but no say
+        in_use[number] = _FREE if forks == _forks else _LEFT
+
+
+class WorkerSlots:
+    """The pieces of one worker, in its process."""
+
+    def __init__(self, token: str, worker: int, in_use: NDArray[np.uint8]) -> None:
+        self.token = token
+        self.worker = worker
+        self.in_use = in_use
+        self.known: set[int] = set()
+        self._pieces: list[torch.Tensor | None] = [None] * len(in_use)
+
+    def find(self, bytes_: int, make: Callable[[int], torch.Tensor]) -> Slot | None:
+        """A piece of at least so many bytes that nobody uses; None where all are in use.
+
+        Args:
+            bytes_: of the batch.
+            make: makes a new piece, uint8 ``(bytes_,)`` in shared memory.
+        """
+        free = np.flatnonzero(self.in_use != _IN_USE)
+        if not len(free):
+            return None
+        number = int(free[0])
+        piece = self._pieces[number]
+        if piece is None or len(piece) < bytes_ or self.in_use[number] == _LEFT:
+            self.in_use[number] = _FREE
+            piece = self._pieces[number] = None  # given back before there is another
+            self.known.discard(number)
+            piece = self._pieces[number] = make(bytes_)
+        return Slot(self, number, piece)
+
+
+@dataclass(slots=True)
+class Slot:
+    """A piece of memory for one batch."""
+
+    owner: WorkerSlots
+    number: int
+    piece: torch.Tensor
+
+    def handed_over(self, images: torch.Tensor) -> Any:
+        """What to send in place of the images that were made here; the piece is theirs until they are gone."""
+        owner, number = self.owner, self.number
+        owner.in_use[number] = _IN_USE
+        # The main process gets a handle of the memory once, and maps it once.
+        piece = None if number in owner.known else self.piece
+        owner.known.add(number)
+        layout = (tuple(images.shape), images.stride(), images.dtype, images.storage_offset())
+        return _Sent((owner.token, owner.worker, number, len(self.piece), piece, *layout))
+
+
+@dataclass(frozen=True, slots=True)
+class _Sent:
+    arguments: tuple[Any, ...]
+
+    def __reduce__(self) -> Any:
+        return _received, self.arguments
+
+
+def _received(
+    token: str,
+    worker: int,
+    number: int,
+    bytes_: int,
+    piece: torch.Tensor | None,
+    shape: tuple[int, ...],
+    stride: tuple[int, ...],
+    dtype: torch.dtype,
+    offset: int,
+) -> torch.Tensor:
+    """In the main process: a batch as a tensor like any other."""
+    whole = _owners[token].open(worker, number, bytes_, piece)
+    return whole[: bytes_ - bytes_ % dtype.itemsize].view(dtype).as_strided(shape, stride, offset)

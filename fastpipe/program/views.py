@@ -1,0 +1,63 @@
+"""Several augmentations of one image, from one decode."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from fastpipe.program.program import Views
+from fastpipe.transforms._base import drawable
+from fastpipe.transforms.drawing import draw_steps
+from fastpipe.types import Generators, ImageShape, Step
+
+__all__ = ["MultiView"]
+
+
+class MultiView:
+    """Several augmentations of one image, for self-supervised training: a list of what the transforms give.
+
+    The views are drawn one after the other, as calling the transforms would draw. In a dataset of fastpipe the image is
+    decoded once, and only the region that the views need together. Put it last in a `Compose`.
+
+    Args:
+        transform: what makes a view, or a list of such; planned where they are made of `fastpipe.transforms`.
+        n: how many views each makes, at least 1; for a list also one number each. DINO's two large and eight small
+            crops are ``MultiView([large, small], [2, 8])``.
+
+    Raises:
+        ValueError: n is less than 1, or there are more or fewer numbers than transforms.
+        TypeError: a transform isn't callable.
+    """
+
+    def __init__(
+        self, transform: Callable[[Any], Any] | Sequence[Callable[[Any], Any]], n: int | Sequence[int] | None = None
+    ) -> None:
+        several = isinstance(transform, Sequence)
+        self.transforms = list(transform) if isinstance(transform, Sequence) else [transform]
+        if n is None:
+            n = 1 if several else 2
+        self.counts = list(n) if isinstance(n, Sequence) else [n] * len(self.transforms)
+        if len(self.counts) != len(self.transforms) or not self.counts or min(self.counts) < 1:
+            raise ValueError(f"n={n}: give the number of views, at least 1, or one number for each transform.")
+        for one in self.transforms:
+            if not callable(one):
+                raise TypeError(f"transform should be callable, got {type(one).__name__!r}")
+        self.transform = transform
+        self.n = self.counts if several else self.counts[0]
+
+    def _each(self) -> Iterator[Any]:
+        for transform, count in zip(self.transforms, self.counts, strict=True):
+            yield from [transform] * count
+
+    def __call__(self, img: Any) -> list[Any]:
+        return [transform(img) for transform in self._each()]
+
+    def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
+        return (Views(tuple(draw_steps(transform, shape, generators) for transform in self._each())),)
+
+    def _can_draw(self) -> bool:
+        return all(map(drawable, self.transforms))
+
+    def __repr__(self) -> str:
+        inner = "\n".join(map(repr, self.transforms)).replace("\n", "\n    ")
+        return f"{type(self).__name__}(\n    n={self.n}\n    {inner}\n)"

@@ -1,0 +1,159 @@
+"""Where results go: the console, a progress bar, files that are whole or not there, JSON with one rounding."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import secrets
+import shutil
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+from fastpipe.errors import ConfigError
+
+Move: TypeAlias = Callable[[int, int, str], None]
+"""Told of progress: the steps done, all of them (0: nobody knows), and what is done now."""
+
+PLAIN_WIDTH = 140
+
+
+def make_console() -> Console:
+    """A console on standard output: rich on a terminal, plain text of a fixed width in a pipe or file."""
+    console = Console(highlight=False)
+    return console if console.is_terminal else Console(highlight=False, width=PLAIN_WIDTH, no_color=True)
+
+
+def encodable(text: str, encoding: str | None, instead: str) -> str:
+    """The text, or another where a terminal of that encoding can't show it."""
+    try:
+        text.encode(encoding or "ascii")
+    except (LookupError, UnicodeEncodeError):
+        return instead
+    return text
+
+
+@contextlib.contextmanager
+def show_progress(quiet: bool = False) -> Iterator[Move | None]:
+    """A progress bar on standard error, and the function that moves it; none where that is no terminal.
+
+    The bar is drawn by the calls alone: a thread of its own would be alive when DataLoader workers are forked.
+    """
+    console = Console(stderr=True)
+    if quiet or not console.is_terminal or console.is_dumb_terminal:
+        yield None
+        return
+    texts = [TextColumn("{task.completed}/{task.total}"), TimeElapsedColumn(), TextColumn("{task.description}")]
+    with Progress(BarColumn(30), *texts, console=console, auto_refresh=False, transient=True) as bar:
+        task = bar.add_task("", total=None)
+
+        def move(done: int, total: int, what: str) -> None:
+            bar.update(task, completed=done, total=total or None, description=escape(what), refresh=True)
+
+        yield move
+
+
+def check_writable(path: str | Path | None, option: str) -> None:
+    """Makes sure that a file can be written, before minutes are spent on what is to stand in it.
+
+    Args:
+        path: a file; None for none, and ``"-"``, standard output, always can.
+        option: the command line's, for the error.
+
+    Raises:
+        ConfigError: it can't be.
+    """
+    if path is None or path == "-":
+        return
+    new = not os.path.lexists(path)
+    try:
+        with open(path, "ab"):  # changes nothing in a file that is there
+            pass
+        if new:
+            os.remove(path)
+    except OSError as error:
+        raise _unwritable(path, option, error) from error
+
+
+def make_folder(path: str | Path, option: str) -> None:
+    """Makes a folder where there is none, or raises ConfigError."""
+    try:
+        Path(path).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise _unwritable(path, option, error) from error
+
+
+def write_file(path: str | Path, content: str | bytes | Iterable[str], option: str) -> None:
+    """Writes a file, text as UTF-8. What was there before stays until all is on disk.
+
+    Raises:
+        ConfigError: it can't be written, as on a full disk; what was there before is untouched.
+    """
+    parts: Iterable[str | bytes] = (content,) if isinstance(content, (str, bytes)) else content
+    # surrogateescape: a file's name that is no UTF-8 is written as the bytes that it has
+    data = (part if isinstance(part, bytes) else part.encode(errors="surrogateescape") for part in parts)
+    file = Path(os.path.realpath(path))  # a link stays one
+    try:
+        if file.exists() and not (file.is_file() and os.access(file.parent, os.W_OK)):
+            file.write_bytes(b"".join(data))  # a device or a pipe, or a file in a folder that can't take another
+        else:
+            _replace(file, data)
+    except OSError as error:
+        raise _unwritable(path, option, error) from error
+
+
+def _replace(file: Path, data: Iterable[bytes]) -> None:
+    beside = file.with_name(f".{file.name}.{secrets.token_hex(4)}.part")
+    try:
+        with open(beside, "wb") as stream:
+            stream.writelines(data)
+            stream.flush()
+            os.fsync(stream.fileno())
+        if file.exists():
+            shutil.copymode(file, beside)
+        os.replace(beside, file)
+    finally:
+        with contextlib.suppress(OSError):
+            beside.unlink()
+
+
+def write_json(path: str, values: Mapping[str, Any]) -> None:
+    """Writes JSON to a file, or to standard output for ``"-"``; raises ConfigError where it can't."""
+    text = json.dumps(values, indent=2, ensure_ascii=False) + "\n"
+    if path == "-":
+        sys.stdout.write(text)
+    else:
+        write_file(path, text, "--json")
+
+
+def rounded(value: Any) -> Any:
+    """The same value with every time in it rounded to a nanosecond: what a clock gives, and no more digits."""
+    if isinstance(value, dict):
+        return {key: rounded(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [rounded(item) for item in value]
+    return round(value, 3) if isinstance(value, float) else value
+
+
+def size(count: float) -> str:
+    """Bytes with a unit, in two digits or more: ``"1.2 MB"``, ``"340 kB"``."""
+    for unit in ("bytes", "kB", "MB", "GB", "TB"):
+        if count < 1000 or unit == "TB":
+            break
+        count /= 1000
+    return f"{count:,.0f} {unit}" if count >= 10 or unit == "bytes" else f"{count:.1f} {unit}"
+
+
+def in_words(count: int, thing: str) -> str:
+    """``"1 worker"``, ``"2,000 workers"``."""
+    return f"{count:,} {thing}{'' if count == 1 else 's'}"
+
+
+def _unwritable(path: str | Path, option: str, error: OSError) -> ConfigError:
+    return ConfigError(f"can't write {path}: {error.strerror or error}; give {option} a place that can be written")

@@ -1,0 +1,284 @@
+"""Pictures of samples for people: tensors back to images, differences made visible, grids with text below."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import cv2
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from PIL import Image, ImageDraw, ImageFont
+
+from fastpipe.errors import ConfigError, PlanError
+from fastpipe.reporting.output import check_writable
+
+Normalizations: TypeAlias = "tuple[tuple[Any, Any], ...]"
+"""Mean and std of each ``Normalize`` that a sample went through, in order."""
+
+_INK, _PAPER, _FAINT, _FRAME = (25, 25, 25), (255, 255, 255), (110, 110, 110), (215, 215, 215)
+_GAP = 8
+_TEXT_PX = 13
+
+
+def arrays_of(result: Any, undo: Normalizations = ()) -> list[NDArray[Any]]:
+    """What a transform gave, as arrays ``(H, W, C)`` on the scale of 0 to 255: uint8, or float64 from floats.
+
+    Args:
+        result: a PIL image, an array ``(H, W)`` or ``(H, W, C)``, a tensor ``(…, C, H, W)``, or a list or tuple of
+            these.
+        undo: the normalisations that it went through.
+
+    Raises:
+        PlanError: it is something else.
+    """
+    if isinstance(result, (list, tuple)):
+        return [array for member in result for array in arrays_of(member, undo)]
+    if isinstance(result, Image.Image):
+        array = np.asarray(result)
+        return [array if array.ndim == 3 else array[..., None]]
+    if isinstance(result, np.ndarray) and result.ndim in (2, 3):
+        array = result if result.ndim == 3 else result[..., None]
+        return [array * 255.0 if array.dtype.kind == "f" else array]
+    if isinstance(result, torch.Tensor) and result.ndim >= 2:
+        images = result[None] if result.ndim == 2 else result
+        return [_array_of(image, undo) for image in images.reshape(-1, *images.shape[-3:])]
+    raise PlanError(
+        f"the transform gives {type(result).__name__}, which is no image: images are PIL images, arrays (H, W, C), "
+        "tensors (C, H, W), and lists of these"
+    )
+
+
+def _array_of(image: torch.Tensor, undo: Normalizations) -> NDArray[Any]:
+    if not image.is_floating_point():
+        return image.permute(1, 2, 0).numpy()
+    image = image.to(torch.float64)
+    for mean, std in reversed(undo):
+        means, stds = (torch.as_tensor(values, dtype=torch.float64).reshape(-1, 1, 1) for values in (mean, std))
+        if means.shape[0] in (1, image.shape[0]) and stds.shape[0] in (1, image.shape[0]):
+            image = image * stds + means
+    return (image * 255).permute(1, 2, 0).numpy()
+
+
+def pictures_of(result: Any, undo: Normalizations = ()) -> list[Image.Image]:
+    """What a transform gave, as RGB images to look at; arguments as `arrays_of`'s.
+
+    Values far outside of the range (from transforms that nobody here knows) are stretched into it.
+    """
+    return [_picture(array) for array in arrays_of(result, undo)]
+
+
+def _picture(array: NDArray[Any]) -> Image.Image:
+    if array.dtype != np.uint8:
+        values = array.astype(np.float64)
+        low, high = (float(values.min()), float(values.max())) if values.size else (0.0, 0.0)
+        if low < -26 or high > 281:  # a tenth of the range: not rounding, but another scale
+            values = (values - low) * (255 / (high - low))
+        array = values.round().clip(0, 255).astype(np.uint8)
+    if array.shape[2] == 3:
+        return Image.fromarray(np.ascontiguousarray(array))
+    channels = array[..., :3] if array.shape[2] > 3 else array[..., :1]
+    return Image.fromarray(np.ascontiguousarray(np.broadcast_to(channels, (*array.shape[:2], 3))))
+
+
+def same_size(one: Sequence[NDArray[Any]], other: Sequence[NDArray[Any]]) -> bool:
+    return len(one) == len(other) and all(a.shape == b.shape for a, b in zip(one, other, strict=True))
+
+
+def difference(one: NDArray[Any], other: NDArray[Any], factor: float, *, spread: int = 0, side: int = 0) -> Image.Image:
+    """The absolute difference of two images of one shape, on the scale of 0 to 255, times a factor.
+
+    Args:
+        one, other: ``(H, W, C)``.
+        factor: what a difference of 1 becomes.
+        spread: how many pixels around it a difference is shown on, so that a single one is seen.
+        side: made smaller to fit a square of that many pixels, with the largest difference of those that fall on one
+            pixel, where an average would hide it; 0 for as it is.
+    """
+    distance = np.abs(one.astype(np.float64) - other.astype(np.float64))
+    # float32's rounding, a few millionths of 1/255, must not show as the first step above zero.
+    shown = np.where(distance < 1e-3, 0, np.ceil(distance * factor - 1e-3))
+    picture = _picture(shown.clip(0, 255).astype(np.uint8))
+    longest = max(picture.size)
+    if 0 < side < longest:
+        spread = max(spread, math.ceil(longest / side / 2))
+    if spread:  # by cv2: Pillow's MaxFilter takes seconds for a large photo
+        size = 2 * spread + 1
+        picture = Image.fromarray(cv2.dilate(np.asarray(picture), np.ones((size, size), np.uint8)))
+    if 0 < side < longest:
+        width, height = (max(1, round(edge * side / longest)) for edge in picture.size)
+        picture = picture.resize((width, height), Image.Resampling.NEAREST)
+    return picture
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A picture and the lines below it: the first one is its title, in a colour of its own."""
+
+    picture: Image.Image
+    lines: tuple[str, ...] = ()
+    color: tuple[int, int, int] = _INK
+
+
+def grid(rows: Sequence[Sequence[Cell]], *, side: int = 256, heading: str = "") -> Image.Image:
+    """Cells in rows, each picture made to fit a square, with its lines wrapped right below it.
+
+    Args:
+        rows: of cells; may differ in length.
+        side: of the square, in pixels. Small pictures are enlarged by whole factors, pixel by pixel.
+        heading: a line above all.
+    """
+    font, heading = _written(heading)
+    drawn = [[(fitted(cell.picture, side), _text(cell, side)) for cell in row] for row in rows]
+    fonts = {id(one): one for row in drawn for _, lines in row for _, _, one in lines} | {id(font): font}
+    step = max(_line_height(one) for one in fonts.values())
+    tallest = [max((picture.height for picture, _ in row), default=0) for row in drawn]
+    heights = [
+        top + 4 + step * max((len(lines) for _, lines in row), default=0) + 2 * _GAP
+        for row, top in zip(drawn, tallest, strict=True)
+    ]
+    columns = max((len(row) for row in rows), default=1)
+    top = _GAP + (step + _GAP if heading else 0)
+    # As wide as the heading needs.
+    width = max(_GAP + columns * (side + _GAP), round(font.getlength(heading)) + 2 * _GAP)
+    canvas = Image.new("RGB", (width, top + sum(heights)), _PAPER)
+    draw = ImageDraw.Draw(canvas)
+    draw.text((_GAP, _GAP), heading, _INK, font)
+    for row, below, height in zip(drawn, tallest, heights, strict=True):
+        for column, (picture, lines) in enumerate(row):
+            left = _GAP + column * (side + _GAP)
+            upper = top + below - picture.height
+            # White on white would not be seen.
+            draw.rectangle((left - 1, upper - 1, left + picture.width, upper + picture.height), outline=_FRAME)
+            canvas.paste(picture, (left, upper))
+            for number, (line, ink, written) in enumerate(lines):
+                draw.text((left, top + below + 4 + number * step), line, ink, written)
+        top += height
+    return canvas
+
+
+def check_picture(path: str) -> None:
+    """Makes sure that `save_picture` will do, before time is spent on the picture.
+
+    Raises:
+        ConfigError: the extension names no picture format, or the file can't be written.
+    """
+    if Image.registered_extensions().get(Path(path).suffix.lower()) not in Image.SAVE:
+        raise ConfigError(f"{path}: no picture format has that extension; take .png or .jpg")
+    check_writable(path, "--out")
+
+
+def save_picture(picture: Image.Image, path: str) -> None:
+    """Writes a picture in the format that the path's extension names.
+
+    Raises:
+        ConfigError: the extension names none, or the file can't be written.
+    """
+    check_picture(path)
+    try:
+        picture.save(path, quality=92)  # lossy formats' own default smears coloured text
+    except (OSError, ValueError) as error:  # ValueError: larger than the format takes
+        reason = getattr(error, "strerror", None) or error
+        raise ConfigError(f"can't write {path}: {reason}; give --out a .png on a disk with room") from error
+
+
+def fitted(picture: Image.Image, side: int) -> Image.Image:
+    """A picture as large as it fits a square: enlarged by whole factors, or made smaller."""
+    longest = max(picture.size)
+    if longest <= side // 2:
+        times = side // longest
+        return picture.resize((picture.width * times, picture.height * times), Image.Resampling.NEAREST)
+    if longest <= side:
+        return picture
+    small = [max(1, round(edge * side / longest)) for edge in picture.size]
+    return picture.resize((small[0], small[1]), Image.Resampling.BOX, reducing_gap=2)
+
+
+def _line_height(font: Any) -> int:
+    _, top, _, bottom = font.getbbox("Mg")
+    return int(bottom - min(top, 0)) + 3
+
+
+_FONTS = (
+    *("DejaVuSans.ttf", "NotoSansCJK-Regular.ttc", "NotoSansCJKsc-Regular.otf", "DroidSansFallbackFull.ttf"),
+    *("wqy-microhei.ttc", "msyh.ttc", "msgothic.ttc", "malgun.ttf", "PingFang.ttc", "Hiragino Sans GB.ttc"),
+    *("AppleSDGothicNeo.ttc", "Arial Unicode.ttf", "unifont.otf"),
+)
+"""Looked for among the system's fonts where Pillow's own lacks a letter."""
+
+
+def _font() -> Any:
+    try:
+        return ImageFont.load_default(size=_TEXT_PX)
+    except ImportError:  # a Pillow without FreeType has one small bitmap font
+        return ImageFont.load_default()
+
+
+@functools.lru_cache(maxsize=1)
+def _other_fonts() -> tuple[Any, ...]:
+    names: list[str] = list(_FONTS)
+    with contextlib.suppress(ImportError):
+        import matplotlib as mpl
+
+        names.insert(1, f"{mpl.get_data_path()}/fonts/ttf/DejaVuSans.ttf")
+    found = []
+    for name in names:
+        with contextlib.suppress(OSError, ImportError):
+            found.append(ImageFont.truetype(name, _TEXT_PX))
+    return tuple(found)
+
+
+def _written(text: str) -> tuple[Any, str]:
+    """A font that has every letter of a text; where none has, Pillow's own, and what it lacks as ``\\uXXXX``."""
+    font = _font()
+    if isinstance(font, ImageFont.ImageFont):  # the bitmap font raises on what isn't Latin-1
+        return font, text.encode("latin-1", "backslashreplace").decode("latin-1")
+    if not text.isascii():
+        for one in (font, *_other_fonts()):
+            if all(_has(one, letter) for letter in set(text)):
+                return one, text
+        text = "".join(
+            letter if _has(font, letter) else letter.encode("ascii", "backslashreplace").decode() for letter in text
+        )
+    return font, text
+
+
+def _has(font: Any, letter: str) -> bool:
+    """Whether a font has a letter, and doesn't draw the box that stands for those that it lacks."""
+    return letter.isspace() or bytes(font.getmask(letter)) != bytes(font.getmask("\U0010fffe"))
+
+
+def _text(cell: Cell, width: int) -> list[tuple[str, tuple[int, int, int], Any]]:
+    """A cell's lines, wrapped, each with its colour and font."""
+    lines = []
+    for number, line in enumerate(cell.lines):
+        font, text = _written(line)
+        lines += [(part, _FAINT if number else cell.color, font) for part in _wrapped([text], font, width)]
+    return lines
+
+
+def _wrapped(lines: Iterable[str], font: Any, width: int) -> list[str]:
+    """The lines broken between words, or inside a word that is too long, to fit a width in pixels."""
+    wrapped = []
+    for line in lines:
+        text = ""
+        for word in line.split():
+            longer = f"{text} {word}".strip()
+            if font.getlength(longer) <= width:
+                text = longer
+                continue
+            if text:
+                wrapped.append(text)
+            while font.getlength(word) > width:
+                end = next(n for n in range(len(word), 0, -1) if n == 1 or font.getlength(word[:n]) <= width)
+                wrapped.append(word[:end])
+                word = word[end:]
+            text = word
+        wrapped.append(text)
+    return wrapped

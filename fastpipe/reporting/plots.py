@@ -1,0 +1,120 @@
+"""Plots by matplotlib, the extra ``bench``: figures without pyplot, so that nothing of the user's changes."""
+
+from __future__ import annotations
+
+import contextlib
+import html
+import importlib
+import io
+import os
+import re
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from fastpipe.errors import ConfigError
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+INK, FAINT = "#1f2328", "#c9ced6"
+_STYLE: Mapping[str, Any] = {
+    "axes.edgecolor": FAINT,
+    "axes.labelcolor": INK,
+    "axes.spines.left": False,
+    "axes.spines.right": False,
+    "axes.spines.top": False,
+    "axes.titlesize": 10,
+    "axes.titlelocation": "left",
+    "font.family": "sans-serif",
+    "font.sans-serif": ["DejaVu Sans"],
+    "font.size": 9,
+    "grid.color": FAINT,
+    "legend.frameon": False,
+    "svg.fonttype": "none",
+    "text.color": INK,
+    "xtick.color": FAINT,
+    "xtick.labelcolor": INK,
+    "ytick.color": FAINT,
+    "ytick.labelcolor": INK,
+}
+
+
+def check_matplotlib(file: str | os.PathLike[str] | None = None) -> None:
+    """Makes sure that pictures can be drawn, before minutes are spent on what they are to show.
+
+    Args:
+        file: where to, if its ending is to name a format that matplotlib writes.
+
+    Raises:
+        ConfigError: matplotlib doesn't load, or the ending names no such format.
+    """
+    try:
+        importlib.import_module("matplotlib.figure")
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+    except ImportError as error:
+        raise ConfigError(f"plots need matplotlib ({error}): pip install 'fastpipe[bench]'") from error
+    formats = FigureCanvasAgg.get_supported_filetypes()
+    if file is not None and os.path.splitext(file)[1][1:].lower() not in formats:
+        raise ConfigError(f"can't write the picture {file}: its ending names none of the formats {', '.join(formats)}")
+
+
+@contextlib.contextmanager
+def style() -> Iterator[None]:
+    """The house's look, for what is drawn inside."""
+    check_matplotlib()
+    import matplotlib as mpl
+
+    with mpl.rc_context(dict(_STYLE)):
+        yield
+
+
+def new_figure(width: float, height: float, title: str) -> Figure:
+    """An empty figure, in inches; inside `style`."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width, height), layout="constrained")
+    figure.suptitle(title, x=0.01, ha="left", fontsize=11, fontweight="bold")
+    return figure
+
+
+def save(figure: Figure, file: str | os.PathLike[str]) -> None:
+    """Writes a figure in the format that the file's ending names.
+
+    Raises:
+        ConfigError: it can't be written.
+    """
+    try:
+        with style():
+            figure.savefig(file, dpi=150)
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else error
+        raise ConfigError(f"can't write the picture {file}: {reason}; give a file such as picture.png") from error
+
+
+def to_png(figure: Figure) -> bytes:
+    """The figure as a PNG on white."""
+    return _saved(figure, "png", dpi=150, facecolor="white")
+
+
+def to_svg(figure: Figure, title: str) -> str:
+    """The figure as SVG for within a page: its text takes the page's colour, ``--faint`` its lines'.
+
+    Args:
+        figure: drawn with `style`.
+        title: what those hear who don't see it; plain words.
+    """
+    svg = _saved(figure, "svg", transparent=True, metadata={"Date": None}).decode()
+    svg = svg[svg.index("<svg") :].replace(INK, "currentColor").replace(FAINT, "var(--faint)")
+    svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
+    used = set(re.findall(r"(?:#|url\(#)([\w-]+)", svg))
+    # Every figure numbers its parts alike, and a page may hold an id once: only those that something points at stay.
+    svg = re.sub(r' id="([^"]*)"', lambda found: found[0] if found[1] in used else "", svg)
+    svg = re.sub(r'(<svg [^>]*?) width="[^"]*"| height="[^"]*pt"', lambda found: found[1] or "", svg, count=2)
+    return svg.replace("<svg ", f'<svg role="img" aria-label="{html.escape(title)}" ', 1)
+
+
+def _saved(figure: Figure, format: str, **options: Any) -> bytes:
+    out = io.BytesIO()
+    with style():
+        figure.savefig(out, format=format, bbox_inches="tight", **options)
+    return out.getvalue()

@@ -1,0 +1,109 @@
+"""From a measurement to a choice: one reader for each format."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from fastpipe.config import MachineConfig
+from fastpipe.readers import get_reader
+from fastpipe.tools.bench.measure import Measurement, Result
+from fastpipe.tools.timing import Timing, noise_us
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The reader for one format."""
+
+    reader: str  # its name
+    reason: str  # why this one, for people
+
+
+def deciding_time(result: Result) -> Timing | None:
+    """The time that a reader is chosen by: inside DataLoader workers where these were measured."""
+    return result.workers or result.single
+
+
+def choose(measurement: Measurement) -> dict[str, Choice]:
+    """The reader to use for each format of a measurement.
+
+    The smallest median time of a region wins, under DataLoader workers where these were measured: that is what a
+    training pipeline asks for, under the load that it asks it. Readers that gave wrong pixels for the whole image
+    or a region are out. Where others come so close that the spread of both explains the difference (or within 3%),
+    the one that
+
+    1. decodes regions (it gains more on larger images than those measured),
+    2. serves the larger share of the files itself,
+    3. is Pillow (one library less to go wrong),
+    4. was faster after all
+
+    is taken, asked in this order.
+    """
+    wrong = {
+        (result.format, result.reader)
+        for result in measurement.results
+        if not result.exact and result.request in ("full", "region")
+    }
+    choices = {}
+    for format in measurement.images:
+        timed: list[tuple[Result, Timing]] = []
+        for result in measurement.of(format, "region"):
+            time = deciding_time(result)
+            if time is not None and (format, result.reader) not in wrong:
+                timed.append((result, time))
+        if not timed:
+            continue
+        best = min((time for _, time in timed), key=lambda time: time.median_us)
+        close = [(result, time) for result, time in timed if time.median_us - best.median_us <= noise_us(time, best)]
+
+        def rank(one: tuple[Result, Timing]) -> tuple[bool, float, bool, float]:
+            result, time = one
+            able = get_reader(result.reader).capabilities
+            return not able.regions, -result.served, not able.reference, time.median_us
+
+        result, time = min(close, key=rank)
+        choices[format] = Choice(result.reader, _reason(result, time, timed, close, measurement.workers))
+    return choices
+
+
+def _reason(
+    chosen: Result, time: Timing, timed: list[tuple[Result, Timing]], close: list[tuple[Result, Timing]], workers: int
+) -> str:
+    where = f"in {workers} DataLoader worker{'s' if workers > 1 else ''}" if workers else "in one process"
+    others = [(result.reader, other) for result, other in timed if result is not chosen]
+    if not others:
+        return f"{time.median_us:.0f} µs a region {where}; nothing else was measured"
+    tied = [result.reader for result, _ in close if result is not chosen]
+    if tied:
+        return f"{time.median_us:.0f} µs a region {where}; as fast within the spread as {', '.join(tied)}"
+    name, second = min(others, key=lambda one: one[1].median_us)
+    return f"{time.median_us:.0f} µs a region {where}; next is {name} with {second.median_us:.0f} µs"
+
+
+def to_config(
+    measurement: Measurement, choices: Mapping[str, Choice], earlier: MachineConfig | None = None
+) -> MachineConfig:
+    """The config of a measurement.
+
+    Args:
+        measurement: what was measured.
+        choices: from `choose`.
+        earlier: a config whose formats that weren't measured now are kept, where it still holds on this machine.
+    """
+    readers, measured = {}, {}
+    if earlier is not None and not earlier.mismatches():
+        readers, measured = dict(earlier.readers), dict(earlier.measured)
+    for format, choice in choices.items():
+        readers[format] = choice.reader
+        measured[format] = {
+            result.reader: round(time.median_us, 1)
+            for result in measurement.of(format, "region")
+            if (time := deciding_time(result)) is not None
+        }
+    return MachineConfig(
+        readers=readers,
+        measured=measured,
+        versions=measurement.versions,
+        machine=measurement.machine,
+        created=measurement.created,
+    )

@@ -1,0 +1,145 @@
+"""Whole pipelines, from a file on disk to a tensor: fastpipe's beside torchvision's, on the same files."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from fastpipe.config import MachineConfig
+from fastpipe.reporting.output import Move
+from fastpipe.tools.timing import Timing, Workers, one_thread, seeded_pass, take_turns
+from fastpipe.tools.twin import import_torchvision
+
+PIPELINES = ("train, uint8", "train, float", "evaluation, float")
+"""RandomResizedCrop and flip, as bytes and as normalised floats; Resize, CenterCrop as normalised floats."""
+
+CONTENDERS = ("fastpipe", "torchvision")
+
+_MEAN, _STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
+_BATCH = 8
+_BATCHES_A_WORKER = 4  # or the first batch, for which everybody waits, would be most of what is timed
+
+
+@dataclass(frozen=True, slots=True)
+class PipelineResult:
+    """What one contender took for one pipeline on the files of one format."""
+
+    format: str  # the config's key of the format
+    pipeline: str  # one of `PIPELINES`
+    who: str  # one of `CONTENDERS`
+    single: Timing  # an image, in one process and one thread
+    # an image through torch's DataLoader with workers, from the outside: a second divided by the images that come in a
+    # second. None where it wasn't measured.
+    workers: Timing | None = None
+
+
+def pipelines(module: Any) -> dict[str, Any]:
+    """The transforms of `PIPELINES`.
+
+    Args:
+        module: ``fastpipe.transforms`` or ``torchvision.transforms``.
+    """
+    train = [module.RandomResizedCrop(224), module.RandomHorizontalFlip()]
+    tensor = [module.ToTensor(), module.Normalize(_MEAN, _STD)]
+    chains = ([*train, module.PILToTensor()], [*train, *tensor], [module.Resize(256), module.CenterCrop(224), *tensor])
+    return {name: module.Compose(chain) for name, chain in zip(PIPELINES, chains, strict=True)}
+
+
+def measure_pipelines(
+    files: Mapping[str, Sequence[str]],
+    config: MachineConfig,
+    *,
+    contenders: Sequence[str] = CONTENDERS,
+    workers: int = 0,
+    rounds: int = 7,
+    progress: Move | None = None,
+) -> tuple[PipelineResult, ...]:
+    """Times every pipeline of every contender on the files of each format.
+
+    Args:
+        files: format to the paths of its files.
+        config: the readers that fastpipe uses.
+        contenders: of `CONTENDERS`.
+        workers: DataLoader workers; 0 for none.
+        rounds: timed rounds.
+        progress: called with the steps done, all steps, and what comes next.
+
+    Raises:
+        FastpipeError: torchvision is asked for and doesn't load.
+    """
+    say = progress or (lambda done, total, what: None)
+    keys = [(format, name, who) for format in files for name in PIPELINES for who in contenders]
+    datasets = {key: _Pipeline(key[2], key[1], files[key[0]], config) for key in keys}
+    turns = (rounds + 1) * len(keys) * (2 if workers else 1)
+    done = 0
+
+    def moved(number: int, key: tuple[str, str, str]) -> None:
+        nonlocal done
+        kind = f"round {number} of {rounds}" if number else "warming up"
+        say(done, turns, f"{kind}: {key[2]}, {key[0]}, {key[1]}")
+        done += 1
+
+    with one_thread():
+        passes = {key: seeded_pass(datasets[key].__getitem__, len(datasets[key])) for key in keys}
+        single = take_turns(passes, rounds, moved)
+    inside = {}
+    if workers:
+        pool = Workers(datasets, workers)
+        inside = take_turns(
+            {key: partial(_through, pool, workers, key, len(datasets[key])) for key in keys}, rounds, moved
+        )
+    say(turns, turns, "done")
+    return tuple(PipelineResult(*key, single[key], inside.get(key)) for key in keys)
+
+
+def _through(pool: Workers, workers: int, key: Any, length: int, turn: int) -> float:
+    """Microseconds an image of a pass through a DataLoader, from the outside."""
+    images = max(length, workers * _BATCHES_A_WORKER * _BATCH)
+    places = [place % length for place in range(images)]
+    batches = [partial(_batch, key, places[at : at + _BATCH]) for at in range(0, images, _BATCH)]
+    start = time.perf_counter_ns()
+    for _ in pool.run(batches):
+        pass
+    return (time.perf_counter_ns() - start) / images / 1000
+
+
+def _batch(key: Any, places: Sequence[int], datasets: Mapping[Any, _Pipeline]) -> Any:
+    from torch.utils.data import default_collate
+
+    return default_collate([datasets[key][place] for place in places])
+
+
+class _Pipeline:
+    """A map-style dataset, made in the process that first reads from it: torchvision may have to be helped to load."""
+
+    def __init__(self, who: str, name: str, paths: Sequence[str], config: MachineConfig) -> None:
+        self._plan = (who, name, list(paths), config)
+        self._sample: Callable[[int], Any] | None = None
+
+    def __len__(self) -> int:
+        return len(self._plan[2])
+
+    def __getitem__(self, index: int) -> Any:
+        if self._sample is None:
+            self._sample = _sample_function(*self._plan)
+        return self._sample(index)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), self._plan
+
+
+def _sample_function(who: str, name: str, paths: list[str], config: MachineConfig) -> Callable[[int], Any]:
+    if who == "torchvision":
+        torchvision = import_torchvision()
+        transform = pipelines(torchvision.transforms)[name]
+        load = torchvision.datasets.folder.default_loader
+        return lambda index: (transform(load(paths[index])), 0)  # what its ImageFolder does
+
+    from fastpipe import transforms
+    from fastpipe.data import ImageList
+
+    dataset = ImageList((paths, [0] * len(paths)), pipelines(transforms)[name], config=config)
+    return dataset.__getitem__

@@ -1,0 +1,234 @@
+"""A record for people: tables on the terminal, and the same figures and more as one page of HTML."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from rich.console import Console
+
+from fastpipe.reporting.output import in_words
+from fastpipe.reporting.plots import to_svg
+from fastpipe.reporting.tables import Table, bullets, code, details, heading, page, paragraph
+from fastpipe.tools.bench.check import REQUESTS
+from fastpipe.tools.bench.choose import Choice
+from fastpipe.tools.bench.compare import HEADINGS, Comparison, notes
+from fastpipe.tools.bench.measure import Measurement, Result
+from fastpipe.tools.bench.pipeline import CONTENDERS, PIPELINES
+from fastpipe.tools.bench.plots import draw
+from fastpipe.tools.bench.record import Record
+from fastpipe.tools.timing import Timing, speedup
+
+_LEGEND = """\
+whole and region: pixels equal to Pillow's, else 'wrong' and not timed. 1/2 size: exact size and close to Pillow's.
+served: the images that the reader decodes itself; Pillow decodes the rest, and its time counts.
+spread: half the distance between the quartiles of the rounds."""
+_SPREAD = ("least", "lower quartile", "median", "upper quartile", "most")
+
+
+def places_of(measurement: Measurement, before: Measurement | None = None) -> dict[str, str]:
+    """Where times were taken: the attribute of a result, and what it is called in front of people."""
+    places = {"single": "in one process"}
+    workers = measurement.workers
+    if before is not None and before.workers != workers:
+        places["workers"] = f"in workers ({before.workers} → {workers})"
+    elif workers:
+        places["workers"] = f"in {in_words(workers, 'worker')}"
+    return places
+
+
+def bench_table(measurement: Measurement, format: str, choice: Choice | None = None) -> Table:
+    """The results for one format: a column for each request; a row for each reader alone, then one in workers.
+
+    The chosen reader is marked; why it was chosen, and what went wrong with others, stands below.
+    """
+    images, kilobytes = measurement.images[format], measurement.bytes[format] / 1000
+    columns = [HEADINGS[request] for request in REQUESTS]
+    title = f"{format}: {in_words(images, 'image')} of {kilobytes:.0f} kB, µs an image (median ± spread)"
+    table = Table(title, ["reader", *columns, "served"], [*columns, "served"], 14)
+    by_reader: dict[str, dict[str, Result]] = {}
+    for result in measurement.results:
+        if result.format == format:
+            by_reader.setdefault(result.reader, {})[result.request] = result
+    for place, label in places_of(measurement).items():
+        table.add(f"{label}:", section=True)
+        for reader, results in by_reader.items():
+            chosen = choice is not None and choice.reader == reader
+            times = [_timed(results.get(request), place) for request in REQUESTS]
+            served = f"{min(result.served for result in results.values()):.0%}"
+            table.add(f"{reader} *" if chosen else reader, *times, served, style="bold" if chosen else "")
+    below = [] if choice is None else [f"* chosen: {choice.reason}"]
+    for reader, results in by_reader.items():
+        below += [f"{reader}: {note}" for note in dict.fromkeys(result.note for result in results.values()) if note]
+    table.caption = "\n".join(below)
+    return table
+
+
+def _timed(result: Result | None, place: str) -> str:
+    time: Timing | None = getattr(result, place, None)
+    return time.text() if time else "wrong" if result is not None and not result.exact else "-"
+
+
+def pipeline_table(record: Record, format: str) -> Table:
+    """fastpipe's pipelines beside torchvision's on the files of one format, alone and through a DataLoader."""
+    shown = [who for who in CONTENDERS if any(one.who == who for one in record.pipelines)]
+    columns = [*shown, *(["times as fast"] if len(shown) > 1 else [])]
+    title = f"{format}: from a file to a tensor, ms an image (median ± spread)"
+    table = Table(title, ["pipeline", *columns], columns, 14)
+    for place, label in places_of(record.measurement).items():
+        table.add("in one process and thread:" if place == "single" else f"DataLoader with {label[3:]}:", section=True)
+        for name in PIPELINES:
+            found = record.pipelines_of(format, name)
+            times: list[Timing] = [getattr(found[who], place) for who in shown]
+            gain = [speedup(*times).text(1, 2)] if len(times) > 1 else []
+            table.add(name, *(time.text(1000, 2) for time in times), *gain)
+    return table
+
+
+def comparison_tables(comparison: Comparison, before: Record, after: Record) -> Iterator[Table]:
+    """The figures of both records: a table for each format."""
+    places = places_of(after.measurement, before.measurement)
+    for format in dict.fromkeys(change.format for change in comparison.changes):
+        columns = ["before", "after", "after/before"]
+        table = Table(f"{format}: µs an image (median ± spread)", ["", "", "", *columns, ""], columns)
+        shown = ("", "")
+        for change in comparison.changes:
+            if change.format == format:
+                what, who = HEADINGS.get(change.what, change.what), change.who
+                times = change.before.text(), change.after.text(), f"{change.ratio:.2f}", change.verdict
+                names = "" if what == shown[0] else what, "" if (what, who) == shown else who
+                table.add(*names, places[change.place], *times, section=what != shown[0])
+                shown = what, who
+        yield table
+
+
+def print_record(console: Console, record: Record) -> None:
+    """Prints one table for each format, what the columns mean, the pipelines, and what there is to note."""
+    measurement = record.measurement
+    rounds, workers = in_words(measurement.rounds, "round"), in_words(measurement.workers, "DataLoader worker")
+    console.print(f"{record.machine}; {rounds}, {workers}", markup=False)
+    for format in measurement.images:
+        console.print("", bench_table(measurement, format, record.choices.get(format)).to_rich(), sep="\n")
+    console.print(f"\n{_LEGEND}", markup=False)
+    for format in record.pipeline_formats:
+        console.print("", pipeline_table(record, format).to_rich(), sep="\n")
+    console.print("", *record.notes, sep="\n", markup=False, end="\n" if record.notes else "")
+
+
+def print_comparison(console: Console, comparison: Comparison, before: Record, after: Record) -> None:
+    """Prints what differs between the runs, a table for each format, and how to read it."""
+    for side, record in (("before: ", before), ("after:  ", after)):
+        console.print(f"{side}{record.measurement.created}, {record.machine}", markup=False)
+    for line in comparison.differences or ("machine, versions, images and settings are the same",):
+        console.print(f"  {line}", markup=False)
+    for table in comparison_tables(comparison, before, after):
+        console.print("", table.to_rich(), sep="\n")
+    console.print("", comparison.summary, *comparison.missing, *notes(comparison), sep="\n", markup=False)
+
+
+def make_page(record: Record, comparison: Comparison | None = None, before: Record | None = None) -> str:
+    """The record as one HTML file that needs nothing else, pictures inside.
+
+    Args:
+        record: what was measured.
+        comparison, before: what changed against an earlier record, and that record.
+
+    Raises:
+        ConfigError: matplotlib, which draws the pictures, doesn't load.
+    """
+    measurement = record.measurement
+    when = measurement.created.replace("T", ", ").replace("+00:00", " UTC")
+    where = f"alone and in {measurement.workers} DataLoader workers" if measurement.workers else "in one process"
+    measured = (
+        f"Measured {when} by fastpipe {record.versions.get('fastpipe', '')}: {measurement.rounds} rounds, {where}."
+    )
+    return page(f"Image readers on {record.machine}", measured, _body(record, comparison, before))
+
+
+def _body(record: Record, comparison: Comparison | None, before: Record | None) -> Iterator[str]:
+    pictures = {name: to_svg(figure, f"Bar chart: {name}") for name, figure in draw(record).items()}
+    yield heading("The fastest reader")
+    choices: list[Sequence[Any]] = [(format, one.reader, one.reason) for format, one in record.choices.items()]
+    yield Table("", ("format", "reader", "why"), rows=choices).to_html()
+    if record.choices:
+        yield paragraph("To make fastpipe use them on this machine:")
+        chosen = [f"--set={format}={one.reader}" for format, one in record.choices.items()]
+        yield code(shlex.join(["fastpipe", "configure", *chosen]))
+    yield paragraph("To measure again:")
+    yield code(record.command_line)
+    if comparison is not None and before is not None:
+        yield heading("What changed")
+        yield paragraph(f"{comparison.summary}. {' '.join(notes(comparison))}")
+        sides = (("before", before), ("after", record))
+        rows: list[Sequence[Any]] = [(side, f"{one.measurement.created}, {one.machine}") for side, one in sides]
+        yield Table("", ("", "measured"), rows=rows).to_html()
+        yield bullets(comparison.differences)
+        for table in comparison_tables(comparison, before, record):
+            yield heading(table.title, 3) + table.to_html()
+        yield bullets(comparison.missing)
+    for format, count in record.measurement.images.items():
+        yield heading(f"{format} readers")
+        yield paragraph(
+            f"{count} images of {record.measurement.bytes[format] / 1000:.0f} kB. A time counts only where the pixels "
+            "of the whole image and of the region equal Pillow’s, and those at half size are close to its own. A "
+            "region is what RandomResizedCrop draws. Images that a reader doesn’t serve are decoded by Pillow, in "
+            "its time."
+        )
+        yield f"<figure>{pictures[f'readers-{format}']}</figure>"
+        yield details("Every figure, in µs an image", _reader_figures(record, format).to_html())
+    for format in record.pipeline_formats:
+        yield heading(f"{format}, from a file to a tensor")
+        yield paragraph(
+            "Read, decode, augment and convert, as ImageFolder does for each image, with the same transforms on the "
+            "same files. Training crops at random to 224 × 224 pixels and flips; evaluation resizes to 256 and crops "
+            "the centre. fastpipe uses the readers chosen above. Both run in the same torch DataLoader."
+        )
+        yield f"<figure>{pictures[f'pipelines-{format}']}</figure>"
+        gains, figures = _pipeline_figures(record, format)
+        if gains.rows:
+            yield gains.to_html()
+        yield details("Every figure, in µs an image", figures.to_html())
+    yield heading("Machine and versions")
+    machine = {**record.measurement.machine, "platform": record.platform}
+    tables = (
+        Table("", ("machine", ""), rows=[*machine.items()]),
+        Table("", ("library", "version"), rows=[*sorted(record.versions.items())]),
+    )
+    yield f'<div class="side">{"".join(table.to_html() for table in tables)}</div>'
+    yield bullets(record.notes)
+
+
+def _reader_figures(record: Record, format: str) -> Table:
+    table = Table("", ("where", "request", "reader", *_SPREAD, "served", ""), (*_SPREAD, "served"))
+    for place, label in places_of(record.measurement).items():
+        for request in REQUESTS:
+            for result in record.measurement.of(format, request):
+                figures = _spread(getattr(result, place))
+                table.add(label, HEADINGS[request], result.reader, *figures, f"{result.served:.0%}", result.note)
+    return table
+
+
+def _pipeline_figures(record: Record, format: str) -> tuple[Table, Table]:
+    ratios = ("times as fast", "quartiles of the rounds")
+    gains = Table("", ("where", "pipeline", *ratios), ratios)
+    table = Table("", ("where", "pipeline", "with", *_SPREAD), _SPREAD)
+    for place, label in places_of(record.measurement).items():
+        for name in PIPELINES:
+            times: dict[str, Timing] = {
+                who: getattr(one, place) for who, one in record.pipelines_of(format, name).items()
+            }
+            for who, time in times.items():
+                table.add(label, name, who, *_spread(time))
+            if len(times) > 1:
+                gain = speedup(times["fastpipe"], times["torchvision"])
+                low, high = gain.quartiles_us
+                gains.add(label, name, f"{gain.median_us:.2f}", f"{low:.2f} to {high:.2f}")
+    return gains, table
+
+
+def _spread(time: Timing | None) -> tuple[float | None, ...]:
+    if time is None:
+        return (None,) * 5
+    low, high = time.quartiles_us
+    return min(time.rounds_us), low, time.median_us, high, max(time.rounds_us)

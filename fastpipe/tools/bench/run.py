@@ -1,0 +1,228 @@
+"""What ``fastpipe bench`` and ``fastpipe configure`` do once their arguments are parsed."""
+
+from __future__ import annotations
+
+import os
+import platform
+import tempfile
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from fastpipe.config import MachineConfig, format_key
+from fastpipe.environment import installed
+from fastpipe.errors import ConfigError, FastpipeError, UnsupportedRequestError
+from fastpipe.readers import available_readers, get_reader, reader_status
+from fastpipe.reporting.output import (
+    Move,
+    check_writable,
+    make_console,
+    make_folder,
+    show_progress,
+    write_file,
+    write_json,
+)
+from fastpipe.reporting.plots import check_matplotlib, to_png
+from fastpipe.tools.bench.choose import Choice, choose, to_config
+from fastpipe.tools.bench.compare import compare as compare_records
+from fastpipe.tools.bench.compare import comparison_json
+from fastpipe.tools.bench.measure import Measurement, measure
+from fastpipe.tools.bench.pipeline import CONTENDERS, PipelineResult, measure_pipelines
+from fastpipe.tools.bench.plots import draw
+from fastpipe.tools.bench.record import Record, read_record, to_json
+from fastpipe.tools.bench.report import make_page, print_comparison, print_record
+from fastpipe.tools.bench.samples import Sample, made_samples, sample_folder, write_samples
+from fastpipe.tools.bench.stored import print_readers
+from fastpipe.tools.twin import import_torchvision
+
+
+@dataclass(frozen=True, slots=True)
+class Sampling:
+    """What is measured, on what; as the options of the command line."""
+
+    path: str | os.PathLike[str] | None = None  # a folder or file of the user's; None for made images
+    readers: Sequence[str] | None = None  # names, each item maybe several with commas between; None: all that load here
+    formats: Sequence[str] | None = None  # the config's keys of formats, likewise; None for all found
+    workers: int | None = None  # DataLoader workers; None for one a usable CPU
+    images: int = 24  # of each format, at most
+    rounds: int = 7  # timed ones
+    pipeline: bool = False  # also whole pipelines, beside torchvision's where that loads
+
+
+def bench(
+    path: str | os.PathLike[str] | None = None,
+    *,
+    measured: str | None = None,
+    compare: str | None = None,
+    json: str | None = None,
+    html: str | None = None,
+    plots: str | None = None,
+    quiet: bool = False,
+    **sampling: Any,
+) -> Record:
+    """Measures, or takes what was measured, prints tables, and writes what is asked for.
+
+    Args:
+        path, sampling: as `Sampling` has them.
+        measured: an earlier run's JSON, to report on in place of measuring.
+        compare: an older run's JSON, to compare with.
+        json: a file; ``"-"`` for standard output, where the tables then don't go.
+        html: a file for the report as a page.
+        plots: a folder for the report's pictures as PNG.
+        quiet: no progress bar and no table.
+
+    Raises:
+        DatasetError: no image to measure.
+        ReaderError: a named reader is unknown or doesn't load here, or none decodes the images.
+        ConfigError: a JSON file can't be read, a file can't be written, or matplotlib isn't there for pictures.
+    """
+    check_writable(json, "--json")
+    check_writable(html, "--html")
+    if plots is not None:
+        make_folder(plots, "--plots")
+    if html is not None or plots is not None:
+        check_matplotlib()
+    before = None if compare is None else read_record(compare)
+    record = read_record(measured) if measured is not None else _measure(Sampling(path, **sampling), quiet)
+    comparison = None if before is None else compare_records(before, record)
+    if not quiet and json != "-":
+        console = make_console()
+        print_record(console, record)
+        if comparison is not None and before is not None:
+            console.print()
+            print_comparison(console, comparison, before, record)
+    if json is not None:
+        write_json(json, to_json(record) | ({"comparison": comparison_json(comparison)} if comparison else {}))
+    written = []
+    if html is not None:
+        write_file(html, make_page(record, comparison, before), "--html")
+        written.append(html)
+    if plots is not None:
+        for name, figure in draw(record).items():
+            file = os.path.join(plots, f"{name}.png")
+            write_file(file, to_png(figure), "--plots")
+            written.append(file)
+    if written and not quiet and json != "-":
+        print(f"\nWritten: {', '.join(written)}")
+    return record
+
+
+def configure(
+    path: str | os.PathLike[str] | None = None,
+    *,
+    json: str | None = None,
+    quiet: bool = False,
+    file: Path | None = None,
+    **sampling: Any,
+) -> MachineConfig:
+    """Measures as `bench` does, chooses a reader for each format and writes the config file.
+
+    What an earlier file says of formats that were not measured now is kept where it still holds on this machine.
+
+    Args:
+        file: the config file; None for the user's. The others are `bench`'s.
+
+    Raises:
+        ConfigError: the config file can't be written; and what `bench` raises.
+    """
+    try:
+        earlier = MachineConfig.load(file, check=False)
+    except ConfigError:
+        earlier = None  # about to be replaced
+    check_writable(json, "--json")
+    record = _measure(Sampling(path, **sampling), quiet)
+    config = to_config(record.measurement, record.choices, earlier)
+    written = config.save(file)  # first of all: a closed pipe must not cost the measurement
+    if json is not None:
+        write_json(json, to_json(record))
+    if not quiet and json != "-":
+        print_record(make_console(), record)
+        print(f"\nWritten to {written}:")
+        print_readers(config)
+    return config
+
+
+def _measure(asked: Sampling, quiet: bool) -> Record:
+    names, wanted, path = _split(asked.readers), _split(asked.formats), asked.path
+    keys = None if wanted is None else list(dict.fromkeys(format_key(name) for name in wanted))
+    for name in names or ():
+        get_reader(name)  # before minutes of measuring
+    with show_progress(quiet) as progress:
+        if path is None:
+            samples = made_samples(keys or ("jpeg", "png", "webp"), asked.images, progress=progress)
+        else:
+            samples = sample_folder(path, keys, asked.images, progress=progress)
+        measurement = measure(samples, names, workers=asked.workers, rounds=asked.rounds, progress=progress)
+        refused = _refused(names or available_readers(), measurement.images)
+        if not measurement.results:
+            tried = ", ".join(names or available_readers())
+            said = [f"none of the readers {tried} decodes {', '.join(measurement.images)} images", *refused]
+            raise UnsupportedRequestError("; ".join(said))
+        choices = choose(measurement)
+        notes = [] if names else [status.reason for status in reader_status().values() if not status.available]
+        notes += refused
+        found: tuple[PipelineResult, ...] = ()
+        if asked.pipeline:
+            found, said = _pipelines(samples, choices, measurement, progress)
+            notes += said
+    return Record(
+        command=_command(replace(asked, readers=names, formats=keys, workers=measurement.workers)),
+        measurement=measurement,
+        choices=choices,
+        pipelines=found,
+        platform=platform.platform(),
+        versions={**measurement.versions, "python": platform.python_version(), "torch": installed("torch") or ""},
+        notes=tuple(notes),
+    )
+
+
+def _refused(names: Sequence[str], formats: Collection[str]) -> list[str]:
+    """What readers don't decode of these formats because of a defect in their library's version."""
+    return [
+        f"{name} doesn't decode {defect}"
+        for name in names
+        for defect in get_reader(name).defects
+        if not {format_key(format) for format in defect.formats}.isdisjoint(formats)
+    ]
+
+
+def _pipelines(
+    samples: Sequence[Sample], choices: Mapping[str, Choice], measurement: Measurement, progress: Move | None
+) -> tuple[tuple[PipelineResult, ...], list[str]]:
+    """The pipelines on the samples, written to a folder of their own, and what there is to note."""
+    contenders, notes = list(CONTENDERS), []
+    try:
+        import_torchvision()
+    except FastpipeError as error:
+        contenders.remove("torchvision")
+        notes.append(f"no comparison of pipelines: {error}")
+    config = MachineConfig(readers={format: choice.reader for format, choice in choices.items()})
+    with tempfile.TemporaryDirectory(prefix="fastpipe-bench-") as folder:
+        found = measure_pipelines(
+            write_samples(samples, folder),
+            config,
+            contenders=contenders,
+            workers=measurement.workers,
+            rounds=measurement.rounds,
+            progress=progress,
+        )
+    return found, notes
+
+
+def _command(asked: Sampling) -> tuple[str, ...]:
+    """What repeats a measurement anywhere: defaults that depend on the machine are spelt out."""
+    return (
+        *("fastpipe", "bench"),
+        *([] if asked.path is None else [os.fspath(asked.path)]),
+        *([f"--readers={','.join(asked.readers)}"] if asked.readers else []),
+        *([f"--format={','.join(asked.formats)}"] if asked.formats else []),
+        *(f"--workers={asked.workers}", f"--images={asked.images}", f"--rounds={asked.rounds}"),
+        *(["--pipeline"] if asked.pipeline else []),
+    )
+
+
+def _split(items: Sequence[str] | None) -> list[str] | None:
+    """``["pil,cv2", "imageio"]`` as three names; None where nothing is named."""
+    names = [name.strip() for item in items or () for name in item.split(",") if name.strip()]
+    return names or None

@@ -1,0 +1,292 @@
+"""The images that a benchmark decodes: a sample of the user's own, or made ones that compress as photos do."""
+
+from __future__ import annotations
+
+import io
+import math
+import os
+import random
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from PIL import Image
+
+from fastpipe.config import format_key
+from fastpipe.errors import DatasetError
+from fastpipe.readers import parse_header
+from fastpipe.types import Box, Header
+
+# Kind → (file suffix, Pillow's format, Pillow's mode, options for `Image.save`).
+KINDS: Mapping[str, tuple[str, str, str, Mapping[str, Any]]] = MappingProxyType(
+    {
+        "jpeg-444": (".jpg", "JPEG", "RGB", {"quality": 96, "subsampling": "4:4:4"}),
+        "jpeg-420": (".jpg", "JPEG", "RGB", {"quality": 96, "subsampling": "4:2:0"}),
+        "jpeg-gray": (".jpg", "JPEG", "L", {"quality": 96}),
+        "jpeg-progressive": (".jpg", "JPEG", "RGB", {"quality": 92, "subsampling": "4:2:0", "progressive": True}),
+        "png": (".png", "PNG", "RGB", {}),
+        "webp": (".webp", "WEBP", "RGB", {"quality": 90}),
+    }
+)
+
+# (height, width) of the images that ImageNet has most of.
+SIZES = ((375, 500), (375, 500), (333, 500), (500, 375), (375, 500), (500, 333), (400, 300), (500, 500))
+
+# How often each kind comes in every sixteen made JPEGs: ImageNet is baseline 4:4:4 and 4:2:0 with few others.
+_JPEG_MIX = ("jpeg-420", "jpeg-444") * 7 + ("jpeg-gray", "jpeg-progressive")
+
+_MOST_FILES_SEEN = 200_000
+_MOST_PIXELS = 16_000_000
+_LEAST_FILES = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One encoded image and the region of it that the benchmark asks for."""
+
+    name: str  # the path, or a made image's kind and number
+    data: bytes  # the file's bytes
+    header: Header  # what the bytes say
+    box: Box  # a box such as ``RandomResizedCrop`` draws
+
+    @property
+    def format(self) -> str:
+        """The config's key of its format: ``"jpeg"``, ``"png"``, …"""
+        return format_key(self.header.format)
+
+
+def crop_box(size: tuple[int, int], rng: random.Random) -> Box:
+    """A box as ``RandomResizedCrop`` draws it: 8 to 100% of the area, aspect ratio 3/4 to 4/3 (log-uniform)."""
+    height, width = size
+    for _ in range(10):
+        area = height * width * rng.uniform(0.08, 1.0)
+        ratio = math.exp(rng.uniform(math.log(3 / 4), math.log(4 / 3)))
+        box_width, box_height = round(math.sqrt(area * ratio)), round(math.sqrt(area / ratio))
+        if 0 < box_width <= width and 0 < box_height <= height:
+            return Box(rng.randint(0, height - box_height), rng.randint(0, width - box_width), box_height, box_width)
+    side = min(height, width)
+    return Box((height - side) // 2, (width - side) // 2, side, side)
+
+
+def photo(seed: int, height: int = 375, width: int = 500) -> npt.NDArray[np.uint8]:
+    """A made image with a photo's statistics: a 1/f spectrum, smooth shapes with edges, a little sensor noise.
+
+    Args:
+        seed: the same seed and size give the same pixels.
+        height: rows, in pixels.
+        width: columns, in pixels.
+
+    Returns:
+        uint8 ``(height, width, 3)`` RGB. As a JPEG of quality 96 one of 375×500 has about 100 kB, as ImageNet's.
+    """
+    rng = np.random.default_rng(seed)
+    rows = np.arange(height, dtype=np.float32)[:, None] / max(height, width)
+    columns = np.arange(width, dtype=np.float32)[None, :] / max(height, width)
+    frequency = np.hypot(np.fft.fftfreq(height)[:, None], np.fft.rfftfreq(width)[None, :]).astype(np.float32)
+    frequency[0, 0] = 1.0
+
+    def noise(exponent: float) -> npt.NDArray[np.float32]:
+        phases = rng.standard_normal((2, *frequency.shape), dtype=np.float32)
+        field = np.fft.irfft2((phases[0] + 1j * phases[1]) / frequency**exponent, s=(height, width))
+        scaled: npt.NDArray[np.float32] = (field / (field.std() + 1e-9)).astype(np.float32)
+        return scaled
+
+    luma = 118 + 30 * noise(1.25)
+    chroma = np.stack([9 * noise(1.7), 9 * noise(1.7)])
+    for _ in range(int(rng.integers(4, 9))):
+        center, radius = rng.uniform(0, 1, 2), rng.uniform(0.04, 0.35, 2)
+        angle, sharp = rng.uniform(0, math.pi), rng.uniform(8, 60)
+        y, x = rows - center[0], columns - center[1]
+        along, across = x * math.cos(angle) + y * math.sin(angle), y * math.cos(angle) - x * math.sin(angle)
+        distance = np.hypot(along / radius[0], across / radius[1])
+        inside = 1 / (1 + np.exp(np.clip(sharp * (distance - 1), -30, 30)))
+        luma = luma * (1 - 0.6 * inside) + inside * (rng.uniform(30, 200) * 0.6 + 25 * along)
+        chroma = chroma * (1 - 0.7 * inside) + inside * rng.uniform(-32, 32, (2, 1, 1))
+    luma += rng.normal(0, 2.4, luma.shape)
+    blue, red = chroma
+    rgb = np.stack([luma + 1.402 * red, luma - 0.344 * blue - 0.714 * red, luma + 1.772 * blue], axis=-1)
+    pixels: npt.NDArray[np.uint8] = np.clip(np.rint(rgb), 0, 255).astype(np.uint8)
+    return pixels
+
+
+def encode(pixels: npt.NDArray[np.uint8], kind: str) -> bytes:
+    """The pixels as a file of one of `KINDS`.
+
+    Args:
+        pixels: uint8 ``(H, W, 3)`` RGB.
+        kind: a key of `KINDS`.
+    """
+    _, format, mode, options = KINDS[kind]
+    out = io.BytesIO()
+    Image.fromarray(pixels).convert(mode).save(out, format, **options)
+    return out.getvalue()
+
+
+def make_folder(
+    path: str | os.PathLike[str],
+    classes: int = 4,
+    per_class: int = 16,
+    *,
+    kinds: Sequence[str] = _JPEG_MIX,
+    sizes: Sequence[tuple[int, int]] = SIZES,
+    seed: int = 0,
+) -> list[Path]:
+    """Writes made photos in ``ImageFolder``'s layout: ``path/class00/000.jpg``, …
+
+    Args:
+        path: the root; made where it is missing.
+        classes: folders.
+        per_class: images in each.
+        kinds: keys of `KINDS`, taken in turn.
+        sizes: ``(height, width)`` in pixels, taken in turn.
+        seed: the same arguments give the same files.
+
+    Returns:
+        The files, sorted.
+    """
+    written = []
+    for label in range(classes):
+        folder = Path(path) / f"class{label:02d}"
+        folder.mkdir(parents=True, exist_ok=True)
+        for number in range(per_class):
+            order = label * per_class + number
+            # Sizes move on by one each time the kinds have gone round, so that every kind gets every size.
+            height, width = sizes[(order + order // len(kinds)) % len(sizes)]
+            kind = kinds[order % len(kinds)]
+            file = folder / f"{number:03d}{KINDS[kind][0]}"
+            file.write_bytes(encode(photo(seed + order, height, width), kind))
+            written.append(file)
+    return sorted(written)
+
+
+def made_samples(
+    formats: Iterable[str] = ("jpeg", "png", "webp"),
+    count: int = 24,
+    *,
+    seed: int = 0,
+    progress: Callable[[int, int, str], None] | None = None,
+) -> list[Sample]:
+    """Made photos of each format, in memory.
+
+    Args:
+        formats: of ``"jpeg"``, ``"png"`` and ``"webp"``.
+        count: images of each.
+        seed: the same arguments give the same samples.
+        progress: called with the images made, all images, and what is done.
+
+    Raises:
+        DatasetError: a format that none of `KINDS` makes.
+    """
+    samples: list[Sample] = []
+    wanted = list(formats)
+    for format in wanted:
+        kinds = _JPEG_MIX if format == "jpeg" else tuple(kind for kind in KINDS if kind == format)
+        if not kinds:
+            made = "jpeg, png, webp"
+            raise DatasetError(f"can't make {format!r} images (made: {made}); name a folder that holds some")
+        for number in range(count):
+            if progress:
+                progress(len(samples), count * len(wanted), "making images")
+            # Odd steps through the sixteen, so that a small sample is mixed too.
+            kind = kinds[(number * 5) % len(kinds)]
+            data = encode(photo(seed + number, *SIZES[number % len(SIZES)]), kind)
+            samples.append(_sample(f"{kind}-{number}", data, random.Random(seed + number)))
+    return samples
+
+
+def sample_folder(
+    path: str | os.PathLike[str],
+    formats: Iterable[str] | None = None,
+    count: int = 24,
+    *,
+    seed: int = 0,
+    progress: Callable[[int, int, str], None] | None = None,
+) -> list[Sample]:
+    """A random sample of the images below a folder (or the one file named), read into memory.
+
+    At most the first 200,000 files are looked at, and a format's sample ends at 16 million pixels (though not
+    below four images), so that neither a huge folder nor huge photos make a benchmark of hours.
+
+    Args:
+        path: a folder, searched with its subfolders, or a file.
+        formats: the config's keys of the formats wanted; None for every format found.
+        count: images of each format at most.
+        seed: the same folder and arguments give the same sample.
+        progress: called with the images read, how many are to be read at most, and what is done.
+
+    Raises:
+        DatasetError: there is no such path, or no image (of these formats) below it.
+    """
+    root = Path(path)
+    if not root.exists():
+        raise DatasetError(f"there is no {root}; name a folder that holds images, or none for made ones")
+    wanted = None if formats is None else {format_key(name) for name in formats}
+    rng = random.Random(seed)
+    if progress:
+        progress(0, 0, f"looking for images in {root}")
+    files = [str(root)] if root.is_file() else list(_walk(root))
+    rng.shuffle(files)
+    by_format: dict[str, list[Sample]] = {}
+    pixels: dict[str, int] = {}
+    looked = 0
+    for name in files:
+        # Rare formats are looked for among twenty times as many files as are wanted, not in a whole data set.
+        if looked >= 20 * count and by_format:
+            break
+        if progress:
+            progress(looked, min(len(files), 20 * count), "reading images")
+        try:
+            sample = _sample(name, Path(name).read_bytes(), rng)
+            Image.open(io.BytesIO(sample.data)).load()
+        except Exception:  # not an image or a damaged one: Pillow's plugins raise nearly anything
+            continue
+        looked += 1
+        taken = by_format.setdefault(sample.format, [])
+        full = len(taken) >= count or (len(taken) >= _LEAST_FILES and pixels[sample.format] >= _MOST_PIXELS)
+        if full or (wanted is not None and sample.format not in wanted):
+            continue
+        taken.append(sample)
+        pixels[sample.format] = pixels.get(sample.format, 0) + sample.header.height * sample.header.width
+    found = [sample for key in sorted(by_format) for sample in by_format[key]]
+    if not found:
+        asked = f" of format {', '.join(sorted(wanted))}" if wanted else ""
+        raise DatasetError(f"{root} holds no image{asked} that can be read; name a folder that does, or none")
+    return found
+
+
+def write_samples(samples: Iterable[Sample], folder: str | os.PathLike[str]) -> dict[str, list[str]]:
+    """Writes the samples' files, numbered, whatever folders they came from.
+
+    Args:
+        samples: from anywhere.
+        folder: exists.
+
+    Returns:
+        Format to the paths of its files, in the samples' order.
+    """
+    written: dict[str, list[str]] = {}
+    for number, sample in enumerate(samples):
+        file = os.path.join(folder, f"{number:04d}.{sample.format}")
+        Path(file).write_bytes(sample.data)
+        written.setdefault(sample.format, []).append(file)
+    return written
+
+
+def _walk(root: Path) -> Iterator[str]:
+    seen = 0
+    for folder, subfolders, names in os.walk(root):
+        subfolders.sort()
+        for name in sorted(names):
+            seen += 1
+            if seen > _MOST_FILES_SEEN:
+                return
+            yield os.path.join(folder, name)
+
+
+def _sample(name: str, data: bytes, rng: random.Random) -> Sample:
+    header = parse_header(data)
+    return Sample(name, data, header, crop_box(header.size, rng))

@@ -1,0 +1,73 @@
+"""What fastpipe keeps in its cache folder, and how it is cleared: nothing in it can't be made again."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import filelock
+
+from fastpipe.data.store import cache_folder
+
+_KINDS = {
+    "folders": "indexes of folders",
+    "lists": "indexes of lists",
+    "checks": "journals of checks that were interrupted",
+}
+
+
+def cache_contents() -> dict[str, Any]:
+    """The folder, and of each kind of thing in it how many there are and their bytes; locks count as bytes only."""
+    kinds = {}
+    for kind, meaning in _KINDS.items():
+        entries = list(_entries(kind))
+        things = [entry for entry in entries if entry.suffix != ".lock"]
+        kinds[kind] = {"what": meaning, "count": len(things), "bytes": sum(map(_bytes, entries))}
+    return {"schema": "fastpipe-cache/1", "folder": str(cache_folder()), "contents": kinds}
+
+
+def clear_cache() -> list[str]:
+    """Removes all that fastpipe put there, and nothing else that may be in that folder.
+
+    Returns:
+        What had to stay, each with the reason: something that is being written just now, or can't be removed.
+    """
+    left = []
+    for kind in _KINDS:
+        for entry in _entries(kind):
+            if entry.suffix == ".lock":
+                continue
+            lock = filelock.FileLock(entry / "lock" if entry.is_dir() else f"{entry}.lock")
+            try:
+                with contextlib.suppress(NotImplementedError):  # some network disks can't lock
+                    lock.acquire(timeout=0)
+                shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
+            except filelock.Timeout:
+                left.append(f"{entry}: in use")
+            except OSError as error:
+                left.append(f"{entry}: {error.strerror or error}")
+            finally:
+                lock.release()
+        kept = {line.partition(": ")[0] for line in left}
+        for entry in _entries(kind):
+            if entry.suffix == ".lock" and str(entry.with_suffix("")) not in kept:
+                with contextlib.suppress(OSError):
+                    entry.unlink()
+        with contextlib.suppress(OSError):  # not empty, or not there
+            (cache_folder() / kind).rmdir()
+    return left
+
+
+def _entries(kind: str) -> Iterator[Path]:
+    with contextlib.suppress(OSError):
+        yield from sorted((cache_folder() / kind).iterdir())
+
+
+def _bytes(entry: Path) -> int:
+    if not entry.is_dir():
+        return entry.lstat().st_size
+    return sum(os.lstat(os.path.join(folder, name)).st_size for folder, _, names in os.walk(entry) for name in names)

@@ -1,0 +1,373 @@
+"""Findings: each is a pure function of measured values, and says what is wrong and what cures it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from fastpipe.environment import Memory
+from fastpipe.reporting.output import in_words, size
+from fastpipe.tools.doctor.values import BadFile, Disk, ObjectList, Reencoding, Scaling, Stages, Threads
+from fastpipe.tools.timing import Timing
+
+Severity = Literal["problem", "advice", "note"]
+"""Training is slower than asked for or may fail; could be faster or take less; good to know."""
+
+SAME = 0.05
+"""Rates less than this share apart are the same: short trials differ by as much."""
+
+FASTER = 1.1
+"""A gain that is worth saying."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something that costs speed or memory, or may fail.
+
+    Attributes:
+        name: of the kind of finding, such as ``"too few workers"``.
+        severity: ``"problem"``, ``"advice"`` or ``"note"``.
+        what: what was measured, and what it means.
+        remedy: what to do.
+    """
+
+    name: str
+    severity: Severity
+    what: str
+    remedy: str
+
+    def __str__(self) -> str:
+        return f"{self.severity}: {self.name}. {self.what} {self.remedy}"
+
+
+def sentences(parts: Sequence[str]) -> str:
+    """Each part as a sentence."""
+    return " ".join(f"{part[:1].upper()}{part[1:]}." for part in parts)
+
+
+def page_cache(disk: Disk, memory: Memory, needed_per_s: float) -> Finding | None:
+    """The files don't fit into memory, or aren't there yet, and the disk is slower than what is needed."""
+    if disk.cold_per_s is None or disk.cold_per_s >= needed_per_s:
+        return None
+    gives = f"{disk.cold_per_s:,.0f} files/s ({size(disk.cold_per_s * disk.mean_bytes)}/s)"
+    if memory.available is not None and disk.all_bytes > 0.9 * memory.available:
+        return Finding(
+            "page-cache misses",
+            "problem",
+            f"The files have about {size(disk.all_bytes)}, and memory for {size(memory.available)} of them: every "
+            f"epoch reads from the disk, which gives {gives} where {needed_per_s:,.0f} are needed.",
+            "Put the files on a faster disk, make them smaller, or give the machine more memory.",
+        )
+    if disk.resident is None or disk.resident > 0.9:
+        return None
+    return Finding(
+        "page-cache misses",
+        "note",
+        f"{disk.resident:.0%} of the sampled files were in memory. The disk gives {gives} where {needed_per_s:,.0f} "
+        "are needed; the first epoch will wait for it, later ones won't.",
+        "Read the files once before the training (cat train/*/* > /dev/null).",
+    )
+
+
+def reencoding(found: Reencoding, stages: Stages) -> Finding | None:
+    """Progressive or oversized files whose re-encoded copies would be ready sooner."""
+    whole = reencoding_gain(found, stages)
+    if whole < FASTER:
+        return None
+    measured = f"Measured on {found.files} of them, re-encoded in memory: {found.factor:.1f}× as fast"
+    if found.kind == "progressive":
+        return Finding(
+            "progressive JPEGs",
+            "advice",
+            f"{found.share:.0%} of the files are progressive JPEGs, which take several passes and all of the image. "
+            f"{measured} as baseline JPEGs, {whole:.1f}× for the whole data set.",
+            "Make them baseline, which loses nothing: jpegtran -copy all -optimize in.jpg > out.jpg.",
+        )
+    return Finding(
+        "oversized files",
+        "advice",
+        f"{found.share:.0%} of the files are much larger than what is made of them (short side {found.typical_side} "
+        f"pixels). {measured} with a short side of {found.short_side}, {whole:.1f}× for the whole data set, with "
+        f"1/{found.bytes_factor:.0f} of the bytes.",
+        f"Shrink a copy of them once to a short side of {found.short_side} pixels or more (JPEG, quality 90 or more). "
+        "Crops of a small part lose detail: compare the accuracy.",
+    )
+
+
+def reencoding_gain(found: Reencoding, stages: Stages) -> float:
+    """How many times as fast the whole data set would be: the rest of the work and the other files stay as slow."""
+    fixed = sum(us for group, us in stages.groups().items() if group in ("read", "collate"))
+    fixed /= max(stages.total_us, 1e-9)
+    others = (1 - found.share) * found.others_us
+    faster = (found.share * found.before_us + others) / max(found.share * found.after_us + others, 1e-9)
+    return 1 / (fixed + (1 - fixed) / faster)
+
+
+def bad_files(bad: Sequence[BadFile], tried: int) -> Finding | None:
+    """Samples that can't be made: the training would end at the first."""
+    if not bad:
+        return None
+    return Finding(
+        "samples that can't be made",
+        "problem",
+        f"{len(bad)} of {tried} sampled: for example number {bad[0].index}, {bad[0].reason}",
+        "Run fastpipe check to find all bad files, or choose what becomes of them with the dataset's on_error.",
+    )
+
+
+def broken_plan(transform: str, reason: str, advice: Sequence[str], behind: Sequence[str], stages: Stages) -> Finding:
+    """A transform ends the plan: what follows it runs one by one on images of its own."""
+    own = sum(part.us for part in stages.of("own code"))
+    share = own / max(stages.total_us, 1e-9)
+    lost = f" {', '.join(behind)} behind it could be planned." if behind else " Nothing behind it is lost."
+    return Finding(
+        "a transform that breaks the plan",
+        "advice" if behind or share > 0.1 else "note",
+        f"{transform} ends what is planned ahead: {reason}.{lost} Code that isn't fastpipe's takes {own:,.0f} µs an "
+        f"image, {share:.0%} of the time.",
+        sentences(advice),
+    )
+
+
+def own_loader(kind: str, stages: Stages) -> Finding:
+    """Whole images are decoded, as no plan says which part is needed."""
+    share = (stages.groups().get("decode", 0.0) + stages.groups().get("own code", 0.0)) / max(stages.total_us, 1e-9)
+    what = "The dataset has a loader of its own" if kind == "loader" else f"{kind} isn't a dataset of fastpipe's"
+    cure = (
+        "Leave loader= out"
+        if kind == "loader"
+        else "Use fastpipe.ImageFolder or fastpipe.ImageList, with fastpipe.transforms"
+    )
+    return Finding(
+        "images are decoded whole",
+        "advice",
+        f"{what}: each image is decoded whole before the transforms see it. That takes {share:.0%} of the time.",
+        f"{cure}: then only what the crop needs is decoded, with the same pixels.",
+    )
+
+
+def slow_transform(stages: Stages) -> Finding | None:
+    """One transform takes more of the time than anything else."""
+    slow = [part for group in ("other kernels", "own code") for part in stages.of(group) if part.name != "your dataset"]
+    longest = max(slow, key=lambda part: part.us, default=None)
+    if longest is None or longest.us < 0.3 * stages.total_us:
+        return None
+    return Finding(
+        "one transform takes much of the time",
+        "advice",
+        f"{longest.name} takes {longest.us:,.0f} µs an image, {longest.us / stages.total_us:.0%} of the time.",
+        "Look whether it is needed for every image, can run on a smaller one (behind the crop and resize), or on the "
+        "GPU for a whole batch.",
+    )
+
+
+def slow_reader(format: str, used: str, times: Mapping[str, Timing]) -> Finding | None:
+    """Another reader that loads here is faster."""
+    best = min(times, key=lambda name: times[name].median_us, default=used)
+    now, then = times.get(used), times.get(best)
+    if not now or not then:
+        return None
+    if now.median_us - then.median_us <= max(0.1 * now.median_us, now.spread_us + then.spread_us):
+        return None
+    return Finding(
+        "a slower reader is in use",
+        "advice",
+        f"{used} takes {now.median_us:,.0f} µs for a region of a {format} file, {best} {then.median_us:,.0f} µs.",
+        f"Run fastpipe configure, or fastpipe configure --set {format}={best}.",
+    )
+
+
+def missing_reader(format: str, used: str, name: str, why: str) -> Finding:
+    """The reader that is usually the fastest doesn't load here."""
+    return Finding(
+        "a faster reader is missing",
+        "advice",
+        f"{name}, the fastest reader of {format} files, doesn't load here; {used} reads them instead.",
+        f"{why}.",
+    )
+
+
+def stale_config(file: str, mismatches: Sequence[str]) -> Finding | None:
+    """The machine's config was measured elsewhere or with other versions, so it isn't used."""
+    if not mismatches:
+        return None
+    return Finding(
+        "the machine config is stale",
+        "advice",
+        f"{file} isn't used, because it was not measured here: {'; '.join(mismatches)}.",
+        "Run fastpipe configure to measure this machine, or fastpipe configure --reset.",
+    )
+
+
+def object_copies(lists: Sequence[ObjectList], workers: int, memory: Memory) -> Finding | None:
+    """Large containers of Python objects, of which every worker gets a copy in time."""
+    total = sum(one.bytes for one in lists)
+    if not lists or total * max(1, workers) < 256 << 20:
+        return None
+    names = ", ".join(f"{one.name} ({one.length:,} items, {size(one.bytes)})" for one in lists[:3])
+    everything = total * max(1, workers)
+    short = memory.available is not None and everything > 0.25 * memory.available
+    return Finding(
+        "Python objects are copied into every worker",
+        "problem" if short else "advice",
+        f"{names}: looking at an object changes its reference count, so each worker ends up with a copy of its own, "
+        f"{size(everything)} for {in_words(workers, 'worker')}.",
+        "Keep them in numpy arrays (fixed-width numbers or bytes), or use fastpipe.ImageFolder or ImageList, whose "
+        "lists are memory-mapped arrays.",
+    )
+
+
+def too_few_workers(scaling: Scaling, workers: int | None, gpu_rate: float | None) -> Finding | None:
+    """More workers would deliver more, and the GPU, where its rate is known, could use it."""
+    if workers is None:
+        return None
+    now, best = _rate_in_use(scaling, workers), scaling.best
+    if now is None or best.workers <= workers or best.images_per_s < now * FASTER:
+        return None
+    if gpu_rate is not None and now >= gpu_rate * (1 - SAME):
+        return None
+    enough = scaling.workers_for(gpu_rate) if gpu_rate is not None else None
+    more = enough or best.workers
+    rate = scaling.rate(more) or best.images_per_s
+    waits = "" if gpu_rate is None else f" of the {gpu_rate:,.0f} that the GPU takes"
+    return Finding(
+        "too few workers",
+        "advice" if gpu_rate is None else "problem",
+        f"num_workers={workers} delivers {now:,.0f} images/s{waits}; num_workers={more} delivers {rate:,.0f}.",
+        f"Set num_workers={more}.",
+    )
+
+
+def too_many_workers(scaling: Scaling, workers: int | None, gpu_rate: float | None) -> Finding | None:
+    """Fewer workers would deliver as much, or all that the GPU takes: each costs memory and the time of its start."""
+    if workers is None or workers < 2:
+        return None
+    now = scaling.rate(workers)
+    if now is None:
+        return None
+    wanted = now * (1 - SAME)
+    if gpu_rate is not None:  # a tenth above the GPU's rate is room enough
+        wanted = min(wanted, gpu_rate * FASTER)
+    fewer = scaling.workers_for(wanted)
+    if fewer is None or fewer >= workers * 0.8:
+        return None
+    rate = scaling.rate(fewer) or now
+    takes = "" if gpu_rate is None else f", and the GPU takes {gpu_rate:,.0f}"
+    crowded = f" The {scaling.cpus} CPUs have no more to give." if workers > scaling.cpus else ""
+    return Finding(
+        "too many workers",
+        "advice",
+        f"num_workers={workers} delivers {now:,.0f} images/s, num_workers={fewer} {rate:,.0f}{takes}.{crowded}",
+        f"Set num_workers={fewer}: less memory, and a quicker start of each epoch.",
+    )
+
+
+def slow_machine(scaling: Scaling, gpu_rate: float | None, gains: Mapping[str, float]) -> Finding | None:
+    """No number of workers delivers what the GPU takes."""
+    best = scaling.best
+    if gpu_rate is None or best.images_per_s >= gpu_rate * (1 - SAME):
+        return None
+    idle = 1 - best.images_per_s / gpu_rate
+    helps = [f"{name} ({factor:.1f}× as fast)" for name, factor in sorted(gains.items(), key=lambda one: -one[1])]
+    helps += ['fewer or cheaper transforms, or the normalisation on the GPU (fastpipe.DataLoader(device="cuda"))']
+    helps += ['fidelity="fast", which is approximate', "more CPUs"]
+    return Finding(
+        "the CPUs can't feed the GPU",
+        "problem",
+        f"On {scaling.cpus} CPUs {in_words(best.workers, 'worker')} can deliver {best.images_per_s:,.0f} of the "
+        f"{gpu_rate:,.0f} images/s that the GPU takes, and more workers no more: it will idle {idle:.0%} of the time.",
+        f"What helps: {'; '.join(helps)}.",
+    )
+
+
+def shared_memory(stages: Stages, batch_size: int, workers: int, prefetch: int, memory: Memory) -> Finding | None:
+    """Batches in flight need more shared memory than is free: workers then die of a bus error."""
+    need = shared_bytes(stages, batch_size, workers, prefetch)
+    free = memory.shared_free
+    if free is None or need <= free * 0.9:
+        return None
+    fits = int(free * 0.9 / max(1, stages.image_bytes * (workers * prefetch + 1)))
+    smaller = f", or a batch size of {fits} at most" if fits >= 1 else ""
+    return Finding(
+        "too little shared memory",
+        "problem",
+        f"{in_words(workers, 'worker')} with prefetch_factor={prefetch} may hold {size(need)} of batches in shared "
+        f"memory; {size(free)} are free. Where it runs out, workers end in a bus error or can't allocate it.",
+        f"Give the container more (docker run --shm-size={_gigabytes(need)}g, or --ipc=host), or send uint8 "
+        f"(fastpipe.DataLoader(device=…)), a quarter of the bytes{smaller}.",
+    )
+
+
+def shared_bytes(stages: Stages, batch_size: int, workers: int, prefetch: int) -> int:
+    """Bytes of batches that may be in shared memory at once: what workers make ahead, and the one in use."""
+    return stages.image_bytes * batch_size * (workers * prefetch + 1) if workers else 0
+
+
+def oversubscription(threads: Threads, workers: int, cpus: int) -> Finding | None:
+    """Workers that each use several threads get in each other's way."""
+    busy = threads.most * workers
+    if threads.most < 2 or busy <= cpus:
+        return None
+    who = []
+    if threads.used and threads.cv2 > 1:
+        who.append(f"OpenCV uses {threads.cv2} threads")
+    if threads.used and threads.torch > 1:
+        who.append(f"torch uses {threads.torch} threads")
+    if threads.decoding > 1:
+        who.append(f"{threads.decoding} threads decode")
+    cures = []
+    if threads.used and threads.cv2 > 1:
+        cures.append("call cv2.setNumThreads(0) in worker_init_fn, or use fastpipe.DataLoader, which does")
+    if threads.used and threads.torch > 1:
+        cures.append("don't call torch.set_num_threads in a worker: torch's loader sets one thread")
+    if threads.decoding > 1:
+        cures.append(f"set threads={max(0, cpus // workers) if cpus // workers > 1 else 0}")
+    return Finding(
+        "too many threads",
+        "problem" if busy > 2 * cpus else "advice",
+        f"In each worker {' and '.join(who)}: {in_words(workers, 'worker')} may run {busy} at once on {cpus} CPUs.",
+        sentences(cures),
+    )
+
+
+def not_sendable(reason: str) -> Finding | None:
+    """The dataset can't be sent to a worker process, so that there can be none."""
+    if not reason:
+        return None
+    return Finding(
+        "workers can't get the dataset",
+        "problem",
+        f"Sending the dataset to a worker process fails ({reason}), so only num_workers=0 works; all was measured in "
+        "the main process.",
+        "Give functions that are defined at the top of a module in place of lambdas and inner functions, and open "
+        "files and databases when the first sample is asked for, not in __init__.",
+    )
+
+
+def is_busy(stages: Stages) -> bool:
+    """Whether other programs had the CPU for so much of the time that the number of workers can't be judged."""
+    return stages.waited is not None and stages.waited >= 0.25
+
+
+def busy_machine(stages: Stages) -> Finding | None:
+    """Other programs had the CPU meanwhile: all times are longer than they would be."""
+    if stages.waited is None or stages.waited < 0.1:
+        return None
+    unjudged = " The number of workers isn't judged." if is_busy(stages) else ""
+    return Finding(
+        "the machine is busy",
+        "note",
+        f"For {stages.waited:.0%} of the time other programs had the CPU: every figure here is worse than it would be."
+        f"{unjudged}",
+        "Run doctor again when nothing else runs, or take the figures for what is left beside the others.",
+    )
+
+
+def _rate_in_use(scaling: Scaling, workers: int) -> float | None:
+    """Without workers the main process works, about as fast as one worker."""
+    return scaling.rate(max(1, workers))
+
+
+def _gigabytes(count: int) -> int:
+    return -(-count * 5 // 4 // (1 << 30))

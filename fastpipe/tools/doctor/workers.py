@@ -1,0 +1,165 @@
+"""DataLoader workers of the subject's making: one that runs what it is told, and what different numbers deliver."""
+
+from __future__ import annotations
+
+import pickle
+import random
+import statistics
+import time
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeVar
+
+import torch
+
+from fastpipe.loading.collate import DeferredImages
+from fastpipe.loading.tuning import throughput
+from fastpipe.program import keyed_globals
+from fastpipe.tools.doctor.values import Scaling, Transfer, Trial
+from fastpipe.tools.subject import Subject
+from fastpipe.tools.timing import Workers
+
+_BATCH_S = 0.15  # that a batch of a trial should take one worker
+_ROUNDS, _IMAGES = 7, 64
+
+Result = TypeVar("Result")
+
+
+class Probe:
+    """A worker of the subject's making, alive between calls; used as a context manager.
+
+    Attributes:
+        why_here: why the dataset can't be sent to a worker, so that the work is done in this process; else empty.
+    """
+
+    def __init__(self, subject: Subject) -> None:
+        self.why_here = ""
+        self._subject = subject
+        self._workers: Workers | None = None
+        self._started = False
+
+    def run(self, work: Callable[[Any], Result]) -> Result:
+        """What ``work(dataset)`` gives, in the worker; it and its result can be pickled."""
+        with keyed_globals(0):  # starting a worker draws from torch's generator
+            try:
+                return self._one(work)
+            except (pickle.PicklingError, AttributeError, TypeError) as error:
+                if self._started:
+                    raise
+                self.why_here = f"{type(error).__name__}: {error}".splitlines()[0]
+                self._workers = Workers(self._subject.dataset, 0)
+                return self._one(work)
+
+    def _one(self, work: Callable[[Any], Result]) -> Result:
+        if self._workers is None:
+            given = self._subject.loader_for((), 1, 1)
+            options = {"worker_init_fn": given.worker_init_fn, "multiprocessing_context": self._subject.context}
+            self._workers = Workers(self._subject.dataset, 1, **options)
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Got pickle error", UserWarning)  # `why_here` says it
+            result: Result = next(iter([*self._workers.run([work])]))
+        self._started = True
+        return result
+
+    def __enter__(self) -> Probe:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._workers = None  # torch's loader ends its workers when it goes
+
+
+def worker_counts(cpus: int, also: int | None = None) -> list[int]:
+    """The numbers of workers to try: powers of two below the CPUs, the CPUs, and the one in use."""
+    return sorted({2**power for power in range(cpus.bit_length())} | {cpus} | ({also} if also else set()))
+
+
+def measure_scaling(
+    subject: Subject,
+    indices: Sequence[int],
+    counts: Sequence[int],
+    *,
+    cpus: int,
+    image_us: float,
+    image_bytes: int,
+    seconds: float,
+    shared_free: int | None = None,
+    say: Callable[[int], None] = lambda workers: None,
+) -> Scaling:
+    """Delivers batches with each number of workers, by the real loader: never assumed to be linear.
+
+    Args:
+        subject: what to load.
+        indices: samples to take, again and again: they stay in the page cache.
+        counts: numbers of workers, at least 1 each.
+        cpus: that this process may use.
+        image_us, image_bytes: of a finished image; microseconds in one worker, roughly.
+        seconds: for all trials together; each gets at least two batches from every worker.
+        shared_free: bytes of shared memory that are free; None where that is no limit.
+        say: called with each number of workers before it is tried.
+    """
+    size = max(1, min(subject.batch_size, int(_BATCH_S * 1e6 / max(1.0, image_us))))
+    if shared_free is not None:  # a trial must not end in a bus error: doctor is there to warn of it
+        in_flight = max(counts) * subject.prefetch + 2
+        size = max(1, min(size, int(shared_free / 2 / in_flight / max(1, image_bytes))))
+    trials = []
+    for workers in counts:
+        say(workers)
+        with keyed_globals(workers), warnings.catch_warnings():
+            # Doctor has a finding for that, with figures.
+            warnings.filterwarnings("ignore", "This DataLoader will create", UserWarning)
+            loader = subject.loader_for(_Endless(indices), size, workers)
+            found = throughput(lambda made=loader: made, workers, seconds / len(counts))  # type: ignore[misc]
+        trials.append(Trial(workers, found.batches_per_s * size))
+    return Scaling(tuple(trials), cpus, size)
+
+
+class _Endless:
+    """A sampler that goes round some samples, in another order each time."""
+
+    def __init__(self, indices: Sequence[int]) -> None:
+        self.indices = list(indices)
+
+    def __iter__(self) -> Iterator[int]:
+        order = random.Random(0)
+        while True:
+            yield from order.sample(self.indices, len(self.indices))
+
+    def __len__(self) -> int:
+        return 10**12
+
+
+def measure_transfer(height: int, width: int, device: torch.device | str | None = None) -> Transfer | None:
+    """Moves made-up batches of RGB images to a GPU, normalised before or there.
+
+    Args:
+        height, width: of an image, in pixels.
+        device: None for the CUDA device, where there is one.
+
+    Returns:
+        None where there is no CUDA device.
+    """
+    if device is None:
+        if not torch.cuda.is_available():
+            return None
+        device = "cuda"
+    place = torch.device(device)
+    on_gpu = place.type == "cuda"
+    pixels = torch.zeros((_IMAGES, 3, height, width), dtype=torch.uint8, pin_memory=on_gpu)
+    floats = torch.zeros((_IMAGES, 3, height, width), pin_memory=on_gpu)
+    half = torch.full((1, 3, 1, 1), 0.5)
+    deferred = DeferredImages(pixels, half, half, torch.float32)
+    name = torch.cuda.get_device_name(place) if on_gpu else str(place)
+    moves = (lambda: floats.to(place, non_blocking=True)), (lambda: deferred.finish(place))
+    return Transfer(name, *(_transfer_us(move, on_gpu) for move in moves))
+
+
+def _transfer_us(move: Callable[[], object], wait: bool) -> float:
+    """Median microseconds an image."""
+    taken = []
+    for _ in range(_ROUNDS + 1):
+        start = time.perf_counter()
+        move()
+        if wait:
+            torch.cuda.synchronize()
+        taken.append(time.perf_counter() - start)
+    return statistics.median(taken[1:]) / _IMAGES * 1e6

@@ -1,0 +1,196 @@
+"""The transform, or any other object, that ``module:name`` or ``file.py:name`` on the command line means."""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import importlib
+import importlib.util
+import inspect
+import os
+import sys
+import traceback
+from types import ModuleType
+from typing import Any
+
+from fastpipe.errors import PlanError
+
+_HOW = "give MODULE:NAME or FILE.py:NAME, such as train:transform or train.py:transform for train.py's `transform`"
+
+
+def load_transform(place: str | None) -> Any:
+    """The transform of a place: the object itself, what a function there makes, or the transform of a dataset there.
+
+    Args:
+        place: as `find_object` takes it; None for `standard_transform`.
+
+    Raises:
+        PlanError: there is no such object, or it is none that can be called with an image.
+    """
+    if place is None:
+        return standard_transform()
+    found = find_object(place)
+    if not callable(found) and hasattr(found, "__getitem__") and hasattr(found, "transform"):
+        found = found.transform
+    if type(found).__module__.partition(".")[0] == "albumentations":
+        raise PlanError(
+            f"{place!r} is an albumentations transform, which takes more than an image: "
+            "give fastpipe.transforms.Albumentations(…) around it"
+        )
+    if not callable(found):
+        raise PlanError(
+            f"{place!r} is {_described(found)}, no transform: name an object that is called with an image, "
+            "such as a Compose, or a function without arguments that makes one"
+        )
+    return found
+
+
+def find_object(place: str) -> Any:
+    """The object of a place such as ``"package.module:attribute.attribute"`` or ``"scripts/train.py:attribute"``.
+
+    A function or class that can be called without arguments is called: what it makes is the object.
+
+    Args:
+        place: the module as in an import statement, looked for in the current folder too, or a path that ends in
+            ``.py``; then the name.
+
+    Raises:
+        PlanError: it isn't ``module:name``, there is no such module, file or name, or the user's code fails: the error
+            and its line are named.
+    """
+    module_name, colon, name = place.rpartition(":")
+    if place.endswith(".py") and ":" not in os.path.basename(place):
+        raise PlanError(
+            f"{place!r} is a script: give MODULE:NAME or FILE.py:NAME. Write {place}:NAME, such as {place}:transform"
+        )
+    if not (module_name and colon and name) or os.sep in name:
+        raise PlanError(f"{place!r}: {_HOW}")
+    is_file = module_name.endswith(".py")
+    if not is_file and (os.sep in module_name or "/" in module_name):
+        raise PlanError(f"{place!r}: {_HOW}")
+    try:
+        found: Any = _load_file(place, module_name) if is_file else _import(place, module_name)
+    except SystemExit as error:
+        raise PlanError(
+            f"{place!r}: importing {module_name} ends the program: put what a script does behind "
+            'if __name__ == "__main__":'
+        ) from error
+    except PlanError:
+        raise
+    except Exception as error:
+        raise PlanError(f"{place!r}: importing {module_name} fails: {_where(error)}") from error
+    for part in name.split("."):
+        if not hasattr(found, part):
+            raise PlanError(f"{place!r}: {_described(found)} has no {part!r}{_suggestion(found, part)}")
+        found = getattr(found, part)
+    return _made(place, found)
+
+
+def _import(place: str, module_name: str) -> ModuleType:
+    _search_in(os.getcwd())
+    try:
+        return importlib.import_module(module_name)
+    except ModuleNotFoundError as error:
+        missing = error.name or ""
+        if module_name != missing and not module_name.startswith(f"{missing}."):
+            raise  # the module is there; something that it imports isn't
+        raise PlanError(
+            f"{place!r}: no module is called {missing!r}; give it as in an import statement, from the folder it is in, "
+            "or as FILE.py:NAME"
+        ) from error
+
+
+def _load_file(place: str, file: str) -> ModuleType:
+    """A Python file as a module; its folder is searched for what it imports, as when it is run."""
+    path = os.path.abspath(os.path.expanduser(file))
+    if not os.path.isfile(path):
+        raise PlanError(f"{place!r}: there is no file {path}")
+    _search_in(os.path.dirname(path))
+    name = os.path.splitext(os.path.basename(path))[0]
+    known = sys.modules.get(name)
+    if known is not None and _same_file(getattr(known, "__file__", None), path):
+        return known
+    if known is not None:  # train.py is called as another module that is loaded: both stay
+        name = f"{name} of {path}"
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None  # a name that ends in .py has a loader
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # pickling the module's functions to a worker looks here
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[name]
+        raise
+    return module
+
+
+def _search_in(folder: str) -> None:
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
+
+
+def _same_file(one: str | None, other: str) -> bool:
+    return one is not None and os.path.exists(one) and os.path.samefile(one, other)
+
+
+def _made(place: str, found: Any) -> Any:
+    """The object itself or, for a function or class that needs no arguments, what it makes."""
+    if not (inspect.isroutine(found) or inspect.isclass(found) or isinstance(found, functools.partial)):
+        return found
+    try:
+        inspect.signature(found).bind()
+    except ValueError:  # written in C, without a signature
+        return found
+    except TypeError as error:
+        if inspect.isclass(found):
+            raise PlanError(
+                f"{place!r} is a class that can't be made without arguments ({error}): name an object of it, "
+                "or a function without arguments that makes one"
+            ) from error
+        return found  # a function of the image, which is a transform as well
+    try:
+        made = found()
+    except Exception as error:
+        raise PlanError(f"{place!r}: calling it fails: {_where(error)}") from error
+    if made is None:
+        raise PlanError(f"{place!r} is {_described(found)} that returns None: let it return the transform")
+    return made
+
+
+def _where(error: BaseException) -> str:
+    """The error in one line, and where it was raised: the last line of the user's code that is known."""
+    if isinstance(error, SyntaxError):
+        return f"{type(error).__name__}: {error}"
+    own = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename[:1] != "<"]
+    text = " ".join(str(error).split()) or "no message"
+    return f"{type(error).__name__}: {text} ({own[-1].filename}, line {own[-1].lineno})"
+
+
+def _described(found: Any) -> str:
+    if isinstance(found, ModuleType):
+        return f"module {found.__name__}"
+    if inspect.isclass(found):
+        return f"the class {found.__name__}"
+    if inspect.isroutine(found):
+        return f"the function {found.__name__}"
+    return f"a value of type {type(found).__name__}"
+
+
+def _suggestion(found: Any, name: str) -> str:
+    near = difflib.get_close_matches(name, [known for known in dir(found) if not known.startswith("_")], n=1)
+    return f"; did you mean {near[0]!r}?" if near else ""
+
+
+def standard_transform() -> Any:
+    """What ImageNet's training scripts do: random crop to 224×224, flip, ``ToTensor``, ``Normalize``."""
+    from fastpipe import transforms as T
+
+    return T.Compose(
+        [
+            T.RandomResizedCrop(224),
+            T.RandomHorizontalFlip(),
+            T.ToTensor(),
+            T.Normalize([0.485, 0.456, 0.406], [0.229, 0.224, 0.225]),
+        ]
+    )

@@ -1,0 +1,204 @@
+"""All that the tools ask of pipelines, drawn steps, plans and promises: what these are made of is known here alone."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable
+from typing import Any, TypeAlias
+
+import torch
+
+from fastpipe import readers
+from fastpipe.data.base import ImageDataset
+from fastpipe.ops import EXACT, WARP, Contract, LookUp, Operation, ToNormalizedTensor, ToPlanarTensor, contracts_of
+from fastpipe.program import Encoded, Views, execute, keyed_globals, lower, steps_in_words, to_pil
+from fastpipe.program.breaks import shortened
+from fastpipe.types import Box, DecodeRequest, Generators, Header, ImageShape, Recipe, Step
+
+_WORDS = {
+    "look-up": "read",
+    "read": "read",
+    "header": "header",
+    "draw": "draw + plan",
+    "plan": "draw + plan",
+    "decode": "decode",
+    "to PIL": "other kernels",
+    "convert": "to tensor + normalise",
+    "target": "own code",
+    "your dataset": "own code",
+    "collate": "collate",
+}
+Normalizations: TypeAlias = "tuple[tuple[Any, Any], ...]"
+"""Mean and std of each ``Normalize`` that a sample went through, in order."""
+
+_RESIZING = frozenset({"RandomResizedCrop", "Resize", "resize", "resized_crop"})
+_CONVERTING = frozenset(
+    {"ConvertImageDtype", "Normalize", "PILToTensor", "ToDtype", "ToImage", "ToTensor"}
+    | {"convert_image_dtype", "normalize", "pil_to_tensor", "to_tensor"}
+)
+
+
+def part_of(done: object) -> tuple[str, str]:
+    """The name and the group of what a lap says was done."""
+    if isinstance(done, str):
+        return done, _WORDS.get(done, "own code")
+    if isinstance(done, (ToNormalizedTensor, ToPlanarTensor)):
+        return "to tensor" if isinstance(done, ToPlanarTensor) else "to tensor and normalise", "to tensor + normalise"
+    if isinstance(done, LookUp):
+        return "+".join(one.op for one in done.operations), "other kernels"
+    if isinstance(done, Operation):
+        return done.op, _kernel_group(done.op)
+    kind = type(done)
+    name = str(getattr(done, "__name__", kind.__name__))
+    known = kind.__module__.startswith(("fastpipe.", "torchvision."))
+    return name, _kernel_group(name) if known and name != "Lambda" else "own code"
+
+
+def _kernel_group(name: str) -> str:
+    if name in _RESIZING:
+        return "resize"
+    return "to tensor + normalise" if name in _CONVERTING else "other kernels"
+
+
+def resizes(dataset: ImageDataset, header: Header) -> bool:
+    """Whether a smaller file makes the same image: a crop of so many pixels would show more of the picture."""
+    try:
+        steps = [_sizing_step(dataset, factor * header.height, factor * header.width) for factor in (1, 2)]
+    except ValueError:  # a crop is larger than the image
+        return False
+    if steps[0] is None:
+        return any(part_of(transform)[1] == "resize" for transform in dataset.pipeline.rest)
+    if part_of(steps[0])[0] == "resize":
+        return True
+    heights = {step["height"] for step in steps if isinstance(step, Operation) and step.op == "crop"}
+    return len(heights) == 2  # of twice the image another crop
+
+
+def _sizing_step(dataset: ImageDataset, height: int, width: int) -> object:
+    """The first step drawn for such an image that changes its size; None where there is none."""
+    recipe = dataset.pipeline.draw(ImageShape(height, width), _generators(0))
+    return next((step for step in recipe if part_of(step)[0].endswith(("crop", "resize"))), None)
+
+
+def _generators(seed: int) -> Generators:
+    return Generators(torch.Generator().manual_seed(seed), random.Random(seed))
+
+
+def make_sample(dataset: ImageDataset, data: bytes, seed: int) -> None:
+    """All of a sample's work between reading and collating."""
+    header = readers.parse_header(data)
+    recipe = dataset.pipeline.draw(ImageShape(*header.size), _generators(seed))
+    encoded = Encoded(data, header, reader=dataset.reader, config=dataset.config)
+    image = execute(lower(recipe, dataset.fidelity), encoded)
+    rest = dataset.pipeline.rest
+    if rest:
+        image = to_pil(image)
+        with keyed_globals(seed):
+            for transform in rest:
+                image = transform(image)
+
+
+def normalizations(steps: Iterable[Step], rest: Iterable[Any] = ()) -> Normalizations:
+    """The mean and std of every normalisation among drawn steps and the transforms behind them."""
+    found: list[tuple[Any, Any]] = []
+    for step in steps:
+        if isinstance(step, Views):
+            found += normalizations(step.views[0])
+        elif isinstance(step, Operation) and step.op == "normalize":
+            found.append((step["mean"], step["std"]))
+    found += [(one.mean, one.std) for one in rest if type(one).__name__ == "Normalize" and hasattr(one, "std")]
+    return tuple(found)
+
+
+def by_torchvision(functional: Any, step: Step, image: Any) -> Any:
+    """A drawn step by torchvision's own function of that name; by itself where torchvision has none."""
+    function = getattr(functional, step.op, None) if isinstance(step, Operation) else None
+    if function is None or not isinstance(step, Operation):
+        return step.apply(own_memory(image))
+    return function(own_memory(image), **_translated(step, functional))
+
+
+def by_tensor_backend(functional: Any, step: Step, image: Any) -> Any:
+    """The step by torchvision on a tensor; None where it doesn't take such arguments."""
+    assert isinstance(step, Operation)
+    tensor = functional.pil_to_tensor(image)
+    arguments = _translated(step, functional)
+    if isinstance(arguments.get("fill"), (int, float)):
+        arguments["fill"] = [float(arguments["fill"])] * tensor.shape[0]
+    try:
+        return getattr(functional, step.op)(tensor, **arguments)
+    except (TypeError, ValueError, RuntimeError):
+        return None
+
+
+def _translated(step: Operation, functional: Any) -> dict[str, Any]:
+    """The arguments with torchvision's enum."""
+    arguments = step.arguments()
+    mode: Any = arguments.get("interpolation")
+    if hasattr(mode, "value"):
+        arguments["interpolation"] = functional.InterpolationMode(mode.value)
+    return arguments
+
+
+def own_memory(image: Any) -> Any:
+    """Its own memory for a tensor, which `Normalize` and others may overwrite; no step overwrites a PIL image."""
+    return image.clone() if isinstance(image, torch.Tensor) else image
+
+
+def region_of(recipe: Recipe | None) -> Box | None:
+    """The region of the file that is decoded for a recipe; None for all of it, or where nothing is planned."""
+    return None if recipe is None else lower(recipe).request.box
+
+
+def decoded(data: bytes, recipe: Recipe, **options: Any) -> Any:
+    """The pixels that a recipe's plan decodes of a file, ``(H, W, C)``."""
+    return readers.decode(data, DecodeRequest(region_of(recipe)), **options)[0]
+
+
+def finished(data: bytes, recipe: Recipe, **options: Any) -> Any:
+    """What a recipe's plan makes of a file: a PIL image, a tensor, or several."""
+    return to_pil(execute(lower(recipe), Encoded.of(data, **options)))
+
+
+def stepped(image: Any, recipe: Recipe) -> Any:
+    """What a recipe's steps make of a whole image, one after the other."""
+    for step in recipe.steps:
+        image = step.apply(image)
+    return to_pil(image)
+
+
+def views_of(step: Step) -> tuple[tuple[Step, ...], ...] | None:
+    """The steps of each view where a step makes several; else None."""
+    return tuple(map(tuple, step.views)) if isinstance(step, Views) else None
+
+
+def name_of(step: Step) -> str:
+    return step.op if isinstance(step, Operation) else str(step).partition("(")[0]
+
+
+def promise_of(step: Step | None) -> Contract:
+    """What is documented for a step; None for a transform that isn't a step, which is to be exact."""
+    return EXACT if step is None else contracts_of(step)[0]
+
+
+def is_warp(step: Step) -> bool:
+    """Whether a step is held to torchvision's tensor backend, and torchvision has a function for it."""
+    return promise_of(step) is WARP and isinstance(step, Operation)
+
+
+def in_words(recipe: Recipe | None, rest: Iterable[Any], number: int = 0, brief: Any = shortened) -> tuple[str, ...]:
+    """What was drawn for one image of a sample, and what runs behind that, with parameters that nobody knows.
+
+    Args:
+        recipe: None where nothing is planned.
+        rest: the transforms behind it.
+        number: which of a sample's images.
+        brief: words a transform.
+    """
+    steps: tuple[Step, ...] = () if recipe is None else recipe.steps
+    several = views_of(steps[-1]) if steps else None
+    if several is not None and number < len(several):
+        steps = (*steps[:-1], *several[number])
+    elif number:
+        return ()
+    return (*steps_in_words(steps), *(f"then {brief(one)}" for one in rest))

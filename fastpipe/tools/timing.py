@@ -1,0 +1,216 @@
+"""How times are taken: in rounds in which every contender has its turn, in this process or in DataLoader workers.
+
+A machine that grows slower meanwhile does so for all alike. One more round, untimed, comes first.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from fastpipe.errors import FastpipeError
+
+_SAME = 0.03
+
+_Key = TypeVar("_Key")
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """Times of one image, in microseconds, over the rounds."""
+
+    median_us: float  # the median round
+    spread_us: float  # half the distance between the quartiles
+    rounds_us: tuple[float, ...]  # each round's mean over the samples
+
+    @property
+    def quartiles_us(self) -> tuple[float, float]:
+        """The lower and the upper quartile of the rounds."""
+        return _quartiles(self.rounds_us)
+
+    def text(self, unit_us: float = 1, digits: int = 0) -> str:
+        """Median and spread, such as ``"1,204 ± 12"``."""
+        return f"{self.median_us / unit_us:,.{digits}f} ± {self.spread_us / unit_us:,.{digits}f}"
+
+
+def _quartiles(rounds: Sequence[float]) -> tuple[float, float]:
+    if len(rounds) < 2:
+        return rounds[0], rounds[0]
+    low, _, high = statistics.quantiles(rounds, n=4, method="inclusive")
+    return low, high
+
+
+def summarize(rounds_us: Sequence[float]) -> Timing:
+    """Median and half the interquartile range of the rounds' times, in microseconds."""
+    low, high = _quartiles(rounds_us)
+    return Timing(statistics.median(rounds_us), (high - low) / 2, tuple(rounds_us))
+
+
+def noise_us(one: Timing, other: Timing) -> float:
+    """How far apart two medians may be and still count as the same: both spreads together, at least 3%.
+
+    Drift of the machine alone makes 3%, however small the spread.
+    """
+    return max(min(one.median_us, other.median_us) * _SAME, one.spread_us + other.spread_us)
+
+
+def speedup(ours: Timing, theirs: Timing) -> Timing:
+    """How many times as fast ours is, round by round. Its figures are ratios, whatever their names say."""
+    return summarize([b / a for a, b in zip(ours.rounds_us, theirs.rounds_us, strict=True)])
+
+
+def take_turns(
+    passes: Mapping[_Key, Callable[[int], float]],
+    rounds: int,
+    moved: Callable[[int, _Key], None] = lambda number, key: None,
+) -> dict[_Key, Timing]:
+    """The times of passes, one figure a round for each.
+
+    Args:
+        passes: called with the round's number, 0 for the untimed one; give microseconds an image.
+        rounds: timed ones.
+        moved: called with the round's number and whose turn it is.
+    """
+    times: dict[_Key, list[float]] = {key: [] for key in passes}
+    keys = list(passes)
+    for number in range(rounds + 1):
+        for key in keys[number % max(1, len(keys)) :] + keys[: number % max(1, len(keys))]:
+            moved(number, key)
+            taken = passes[key](number)
+            if number:
+                times[key].append(taken)
+    return {key: summarize(taken) for key, taken in times.items()}
+
+
+def interleaved(
+    contenders: Mapping[_Key, Callable[[int], Any]],
+    count: int,
+    rounds: int,
+    moved: Callable[[int, _Key], None] = lambda number, key: None,
+) -> dict[_Key, list[float]]:
+    """Times of one call, in microseconds: a figure a round for each contender.
+
+    Each round seeds torch's generator alike for all; call it inside `one_thread`.
+
+    Args:
+        contenders: called with the places 0 to ``count - 1`` in each round.
+        count: of calls in a round.
+        rounds, moved: as in `take_turns`.
+    """
+    passes = {key: seeded_pass(call, count) for key, call in contenders.items()}
+    return {key: list(timing.rounds_us) for key, timing in take_turns(passes, rounds, moved).items()}
+
+
+def seeded_pass(call: Callable[[int], Any], count: int) -> Callable[[int], float]:
+    """A pass of so many calls, with torch's generator seeded by the round."""
+    import torch
+
+    def work(number: int) -> float:
+        torch.manual_seed(number)
+        start = time.perf_counter_ns()
+        for place in range(count):
+            call(place)
+        return (time.perf_counter_ns() - start) / count / 1000
+
+    return work
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """One thread for torch and cv2, and torch's generator as it was afterwards."""
+    import cv2
+    import torch
+
+    threads, cv2_threads = torch.get_num_threads(), cv2.getNumThreads()
+    torch.set_num_threads(1)
+    cv2.setNumThreads(1)
+    try:
+        with torch.random.fork_rng(devices=[]):
+            yield
+    finally:
+        torch.set_num_threads(threads)
+        cv2.setNumThreads(cv2_threads)
+
+
+class Workers:
+    """DataLoader workers that run what they are told on what they hold; they stay between the calls.
+
+    Args:
+        subject: what they hold, such as a dataset.
+        count: of workers; 0 runs all in this process.
+        options: of torch's DataLoader.
+    """
+
+    def __init__(self, subject: Any, count: int, **options: Any) -> None:
+        import torch
+        from torch.utils.data import DataLoader
+
+        loading: Any = DataLoader  # a dataset is what has __getitem__, whatever it inherits from
+        self._told = _Told()
+        self._loader = loading(
+            _Host(subject),
+            batch_size=None,
+            sampler=self._told,
+            collate_fn=_as_it_is,
+            num_workers=count,
+            persistent_workers=count > 0,
+            generator=torch.Generator(),  # else the workers' seed is taken from the global one
+            **options,
+        )
+
+    def run(self, work: Sequence[Callable[[Any], Any]]) -> Iterator[Any]:
+        """What each function makes of the subject, in order; they and what they give can be pickled.
+
+        Raises:
+            FastpipeError: the first that one of them raises.
+        """
+        self._told.items = work
+        for one in self._loader:
+            if isinstance(one, FastpipeError):
+                raise one
+            yield one
+
+
+class _Told:
+    """A sampler that gives what it was last told."""
+
+    items: Sequence[Any] = ()
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.items)
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+
+class _Host:
+    """Takes the subject's place in the worker: an item is what a function makes of it.
+
+    Otherwise it is the subject, for a ``worker_init_fn`` that looks at it or changes it.
+    """
+
+    def __init__(self, subject: Any) -> None:
+        object.__setattr__(self, "_hosted", subject)
+
+    def __getitem__(self, work: Callable[[Any], Any]) -> Any:
+        try:
+            return work(self._hosted)
+        except FastpipeError as error:
+            return error  # as a value: torch would put a traceback into its message
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._hosted, name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        setattr(self._hosted, name, value)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _Host, (self._hosted,)
+
+
+def _as_it_is(value: Any) -> Any:
+    return value

@@ -1,0 +1,67 @@
+"""`fastpipe cache`: what it shows, and that it removes what is fastpipe's and nothing else."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import filelock
+import pytest
+
+import fastpipe
+from fastpipe.cli import main
+
+
+def run(*arguments: str) -> int:
+    with pytest.raises(SystemExit) as caught:
+        main(["cache", *arguments])
+    assert isinstance(caught.value.code, int)
+    return caught.value.code
+
+
+@pytest.fixture
+def cache(tmp_path: Path) -> Path:
+    (tmp_path / "photos" / "cat").mkdir(parents=True)
+    (tmp_path / "photos" / "cat" / "0.jpg").write_bytes(b"")
+    fastpipe.ImageFolder(tmp_path / "photos")
+    cache = Path(os.environ["FASTPIPE_CACHE"])
+    (cache / "checks").mkdir()
+    (cache / "checks" / "0123.jsonl").write_text("{}\n")
+    (cache / "checks" / "0123.jsonl.lock").write_text("")
+    (cache / "mine.txt").write_text("not fastpipe's")
+    return cache
+
+
+def test_what_is_there_is_shown_and_stays(cache: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run() == 0
+    printed = capsys.readouterr().out
+    assert printed.startswith(f"{cache}\n")
+    assert " 1 indexes of folders" in printed
+    assert " 1 journals" in printed
+    assert run("--json", "-") == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["schema"], found["cleared"], found["left"]) == ("fastpipe-cache/1", False, [])
+    assert {kind: one["count"] for kind, one in found["contents"].items()} == {"folders": 1, "lists": 0, "checks": 1}
+    assert found["contents"]["folders"]["bytes"] > 0
+    assert list((cache / "folders").iterdir())
+
+
+def test_clearing_removes_what_is_fastpipe_s(cache: Path, tmp_path: Path) -> None:
+    assert run("--clear", "--quiet") == 0
+    assert [path.name for path in cache.iterdir()] == ["mine.txt"]
+    assert len(fastpipe.ImageFolder(tmp_path / "photos")) == 1  # made again
+
+
+def test_what_is_in_use_stays(cache: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with filelock.FileLock(cache / "checks" / "0123.jsonl.lock"):
+        assert run("--clear") == 1
+        assert "0123.jsonl: in use" in capsys.readouterr().out
+        assert (cache / "checks" / "0123.jsonl.lock").exists()
+    assert (cache / "checks" / "0123.jsonl").exists()
+    assert run("--clear") == 0
+
+
+def test_an_empty_cache(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("--clear") == 0
+    assert "cleared" in capsys.readouterr().out

@@ -1,0 +1,293 @@
+"""The core's library: whether it loads, what is said where it doesn't, and that Python's structs are C's."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import core_jobs
+import corpus
+import numpy as np
+import pytest
+
+from fastpipe import core
+from fastpipe.core import library
+from fastpipe.errors import ConfigError, FastpipeError, ReaderUnavailableError
+
+ROOT = Path(__file__).resolve().parents[2]
+SOURCES = ROOT / "fastpipe/core/src"
+
+
+def python(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", code]
+    return subprocess.run(command, capture_output=True, text=True, env={**os.environ, **environment})
+
+
+def test_importing_loads_nothing() -> None:
+    done = python(
+        "import sys, fastpipe.core, fastpipe.core.library as l\n"
+        "assert l._loaded is None\n"
+        "assert not {'numpy', 'torch'} & set(sys.modules)",
+        FASTPIPE_CORE="nonsense",  # isn't read either
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_off() -> None:
+    code = "from fastpipe import core; print(core.available(), core.isa() == '', core.why_not()); core.run(core.Job())"
+    done = python(code, FASTPIPE_CORE="off")
+    assert done.stdout.startswith("False True the core is switched off by FASTPIPE_CORE=off; unset it")
+    assert "ReaderUnavailableError: the core is switched off" in done.stderr
+
+
+@pytest.mark.parametrize("word", ["portable", " PORTABLE ", "auto", ""])
+def test_words(needs_core: None, word: str) -> None:
+    done = python("from fastpipe import core; print(core.available(), core.isa())", FASTPIPE_CORE=word)
+    best = {library.Isa.AVX2: "avx2", library.Isa.NEON: "neon"}.get(library.native().fpc_best_isa(), "portable")
+    assert done.stdout.split() == ["True", "portable" if "portable" in word.lower() else best]
+
+
+def test_an_unknown_word() -> None:
+    with pytest.raises(ConfigError, match=r"FASTPIPE_CORE='sse9' isn't known; it can be auto, portable, avx2, neon"):
+        library.load("sse9")
+    done = python("from fastpipe import core; core.available()", FASTPIPE_CORE="sse9")
+    assert "ConfigError: FASTPIPE_CORE='sse9' isn't known" in done.stderr
+    assert issubclass(ConfigError, FastpipeError)
+
+
+def test_the_other_machines_instructions(needs_core: None) -> None:
+    other = "avx2" if core.isa() == "neon" else "neon"
+    found = library.load(other)
+    assert found.functions is None
+    assert f"lacks what FASTPIPE_CORE={other} asks for" in found.reason
+
+
+@pytest.mark.skipif(not Path("/proc/cpuinfo").exists(), reason="nobody else tells what the processor has")
+def test_the_best_instructions_are_found(needs_core: None) -> None:
+    flags = set(Path("/proc/cpuinfo").read_text().split())
+    wide = {"avx2", "fma", "bmi1", "bmi2", "f16c"} <= flags
+    best = "avx2" if wide else "neon" if platform.machine() == "aarch64" else "portable"
+    assert library.native().fpc_best_isa() == library.Isa[best.upper()]
+
+
+def test_no_library(tmp_path: Path) -> None:
+    found = library.load("", tmp_path / library.LIBRARY.name)
+    assert found.functions is None
+    assert found.reason.startswith(f"the core wasn't compiled ({library.LIBRARY.name} isn't there): install fastpipe")
+    (tmp_path / library.LIBRARY.name).write_bytes(b"no library")
+    assert "the core doesn't load" in library.load("", tmp_path / library.LIBRARY.name).reason
+
+
+def test_what_is_used_without_one_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(library, "_loaded", library.Loaded(None, reason="there is none: do this"))
+    assert not core.available()
+    assert core.why_not() == "there is none: do this"
+    for use in (core.Context, lambda: core.Pool(2), lambda: core.status_text(0)):
+        with pytest.raises(ReaderUnavailableError, match="there is none: do this"):
+            use()
+
+
+def test_another_abi(needs_core: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = library.ABI
+    monkeypatch.setattr(library, "ABI", 99)
+    assert f"another version of fastpipe (ABI {before}, not 99)" in library.load("").reason
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler to ask")
+def test_structs_are_those_of_the_header(tmp_path: Path) -> None:
+    program = tmp_path / "layout"
+    source = Path(__file__).with_name("layout.c")
+    subprocess.run(["cc", "-std=c11", f"-I{SOURCES}", str(source), "-o", str(program)], check=True)
+    printed = subprocess.run([program], capture_output=True, text=True, check=True).stdout
+    expected = {name: int(number) for name, number in map(str.split, printed.splitlines())}
+    found = {
+        "FPC_ABI": library.ABI,
+        "FPC_STATUS_COUNT": len(library.Status),
+        "FPC_OP_COUNT": len(library.Kind) + 1,
+        "FPC_NOT_JPEG": library.Status.NOT_JPEG,
+        "FPC_TOO_LARGE": library.Status.TOO_LARGE,
+        "FPC_BAD_OPERATION": library.Status.BAD_OPERATION,
+        "FPC_IO_ERROR": library.Status.IO_ERROR,
+        "FPC_ISA_NEON": library.Isa.NEON,
+        "FPC_YCCK": 5,
+        "FPC_LANCZOS": library.Filter.LANCZOS,
+        "FPC_SYMMETRIC": library.Padding.SYMMETRIC,
+        "FPC_OP_RESIZE": library.Kind.RESIZE,
+        "FPC_OP_GRAY": library.Kind.GRAY,
+        "FPC_OP_PERSPECTIVE": library.Kind.PERSPECTIVE,
+        "FPC_BFLOAT16": library.DType.BFLOAT16,
+    }
+    for name, struct in (
+        ("fpc_header", library.RawHeader),
+        ("fpc_file", library.RawFile),
+        ("fpc_operation", library.RawOperation),
+        ("fpc_sink", library.RawSink),
+        ("fpc_pixels", library.RawPixels),
+        ("fpc_job", library.RawJob),
+    ):
+        found[name] = library.ctypes.sizeof(struct)
+        found |= {f"{name}.{field[0]}": getattr(struct, field[0]).offset for field in struct._fields_}
+    assert found == expected
+
+
+def test_every_status_has_a_sentence(needs_core: None) -> None:
+    texts = [core.status_text(status) for status in core.Status]
+    assert len(set(texts)) == len(texts)
+    assert core.status_text(99) == core.status_text(-1) == "unknown status"
+
+
+def test_a_job_of_too_many_operations() -> None:
+    job = core.Job()
+    for _ in range(16):
+        job.flip()
+    with pytest.raises(ValueError, match="at most 16 operations"):
+        job.flip()
+
+
+def test_what_is_no_source_and_no_sink() -> None:
+    job = core.Job()
+    with pytest.raises(TypeError, match=r"uint8 arrays .* not float32"):
+        job.read_pixels(np.zeros((2, 2, 3), np.float32))
+    with pytest.raises(TypeError, match=r"writeable arrays"):
+        job.write_array(np.zeros((2, 2, 3), np.int64))
+    readonly = np.zeros((2, 2, 3), np.uint8)
+    readonly.flags.writeable = False
+    with pytest.raises(TypeError, match=r"writeable arrays"):
+        job.write_array(readonly)
+
+
+def test_threads(needs_core: None) -> None:
+    """Each with the context that it gets by itself; all decode at once, and the contexts go away with the threads."""
+    data, expected = corpus.files()["jpeg-420"], corpus.reference("jpeg-420")
+    assert expected is not None
+    wrong: list[int] = []
+
+    def work() -> None:
+        for _ in range(50):
+            job, out = core.Job(), np.empty_like(expected)
+            job.read(data)
+            job.write_array(out)
+            status = core.run(job)
+            if status or not np.array_equal(out, expected):
+                wrong.append(status)
+
+    threads = [threading.Thread(target=work) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+
+
+def filled(names: list[str]) -> tuple[core.Batch, list[np.ndarray]]:
+    batch = core.Batch(len(names))
+    outs = [np.empty_like(corpus.reference(name)) for name in names]
+    for job, name, out in zip(batch, names, outs, strict=True):
+        job.read(corpus.files()[name])
+        job.write_array(out)
+    return batch, outs
+
+
+@pytest.mark.parametrize("threads", [1, 2, 5])
+def test_a_pool(needs_core: None, threads: int) -> None:
+    names = [*(name for name in core_jobs.JPEGS if name.startswith("jpeg-4") and name in corpus.sound_files())]
+    with core.Pool(threads) as pool:
+        for _ in range(3):
+            batch, outs = filled(names)
+            statuses = pool.run(batch)
+            for name, status, out in zip(names, statuses, outs, strict=True):
+                if status == core.Status.OK:
+                    np.testing.assert_array_equal(out, corpus.reference(name), err_msg=name)
+            assert statuses.count(core.Status.OK) > len(names) // 2
+        assert pool.run(batch, 0) == []
+        assert len(pool.run(batch, 2)) == 2
+        with pytest.raises(ValueError, match="the batch has"):
+            pool.run(batch, len(names) + 1)
+    assert pool.run(batch) == statuses  # closed, it starts again
+    with pytest.raises(ValueError, match="at least 1 thread"):
+        core.Pool(0)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_a_child_after_fork(needs_core: None) -> None:
+    """With its own context and its own pool, while another thread of the parent decodes."""
+    code = """if True:
+        import os, sys, threading
+        sys.path.insert(0, "tests")
+        import corpus, numpy as np
+        from fastpipe import core
+        data, expected = corpus.files()["jpeg-420"], corpus.reference("jpeg-420")
+        pool = core.Pool(3)
+        def right(run):
+            batch = core.Batch(4)
+            outs = [np.empty_like(expected) for _ in batch]
+            for job, out in zip(batch, outs):
+                job.read(data)
+                job.write_array(out)
+            run(batch)
+            return all(np.array_equal(out, expected) for out in outs)
+        one = lambda batch: [core.run(job) for job in batch]
+        assert right(one) and right(pool.run)
+        stop = threading.Event()
+        def busy():
+            while not stop.is_set():
+                right(one) and right(pool.run)
+        thread = threading.Thread(target=busy)
+        thread.start()
+        for _ in range(5):
+            child = os.fork()
+            if not child:
+                good = right(one) and right(pool.run) and right(core.Pool(2).run)
+                pool.close()
+                os._exit(0 if good else 1)
+            assert os.waitpid(child, 0)[1] == 0
+        stop.set()
+        thread.join()
+        assert right(pool.run)
+    """
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_pools_of_threads_that_a_child_of_fork_does_not_have(needs_core: None) -> None:
+    """They go away with their threads, before anything else runs in the child, and their threads aren't waited for."""
+    code = """if True:
+        import os, sys, threading
+        sys.path.insert(0, "tests")
+        import corpus, numpy as np
+        from fastpipe import core
+        data, expected = corpus.files()["jpeg-420"], corpus.reference("jpeg-420")
+        mine, ready, stop = threading.local(), threading.Event(), threading.Event()
+        def run():
+            mine.pool = pool = core.Pool(3)
+            del pool
+            batch = core.Batch(8)
+            outs = [np.empty_like(expected) for _ in batch]
+            for job, out in zip(batch, outs):
+                job.read(data)
+                job.write_array(out)
+            mine.pool.run(batch)
+            ready.set()
+            stop.wait()
+        thread = threading.Thread(target=run)
+        thread.start()
+        ready.wait()
+        for _ in range(5):
+            child = os.fork()
+            if not child:
+                os._exit(0)
+            assert os.waitpid(child, 0)[1] == 0
+        stop.set()
+        thread.join()
+    """
+    command = [sys.executable, "-W", "ignore", "-c", code]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr

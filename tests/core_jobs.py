@@ -1,0 +1,96 @@
+"""Jobs for the core's tests, and what they are compared with."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import corpus
+import numpy as np
+import torch
+from PIL import Image
+
+from fastpipe import core
+from fastpipe.core.library import Isa
+from fastpipe.types import Header
+
+FILTERS = {
+    core.Filter.NEAREST: Image.Resampling.NEAREST,
+    core.Filter.BOX: Image.Resampling.BOX,
+    core.Filter.BILINEAR: Image.Resampling.BILINEAR,
+    core.Filter.HAMMING: Image.Resampling.HAMMING,
+    core.Filter.BICUBIC: Image.Resampling.BICUBIC,
+    core.Filter.LANCZOS: Image.Resampling.LANCZOS,
+}
+REFUSALS = range(core.Status.NOT_JPEG, core.Status.NO_MEMORY)
+
+JPEGS = {name: data for name, data in corpus.files().items() if name.startswith(("jpeg", "mpo"))}
+
+
+def isas() -> list[Isa]:
+    """The instruction sets to test: the best of this machine, and the portable form."""
+    if not core.available():
+        return [Isa.PORTABLE]
+    return sorted({Isa[core.isa().upper()], Isa.PORTABLE}, reverse=True)
+
+
+def decode(
+    context: core.Context, data: bytes, box: tuple[int, int, int, int] | None = None, **limits: int
+) -> tuple[int, np.ndarray | None]:
+    """The status, and the pixels ``(H, W, 3)`` of the box or the whole file where it is OK."""
+    header = core.read_header(data)
+    if not isinstance(header, Header):
+        return int(header), None
+    if header.height * header.width > 1 << 26:
+        return int(core.Status.TOO_LARGE), None
+    job = core.Job()
+    job.read(data)
+    job.limit(**limits)
+    height, width = header.size
+    if box is not None:
+        job.box(*box)
+        height, width = box[2:]
+    # What lies around the pixels must stay as it is.
+    guarded = np.full((height + 2, width * 3 + 64), 0xA5, np.uint8)
+    out = np.lib.stride_tricks.as_strided(
+        guarded[1:, 32:], (height, width, 3), (guarded.strides[0], 3, 1), writeable=True
+    )
+    job.write_array(out)
+    status = context.run(job)
+    around = guarded.copy()
+    around[1:-1, 32:-32] = 0xA5
+    assert (around == 0xA5).all(), "pixels were written outside of the sink"
+    return status, np.array(out) if status == core.Status.OK else None
+
+
+def pixels(
+    context: core.Context, image: np.ndarray, shape: tuple[int, ...], *operations: tuple[Any, ...]
+) -> np.ndarray:
+    """What operations, as ``(method of Job, arguments…)``, make of an array; the status has to be OK."""
+    job = core.Job()
+    job.read_pixels(image)
+    for name, *arguments in operations:
+        getattr(job, name)(*arguments)
+    out = np.empty(shape, np.uint8)
+    job.write_array(out)
+    status = context.run(job)
+    assert status == core.Status.OK, core.status_text(status)
+    return out
+
+
+def normalized(image: np.ndarray, dtype: torch.dtype, mean: Any = None, std: Any = None) -> torch.Tensor:
+    """``ToTensor`` and ``Normalize`` of ``(H, W, C)`` uint8, then rounded to ``dtype``; ``(C, H, W)``."""
+    tensor = torch.from_numpy(image.copy()).permute(2, 0, 1).to(torch.float32).div(255)
+    if mean is not None:
+        shape = (-1, 1, 1)
+        tensor = tensor.sub_(torch.tensor(mean).view(shape)).div_(torch.tensor(std).view(shape))
+    return tensor.to(dtype)
+
+
+def pillows_verdict(data: bytes) -> np.ndarray | None:
+    """Pillow's pixels as RGB, or None where it raises."""
+    try:
+        with Image.open(io.BytesIO(data)) as image:
+            return np.asarray(image.convert("RGB"))
+    except Exception:  # its plugins raise nearly anything on a damaged file
+        return None

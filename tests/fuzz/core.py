@@ -1,0 +1,301 @@
+"""Mutated JPEGs through the core: for each it gives Pillow's pixels, or refuses.
+
+    python tests/fuzz/core.py --count 1000000 --processes 2
+    python tests/fuzz/core.py --show fuzz-core                # what all runs there came to
+    python tests/fuzz/core.py --file fuzz-core/1-1234.jpeg    # one input again
+    python tests/fuzz/core.py --seconds 60
+
+Each input is one of `fuzz.mutate`'s (of JPEGs alone), or, every other time, one whose scans alone are damaged. The
+whole file and a box go through the core in the best and in the portable instruction set; what was decoded is compared
+with Pillow's pixels, and the header with `fastpipe.readers`'s. Processes share the numbers; one that dies is a finding,
+too, with the input that it had in hand, and the others go on. The exit status is 1 if anything was found.
+"""
+
+from __future__ import annotations
+
+import argparse
+import faulthandler
+import functools
+import hashlib
+import io
+import json
+import mmap
+import multiprocessing
+import os
+import random
+import sys
+import time
+import warnings
+from pathlib import Path
+from typing import Any
+
+_TESTS = Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(_TESTS), str(_TESTS.parent)]
+
+import corpus  # noqa: E402
+import numpy as np  # noqa: E402
+from fuzz.mutate import mutation  # noqa: E402
+from fuzz.seeds import seeds  # noqa: E402
+from PIL import Image  # noqa: E402
+
+from fastpipe import core  # noqa: E402
+from fastpipe.core.library import Isa  # noqa: E402
+from fastpipe.errors import DecodeError  # noqa: E402
+from fastpipe.readers._jpeg import parse_jpeg  # noqa: E402
+from fastpipe.types import Header  # noqa: E402
+
+MAX_PIXELS = 1 << 20
+CELLS = ("number", "inputs", "decoded", "refused", "found", "busy since")
+"""What each process writes into the shared memory as it goes."""
+
+DECODED, REFUSED, FOUND, BUSY = (CELLS.index(name) for name in ("decoded", "refused", "found", "busy since"))
+
+HANG_SECONDS = 60
+
+
+def damaged(seed: int, number: int) -> bytes:
+    """The input of that number: bytes, the same on every machine."""
+    if number % 2:
+        return mutation(seed, number, ("jpeg",))[1]
+    rng = random.Random(f"scans {seed}/{number}")
+    data = bytearray(rng.choice(_pictures()))
+    start = data.index(b"\xff\xda")
+    for _ in range(rng.choice((1, 1, 2, 3, 8))):
+        if len(data) <= start:
+            break
+        at = rng.randrange(start, len(data))
+        kind = rng.randrange(6)
+        if kind == 0:
+            data[at] ^= 1 << rng.randrange(8)
+        elif kind == 1:
+            data[at] = rng.choice((0, 0xFF, rng.randrange(256)))
+        elif kind == 2:
+            del data[at : at + rng.choice((1, 1, 2, rng.randrange(1, 60)))]
+        elif kind == 3:
+            data[at:at] = rng.randbytes(rng.choice((1, 2, rng.randrange(1, 60))))
+        elif kind == 4:
+            data[at:at] = bytes((0xFF, rng.choice((0, 0xD0 + rng.randrange(8), 0xD9, 0xC4, 0xDA, rng.randrange(256)))))
+        else:
+            length = rng.randrange(1, 60)
+            data[at : at + length] = data[start + 12 : start + 12 + length]
+    return bytes(data)
+
+
+_made: list[bytes] = []
+
+
+def _pictures() -> list[bytes]:
+    """The seeds of all mutations, and larger ones, with boxes that leave much out."""
+    if not _made:
+        _made.extend(seeds()["jpeg"])
+        _made.extend(corpus.jpeg(60, 90, kind, seed=1, quality=95) for kind in (*corpus.SUBSAMPLINGS, "gray"))
+        save = functools.partial(corpus.save, corpus.photo(60, 90, 2), "JPEG")
+        _made.extend([save(progressive=True), save(progressive=True, subsampling=0), save(restart_marker_blocks=5)])
+    return _made
+
+
+class Checker:
+    """Compares the core with Pillow, one input after the other."""
+
+    def __init__(self) -> None:
+        best = Isa[core.isa().upper()]
+        self.contexts = {isa: core.Context(isa) for isa in sorted({best, Isa.PORTABLE}, reverse=True)}
+        self.job = core.Job()
+
+    def check(self, data: bytes, number: int) -> tuple[list[str], int]:
+        """What is wrong, and how it ended: the index in `CELLS`."""
+        found: list[str] = []
+        header = core.read_header(data)
+        if not isinstance(header, Header):
+            return found, REFUSED
+        expected_header = _parsed(data)
+        if header != expected_header:
+            found.append(f"the header is {header}, not {expected_header}")
+        height, width = header.size
+        if height * width > MAX_PIXELS:
+            return found, REFUSED
+        expected: np.ndarray | None = None
+        asked = False
+        decoded = False
+        rng = random.Random(number)
+        top, left = rng.randrange(height), rng.randrange(width)
+        box = (top, left, rng.randint(1, height - top), rng.randint(1, width - left))
+        for part in ((0, 0, height, width), box):
+            statuses, images = [], []
+            for context in self.contexts.values():
+                out = np.full((part[2], part[3], 3), 0xA5, np.uint8)
+                job = self.job
+                job.read(data)
+                job.box(*part)
+                job.write_array(out)
+                statuses.append(context.run(job))
+                images.append(out)
+            name = f"the box {part} of {height}×{width}"
+            if len(set(statuses)) > 1:
+                found.append(f"{name} ends as {[core.status_text(one) for one in statuses]}")
+            if statuses[0] != core.Status.OK:
+                continue
+            decoded = True
+            if not asked:
+                expected, asked = _pillow(data), True
+            if expected is None:
+                found.append(f"{name} is decoded though Pillow refuses the file")
+                break
+            wanted = expected[part[0] : part[0] + part[2], part[1] : part[1] + part[3]]
+            for isa, image in zip(self.contexts, images, strict=True):
+                if not np.array_equal(image, wanted):
+                    apart = int(np.abs(image.astype(int) - wanted).max()) if image.shape == wanted.shape else -1
+                    found.append(f"{name} is up to {apart} from Pillow ({isa.name})")
+        return found, DECODED if decoded else REFUSED
+
+
+def _pillow(data: bytes) -> np.ndarray | None:
+    try:
+        with Image.open(io.BytesIO(data)) as image:
+            return np.asarray(image.convert("RGB"))
+    except Exception:  # its plugins raise nearly anything on a damaged file
+        return None
+
+
+def _parsed(data: bytes) -> Header | None:
+    try:
+        return parse_jpeg(data)
+    except DecodeError:
+        return None
+
+
+def _work(given: argparse.Namespace, process: int, first: int, cells: Any, folder: Path) -> None:
+    """One process: every ``processes``-th number from ``first`` on."""
+    Image.MAX_IMAGE_PIXELS = MAX_PIXELS
+    warnings.simplefilter("ignore")
+    with open(folder / f"traceback-{process}", "w") as trace:
+        faulthandler.enable(trace)
+        checker = Checker()
+        base = process * len(CELLS)
+        ends = time.monotonic() + given.seconds if given.seconds else float("inf")
+        number = first
+        while number < given.start + given.count and time.monotonic() < ends:
+            cells[base], cells[base + BUSY] = number, int(time.monotonic())
+            data = damaged(given.seed, number)
+            found, outcome = checker.check(data, number)
+            cells[base + 1] += 1
+            cells[base + outcome] += 1
+            if found:
+                cells[base + FOUND] += 1
+                _write(given, number, data, found)
+            number += given.processes
+        cells[base] = -1
+
+
+def _write(given: argparse.Namespace, number: int, data: bytes, found: list[str]) -> None:
+    path = given.out / f"{given.seed}-{number}.jpeg"
+    path.write_bytes(data)
+    path.with_suffix(".txt").write_text("\n".join(found) + "\n", encoding="utf-8")
+    print(f"input {number}: {found[0]}", flush=True)
+
+
+def run(given: argparse.Namespace) -> int:
+    """Watch the processes until all inputs are through; 1 where anything was found."""
+    given.out.mkdir(parents=True, exist_ok=True)
+    spawn = multiprocessing.get_context("fork" if hasattr(os, "fork") else "spawn")
+    shared = mmap.mmap(-1, 8 * len(CELLS) * given.processes)
+    cells = memoryview(shared).cast("q")
+    began = shown = time.monotonic()
+    running: dict[int, Any] = {}
+
+    def start(process: int, first: int) -> None:
+        cells[process * len(CELLS) + BUSY] = int(time.monotonic())
+        running[process] = spawn.Process(target=_work, args=(given, process, first, cells, given.out))
+        running[process].start()
+
+    for process in range(given.processes):
+        start(process, given.start + process)
+    while running:
+        time.sleep(0.2)
+        for process, one in list(running.items()):
+            base = process * len(CELLS)
+            number = cells[base]
+            hangs = time.monotonic() - cells[base + BUSY] > HANG_SECONDS
+            if one.is_alive() and not hangs:
+                continue
+            if one.is_alive():
+                one.kill()
+            one.join()
+            del running[process]
+            if one.exitcode or hangs:
+                cells[base + FOUND] += 1
+                what = "it hangs" if hangs else f"it brings the process down ({one.exitcode})"
+                trace = (given.out / f"traceback-{process}").read_text()[-2000:]
+                _write(given, number, damaged(given.seed, number), [what, trace])
+                start(process, number + given.processes)
+        if time.monotonic() - shown > 20:
+            shown = time.monotonic()
+            done = sum(cells[k * len(CELLS) + 1] for k in range(given.processes))
+            print(f"… {done} inputs, {done / (shown - began):.0f} a second", flush=True)
+    totals = {name: sum(cells[k * len(CELLS) + at] for k in range(given.processes)) for at, name in enumerate(CELLS)}
+    for name in ("number", "busy since"):
+        totals.pop(name)
+    seconds = time.monotonic() - began
+    report = {
+        "seed": given.seed,
+        "start": given.start,
+        "code": code_digest(),
+        "isas": [core.isa(), "portable"],
+        "seconds": round(seconds),
+        **totals,
+    }
+    (given.out / f"run-{given.seed}-{given.start}-{int(time.time())}.json").write_text(json.dumps(report, indent=1))
+    print(json.dumps(report, indent=1))
+    print(f"{totals['inputs'] / seconds:.0f} inputs a second")
+    return 1 if totals["found"] else 0
+
+
+def code_digest() -> str:
+    """Tells two states of the core's sources apart."""
+    digest = hashlib.sha256()
+    for path in sorted((_TESTS.parent / "fastpipe/core/src").iterdir()):
+        digest.update(path.name.encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def show(folder: Path) -> int:
+    """Print what the runs in a folder came to, of the code as it is and of all."""
+    reports = [json.loads(path.read_text()) for path in sorted(folder.glob("run-*.json"))]
+    here = code_digest()
+    for name, chosen in (("this code", [one for one in reports if one["code"] == here]), ("all", reports)):
+        inputs, found = sum(one["inputs"] for one in chosen), sum(one["found"] for one in chosen)
+        decoded = sum(one["decoded"] for one in chosen)
+        print(f"{name}: {inputs:,} inputs in {len(chosen)} runs, {decoded:,} decoded, {found} findings")
+    return 0
+
+
+def main() -> int:
+    """The command line; 1 where anything was found."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--count", type=int, default=1 << 40, help="inputs; all that --seconds allow without it")
+    parser.add_argument("--seconds", type=float, default=0, help="stop after that time")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--start", type=int, default=0, help="the first input's number (%(default)s)")
+    parser.add_argument("--processes", type=int, default=os.cpu_count() or 1, help="(%(default)s)")
+    parser.add_argument("--out", type=Path, default=Path("fuzz-core"), help="folder for findings and figures")
+    parser.add_argument("--file", type=Path, help="check this one file, in this process")
+    parser.add_argument("--show", type=Path, help="print what the runs in this folder came to")
+    given = parser.parse_args()
+    if given.show is not None:
+        return show(given.show)
+    if not core.available():
+        parser.error(core.why_not())
+    if given.file is not None:
+        _, _, number = given.file.stem.rpartition("-")
+        numbers = [int(number)] if number.isdigit() else []
+        Image.MAX_IMAGE_PIXELS = MAX_PIXELS
+        texts = [text for one in (*numbers, *range(16)) for text in Checker().check(given.file.read_bytes(), one)[0]]
+        print("\n".join(dict.fromkeys(texts)) or f"{given.file}: the core agrees with Pillow, or refuses")
+        return 1 if texts else 0
+    if given.count == 1 << 40 and not given.seconds:
+        parser.error("say how much: --count or --seconds")
+    return run(given)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

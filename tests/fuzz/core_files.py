@@ -1,0 +1,44 @@
+"""Writes the files that the core's fuzzers begin with.
+
+    python tests/fuzz/core_files.py FOLDER [--tails N]
+
+Every file of the corpus that a fuzzer can chew, and the small ones that `fuzz.mutate` mutates. With ``--tails`` each
+comes N times with the 16 bytes behind it that choose box, operations and sink, as core_fuzzer.c reads them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import sys
+from pathlib import Path
+
+sys.path[:0] = [str(Path(__file__).resolve().parents[1]), str(Path(__file__).resolve().parents[2])]
+
+import corpus  # noqa: E402
+from fuzz.seeds import seeds  # noqa: E402
+
+MAX_BYTES = 20_000
+TAIL = 16
+
+
+def main() -> None:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--tails", type=int, default=0)
+    given = parser.parse_args()
+    given.folder.mkdir(parents=True, exist_ok=True)
+    files = {name: data for name, data in corpus.files().items() if name.startswith("jpeg") and len(data) <= MAX_BYTES}
+    files |= {f"small-{number}": data for number, data in enumerate(seeds()["jpeg"])}
+    files["png"] = corpus.files()["png-rgb"]
+    rng = random.Random(0)
+    for name, data in files.items():
+        if not given.tails:
+            (given.folder / name).write_bytes(data)
+        for number in range(given.tails):
+            (given.folder / f"{name}-{number}").write_bytes(data + rng.randbytes(TAIL))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,448 @@
+/* core_fuzzer.c: any bytes through the core, in all its instruction sets, under sanitizers.
+ *
+ * An input is a file and behind it TAIL bytes that choose box, operations and sink. For each: the header is read, the job
+ * runs in the best instruction set and in the portable form, and both have to end alike, with the same pixels; what the
+ * whole file gives, a box of it has to give too.
+ *
+ * For clang's libFuzzer (scripts/fuzz-core), or, with FPC_MAIN, a program of its own:
+ *     core_fuzzer [-runs=N] [-seed=N] FILE...     each file as it is with some tails, then N mutations of them
+ * which prints how many ran, how many were decoded, and a sum of all pixels, the same on every machine.
+ */
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fastpipe_core.h"
+
+#define TAIL 16
+#define MOST_OPERATIONS 5
+#define MOST_PIXELS (1 << 17)
+
+static fpc_context *contexts[2];
+static uint64_t decoded, sum = 14695981039346656037u;
+
+/* ---- numbers from the tail -------------------------------------------------------------------------------------- */
+
+typedef struct source {
+    uint64_t state;
+} source;
+
+static uint32_t next(source *from) {
+    from->state = from->state * 6364136223846793005u + 1442695040888963407u;
+    uint64_t x = from->state;
+    x ^= x >> 33;
+    x *= 0xff51afd7ed558ccdu;
+    return (uint32_t)(x >> 32);
+}
+
+/* One of 0 to count - 1. */
+static int below(source *from, int count) { return count < 1 ? 0 : (int)(next(from) % (uint32_t)count); }
+
+static bool one_in(source *from, int count) { return below(from, count) == 0; }
+
+static int odd_number(source *from) {
+    static const int numbers[] = {0, -1, 1, 7, 255, 256, 65535, 65536, 1 << 30, 0x7fffffff, -0x7fffffff - 1};
+    return numbers[below(from, (int)(sizeof numbers / sizeof *numbers))];
+}
+
+/* ---- jobs ------------------------------------------------------------------------------------------------------- */
+
+static uint8_t tables[768];
+
+typedef struct shape {
+    int height, width, channels;
+} shape;
+
+static void add_resize(source *from, fpc_operation *operation, shape *now) {
+    const int height = now->height, width = now->width;
+    const int out_height = 1 + below(from, one_in(from, 8) ? 400 : 70), out_width = 1 + below(from, 70);
+    int *i = operation->i;
+    operation->kind = FPC_OP_RESIZE;
+    i[0] = height;
+    i[1] = width;
+    i[4] = out_height;
+    i[5] = out_width;
+    i[6] = one_in(from, 2) ? 0 : below(from, out_height);
+    i[7] = one_in(from, 2) ? 0 : below(from, out_width);
+    i[8] = i[6] == 0 ? out_height : 1 + below(from, out_height - i[6]);
+    i[9] = i[7] == 0 ? out_width : 1 + below(from, out_width - i[7]);
+    i[10] = below(from, 6);
+    i[11] = below(from, 2);
+    double *d = operation->d;
+    d[2] = width;
+    d[3] = height;
+    if (one_in(from, 3)) {
+        d[0] = below(from, width * 16) / 16.0;
+        d[1] = below(from, height * 16) / 16.0;
+        d[2] = d[0] + (1 + below(from, (int)((width - d[0]) * 16))) / 16.0;
+        d[3] = d[1] + (1 + below(from, (int)((height - d[1]) * 16))) / 16.0;
+    }
+    if (one_in(from, 6)) { /* a part of a larger image */
+        i[2] = below(from, 50);
+        i[3] = below(from, 50);
+        i[0] += i[2] + below(from, 50);
+        i[1] += i[3] + below(from, 50);
+        if (one_in(from, 2)) {
+            d[0] = i[3];
+            d[1] = i[2];
+            d[2] = i[3] + width;
+            d[3] = i[2] + height;
+        }
+    }
+    now->height = i[8];
+    now->width = i[9];
+}
+
+/* Turned, scaled and shifted by some fraction, or anything. */
+static double odd_factor(source *from) {
+    if (one_in(from, 30)) return (double)odd_number(from) * (one_in(from, 2) ? 1.0 : 1e20);
+    return (below(from, 4097) - 2048) / (one_in(from, 2) ? 1024.0 : 999.0);
+}
+
+static void add_warp(source *from, fpc_operation *operation, shape *now) {
+    int *i = operation->i;
+    now->height = i[0] = 1 + below(from, 90);
+    now->width = i[1] = 1 + below(from, 90);
+    static const int filters[] = {FPC_NEAREST, FPC_BILINEAR, FPC_BICUBIC};
+    i[2] = filters[below(from, 3)];
+    for (int channel = 0; channel < 3; channel++) i[3 + channel] = below(from, 256);
+    double *d = operation->d;
+    for (int k = 0; k < 8; k++) d[k] = odd_factor(from);
+    d[2] *= 40;
+    d[5] *= 40;
+    d[6] /= 60;
+    d[7] /= 60;
+    if (one_in(from, 3)) d[1] = d[3] = 0;
+    if (one_in(from, 4)) d[0] = d[4] = 1;
+}
+
+static void add_operation(source *from, fpc_operation *operation, shape *now) {
+    int *i = operation->i;
+    operation->kind = 1 + below(from, FPC_OP_COUNT - 1);
+    switch (operation->kind) {
+    case FPC_OP_CROP:
+        i[0] = below(from, now->height);
+        i[1] = below(from, now->width);
+        now->height = i[2] = 1 + below(from, now->height - i[0]);
+        now->width = i[3] = 1 + below(from, now->width - i[1]);
+        break;
+    case FPC_OP_RESIZE: add_resize(from, operation, now); break;
+    case FPC_OP_TRANSPOSE: {
+        const int height = now->height;
+        now->height = now->width;
+        now->width = height;
+        break;
+    }
+    case FPC_OP_PAD:
+        for (int side = 0; side < 4; side++) i[side] = one_in(from, 2) ? 0 : below(from, 40);
+        i[4] = below(from, 4);
+        for (int channel = 0; channel < 3; channel++) i[5 + channel] = below(from, 256);
+        now->width += i[0] + i[2];
+        now->height += i[1] + i[3];
+        break;
+    case FPC_OP_LUT: operation->table = tables; break;
+    case FPC_OP_GRAY: now->channels = i[0] = one_in(from, 2) ? 1 : 3; break;
+    case FPC_OP_SATURATION:
+    case FPC_OP_CONTRAST:
+    case FPC_OP_SHARPNESS: operation->d[0] = odd_factor(from); break;
+    case FPC_OP_HUE: i[0] = below(from, 256); break;
+    case FPC_OP_AFFINE:
+    case FPC_OP_PERSPECTIVE: add_warp(from, operation, now); break;
+    default: break;
+    }
+    if (one_in(from, 40)) i[below(from, 13)] = odd_number(from);
+    if (one_in(from, 60)) operation->d[below(from, 8)] = one_in(from, 2) ? 1e300 : -0.5;
+    if (one_in(from, 60)) operation->kind = odd_number(from);
+}
+
+/* Memory for the sink that ends with its last byte, so that a sanitizer sees what is written behind it. */
+static uint8_t *add_sink(source *from, fpc_sink *sink, shape now, size_t *size) {
+    static const int sizes[] = {0, 1, 4, 2, 2};
+    sink->dtype = 1 + below(from, 4);
+    const int64_t element = sizes[sink->dtype];
+    sink->height = now.height;
+    sink->width = now.width;
+    sink->channels = now.channels;
+    sink->normalize = sink->dtype != FPC_UINT8 && one_in(from, 2);
+    for (int channel = 0; channel < 3; channel++) {
+        sink->mean[channel] = (float)below(from, 256) / 256;
+        sink->std[channel] = (float)(1 + below(from, 256)) / 256;
+    }
+    const int64_t height = now.height, width = now.width, channels = now.channels;
+    const int64_t gap = one_in(from, 3) ? element * below(from, 9) : 0;
+    *size = (size_t)(height * width * channels * element + gap * height * channels);
+    switch (below(from, 3)) {
+    case 0: /* (H, W, C) */
+        sink->channel_stride = element;
+        sink->column_stride = element * channels;
+        sink->row_stride = element * channels * width + gap;
+        break;
+    case 1: /* (C, H, W) */
+        sink->column_stride = element;
+        sink->row_stride = element * width + gap;
+        sink->channel_stride = sink->row_stride * height;
+        break;
+    default: /* (W, H, C) */
+        *size = (size_t)(height * width * channels * element);
+        sink->channel_stride = element;
+        sink->row_stride = element * channels;
+        sink->column_stride = element * channels * height;
+        break;
+    }
+    if (*size == 0 || *size > (size_t)MOST_PIXELS * 16) return NULL;
+    return malloc(*size);
+}
+
+static void flip_sink(fpc_sink *sink, uint8_t *memory, bool rows, bool columns) {
+    sink->data = memory;
+    if (rows) {
+        sink->data = (uint8_t *)sink->data + sink->row_stride * (sink->height - 1);
+        sink->row_stride = -sink->row_stride;
+    }
+    if (columns) {
+        sink->data = (uint8_t *)sink->data + sink->column_stride * (sink->width - 1);
+        sink->column_stride = -sink->column_stride;
+    }
+}
+
+static void fail(const char *text, int one, int other) {
+    fprintf(stderr, "core_fuzzer: %s: %s / %s\n", text, fpc_status_text(one), fpc_status_text(other));
+    abort();
+}
+
+static void add_to_sum(const uint8_t *bytes, size_t size) {
+    for (size_t k = 0; k < size; k++) sum = (sum ^ bytes[k]) * 1099511628211u;
+}
+
+/* Runs the job in both instruction sets, and the whole file where a box of it was decoded. */
+static void run(fpc_job *job, source *from, shape now) {
+    fpc_sink sink = {0};
+    size_t size;
+    uint8_t *memory[2] = {add_sink(from, &sink, now, &size), NULL};
+    if (memory[0] == NULL) return;
+    memory[1] = malloc(size);
+    if (memory[1] == NULL) abort();
+    memset(memory[0], 0xA5, size);
+    memset(memory[1], 0xA5, size);
+    const bool rows = one_in(from, 4), columns = one_in(from, 4);
+    if (one_in(from, 30)) sink.height += one_in(from, 2) ? 1 : -1;
+    if (one_in(from, 30)) sink.width += one_in(from, 2) ? 1 : -1;
+    const bool same_size = sink.height == now.height && sink.width == now.width;
+    int statuses[2];
+    for (int k = 0; k < 2; k++) {
+        job->sink = sink;
+        flip_sink(&job->sink, memory[k], rows && same_size, columns && same_size);
+        statuses[k] = fpc_run(contexts[k], job);
+        if (statuses[k] != job->status) fail("the status returned isn't the job's", statuses[k], job->status);
+        if (statuses[k] < 0 || statuses[k] >= FPC_STATUS_COUNT) fail("no status", statuses[k], 0);
+    }
+    if (statuses[0] != statuses[1]) fail("the instruction sets end differently", statuses[0], statuses[1]);
+    sum = (sum ^ (uint64_t)statuses[0]) * 1099511628211u;
+    if (statuses[0] == FPC_OK) {
+        if (memcmp(memory[0], memory[1], size) != 0) fail("the instruction sets' pixels differ", 0, 0);
+        if (!same_size) fail("a sink of another size was filled", 0, 0);
+        add_to_sum(memory[0], size);
+        decoded++;
+    }
+    free(memory[0]);
+    free(memory[1]);
+}
+
+/* Where the whole file is decoded, so is any box of it, with the same pixels. (Where it isn't, a box above the damage
+ * may be: tests/fuzz/core.py compares that with Pillow.) */
+static void compare_with_whole(const fpc_job *boxed, const fpc_header *header) {
+    const size_t row = (size_t)header->width * 3, box_row = (size_t)boxed->width * 3;
+    uint8_t *whole = malloc(row * (size_t)header->height), *part = malloc(box_row * (size_t)boxed->height);
+    if (whole == NULL || part == NULL) abort();
+    fpc_job job = *boxed;
+    job.operation_count = 0;
+    job.operations = NULL;
+    job.sink = (fpc_sink){.data = part,
+                          .row_stride = (int64_t)box_row,
+                          .column_stride = 3,
+                          .channel_stride = 1,
+                          .height = boxed->height,
+                          .width = boxed->width,
+                          .channels = 3,
+                          .dtype = FPC_UINT8};
+    const int box_status = fpc_run(contexts[0], &job);
+    job.top = job.left = job.height = job.width = 0;
+    job.sink.data = whole;
+    job.sink.row_stride = (int64_t)row;
+    job.sink.height = header->height;
+    job.sink.width = header->width;
+    const int status = fpc_run(contexts[0], &job);
+    if (status == FPC_OK && box_status != FPC_OK) fail("a box ends otherwise than its file", box_status, status);
+    if (status == FPC_OK) {
+        for (int y = 0; y < boxed->height; y++) {
+            const uint8_t *in_whole = whole + row * (size_t)(boxed->top + y) + (size_t)boxed->left * 3;
+            if (memcmp(in_whole, part + box_row * (size_t)y, box_row) != 0) fail("a box has other pixels", 0, 0);
+        }
+    }
+    free(whole);
+    free(part);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size) {
+    if (contexts[0] == NULL) {
+        contexts[0] = fpc_context_new(FPC_ISA_BEST);
+        contexts[1] = fpc_context_new(FPC_ISA_PORTABLE);
+        if (contexts[0] == NULL || contexts[1] == NULL) abort();
+        for (int k = 0; k < 768; k++) tables[k] = (uint8_t)(k * 167 + 13);
+    }
+    if (size < TAIL) return 0;
+    source from = {0};
+    for (int k = 0; k < TAIL; k++) from.state = (from.state << 5 | from.state >> 59) ^ input[size - TAIL + (size_t)k];
+    /* A copy that ends with the file's last byte, so that a sanitizer sees what is read behind it. */
+    const size_t length = size - TAIL;
+    uint8_t *data = malloc(length == 0 ? 1 : length);
+    if (data == NULL) abort();
+    memcpy(data, input, length);
+
+    fpc_header header;
+    const int status = fpc_read_header(data, length, &header);
+    fpc_job job = {.data = data, .length = (int64_t)length, .max_pixels = MOST_PIXELS, .max_bytes = 64 << 20};
+    fpc_operation operations[MOST_OPERATIONS] = {{0}};
+    fpc_pixels pixels;
+    shape now = {16, 16, 3};
+    bool boxed = false;
+    if (one_in(&from, 8) && length > 0) {
+        /* The bytes as pixels. */
+        now.channels = one_in(&from, 2) ? 1 : 3;
+        now.width = 1 + below(&from, length < 300 ? (int)length : 300) / now.channels;
+        now.height = (int)(length / (size_t)(now.width * now.channels));
+        if (now.height > 200) now.height = 200;
+        if (now.height < 1) goto end;
+        pixels = (fpc_pixels){data, now.width * now.channels, now.channels, 1, now.height, now.width, now.channels};
+        job.pixels = &pixels;
+        job.data = NULL;
+        job.length = 0;
+    } else {
+        if (status == FPC_OK && (int64_t)header.height * header.width <= MOST_PIXELS && header.height > 0) {
+            now.height = header.height;
+            now.width = header.width;
+            if (!one_in(&from, 3)) {
+                job.top = below(&from, now.height);
+                job.left = below(&from, now.width);
+                job.height = now.height = 1 + below(&from, now.height - job.top);
+                job.width = now.width = 1 + below(&from, now.width - job.left);
+                boxed = one_in(&from, 2);
+            }
+            if (one_in(&from, 50)) job.top = odd_number(&from), boxed = false;
+            if (one_in(&from, 50)) job.width = odd_number(&from), boxed = false;
+        }
+        if (one_in(&from, 30)) job.max_bytes = 1 + below(&from, 100000), boxed = false;
+        if (one_in(&from, 50)) job.length = below(&from, (int)length + 1), boxed = false;
+    }
+    job.operations = operations;
+    job.operation_count = one_in(&from, 2) ? 0 : below(&from, MOST_OPERATIONS + 1);
+    for (int k = 0; k < job.operation_count; k++) {
+        add_operation(&from, &operations[k], &now);
+        if (now.height < 1 || now.width < 1 || (int64_t)now.height * now.width > MOST_PIXELS) goto end;
+    }
+    run(&job, &from, now);
+    if (boxed) compare_with_whole(&job, &header);
+end:
+    free(data);
+    return 0;
+}
+
+/* ---- a program of its own --------------------------------------------------------------------------------------- */
+
+#ifdef FPC_MAIN
+
+typedef struct file {
+    uint8_t *data;
+    size_t size;
+} file;
+
+static file read_file(const char *path) {
+    FILE *stream = fopen(path, "rb");
+    if (stream == NULL) {
+        fprintf(stderr, "core_fuzzer: can't open %s\n", path);
+        exit(2);
+    }
+    fseek(stream, 0, SEEK_END);
+    const size_t size = (size_t)ftell(stream);
+    rewind(stream);
+    file found = {malloc(size + 1), size};
+    if (found.data == NULL || fread(found.data, 1, size, stream) != size) abort();
+    fclose(stream);
+    return found;
+}
+
+static void run_with_tail(source *from, uint8_t *data, size_t size) {
+    for (int k = 0; k < TAIL; k++) data[size + (size_t)k] = (uint8_t)next(from);
+    LLVMFuzzerTestOneInput(data, size + TAIL);
+}
+
+/* Writes a mutation of a file to `to`, which has room for twice the file. */
+static size_t mutate(source *from, const file *base, uint8_t *to) {
+    size_t size = base->size;
+    memcpy(to, base->data, size);
+    for (int count = 1 + below(from, 3); count > 0 && size > 8; count--) {
+        /* Half of them at the front, where the segments are. */
+        const size_t at = (size_t)below(from, (int)(one_in(from, 2) && size > 700 ? 700 : size));
+        const size_t left = size - at;
+        const size_t length = 1 + (size_t)below(from, (int)(left < 64 ? left : 64)) % left;
+        switch (below(from, 7)) {
+        case 0: to[at] ^= (uint8_t)(1u << below(from, 8)); break;
+        case 1: to[at] = (uint8_t)next(from); break;
+        case 2: to[at] = one_in(from, 2) ? 0xff : (uint8_t)(0xc0 + below(from, 0x40)); break;
+        case 3: /* cut out */
+            memmove(to + at, to + at + length, left - length);
+            size -= length;
+            break;
+        case 4: /* twice */
+            if (size + length > base->size * 2) break;
+            memmove(to + at + length, to + at, left);
+            size += length;
+            break;
+        case 5:
+            for (size_t k = 0; k < length; k++) to[at + k] = (uint8_t)next(from);
+            break;
+        default: size = one_in(from, 4) ? at : size; break;
+        }
+    }
+    return size;
+}
+
+int main(int count, char **arguments) {
+    long runs = 1000;
+    source from = {1};
+    file *files = malloc(sizeof *files * (size_t)(count + 1));
+    int file_count = 0;
+    if (files == NULL) abort();
+    for (int k = 1; k < count; k++) {
+        if (strncmp(arguments[k], "-runs=", 6) == 0) {
+            runs = strtol(arguments[k] + 6, NULL, 10);
+        } else if (strncmp(arguments[k], "-seed=", 6) == 0) {
+            from.state = strtoull(arguments[k] + 6, NULL, 10);
+        } else {
+            files[file_count++] = read_file(arguments[k]);
+        }
+    }
+    size_t largest = 0;
+    for (int k = 0; k < file_count; k++) largest = files[k].size > largest ? files[k].size : largest;
+    uint8_t *input = malloc(largest * 2 + TAIL + 64);
+    if (input == NULL || file_count == 0) return 2;
+    for (int k = 0; k < file_count; k++) {
+        memcpy(input, files[k].data, files[k].size);
+        for (int tail = 0; tail < 20; tail++) run_with_tail(&from, input, files[k].size);
+    }
+    const uint64_t whole = decoded;
+    for (long k = 0; k < runs; k++) run_with_tail(&from, input, mutate(&from, &files[below(&from, file_count)], input));
+    printf("%d files with 20 jobs each, %llu of them done; %ld mutations, %llu done; sum %016llx; best %d\n",
+           file_count, (unsigned long long)whole, runs, (unsigned long long)(decoded - whole), (unsigned long long)sum,
+           fpc_best_isa());
+    for (int k = 0; k < file_count; k++) free(files[k].data);
+    free(files);
+    free(input);
+    fpc_context_free(contexts[0]);
+    fpc_context_free(contexts[1]);
+    return 0;
+}
+#endif

@@ -1,0 +1,527 @@
+"""Batches that are made ahead of time in this process: the same as one worker's, and nothing left behind."""
+
+from __future__ import annotations
+
+import gc
+import multiprocessing
+import os
+import pickle
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+import traceback
+from pathlib import Path
+from unittest import mock
+
+import numpy as np
+import pytest
+import torch
+
+import fastpipe
+from fastpipe import transforms as T
+from fastpipe.errors import DatasetError, DecodeError, FastpipeWarning, LoaderError
+from fastpipe.loading.threads import in_the_way
+from fastpipe.program import Streams
+
+ROOT = Path(__file__).resolve().parents[2]
+STEPS = [T.RandomResizedCrop(16), T.RandomHorizontalFlip(), T.ColorJitter(0.3), T.ToTensor(), T.Normalize([0.5], [0.2])]
+forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+
+
+@pytest.fixture(scope="module")
+def with_bad_files(root, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("bad")
+    for path in root.rglob("*.*"):
+        place = folder / path.relative_to(root)
+        place.parent.mkdir(exist_ok=True)
+        place.write_bytes(path.read_bytes())
+    for number, name in enumerate(["class0/00.jpg", "class1/10.jpg"]):
+        data = (folder / name).read_bytes()
+        (folder / name).write_bytes(b"no picture" if number else data[: len(data) // 2])
+    return folder
+
+
+def dataset(root, transform=None, **options):
+    return fastpipe.ImageFolder(root, T.Compose(STEPS) if transform is None else transform, **options)
+
+
+def epochs(data, count=2, until=None, **options):
+    """All batches of some epochs, each broken off behind `until` of its batches."""
+    torch.manual_seed(7)
+    loader = fastpipe.DataLoader(data, 3, **{"shuffle": True, **options})
+    found = []
+    for _ in range(count):
+        for number, batch in enumerate(loader, start=1):
+            found.append([part.clone() for part in batch])
+            if number == until:
+                break
+    return found
+
+
+def equal(one, other):
+    return len(one) == len(other) and all(
+        len(a) == len(b) and all(torch.equal(x, y) for x, y in zip(a, b, strict=True))
+        for a, b in zip(one, other, strict=True)
+    )
+
+
+def ours():
+    return [thread for thread in threading.enumerate() if thread.name.startswith("fastpipe batches")]
+
+
+def none_left():
+    deadline = time.monotonic() + 10
+    while ours() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    return not ours()
+
+
+@pytest.mark.parametrize("shuffle", [True, False])
+@pytest.mark.parametrize("seed", [None, 3])
+def test_the_batches_of_one_worker(root, seed, shuffle):
+    """With EXIF among the files; any number of workers where there is a seed."""
+    data = dataset(root, seed=seed, apply_exif=True)
+    expected = epochs(data, 3, num_workers=1, shuffle=shuffle)
+    for threads in (1, 2, 5):
+        before = torch.get_rng_state(), random.getstate()
+        torch.manual_seed(7)
+        next(iter(fastpipe.DataLoader(dataset(root, seed=seed), 3, num_workers=1, shuffle=shuffle)))
+        found = epochs(dataset(root, seed=seed, apply_exif=True), 3, threads=threads, shuffle=shuffle)
+        assert equal(found, expected)
+        torch.set_rng_state(before[0])
+        random.setstate(before[1])
+    if seed is not None:
+        for workers in (0, 2):
+            assert equal(
+                epochs(dataset(root, seed=3, apply_exif=True), 3, num_workers=workers, shuffle=shuffle), expected
+            )
+    assert none_left()
+
+
+@pytest.mark.filterwarnings("ignore:.*can't be read")
+@pytest.mark.parametrize("policy", ["skip", "replace"])
+@pytest.mark.parametrize("seed", [None, 3])
+def test_bad_files(with_bad_files, policy, seed):
+    options = {"on_error": policy, "max_bad_fraction": 1.0, "seed": seed}
+    expected = epochs(dataset(with_bad_files, **options), num_workers=1)
+    counts = []
+    for threads in (1, 2, 5):
+        data = dataset(with_bad_files, **options)
+        assert equal(epochs(data, threads=threads), expected)
+        counts.append(data.bad_files)
+    assert len(set(counts)) == 1
+    assert counts[0].skipped + counts[0].replaced == 2
+
+
+@pytest.mark.parametrize(
+    "options", [{"device": "cpu"}, {"dtype": torch.bfloat16}, {"memory_format": torch.channels_last}]
+)
+def test_options(root, options):
+    expected = epochs(dataset(root, seed=3), num_workers=0, **options)
+    assert equal(epochs(dataset(root, seed=3), threads=2, **options), expected)
+    assert equal(epochs(dataset(root, seed=3), threads="auto", **options), expected)
+
+
+def test_the_global_generators_stay_where_they_are(root):
+    """Whatever the training draws meanwhile, and however long it takes."""
+    expected = epochs(dataset(root), threads=2)
+    torch.manual_seed(7)
+    found, draws = [], []
+    loader = fastpipe.DataLoader(dataset(root), 3, shuffle=True, threads=2, generator=torch.Generator().manual_seed(1))
+    state = torch.get_rng_state()
+    again = fastpipe.DataLoader(dataset(root), 3, shuffle=True, threads=1, generator=torch.Generator().manual_seed(1))
+    for one, other in zip(loader, again, strict=True):
+        draws.append((float(torch.rand(1)), random.random()))
+        assert equal([one], [other])
+        found.append(one)
+    torch.set_rng_state(state)
+    assert [first for first, _ in draws] == [float(torch.rand(1)) for _ in draws]
+    assert len(found) * 2 == len(expected)
+
+
+@pytest.mark.parametrize("until", [1, 2])
+@pytest.mark.parametrize("seed", [None, 3])
+def test_a_loop_that_is_broken_off(root, seed, until):
+    """Random numbers go on behind the last batch that was handed out, however many were made ahead."""
+    found = [epochs(dataset(root, seed=seed), 4, until, threads=2, prefetch_factor=ahead) for ahead in (1, 2, 4)]
+    assert equal(found[0], found[1])
+    assert equal(found[0], found[2])
+    assert none_left()
+    if seed is not None:
+        assert equal(found[0], epochs(dataset(root, seed=3), 4, until, num_workers=2))
+
+
+def noise(image):
+    level = random.random() + float(np.random.rand()) + float(torch.rand(1))  # noqa: NPY002
+    return image.rotate(level * 60)
+
+
+FOREIGN = T.Compose([T.RandomResizedCrop(16), T.Lambda(noise), T.RandomHorizontalFlip(), T.ToTensor()])
+
+
+def noisy_target(target):
+    return target + random.randrange(100)
+
+
+def mixed(samples):
+    images, targets = torch.utils.data.default_collate(samples)
+    return images * torch.rand(1), targets
+
+
+@pytest.mark.parametrize("seed", [None, 3])
+@pytest.mark.parametrize(
+    ("make", "what"),
+    [
+        (lambda root, **o: (dataset(root, FOREIGN, **o), {}), "the transform Lambda"),
+        (lambda root, **o: (dataset(root, target_transform=noisy_target, **o), {}), "target_transform noisy_target"),
+        (lambda root, **o: (dataset(root, **o), {"collate_fn": mixed}), "the collate_fn"),
+    ],
+    ids=["transform", "target", "collate"],
+)
+def test_python_code_in_the_way(root, seed, make, what):
+    """It works all the same, in the consumer's thread, with one worker's random numbers."""
+    data, options = make(root, seed=seed)
+    expected = epochs(data, num_workers=1, **options)
+    for threads in (1, 3):
+        data, options = make(root, seed=seed)
+        state = torch.get_rng_state()
+        with pytest.warns(FastpipeWarning, match=f"{what}.* is Python code"):
+            found = epochs(data, threads=threads, **options)
+        assert equal(found, expected)
+        assert not ours()
+        torch.set_rng_state(state)
+
+
+def test_what_is_in_the_way(root):
+    class Own(fastpipe.ImageFolder):
+        def __getitem__(self, index):
+            return super().__getitem__(index)
+
+    data = dataset(root)
+    both = torch.utils.data.ConcatDataset([data, torch.utils.data.Subset(data, [1, 2])])
+    assert in_the_way(data) == in_the_way(both) == ""
+    assert in_the_way(Own(root)) == "the dataset's own way to samples (Own)"
+    assert in_the_way(dataset(root, target_transform={0: 1}.__getitem__)) == ""
+    assert in_the_way(dataset(root, target_transform=random.random)) == "the target_transform random"
+    assert in_the_way([1, 2]) == "the dataset (list)"
+    assert in_the_way(dataset(root, loader=lambda path: None)) == "the dataset's loader"
+    assert in_the_way(dataset(root, on_error=lambda bad: None)) == "the function on_error"
+    assert equal(epochs(both, threads=2), epochs(both, num_workers=1))
+
+
+def test_an_error_comes_with_its_traceback(with_bad_files):
+    loader = fastpipe.DataLoader(dataset(with_bad_files), 3, threads=2)
+    for _ in range(2):
+        with pytest.raises(DecodeError) as caught:
+            list(loader)
+        assert "class0" in str(caught.value)
+        assert "_made" in "".join(traceback.format_tb(caught.value.__traceback__))
+        del caught
+    assert none_left()
+
+
+def test_threads_end_with_their_loader(root):
+    class Endless(torch.utils.data.Sampler):
+        def __iter__(self):
+            while True:
+                yield from range(14)
+
+    loader = fastpipe.DataLoader(dataset(root), 3, sampler=Endless(), threads=2)
+    batches = iter(loader)
+    next(batches)
+    assert len(ours()) == 1
+    del batches
+    assert none_left()
+    batches = iter(loader)
+    next(batches)
+    del loader, batches
+    gc.collect()
+    assert none_left()
+
+
+def test_two_loops_over_one_loader(root):
+    expected = epochs(dataset(root, seed=3), 1, shuffle=False)
+    loader = fastpipe.DataLoader(dataset(root, seed=3), 3, threads=2)
+    assert equal([list(pair) for pair in zip(*([iter(loader)] * 1), strict=True) for pair in pair], expected)
+    loader.set_epoch(0)
+    outer = [[part.clone() for part in batch] for batch in loader for _ in range(1)]
+    assert equal(outer, expected)
+    first, second = iter(loader), iter(loader)
+    assert len(list(first)) == len(list(second)) == len(expected)
+
+
+class TestNoGap:
+    def test_the_next_epoch_is_begun(self, root):
+        loader = fastpipe.DataLoader(dataset(root, seed=3), 3, shuffle=True, threads=2)
+        list(loader)
+        assert len(loader._making._ahead) == 2
+        assert loader.dataset.epoch == 0, "the dataset's epoch is the user's"
+        first = loader._making._ahead[0]
+        assert none_left()
+        assert first.done
+        batch = next(iter(loader))
+        assert batch is first.result
+
+    def test_another_epoch_is_right_all_the_same(self, root):
+        expected = {}
+        for epoch in (0, 1, 5):
+            loader = fastpipe.DataLoader(dataset(root, seed=3), 3, shuffle=True)
+            loader.set_epoch(epoch)
+            expected[epoch] = [[part.clone() for part in batch] for batch in loader]
+        loader = fastpipe.DataLoader(dataset(root, seed=3), 3, shuffle=True, threads=2)
+        for epoch in (0, 1, 5, 0, 1, 1):
+            loader.set_epoch(epoch)
+            assert equal([[part.clone() for part in batch] for batch in loader], expected[epoch])
+
+    def test_another_transform_is_right_all_the_same(self, root):
+        data = dataset(root, seed=3)
+        loader = fastpipe.DataLoader(data, 3, shuffle=True, threads=2)
+        list(loader)
+        data.transform = T.Compose([T.CenterCrop(8), T.ToTensor()])
+        assert {tuple(images.shape[1:]) for images, _ in loader} == {(3, 8, 8)}
+
+    def test_without_a_seed_and_in_order(self, root):
+        """What was begun in vain has moved no random number."""
+        expected = epochs(dataset(root), 3, num_workers=1, shuffle=False)
+        torch.manual_seed(7)
+        loader = fastpipe.DataLoader(dataset(root), 3, threads=2)
+        found = [list(batch) for batch in loader]
+        loader._making._drop_ahead()
+        found += [list(batch) for _ in range(2) for batch in loader]
+        assert equal(found, expected)
+
+    def test_resumed(self, root):
+        expected = epochs(dataset(root, seed=3), 2)
+        loader = fastpipe.DataLoader(dataset(root, seed=3), 3, shuffle=True, threads=2)
+        list(loader)
+        batches = iter(loader)
+        next(batches)
+        state = loader.state_dict()
+        del batches
+        loader.load_state_dict(state)
+        assert equal([list(batch) for batch in loader], expected[len(expected) // 2 + 1 :])
+
+
+def test_a_batch_that_is_held_never_changes(root):
+    big = T.Compose([T.RandomResizedCrop(256), T.ToTensor()])  # memory of this size serves again
+    expected = [[part.clone() for part in batch] for batch in fastpipe.DataLoader(dataset(root, big, seed=1), 3)]
+    loader = fastpipe.DataLoader(dataset(root, big, seed=1), 3, threads=2)
+    for held in (1, 3):
+        last: list = []
+        loader.set_epoch(0)
+        for batch, right in zip(loader, expected, strict=True):
+            last = [*last, (batch, right)][-held:]
+            assert all(equal([list(one)], [other]) for one, other in last)
+
+
+CHILD = """if True:
+    import multiprocessing, sys, time
+    import torch, fastpipe
+    from fastpipe import transforms as T
+
+    def look(images, result):
+        sums = {float(images.double().sum())}
+        for _ in range(40):
+            time.sleep(0.01)
+            sums.add(float(images.double().sum()))
+        result.put(sums)
+
+    if __name__ == "__main__":
+        root, options = sys.argv[1], eval(sys.argv[2])
+        data = fastpipe.ImageFolder(root, T.Compose([T.RandomResizedCrop(256), T.ToTensor()]), seed=1)
+        loader = fastpipe.DataLoader(data, 4, shuffle=True, **options)
+        fork = multiprocessing.get_context("fork")
+        result, children, right = fork.SimpleQueue(), [], []
+        for epoch in range(12):
+            for images, _ in loader:
+                if epoch < 3 and len(children) <= epoch:
+                    right.append(float(images.double().sum()))
+                    children.append(fork.Process(target=look, args=(images, result)))
+                    children[-1].start()
+        found = [result.get() for _ in children]
+        for child in children:
+            child.join()
+        assert all(len(sums) == 1 for sums in found), found
+        assert sorted(one for sums in found for one in sums) == sorted(right)
+        print("right")
+"""
+
+
+@forks
+@pytest.mark.skipif(sys.platform != "linux", reason="forks")
+@pytest.mark.parametrize("options", ["{'num_workers': 2}", "{'threads': 2}", "{}"])
+def test_what_a_forked_child_holds_never_changes(root, options):
+    command = [sys.executable, "-W", "ignore", "-c", CHILD, str(root), options]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stdout) == (0, "right\n"), done.stderr
+
+
+@forks
+def test_in_a_child_of_fork(root):
+    """The iteration that was begun says that it can't go on; another one works, and nothing is left."""
+    loader = fastpipe.DataLoader(dataset(root, seed=3), 3, threads=2)
+    batches = iter(loader)
+    next(batches)
+    expected = [[part.clone() for part in batch] for batch in fastpipe.DataLoader(dataset(root, seed=3), 3)]
+
+    def child(result):
+        try:
+            next(batches)
+        except LoaderError as error:
+            loader.set_epoch(0)
+            result.put("fork" in str(error) and equal([list(batch) for batch in loader], expected))
+
+    context = multiprocessing.get_context("fork")
+    result = context.SimpleQueue()
+    process = context.Process(target=child, args=(result,))
+    process.start()
+    assert result.get()
+    process.join(30)
+    assert process.exitcode == 0
+    assert len(list(batches)) == len(expected) - 1
+
+
+@forks
+def test_workers_are_forked_while_batches_are_made(root):
+    loader = fastpipe.DataLoader(dataset(root, seed=3), 3, threads=3)
+    expected = [[part.clone() for part in batch] for batch in fastpipe.DataLoader(dataset(root, seed=3), 3)]
+    for _ in range(5):
+        batches = iter(loader)
+        next(batches)
+        others = fastpipe.DataLoader(dataset(root, seed=3), 3, num_workers=2, multiprocessing_context="fork")
+        assert equal([list(batch) for batch in others], expected)
+        list(batches)
+
+
+ENDS = """if True:
+    import os, signal, sys, threading, time
+    import torch, fastpipe
+    from fastpipe import transforms as T
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    data = fastpipe.ImageFolder(sys.argv[1], T.Compose([T.RandomResizedCrop(64), T.ToTensor()]))
+    sampler = torch.utils.data.RandomSampler(data, replacement=True, num_samples=10**9)
+    loader = fastpipe.DataLoader(data, 16, sampler=sampler, threads=3, prefetch_factor=8)
+    batches = iter(loader)
+    next(batches)
+    print("begun", flush=True)
+    how = sys.argv[2]
+    if how == "exit":
+        sys.exit(3)
+    if how == "os._exit":
+        os._exit(3)
+    if how == "error":
+        raise ValueError("three")
+    for batch in batches:
+        time.sleep(0.001)
+"""
+
+
+@pytest.mark.parametrize(("how", "status"), [("end", 0), ("exit", 3), ("os._exit", 3), ("error", 1)])
+def test_the_process_ends(root, how, status):
+    code = ENDS.split("    for batch in")[0] if how == "end" else ENDS
+    command = [sys.executable, "-c", code, str(root), how]
+    for _ in range(3):
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60)
+        assert done.returncode == status, done.stderr
+        assert done.stdout == "begun\n"
+        assert done.stderr.count("Traceback") == (how == "error"), done.stderr
+        assert "terminate called" not in done.stderr
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals to a process are POSIX")
+def test_interrupt(root):
+    command = [sys.executable, "-c", ENDS, str(root), "loop"]
+    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "begun\n"
+    time.sleep(0.3)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=30)
+    assert process.returncode in (-signal.SIGINT, 130, 1)
+    assert errors.strip().endswith("KeyboardInterrupt")
+    assert len(errors.splitlines()) <= 12
+
+
+def test_an_interrupt_of_one_wait_spoils_nothing(root):
+    expected = epochs(dataset(root, seed=3), 1)
+    loader = fastpipe.DataLoader(dataset(root, seed=3), 3, shuffle=True, threads=2)
+    batches = loader._making or iter(loader)
+    iterator = loader._making
+    with mock.patch.object(iterator._maker, "wait", side_effect=KeyboardInterrupt):
+        for task in iterator._tasks:
+            task_done, task.done = task.done, False
+            with pytest.raises(KeyboardInterrupt):
+                next(iterator)
+            task.done = task_done
+            break
+    assert none_left() or iterator._tasks
+    assert equal([list(batch) for batch in iterator], expected)
+    del batches
+
+
+def test_timeout(root):
+    class Slow(fastpipe.ImageFolder):
+        def sample(self, index):
+            time.sleep(5 if index == 4 else 0)
+            return super().sample(index)
+
+    loader = fastpipe.DataLoader(Slow(root, T.Compose(STEPS)), 3, threads=1, timeout=1)
+    with pytest.raises(LoaderError, match=r"no batch for 1 s \(timeout=1\).*samples 3, 4, 5"):
+        list(loader)
+
+
+def test_arguments(root):
+    data = dataset(root)
+    for threads in (-1, "many"):
+        with pytest.raises(DatasetError, match=r"threads=.*0 or \"auto\""):
+            fastpipe.DataLoader(data, threads=threads)
+    assert fastpipe.DataLoader(data, threads="auto").threads >= 1
+    assert fastpipe.DataLoader(data, threads=2, prefetch_factor=5).prefetch_factor == 5
+    loader = fastpipe.DataLoader(data, 3, threads=2)
+    list(loader)
+    again = pickle.loads(pickle.dumps(loader))
+    assert len(list(again)) == len(loader)
+
+
+def test_streams_are_worker_0s():
+    streams = Streams(123)
+    with streams.in_place():
+        found = float(torch.rand(1)), random.random(), float(np.random.rand())  # noqa: NPY002
+    state = streams.save()
+
+    class Draws(torch.utils.data.Dataset):
+        def __len__(self):
+            return 2
+
+        def __getitem__(self, index):
+            return float(torch.rand(1)), random.random(), float(np.random.rand())  # noqa: NPY002
+
+    generator = torch.Generator()
+    with mock.patch.object(torch.Tensor, "random_", lambda self, **_: self.fill_(123)):
+        batches = list(torch.utils.data.DataLoader(Draws(), None, num_workers=1, generator=generator))
+    assert tuple(batches[0]) == found
+    with Streams(state).in_place():
+        assert (float(torch.rand(1)), random.random(), float(np.random.rand())) == tuple(batches[1])  # noqa: NPY002
+
+
+def test_pinned(root):
+    """Decoded into pinned memory: said by whoever is asked for it, as there is no such device here."""
+    asked = []
+    real = torch.empty
+
+    def empty(*size, pin_memory=False, **options):
+        asked.append(pin_memory)
+        return real(*size, **options)
+
+    loader = fastpipe.DataLoader(dataset(root, seed=3), 3, threads=2)
+    iter(loader)
+    loader._making._maker._pin = "cuda"
+    with (
+        mock.patch.object(torch, "empty", empty),
+        mock.patch("fastpipe.loading.threads._pinned", lambda batch, device: batch),
+    ):
+        assert len(list(loader)) == 5
+    assert any(asked)

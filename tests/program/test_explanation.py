@@ -1,0 +1,335 @@
+"""What `explain` says: the plan as a tree and as values, what is promised, what broke the plan and what mends it."""
+
+from __future__ import annotations
+
+import functools
+import json
+import re
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from tv import torchvision
+
+import torchvision.transforms.v2  # isort: skip
+
+import fastpipe
+from fastpipe import ops
+from fastpipe import transforms as T
+from fastpipe.config import MachineConfig
+from fastpipe.errors import PlanError
+from fastpipe.ops import EXACT, ROUNDING, WARP, contracts_of
+from fastpipe.program import explain, in_words, steps_in_words
+from fastpipe.program.breaks import diagnose, one_line
+from fastpipe.program.explanation import _counted
+from fastpipe.transforms.augmix import Mixture
+from fastpipe.types import Generators, ImageShape
+
+TRAIN = T.Compose([T.RandomResizedCrop(64), T.RandomHorizontalFlip(), T.ToTensor(), T.Normalize([0.5] * 3, [0.2] * 3)])
+
+
+class Foreign:
+    def __call__(self, image: Any) -> Any:
+        return image.convert("RGB").rotate(90)
+
+    def __repr__(self) -> str:
+        return "Foreign()"
+
+
+class Corner(T.RandomCrop):
+    @staticmethod
+    def get_params(img: Any, output_size: Any) -> Any:
+        return 0, 0, *output_size
+
+
+class Slot:
+    """A ``draw`` that means something else."""
+
+    def draw(self, canvas: Any) -> None: ...
+
+    def __call__(self, image: Any) -> Any:
+        return image
+
+
+def function(image: Any) -> Any:
+    return image
+
+
+def test_a_tree_of_what_runs_where() -> None:
+    text = str(explain(TRAIN))
+    lines = text.splitlines()
+    assert lines[0] == "4 transforms, fidelity 'torchvision'"
+    assert "├── draw    from the size in the file's header, before a pixel is decoded" in lines
+    assert any(line.startswith("│   ├── RandomResizedCrop(size=(64, 64)") for line in lines)
+    assert any(line.startswith("├── decode  rows ") and line.endswith("equal to Pillow's") for line in lines)
+    assert "resize(size=[64, 64], interpolation=bilinear, antialias=True): equals torchvision bit for bit" in text
+    assert "with device=, batches travel as uint8" in text
+    assert lines[-1] == "└── then    nothing: the whole transform is planned"
+    assert repr(explain(TRAIN)) == text
+
+
+def test_ascii_branches() -> None:
+    text = explain(TRAIN).text(ascii=True)
+    assert text.splitlines()[-1].startswith("`-- then")
+    assert not set("├└│") & set(text)
+    several = T.Compose([T.RandomRotation((3, 4)), T.Lambda(abs), *[T.RandomResizedCrop(9)] * 3])
+    for subject in (TRAIN, several, fastpipe.MultiView(TRAIN, 2), T.AugMix()):
+        assert explain(subject).text(ascii=True).isascii()
+    assert re.search(r"turned 3\.\d degrees counter-clockwise", explain(several).text(ascii=True))
+
+
+def test_as_plain_values() -> None:
+    values = json.loads(json.dumps(explain(T.Compose([T.CenterCrop(100), Foreign(), T.ToTensor()])).to_dict()))
+    assert values["schema"] == "fastpipe-explain/1"
+    assert values["box"] == [138, 200, 100, 100]
+    assert values["share"] == pytest.approx(10_000 / (375 * 500))
+    assert values["broken_by"]["cause"] == "foreign"
+    assert values["rest"] == ["Foreign()", "ToTensor()"]
+    assert set(values["decoders"]) == {"JPEG", "PNG", "WEBP"}
+
+
+def test_explain_marks_what_is_approximate() -> None:
+    transform = T.Compose([T.Resize(32), T.ToTensor()])
+    assert "approximate" not in str(explain(transform))
+    fast = explain(transform, fidelity="fast")
+    assert "at 1/8 of the size (approximate)" in str(fast)
+    assert (fast.scale, fast.steps[0].contract) == (8, "approximate")
+    with pytest.raises(ValueError, match="'torchvision', 'fast'"):
+        explain(transform, fidelity="slow")  # type: ignore[arg-type]
+
+
+def test_the_generators_stay_where_they_are() -> None:
+    before = torch.get_rng_state()
+    explain(T.Compose([T.RandAugment(), T.RandomErasing()]))
+    assert torch.equal(before, torch.get_rng_state())
+
+
+@pytest.mark.parametrize(
+    ("transforms", "why"),
+    [
+        ([T.Resize(64), T.CenterCrop(56)], ""),
+        ([T.RandomEqualize(1.0), T.CenterCrop(56)], "as equalize comes before the crop"),
+        ([T.Resize(64)], "nothing crops it"),
+        ([T.CenterCrop(900)], "reaches beyond it"),
+        ([Foreign(), T.RandomCrop(9)], "RandomCrop isn't part of the plan"),
+        ([T.CenterCrop(20)], ""),
+    ],
+    ids=["resize first", "equalize first", "no crop", "beyond", "late", "region"],
+)
+def test_why_the_whole_image_is_decoded(transforms: list[Any], why: str) -> None:
+    found = explain(T.Compose(transforms)).why_whole
+    assert why in found
+    assert bool(found) == bool(why)
+
+
+def test_a_shape_that_can_t_be_transformed_is_told() -> None:
+    with pytest.raises(PlanError, match="an image of 10×12 can't be transformed: Required crop size"):
+        explain(T.RandomCrop(50), shape=ImageShape(10, 12))
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    (tmp_path / "train" / "cat").mkdir(parents=True)
+    Image.fromarray(np.zeros((30, 40, 3), np.uint8)).save(tmp_path / "train" / "cat" / "0.jpg")
+    return tmp_path / "train"
+
+
+def test_a_dataset_is_explained_on_its_first_file(root: Path) -> None:
+    dataset = fastpipe.ImageFolder(root, T.Compose([T.RandomCrop(20), T.ToTensor()]), config=MachineConfig())
+    found = explain(dataset)
+    assert found.shape == (30, 40)
+    assert Path(found.example) == root / "cat" / "0.jpg"
+    assert f"ImageFolder of {root}, 2 transforms" in str(found)
+    assert str(explain(torch.utils.data.Subset(dataset, [0]))) == str(found)
+    assert [format for format, _ in found.decoders] == ["JPEG"]
+    dataset.reader = "cv2"
+    assert dict(explain(dataset).decoders)["JPEG"].startswith("cv2 decodes the whole image, and the region is cut out")
+    own = fastpipe.ImageFolder(root, loader=lambda path: Image.open(path), index=None)
+    assert "a loader of its own" in str(explain(own))
+
+
+def test_every_format_of_a_dataset_s_files_is_told(root: Path) -> None:
+    for number, (mode, ending) in enumerate([("RGB", "png"), ("L", "jpg"), ("RGB", "jpg"), ("CMYK", "jpg")]):
+        Image.new(mode, (40, 30)).save(root / "cat" / f"1{number}.{ending}")
+    (root / "cat" / "20.jpg").write_bytes(b"not an image")
+    dataset = fastpipe.ImageFolder(root, T.CenterCrop(9), config=MachineConfig(), index=None)
+    decoders = dict(explain(dataset).decoders)
+    assert list(decoders) == ["JPEG", "PNG", "JPEG (CMYK, 8 bits)"]
+    assert decoders["JPEG (CMYK, 8 bits)"].startswith("pil")
+    assert [format for format, _ in explain(dataset, shape=ImageShape(50, 60)).decoders] == ["JPEG", "PNG", "WEBP"]
+
+
+def test_files_of_one_format_that_are_decoded_differently_are_counted() -> None:
+    found = _counted(Counter({"cv2, the whole image": 3, "pil, the whole image": 1}))
+    assert found == "cv2, the whole image (3 of 4 files); pil, the whole image (1 of 4 files)"
+
+
+def test_files_that_cannot_be_read_are_a_note(root: Path) -> None:
+    (root / "cat" / "0.jpg").write_bytes(b"not an image")
+    found = explain(fastpipe.ImageFolder(root, T.CenterCrop(9), index=None))
+    assert found.shape == (375, 500)
+    assert "no file's header could be read" in found.notes[0]
+    assert "`fastpipe check` says why" in str(found)
+
+
+def test_each_view_has_its_own_steps() -> None:
+    found = explain(fastpipe.MultiView(T.Compose([T.RandomCrop(20), T.RandomVerticalFlip(1.0), T.ToTensor()]), 2))
+    names = [step.step.partition("(")[0] for step in found.steps]
+    assert names == [f"view {n}: {op}" for n in (1, 2) for op in ("crop", "vflip", "to_tensor")]
+    assert {step.contract for step in found.steps} == {"exact"}
+    assert found.drawn[0].startswith("MultiView(n=2, Compose(RandomCrop(size=(20, 20), padding=None), RandomVertical")
+
+
+def test_what_is_no_transform_is_refused() -> None:
+    with pytest.raises(PlanError, match="explain takes a transform, or a dataset with one, not int"):
+        explain(3)
+
+
+def test_a_repr_of_several_lines_becomes_one() -> None:
+    choice = T.RandomApply([T.CenterCrop(3), T.Pad(2)], p=0.3)
+    assert (
+        one_line(choice) == "RandomApply(p=0.3, CenterCrop(size=(3, 3)), Pad(padding=2, fill=0, padding_mode=constant))"
+    )
+
+    class Wrapped:
+        def __repr__(self) -> str:
+            return "Wrapped([\n  a=1,\n  b=2,\n], c=3)"
+
+    assert one_line(Wrapped()) == "Wrapped([a=1, b=2], c=3)"
+
+
+def test_what_ends_the_plan_and_what_runs_behind_it() -> None:
+    text = str(explain(T.Compose([T.RandomResizedCrop(64), Foreign(), T.RandomHorizontalFlip(), T.ToTensor()])))
+    assert "Foreign() ends the plan" in text
+    assert "leave it out, every image is RGB already" in text
+    assert "behind it, one by one: RandomHorizontalFlip(p=0.5), ToTensor()" in text
+    assert "where the order doesn't matter, put it behind RandomHorizontalFlip" in text
+
+
+class WithDraw(Foreign):
+    def draw(self, shape: Any, generators: Any) -> Any:
+        return (ops.HFlip(),)
+
+
+def hooked() -> Any:
+    transform = T.CenterCrop(4)
+    transform.register_forward_hook(lambda *_: None)
+    return transform
+
+
+@pytest.mark.parametrize(
+    ("broken", "advice", "mended"),
+    [
+        (T.Lambda(lambda image: image.convert("RGB")), "leave it out", []),
+        (Foreign(), "give its class a method draw(self, shape, generators)", [WithDraw()]),
+        (torchvision.transforms.RandomRotation(9), "take fastpipe.transforms.RandomRotation", [T.RandomRotation(9)]),
+        (torch.nn.Sequential(T.CenterCrop(4)), "take fastpipe.transforms.Compose", [T.Compose([T.CenterCrop(4)])]),
+        (hooked(), "remove the hook", [T.CenterCrop(4)]),
+        (T.FiveCrop(4), "use fastpipe.MultiView", [fastpipe.MultiView(T.RandomCrop(4), 5)]),
+        (T.RandomApply([T.CenterCrop(3), Foreign()]), "give its class", [T.RandomApply([T.CenterCrop(3), WithDraw()])]),
+    ],
+    ids=["convert", "foreign", "torchvision", "sequential", "hook", "crops", "member"],
+)
+def test_what_is_advised_mends_the_plan(broken: Any, advice: str, mended: list[Any]) -> None:
+    found = explain(T.Compose([T.CenterCrop(30), broken])).broken_by
+    assert found is not None
+    assert any(advice in one for one in found.advice)
+    assert explain(T.Compose([T.CenterCrop(30), *mended])).broken_by is None
+
+
+def test_what_is_put_behind_as_advised_lets_more_be_planned() -> None:
+    before = explain(T.Compose([Foreign(), T.RandomCrop(20), T.RandomHorizontalFlip()]))
+    assert before.broken_by is not None
+    assert "where the order doesn't matter, put it behind RandomCrop, RandomHorizontalFlip" in before.broken_by.advice
+    assert (before.share, before.drawn) == (1, ())
+    after = explain(T.Compose([T.RandomCrop(20), T.RandomHorizontalFlip(), Foreign()]))
+    assert after.box[2:] == (20, 20)
+    assert len(after.drawn) == 2
+
+
+@pytest.mark.parametrize(
+    ("transform", "cause", "said"),
+    [
+        (T.Lambda(lambda image: image), "lambda", "write a class in its place"),
+        (T.Lambda(lambda image: image.convert("RGB")), "lambda", "every image is RGB already"),
+        (function, "foreign", "write a class in its place"),
+        (functools.partial(function), "foreign", "write a class in its place"),
+        (Foreign(), "foreign", "give its class a method draw(self, shape, generators)"),
+        (Corner(4), "subclass", "changes get_params of RandomCrop"),
+        (Slot(), "draw", "another one than fastpipe's"),
+        (T.FiveCrop(4), "pixels", "several images"),
+        (T.LinearTransformation(torch.eye(3), torch.zeros(3)), "pixels", "put it last"),
+        (T.ToPILImage(), "pixels", "leave it out"),
+        (T.RandomApply([T.CenterCrop(3), Foreign()]), "member", "RandomApply holds Foreign()"),
+        (fastpipe.MultiView(T.Compose([Corner(4)])), "member", "changes get_params"),
+        (torchvision.transforms.CenterCrop(4), "torchvision", "take fastpipe.transforms.CenterCrop"),
+        (torchvision.transforms.Compose([]), "torchvision", "take fastpipe.transforms.Compose"),
+        (torchvision.transforms.v2.RandomCrop(4), "torchvision", "the v1 transform of that name"),
+        (torchvision.transforms.v2.MixUp(num_classes=2), "torchvision", "has no MixUp"),
+        (torch.nn.Sequential(T.CenterCrop(4)), "foreign", "take fastpipe.transforms.Compose"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_causes_and_cures(transform: Any, cause: str, said: str) -> None:
+    found = diagnose(transform)
+    assert found.cause == cause
+    assert said in " ".join((found.reason, *found.advice))
+    assert "0x" not in found.transform
+    assert found.advice
+
+
+def test_a_hook_and_a_method_of_the_instance_are_seen() -> None:
+    hooked, changed = T.CenterCrop(4), T.CenterCrop(4)
+    hooked.register_forward_hook(lambda *_: None)
+    changed.forward = lambda image: image  # type: ignore[method-assign]
+    assert diagnose(hooked).cause == "hook"
+    assert diagnose(changed).cause == "subclass"
+
+
+def test_albumentations() -> None:
+    A = pytest.importorskip("albumentations")
+    found = diagnose(T.Albumentations(A.Compose([A.ISONoise(), A.Affine()])))
+    assert found.cause == "albumentations"
+    assert "Affine" in found.reason
+    assert "ISONoise" not in found.reason
+    assert "fastpipe.transforms.Albumentations(ISONoise(…))" in diagnose(A.ISONoise()).advice[0]
+
+
+def test_contracts() -> None:
+    assert contracts_of(ops.HFlip()) == (EXACT,)
+    assert contracts_of(ops.Resize([3, 3], T.InterpolationMode.NEAREST)) == (EXACT,)
+    assert contracts_of(ops.AdjustContrast(1.5)) == (EXACT,)
+    assert contracts_of(ops.Rotate(3.0)) == (EXACT,)
+    assert contracts_of(ops.ElasticTransform(torch.zeros(1, 9, 9, 2))) == (WARP,)
+    views = fastpipe.MultiView(T.Compose([T.RandomHorizontalFlip(1.0), T.GaussianBlur(3)])).draw(
+        ImageShape(9, 9), Generators()
+    )
+    assert contracts_of(views[0]) == (EXACT, ROUNDING)
+
+
+def test_words_of_a_mixture() -> None:
+    chains = ((ops.Invert(), ops.Posterize(4)), (), (ops.Rotate(-3.0),))
+    mixture = Mixture((0.25, 0.5, 0.125, 0.125), chains)
+    expected = "mixed of 25% itself + 50% (inverted, posterized to 4 bits) + 12% (itself) + 12% (turned 3.0° clockwise)"
+    assert in_words(mixture) == expected
+
+
+def test_every_step_that_the_transforms_draw_has_words() -> None:
+    from transform_cases import FIXED, LARGE, ON_TENSORS, RANDOM
+
+    words = set()
+    for name, arguments in [*RANDOM, *FIXED, *LARGE, *ON_TENSORS]:
+        torch.manual_seed(0)
+        for _ in range(8):
+            for step in getattr(T, name)(**arguments).draw(ImageShape(61, 83), Generators()):
+                words.add(in_words(step))
+                assert in_words(step)
+                assert all(character.isascii() or character == "°" for character in in_words(step)), in_words(step)
+    assert any(text.startswith("turned ") for text in words)
+    assert "mirrored left-right" in words
+    assert not any(text.startswith("adjust_") for text in words)
+    assert "resized to 64x64" in steps_in_words(TRAIN.draw(ImageShape(61, 83), Generators()))

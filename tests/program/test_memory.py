@@ -1,0 +1,107 @@
+"""Memory of batches: used again when nothing sees it, and never before."""
+
+from __future__ import annotations
+
+import gc
+import multiprocessing
+import os
+import sys
+import threading
+from typing import Any
+
+import pytest
+import torch
+
+from fastpipe.program.memory import _KEPT, _free, reused
+
+SHAPE = (4, 3, 300, 300)
+
+
+@pytest.fixture(autouse=True)
+def nothing_kept() -> None:
+    gc.collect()
+    _free.clear()
+
+
+def test_the_memory_of_a_batch_that_is_gone_serves_again() -> None:
+    first = reused(SHAPE, torch.float32)
+    address = first.data_ptr()
+    assert address % 64 == 0
+    assert first.shape == SHAPE
+    del first
+    assert reused(SHAPE, torch.float32).data_ptr() == address
+
+
+@pytest.mark.parametrize(
+    "kept",
+    [
+        lambda batch: batch,
+        lambda batch: batch[2],
+        lambda batch: batch[1].numpy()[0],
+        lambda batch: memoryview(batch.numpy()),
+        lambda batch: torch.utils.dlpack.to_dlpack(batch),
+        lambda batch: batch.view(torch.int32),
+        lambda batch: batch.detach().requires_grad_(),
+        lambda batch: torch.nn.Parameter(batch),
+    ],
+    ids=["itself", "an image", "an array", "a buffer", "dlpack", "another type", "detached", "parameter"],
+)
+def test_what_anything_sees_is_never_used_again(kept: Any) -> None:
+    batch = reused(SHAPE, torch.float32).fill_(7)
+    address = batch.data_ptr()
+    seen = kept(batch)
+    del batch
+    gc.collect()
+    others = [reused(SHAPE, torch.float32).zero_() for _ in range(3)]
+    assert address not in [other.data_ptr() for other in others]
+    del seen, others
+
+
+def test_few_pieces_are_kept_and_none_that_is_too_large() -> None:
+    batches = [reused(SHAPE, torch.float32) for _ in range(_KEPT + 3)]
+    batches.clear()
+    assert len(_free) == _KEPT
+    small = reused((3, 300, 300), torch.float32)  # less than half as large
+    assert len(_free) == _KEPT
+    assert small.shape == (3, 300, 300)
+
+
+def test_threads_share_it() -> None:
+    wrong: list[int] = []
+
+    def work(number: int) -> None:
+        for _ in range(200):
+            batch = reused(SHAPE, torch.float32).fill_(number)
+            wrong.append(int((batch != number).sum()))
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sum(wrong) == 0
+
+
+def _child(batch: torch.Tensor, send: Any, go: Any) -> None:
+    send.send("ready")
+    go.wait()
+    send.send(bool((batch == 7).all()))
+
+
+@pytest.mark.skipif(sys.platform == "win32" or not hasattr(os, "fork"), reason="no fork here")
+def test_a_forked_child_keeps_what_it_saw() -> None:
+    context = multiprocessing.get_context("fork")
+    receive, send = context.Pipe(False)
+    go = context.Event()
+    batch = reused(SHAPE, torch.float32)
+    batch.fill_(7)
+    child = context.Process(target=_child, args=(batch, send, go))
+    child.start()
+    assert receive.recv() == "ready"
+    del batch
+    gc.collect()
+    for _ in range(3):
+        reused(SHAPE, torch.float32).zero_()
+    go.set()
+    assert receive.recv() is True
+    child.join()

@@ -1,0 +1,194 @@
+"""The measurement: what is checked before it is timed, in one process and in workers."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from fastpipe.errors import DecodeError, UnknownReaderError
+from fastpipe.readers import DecodeRequest, Header, Scratch, get_reader, register_reader, registry
+from fastpipe.readers.base import WHOLE_IMAGE, Capabilities, Pixels, Reader
+from fastpipe.reporting.output import make_console
+from fastpipe.tools.bench.check import REQUESTS, asked_of, check, fault
+from fastpipe.tools.bench.measure import measure
+from fastpipe.tools.bench.report import bench_table
+from fastpipe.tools.bench.samples import Sample, made_samples, sample_folder
+from fastpipe.tools.timing import summarize
+from fastpipe.types import Box
+
+
+@pytest.fixture(scope="module")
+def samples() -> list[Sample]:
+    return made_samples(["jpeg", "png"], 3)
+
+
+class _Other(Reader):
+    """Pillow under another name, with one fault."""
+
+    capabilities = Capabilities(frozenset({"JPEG"}), scales=(1, 2))
+
+    def __init__(self, name: str) -> None:
+        type(self).name = name
+        self._pillow = get_reader("pil")
+
+    def accepts(self, header: Header) -> bool:
+        return header.format == "JPEG"
+
+    def decode(self, data: bytes, request: DecodeRequest = WHOLE_IMAGE, out: Scratch | None = None) -> Pixels:
+        return self._pillow.decode(data, request)
+
+
+class _OffByOne(_Other):
+    def decode(self, data: bytes, request: DecodeRequest = WHOLE_IMAGE, out: Scratch | None = None) -> Pixels:
+        pixels = super().decode(data, request)
+        pixels[0, 0, 0] ^= 1
+        return pixels
+
+
+class _Picky(_Other):
+    def accepts(self, header: Header) -> bool:
+        return header.format == "JPEG" and header.subsampling == "4:2:0"
+
+
+class _Refusing(_Other):
+    def decode(self, data: bytes, request: DecodeRequest = WHOLE_IMAGE, out: Scratch | None = None) -> Pixels:
+        raise DecodeError("<bytes>", "JPEG", self.name, "not today")
+
+
+class _Crashing(_Other):
+    def decode(self, data: bytes, request: DecodeRequest = WHOLE_IMAGE, out: Scratch | None = None) -> Pixels:
+        raise RuntimeError("boom")
+
+
+class _WrongSize(_Other):
+    def decode(self, data: bytes, request: DecodeRequest = WHOLE_IMAGE, out: Scratch | None = None) -> Pixels:
+        pixels = super().decode(data, request)
+        return pixels if request.scale == 1 else pixels[:-1]
+
+
+@pytest.fixture
+def others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "_registered", dict(registry._registered))
+    monkeypatch.setattr(registry, "_loaded", dict(registry._loaded))
+    for kind in (_OffByOne, _Picky, _Refusing, _Crashing, _WrongSize):
+        register_reader(kind(kind.__name__.strip("_").lower()))
+
+
+def test_one_process_and_workers(samples: list[Sample]) -> None:
+    steps: list[tuple[int, int, str]] = []
+    measured = measure(samples, ["pil", "cv2"], workers=1, rounds=2, progress=lambda *step: steps.append(step))
+    jpeg = {(result.reader, result.request): result for result in measured.results if result.format == "jpeg"}
+    assert set(jpeg) == {(reader, request) for reader in ("pil", "cv2") for request in REQUESTS}
+    for result in jpeg.values():
+        assert result.exact, result.note
+        assert result.single is not None
+        assert result.workers is not None
+        assert len(result.single.rounds_us) == len(result.workers.rounds_us) == 2
+        assert result.single.median_us > 0
+        assert result.workers.median_us > 0
+    assert measured.images == {"jpeg": 3, "png": 3}
+    assert steps[-1][0] == steps[-1][1]
+
+
+def test_without_workers(samples: list[Sample]) -> None:
+    measured = measure(samples, ["pil"], workers=0, rounds=1)
+    assert all(result.workers is None for result in measured.results)
+    assert {result.request for result in measured.results if result.format == "png"} == {"full", "region"}
+
+
+@pytest.mark.usefixtures("others")
+def test_wrong_pixels_are_not_timed(samples: list[Sample]) -> None:
+    measured = measure(samples, ["offbyone", "crashing", "pil"], workers=0, rounds=1)
+    full = {result.reader: result for result in measured.of("jpeg", "full")}
+    assert not full["offbyone"].exact
+    assert full["offbyone"].single is None
+    assert "3 of 3 images" in full["offbyone"].note
+    assert "by up to 1/255" in full["offbyone"].note
+    assert "RuntimeError: boom" in full["crashing"].note
+    assert full["pil"].single is not None
+
+
+@pytest.mark.usefixtures("others")
+def test_pillow_s_answers_are_not_a_reader_s_own(samples: list[Sample]) -> None:
+    picky = check(samples, "jpeg", "full", get_reader("picky"))
+    assert picky is not None
+    subsampled = [sample.header.subsampling == "4:2:0" for sample in samples if sample.format == "jpeg"]
+    assert picky.own == tuple(subsampled)
+    assert 0 < picky.served < 1
+    assert check(samples, "jpeg", "full", get_reader("refusing")) is None
+    assert check(samples, "png", "full", get_reader("picky")) is None
+
+
+@pytest.mark.usefixtures("others")
+def test_a_reduced_image_has_the_exact_size(samples: list[Sample]) -> None:
+    cell = check(samples, "jpeg", "half", get_reader("wrongsize"))
+    assert cell is not None
+    assert not cell.exact
+    assert "in place of" in cell.note
+
+
+def test_a_reduced_image_is_close_to_pillow_s(samples: list[Sample]) -> None:
+    sample = samples[0]
+    got = DecodeRequest(None, 2)
+    right = get_reader("pil").decode(sample.data, got)
+    assert fault(right, got, sample) == ""
+    nearby = np.clip(right.astype(int) + 2, 0, 255).astype(np.uint8)
+    assert fault(nearby, got, sample) == ""
+    assert "in the mean" in fault(np.roll(right, 4, axis=1), got, sample)
+    png = next(sample for sample in samples if sample.format == "png")
+    with Image.open(io.BytesIO(png.data)) as image:
+        halved = np.asarray(image.convert("RGB").resize(((image.width + 1) // 2, (image.height + 1) // 2)))
+    assert fault(halved, got, png) == ""
+
+
+def test_what_the_requests_mean(samples: list[Sample]) -> None:
+    sample = samples[0]
+    assert asked_of(sample, "full") == DecodeRequest()
+    assert asked_of(sample, "region") == DecodeRequest(sample.box)
+    assert asked_of(sample, "half") == DecodeRequest(None, 2)
+
+
+def test_unknown_readers_are_refused_before_anything_is_measured(samples: list[Sample]) -> None:
+    with pytest.raises(UnknownReaderError, match="nope"):
+        measure(samples, ["pil", "nope"])
+
+
+def test_the_summary_is_the_median_and_half_the_interquartile_range() -> None:
+    rounds = (5.0, 1.0, 2.0, 4.0, 100.0)
+    timing = summarize(rounds)
+    low, high = np.percentile(rounds, [25, 75])
+    assert timing.median_us == np.median(rounds)
+    assert timing.spread_us == (high - low) / 2
+    assert timing.rounds_us == rounds
+    assert timing.quartiles_us == (low, high)
+    assert summarize([3.0]).spread_us == 0
+    assert summarize([3.0]).quartiles_us == (3, 3)
+
+
+def test_the_table(samples: list[Sample], capsys: pytest.CaptureFixture[str]) -> None:
+    measured = measure(samples, ["pil"], workers=0, rounds=1)
+    make_console().print(bench_table(measured, "jpeg").to_rich())
+    printed = capsys.readouterr().out
+    assert "jpeg: 3 images" in printed
+    assert "\x1b" not in printed
+
+
+def test_the_digest_tells_other_images_and_other_regions(samples: list[Sample]) -> None:
+    def digest(some: list[Sample]) -> str:
+        return measure(some, ["pil"], workers=0, rounds=1).digests["jpeg"]
+
+    assert digest(samples[:2]) == digest(samples[:2])
+    assert digest(samples[:2]) != digest(samples[1:3])
+    assert digest([replace(samples[0], box=Box(0, 0, 1, 1))]) != digest(samples[:1])
+
+
+def test_an_image_of_one_pixel(tmp_path: Path) -> None:
+    Image.new("RGB", (1, 1), (200, 10, 10)).save(tmp_path / "tiny.jpg")
+    measured = measure(sample_folder(tmp_path), workers=0, rounds=1)
+    assert all(result.exact for result in measured.results), [result.note for result in measured.results]
+    assert {"full", "region"} <= {result.request for result in measured.results if result.reader == "pil"}
