@@ -39,6 +39,8 @@ _CHUNK = 156
 _SEEDED_CHUNK = 32
 # Of these, those that a batch's samples look at together.
 _FIRST = 8
+# Numbers that torch.exp gets in a row.
+_ROW = 52
 
 _FLOAT = struct.Struct("f")
 _pack, _unpack = _FLOAT.pack, _FLOAT.unpack
@@ -297,15 +299,20 @@ def _tempered(key: NDArray[np.uint32]) -> NDArray[np.uint32]:
 def _exponentials(words: list[int], log_low: float, log_high: float) -> list[float]:
     """What `Words.log_uniform` gives for each word; none where that isn't known of many at a time.
 
-    By torch's own exp, for others round in other ways: it gives the same of many numbers as of one.
+    By torch's own exp, for others round in other ways: it gives the same of many numbers as of one. MKL, which does it,
+    takes threads for more than some 80 numbers in a row, also where torch was told to use none, and these wait for
+    more in a busy loop: 50 µs became 3 ms, and as much on another core. So the numbers stand in short rows.
     """
     span = _span(log_low, log_high)
     if span is None or not span.exact:
         return []
     values = ((np.array(words) & _MASK) * _STEP * span.width + span.start).astype(np.float32)
     values[values == np.float32(span.end)] = span.start
-    powers: list[float] = torch.exp(torch.from_numpy(values)).tolist()
-    return powers
+    rows = np.zeros((-(-len(values) // _ROW), _ROW + 1), np.float32)  # the gap keeps torch from making them one
+    apart = rows[:, :_ROW]
+    apart.flat[: len(values)] = values
+    powers: list[float] = torch.exp(torch.from_numpy(apart)).flatten().tolist()
+    return powers[: len(values)]
 
 
 @functools.lru_cache(maxsize=1024)
