@@ -1,29 +1,33 @@
-"""Whether finished samples are torchvision's, byte for byte.
+"""Whether finished samples are torchvision's, byte for byte: with the core, with its portable form, and without it.
 
-    python benchmarks/equality.py --photos PHOTOS [--seeds 5] [--most N]
+    python benchmarks/equality.py --photos PHOTOS [--seeds 5] [--most N] [--cores auto portable off]
 
-PHOTOS is a folder as `ImageFolder` takes it. For each transform, photo and seed the sample of `fastpipe.ImageFolder` is
-compared with that of torchvision's, on PIL images, as uint8 and as normalised float32. `FASTPIPE_CORE=portable` and
-`FASTPIPE_CORE=off` have to give the same. What can't be equal stands in docs/exactness.md with its bound. Exit status 1
-where anything else differs.
+PHOTOS is a folder as `ImageFolder` takes it. For each photo, transform and seed the sample of `fastpipe.ImageFolder` is
+compared with that of torchvision on PIL images, as uint8 and as normalised float32, by its hash. Each of ``--cores`` is
+a value of `FASTPIPE_CORE` and runs in a process of its own; all have to give the same. What can't be equal stands in
+docs/exactness.md with its bound. Exit status 1 where anything else differs.
 """
 
 from __future__ import annotations
 
 import argparse
 import hashlib
+import multiprocessing
+import os
 import random
 import sys
+from collections import Counter
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import torch
 from rich.console import Console
+from rich.progress import track
 from rich.table import Table
 
 import fastpipe
-from fastpipe import core
 from fastpipe import transforms as fastpipe_transforms
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
@@ -32,6 +36,10 @@ from tv import torchvision
 MEAN, STD = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]
 EXCEPTIONS = {"GaussianBlur", "ElasticTransform"}
 """docs/exactness.md"""
+VIEWS = 3
+KINDS = ("uint8", "normalised")
+Samples: TypeAlias = dict[tuple[str, str, int], list[Any]]
+"""By transform, kind and seed: each view's dtype, shape and hash, or all of its pixels where it needn't be equal."""
 
 
 def transforms(T: Any) -> dict[str, list[Any]]:
@@ -82,36 +90,72 @@ def transforms(T: Any) -> dict[str, list[Any]]:
     chains["training"] = crop
     chains["training, ColorJitter"] = [*crop, T.ColorJitter(0.4, 0.4, 0.4, 0.1), T.RandomGrayscale(0.2)]
     chains["evaluation"] = [T.Resize(256), T.CenterCrop(224)]
+
+    chains["MultiView"] = [
+        T.RandomResizedCrop(96),
+        T.RandomHorizontalFlip(),
+        T.ColorJitter(0.4, 0.4, 0.4, 0.1),
+        T.RandAugment(),
+    ]
     return chains
 
 
-def finished(T: Any, chain: list[Any], normalized: bool) -> Any:
-    ends = [T.ToTensor(), T.Normalize(MEAN, STD)] if normalized else [T.PILToTensor()]
-    return T.Compose([*chain, *ends])
+def ends(T: Any, kind: str) -> list[Any]:
+    return [T.PILToTensor()] if kind == "uint8" else [T.ToTensor(), T.Normalize(MEAN, STD)]
 
 
-def views(T: Any, view: type, normalized: bool) -> Any:
-    jitter = T.ColorJitter(0.4, 0.4, 0.4, 0.1)
-    return view(
-        finished(T, [T.RandomResizedCrop(96), T.RandomHorizontalFlip(), jitter, T.RandAugment()], normalized), 3
-    )
-
-
-class Views:
-    """What people write with torchvision for several views of an image."""
-
-    def __init__(self, transform: Any, n: int) -> None:
-        self.transform, self.n = transform, n
-
-    def __call__(self, image: Any) -> list[Any]:
-        return [self.transform(image) for _ in range(self.n)]
-
-
-def sample(dataset: Any, index: int, seed: int) -> list[torch.Tensor]:
+def seeded(seed: int) -> None:
     torch.manual_seed(seed)
     random.seed(seed)
-    made = dataset[index][0]
-    return made if isinstance(made, list) else [made]
+
+
+def told(name: str, views: list[torch.Tensor]) -> list[Any]:
+    if name in EXCEPTIONS:
+        return [view.numpy() for view in views]
+    return [(view.dtype, view.shape, hashlib.sha256(view.numpy().tobytes()).digest()) for view in views]
+
+
+def expected(path: str, seeds: int) -> Samples:
+    """A photo's samples by torchvision. Both kinds end alike drawings, as no end draws."""
+    T = torchvision.transforms
+    photo = torchvision.datasets.folder.default_loader(path)
+    found = {}
+    for name, chain in transforms(T).items():
+        for seed in range(seeds):
+            seeded(seed)
+            # What people write with torchvision for several views of an image.
+            views = [T.Compose(chain)(photo) for _ in range(VIEWS if name == "MultiView" else 1)]
+            for kind in KINDS:
+                found[name, kind, seed] = told(name, [T.Compose(ends(T, kind))(view) for view in views])
+    return found
+
+
+_datasets: dict[tuple[str, str], Any] = {}
+
+
+def begin(core: str, photos: str) -> None:
+    """In the process that has this core."""
+    os.environ["FASTPIPE_CORE"] = core
+    torch.set_num_threads(1)
+    T = fastpipe_transforms
+    for name, chain in transforms(T).items():
+        for kind in KINDS:
+            transform: Any = T.Compose([*chain, *ends(T, kind)])
+            if name == "MultiView":
+                transform = fastpipe.MultiView(transform, VIEWS)
+            _datasets[name, kind] = fastpipe.ImageFolder(photos, transform)
+
+
+def given(index: int, path: str, seeds: int) -> Samples:
+    """A photo's samples by fastpipe."""
+    found = {}
+    for (name, kind), dataset in _datasets.items():
+        assert os.path.samefile(dataset.samples[index][0], path)
+        for seed in range(seeds):
+            seeded(seed)
+            sample = dataset[index][0]
+            found[name, kind, seed] = told(name, sample if name == "MultiView" else [sample])
+    return found
 
 
 def main() -> None:
@@ -119,51 +163,54 @@ def main() -> None:
     parser.add_argument("--photos", required=True, help="a folder with one folder a class")
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--most", type=int, help="only so many photos, spread over the folder")
+    parser.add_argument("--cores", nargs="+", default=["auto", "portable", "off"], help="values of FASTPIPE_CORE")
     options = parser.parse_args()
     torch.set_num_threads(1)
-    reference = torchvision.transforms
-    pairs: dict[str, list[tuple[Any, Any]]] = {}
-    theirs, ours = transforms(reference), transforms(fastpipe_transforms)
-    for name in theirs:
-        pairs[name] = [
-            (finished(reference, theirs[name], normalized), finished(fastpipe_transforms, ours[name], normalized))
-            for normalized in (False, True)
-        ]
-    pairs["MultiView"] = [
-        (views(reference, Views, normalized), views(fastpipe_transforms, fastpipe.MultiView, normalized))
-        for normalized in (False, True)
-    ]
-    table = Table(title=f"samples with torchvision's bytes; core: {core.isa() if core.available() else 'none'}")
-    for heading in ("transform", "samples", "equal", "largest difference", ""):
+    paths = [path for path, _ in torchvision.datasets.ImageFolder(options.photos).samples]
+    step = max(len(paths) // options.most, 1) if options.most else 1
+    spawning = multiprocessing.get_context("spawn")  # a core is chosen once in a process
+    pools = {
+        core: ProcessPoolExecutor(1, mp_context=spawning, initializer=begin, initargs=(core, options.photos))
+        for core in options.cores
+    }
+    compared: Counter[str] = Counter()
+    equal: dict[str, Counter[str]] = {core: Counter() for core in pools}
+    largest: Counter[str] = Counter()
+    chosen = range(0, len(paths), step)
+    for index in track(chosen, "comparing", console=Console(stderr=True)):
+        jobs = {core: pool.submit(given, index, paths[index], options.seeds) for core, pool in pools.items()}
+        reference = expected(paths[index], options.seeds)
+        compared.update(name for (name, _, _), views in reference.items() for _ in views)
+        for core, job in jobs.items():
+            for key, ours in job.result().items():
+                same = [_same(one, other) for one, other in zip(reference[key], ours, strict=True)]
+                equal[core][key[0]] += sum(same)
+                if key[0] in EXCEPTIONS:
+                    if key[1] == "uint8":
+                        far = np.abs(reference[key][0].astype(int) - ours[0]).max()
+                        largest[key[0]] = max(largest[key[0]], int(far))
+                elif not all(same):
+                    print(f"{core}: {paths[index]}, {', '.join(map(str, key))}: DIFFERENT", file=sys.stderr, flush=True)
+    for pool in pools.values():
+        pool.shutdown()
+    table = Table(title=f"samples of {len(chosen)} photos with torchvision's bytes, by FASTPIPE_CORE")
+    for heading in ("transform", "samples", *pools, ""):
         table.add_column(heading, justify="left" if heading in ("transform", "") else "right")
-    failed, digest = False, hashlib.sha256()
-    for name, both in pairs.items():
-        compared, equal, largest = 0, 0, 0.0
-        for kind, (their, our) in enumerate(both):
-            expected, got = (
-                torchvision.datasets.ImageFolder(options.photos, their),
-                fastpipe.ImageFolder(options.photos, our),
-            )
-            step = max(len(got) // options.most, 1) if options.most else 1
-            for index in range(0, len(got), step):
-                for seed in range(options.seeds):
-                    for one, other in zip(sample(expected, index, seed), sample(got, index, seed), strict=True):
-                        same = one.dtype == other.dtype and one.shape == other.shape
-                        same = same and one.numpy().tobytes() == other.numpy().tobytes()
-                        compared += 1
-                        equal += same
-                        if not same and kind == 0 and one.shape == other.shape:
-                            largest = max(largest, np.abs(one.numpy().astype(int) - other.numpy()).max())
-                        if name not in EXCEPTIONS:
-                            digest.update(other.numpy().tobytes())
-        wrong = equal < compared and name not in EXCEPTIONS
-        failed |= wrong
-        note = "DIFFERENT" if wrong else "docs/exactness.md" if name in EXCEPTIONS else ""
-        table.add_row(name, f"{compared:,}", f"{100 * equal / compared:.6g}%", f"{largest:.0f}", note)
-    console = Console()
-    console.print(table)
-    console.print(f"all of them, the exceptions left out: {digest.hexdigest()[:16]}")
-    sys.exit(1 if failed else 0)
+    for name, count in compared.items():
+        shares = [f"{100 * counted[name] / count:.6g}%" for counted in equal.values()]
+        note = f"docs/exactness.md; differs by {largest[name]}" if name in EXCEPTIONS else ""
+        table.add_row(name, f"{count:,}", *shares, note)
+    promised = [name for name in compared if name not in EXCEPTIONS]
+    total = sum(compared[name] for name in promised)
+    table.add_row("all but the exceptions", f"{total:,}", *(f"{sum(e[n] for n in promised):,}" for e in equal.values()))
+    Console().print(table)
+    sys.exit(any(counted[name] < compared[name] for counted in equal.values() for name in promised))
+
+
+def _same(one: Any, other: Any) -> bool:
+    if isinstance(one, np.ndarray):
+        return one.dtype == other.dtype and np.array_equal(one, other)
+    return bool(one == other)
 
 
 if __name__ == "__main__":

@@ -18,7 +18,11 @@ def verify(
     seed: SeedOption = 0,
     tolerance: Annotated[
         float | None,
-        typer.Option("--tolerance", min=0, help="Also fail where a finished sample differs by more, in 1/255."),
+        typer.Option(
+            "--tolerance",
+            min=0,
+            help="How far a sample with a blur or an elastic warp, or with --fast, may be off, in 1/255.",
+        ),
     ] = None,
     reader: Annotated[
         str | None, typer.Option("--reader", metavar="NAME", help="The reader to use (default: this machine's).")
@@ -32,8 +36,8 @@ def verify(
 ) -> None:
     """Compare a transform with torchvision's, on your files.
 
-    Random numbers, decoded regions, each step and the finished samples. Exits with 0 where all is as documented, else
-    with 1. Needs torchvision.
+    Finished samples must have the same bytes; for those that don't it says which random number, region or step differs.
+    Exits with 0 where all is as documented, else with 1. Needs torchvision.
 
     Example: fastpipe verify ~/photos/train --transform train:transform --out worst.png
     """

@@ -72,10 +72,10 @@ class Difference:
 
     def add(self, one: NDArray[Any], other: NDArray[Any]) -> float:
         """Takes in two images of one shape on the scale of 0 to 255; returns their largest difference."""
-        self.values += one.size
         if np.array_equal(one, other):
-            self.counts[0] += one.size
+            self.add_equal(one.size)
             return 0.0
+        self.values += one.size
         if one.dtype == other.dtype == np.uint8:
             distance: NDArray[Any] = cv2.absdiff(np.ascontiguousarray(one), np.ascontiguousarray(other))
             self.counts[:256] += np.bincount(distance.ravel(), minlength=256)
@@ -88,6 +88,11 @@ class Difference:
         self.total += float(distance.sum())
         self.max = max(self.max, largest)
         return largest
+
+    def add_equal(self, values: int) -> None:
+        """Takes in that many values that are equal."""
+        self.values += values
+        self.counts[0] += values
 
     @property
     def mean(self) -> float:
@@ -189,16 +194,20 @@ class Worst:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Certificate:
-    """Whether a transform gives on these files what torchvision gives, step by step; ``print`` it.
+    """Whether a transform gives on these files what torchvision gives, byte for byte; ``print`` it.
 
     Attributes:
         transform: its repr.
         files: how many files were read.
         drawings: how often each was drawn.
         compared: finished samples that were compared: fewer where a file can't be read, or an image transformed.
+        equal: those of them that are torchvision's, byte for byte.
+        sha256: of the finished samples: the same on every machine with that Pillow where they equal torchvision's;
+            empty where none was compared.
         fidelity: ``"torchvision"`` or ``"fast"``.
-        checks: what must be equal: random numbers, decoded regions, the plan and its steps, errors.
-        steps: each kind of step on its own.
+        checks: what must be equal: finished samples, but for those with a step that is documented as another than
+            torchvision's; errors; of samples that differ, random numbers, decoded regions, the plan and its steps.
+        steps: each kind of step of the samples that differ, on its own.
         final: the finished samples' differences: what the steps' add up to.
         tolerance: the largest final difference that was asked for, in 1/255; None where none was.
         worst: the sample with the largest final difference; None where all are equal.
@@ -209,6 +218,8 @@ class Certificate:
     files: int
     drawings: int
     compared: int
+    equal: int
+    sha256: str
     fidelity: str
     checks: tuple[Check, ...]
     steps: tuple[StepResult, ...]
@@ -249,6 +260,8 @@ class Certificate:
             "files": self.files,
             "drawings": self.drawings,
             "compared": self.compared,
+            "equal": self.equal,
+            "sha256": self.sha256,
             "fidelity": self.fidelity,
             "checks": [{**asdict(check), "holds": check.holds} for check in self.checks],
             "steps": [step.to_dict() for step in self.steps],
@@ -263,12 +276,15 @@ class Certificate:
     def __str__(self) -> str:
         times = "once" if self.drawings == 1 else f"{self.drawings} times"
         drawn = f"{self.files} file{'' if self.files == 1 else 's'}, each drawn {times}"
-        lines = [f"fastpipe against torchvision: {drawn}; differences in 1/255", ""]
-        width = max(len(check.name) for check in self.checks)
+        lines = [f"fastpipe against torchvision: {drawn}", ""]
+        width = max((len(check.name) for check in self.checks), default=0)
         for check in self.checks:
             lines.append(f"  {check.name:<{width}}  {check.equal:>6} of {check.count:<6}  {_word(check.holds)}")
             lines += [f"      {failure}" for failure in check.failures[:_SHOWN]]
-        lines += ["", *self._table()]
+        if self.sha256:
+            lines += ["", f"sha256 of fastpipe's samples: {self.sha256}"]
+        if self.steps:
+            lines += ["", *self._table()]
         if self.worst is not None:
             recipe = "; ".join(self.worst.recipe) or "nothing drawn"
             lines += ["", f"Worst image: {self.worst.path}, drawing {self.worst.drawing}", f"  {recipe}"]
@@ -286,10 +302,11 @@ class Certificate:
             return "FAIL: not as documented"
         if not self.within:
             return f"FAIL: as documented, but a finished sample differs by more than the {self.tolerance:g} you allow"
-        return "PASS: as documented"
+        return "PASS: equal, byte for byte" if self.equal == self.compared else "PASS: as documented"
 
     def _table(self) -> list[str]:
-        rows = [("each step on its own", "images", "mean", "99.9%", "max", "allowed", "")]
+        """Of the samples that aren't equal."""
+        rows = [("of samples that differ, in 1/255", "images", "mean", "99.9%", "max", "allowed", "")]
         for step in self.steps:
             own = step.own
             figures = (f"{own.mean:.3f}", str(own.p999), f"{own.max:.3g}", step.allowed, _word(step.holds))
@@ -299,7 +316,7 @@ class Certificate:
         allowed = "-" if self.tolerance is None else f"{self.tolerance:g}"
         within = "" if self.tolerance is None else _word(self.within)
         final = (f"{self.final.mean:.3f}", str(self.final.p999), f"{self.final.max:.3g}")
-        rows.append(("finished sample", str(self.compared), *final, allowed, within))
+        rows.append(("all finished samples", str(self.compared), *final, allowed, within))
         measured = [row for row in rows if row[1]]
         widths = [max(len(row[column]) for row in measured) for column in range(len(rows[0]))]
         lines = []
@@ -312,7 +329,7 @@ class Certificate:
         if any(step.allowed == "-" for step in self.steps):
             lines.append('  "-": no number is documented, as for what mixes other steps or is another library\'s.')
         if self.tolerance is None:
-            lines.append("  Finished samples add the steps' differences up: judged with a tolerance only.")
+            lines.append("  Samples with a step that is allowed to differ are judged by --tolerance only.")
         return lines
 
     def picture(self, side: int = 320) -> Image.Image:

@@ -32,7 +32,7 @@ def test_text_picture_and_json(project: Path) -> None:
     options = ["photos", "--transform", "plan_to_verify:transform", "--drawings", "1"]
     result = CliRunner().invoke(app, ["verify", *options, "--out", "worst.png", "--json", "found.json"])
     assert result.exit_code == 0, result.output
-    assert "PASS: as documented" in result.output
+    assert "PASS: equal, byte for byte" in result.output
     assert "The worst image: worst.png" in result.output
     assert Image.open(project / "worst.png").mode == "RGB"
     assert json.loads((project / "found.json").read_text(encoding="utf-8"))["schema"] == "fastpipe-verify/1"

@@ -66,21 +66,37 @@ def test_documented_transforms_pass(root: Path, transforms: list[Any]) -> None:
     assert json.loads(json.dumps(certificate.to_dict()))["holds"] is True
 
 
-def test_each_step_has_its_own_difference(root: Path) -> None:
+def test_equal_samples_are_told_by_their_hash_alone(root: Path) -> None:
     certificate = fastpipe.verify(T.Compose(TRAIN), root, config=PLAIN)
+    assert [(one.equal, one.count) for one in certificate.checks] == [(18, 18)]
+    assert (certificate.compared, certificate.equal) == (18, 18)
+    assert not certificate.steps
+    assert (certificate.final.max, certificate.final.values) == (0, 18 * 3 * 32 * 32)
+    text = str(certificate)
+    assert certificate.sha256 in text
+    assert "allowed" not in text
+    assert text.endswith("PASS: equal, byte for byte")
+    again = fastpipe.verify(T.Compose(TRAIN), root, config=PLAIN)
+    assert certificate.sha256 == again.sha256 == certificate.to_dict()["sha256"]
+    assert fastpipe.verify(T.Compose(TRAIN), root, config=PLAIN, seed=1).sha256 != certificate.sha256
+
+
+def test_of_a_sample_that_differs_each_step_has_its_own_difference(root: Path) -> None:
+    certificate = fastpipe.verify(T.Compose([T.ElasticTransform(), *TRAIN]), root, images=6, config=PLAIN)
     steps = {step.step: step for step in certificate.steps}
-    assert set(steps) == {"crop", "resize", "hflip", "to_tensor", "normalize"}
+    assert set(steps) >= {"elastic_transform", "crop", "resize", "to_tensor", "normalize"}
     assert (steps["crop"].own.max, steps["resize"].contract, steps["resize"].limit) == (0, "exact", 0)
-    assert steps["resize"].images == certificate.files * certificate.drawings == 18
-    assert certificate.final.max == 0
-    assert check(certificate, "regions").count == 18
+    differing = certificate.compared - certificate.equal
+    assert steps["resize"].images == check(certificate, "regions").count == differing > 0
+    assert certificate.final.max > 0
+    assert str(certificate).endswith("PASS: as documented")
 
 
 def test_torchvisions_own_transform_is_verified_before_the_import_is_swapped(root: Path) -> None:
     certificate = fastpipe.verify(R.Compose([R.RandomCrop(20), R.ToTensor()]), root, images=2, config=PLAIN)
     assert certificate.holds
     assert "its fastpipe twin is verified" in str(certificate)
-    assert {step.step for step in certificate.steps} == {"crop", "to_tensor"}
+    assert certificate.equal == certificate.compared == 6
 
 
 def test_the_generators_stay_where_they_are(root: Path) -> None:
@@ -249,7 +265,8 @@ def test_files_and_crops_that_both_refuse(root: Path, tmp_path: Path) -> None:
     good = next(root.rglob("*.jpg"))
     certificate = fastpipe.verify(T.RandomCrop(20), [bad, small, good], config=PLAIN)
     assert certificate.holds
-    assert check(certificate, "alike").count == 9
+    assert check(certificate, "alike").count == 6
+    assert check(certificate, "byte for byte").count == 3
     assert len([note for note in certificate.notes if note.startswith("both refuse")]) == 2
     assert "Required crop size (20, 20)" in str(certificate)
 
