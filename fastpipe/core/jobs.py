@@ -25,7 +25,6 @@ from fastpipe.core.library import (
     RawJob,
     RawOperation,
     RawPixels,
-    RawSink,
     Status,
     loaded,
     native,
@@ -367,11 +366,6 @@ class Job:
         """As `write`, with what stays the same in a batch packed before; see `Places`."""
         _SINK.pack_into(self.raw, _SINK_AT, address, *rest, *numbers)
 
-    def move(self, address: int) -> None:
-        """The same kind of sink elsewhere: the next place of a batch."""
-        sink: RawSink = self.raw.sink
-        sink.data = address
-
 
 class Context:
     """Scratch memory for one thread at a time.
@@ -416,8 +410,6 @@ class _Local(threading.local):
 
     def __init__(self) -> None:
         self.context = Context()
-        self.run = self.context._run
-        self.address = self.context.address
 
 
 class _LocalHeader(threading.local):
@@ -443,8 +435,7 @@ def run(job: Job) -> int:
     local = _local
     if local is None:
         local = _local = _Local()
-    status: int = local.run(local.address, job.address)
-    return status
+    return local.context.run(job)
 
 
 def read_header(data: bytes) -> Header | Status:

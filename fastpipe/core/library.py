@@ -1,7 +1,7 @@
 """fastpipe_core.h for Python: its numbers, its structs, and the shared library, loaded when it is first used.
 
 ``FASTPIPE_CORE`` chooses by hand: ``auto`` or nothing (the best instruction set of this machine), ``portable``,
-``avx2``, ``neon``, or ``off``. It is read once, at the first use.
+``avx512``, ``avx2``, ``neon``, or ``off``. It is read once, at the first use.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ __all__ = [
     "why_not",
 ]
 
-ABI = 3
+ABI = 4
 """FPC_ABI of the structs below."""
 
 LIBRARY = Path(__file__).parent / {"win32": "fastpipe_core.dll", "darwin": "libfastpipe_core.dylib"}.get(
@@ -83,6 +83,7 @@ class Isa(IntEnum):
     PORTABLE = 1
     AVX2 = 2
     NEON = 3
+    AVX512 = 4
 
 
 class Filter(IntEnum):
@@ -280,7 +281,8 @@ class Loaded:
     reason: str = ""
 
 
-_WORDS = {"": Isa.BEST, "auto": Isa.BEST, "portable": Isa.PORTABLE, "avx2": Isa.AVX2, "neon": Isa.NEON, "off": None}
+_WORD_OF = {isa: isa.name.lower() for isa in (Isa.PORTABLE, Isa.AVX2, Isa.AVX512, Isa.NEON)}
+_WORDS = {"": Isa.BEST, "auto": Isa.BEST, **{word: isa for isa, word in _WORD_OF.items()}, "off": None}
 
 _lock = threading.Lock()
 _loaded: Loaded | None = None
@@ -323,9 +325,6 @@ def load(word: str, library: Path = LIBRARY) -> Loaded:
         )
     functions.fpc_context_free(context)
     return Loaded(functions, Isa(functions.fpc_best_isa()) if chosen is Isa.BEST else chosen)
-
-
-_WORD_OF = {Isa.PORTABLE: "portable", Isa.AVX2: "avx2", Isa.NEON: "neon"}
 
 
 def _declare(functions: ctypes.CDLL) -> None:
@@ -391,7 +390,7 @@ def why_not() -> str:
 
 
 def isa() -> str:
-    """The instruction set in use: ``"avx2"``, ``"neon"`` or ``"portable"``; empty where the core isn't available."""
+    """The instruction set in use, as ``FASTPIPE_CORE`` names it; empty where the core isn't available."""
     here = loaded()
     return "" if here.functions is None else _WORD_OF[here.isa]
 

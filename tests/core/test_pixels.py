@@ -332,7 +332,7 @@ def bad_jobs() -> dict[str, Any]:
             (20, 30), (0, 0), (20, 30), (0, 0, 20, 30), 2, False, (0, 0, float("inf"), 20)
         ),
         "transposed": lambda job: job.transpose(),
-        "no sink": lambda job: job.move(0),
+        "no sink": lambda job: setattr(job.raw.sink, "data", None),
         "sink of another type": lambda job: setattr(job.raw.sink, "dtype", 9),
         "sink of two channels": lambda job: setattr(job.raw.sink, "channels", 2),
         "sink of bytes normalized": lambda job: setattr(job.raw.sink, "normalize", 1),

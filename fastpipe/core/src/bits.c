@@ -101,7 +101,7 @@ FPC_AVX2 static void unstuff_avx2(fpc_copy *copy) {
 static void unstuff(fpc_bits *bits, uint8_t *from, uint8_t *to) {
     fpc_copy copy = {bits->input, bits->end, from, to, 0};
 #if FPC_HAS_AVX2
-    if (bits->isa == FPC_ISA_AVX2)
+    if (FPC_USES_AVX2(bits->isa))
         unstuff_avx2(&copy);
     else
 #endif

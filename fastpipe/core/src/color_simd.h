@@ -59,8 +59,8 @@ SIMD color_pair color_split(vec bytes) {
 SIMD void color_channels(vec y, vec cb, vec cr, vec *red, vec *green, vec *blue) {
     const vec u = v_sub16(cb, v_all16(128)), v = v_sub16(cr, v_all16(128));
     const vec factors = v_all32(V_PAIR16(-22554, 65536 - 46802)), half = v_all32(32768);
-    const vec low = v_add32(v_madd16(v_unpack_low16(u, v), factors), half);
-    const vec high = v_add32(v_madd16(v_unpack_high16(u, v), factors), half);
+    const vec low = v_add_madd16(half, v_unpack_low16(u, v), factors);
+    const vec high = v_add_madd16(half, v_unpack_high16(u, v), factors);
     *red = v_add16(y, v_add16(v, v_mul_round16(v, v_all16(13173))));
     *blue = v_add16(y, v_add16(u, v_mul_round16(u, v_all16(25297))));
     *green = v_add16(v_sub16(y, v), v_pack_s32(v_shift_right_s32(low, 16), v_shift_right_s32(high, 16)));

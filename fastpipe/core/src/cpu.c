@@ -34,13 +34,26 @@ static int has_avx2(void) {
     if ((basic[2] & wanted) != wanted || (extended[1] & wanted_extended) != wanted_extended) return 0;
     return (kept_registers() & 6) == 6;
 }
+
+/* And what isa_avx512.c is. */
+static int has_avx512(void) {
+#if FPC_HAVE_AVX512
+    unsigned extended[4];
+    cpuid(7, extended);
+    const unsigned wanted = 1u << 16 | 1u << 30 | 1u << 31, vnni = 1u << 11; /* F, BW, VL */
+    if ((extended[1] & wanted) != wanted || !(extended[2] & vnni)) return 0;
+    return (kept_registers() & 0xE6) == 0xE6;
+#else
+    return 0;
+#endif
+}
 #endif
 
 int fpc_best_isa(void) {
 #if FPC_HAVE_NEON
     return FPC_ISA_NEON;
 #elif FPC_HAVE_AVX2
-    return has_avx2() ? FPC_ISA_AVX2 : FPC_ISA_PORTABLE;
+    return !has_avx2() ? FPC_ISA_PORTABLE : has_avx512() ? FPC_ISA_AVX512 : FPC_ISA_AVX2;
 #else
     return FPC_ISA_PORTABLE;
 #endif
@@ -50,12 +63,14 @@ const fpc_kernels *fpc_kernels_of(int isa) {
     const int best = fpc_best_isa();
     if (isa == FPC_ISA_BEST) isa = best;
     if (isa == FPC_ISA_PORTABLE) return &fpc_kernels_portable;
-    if (isa != best) return NULL;
 #if FPC_HAVE_NEON
-    return &fpc_kernels_neon;
-#elif FPC_HAVE_AVX2
-    return &fpc_kernels_avx2;
-#else
-    return NULL;
+    if (isa == best) return &fpc_kernels_neon;
 #endif
+#if FPC_HAVE_AVX2
+    if (isa == FPC_ISA_AVX2 && best != FPC_ISA_PORTABLE) return &fpc_kernels_avx2;
+#endif
+#if FPC_HAVE_AVX512
+    if (isa == FPC_ISA_AVX512 && isa == best) return &fpc_kernels_avx512;
+#endif
+    return NULL;
 }

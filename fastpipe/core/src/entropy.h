@@ -11,6 +11,7 @@
 #if defined(__x86_64__) && (defined(__GNUC__) || defined(__clang__))
 #define FPC_HAS_AVX2 1
 #define FPC_AVX2 __attribute__((target("avx2,bmi,bmi2,fma")))
+#define FPC_USES_AVX2(isa) ((isa) == FPC_ISA_AVX2 || (isa) == FPC_ISA_AVX512)
 #else
 #define FPC_HAS_AVX2 0
 #define FPC_AVX2
@@ -124,6 +125,12 @@ typedef struct fpc_store {
     int stride; /* blocks a row */
 } fpc_store;
 
+/* What a table was made of. */
+typedef struct fpc_made {
+    int made;
+    fpc_code code;
+} fpc_made;
+
 struct fpc_jpeg {
     int isa;
     const uint8_t *data;
@@ -144,16 +151,20 @@ struct fpc_jpeg {
     int next_restart;
     fpc_store stores[FPC_MAX_COMPONENTS];
 
-    /* Tables, and what they were built from. */
+    /* Tables. */
     fpc_dc_table dc[FPC_MAX_TABLES];
     fpc_ac_table ac[FPC_MAX_TABLES];
     fpc_skip_table skip[FPC_MAX_TABLES];
+    /* The codes that they were made of, as sequential scans have them: many files have the same. */
+    fpc_made made_dc[FPC_MAX_TABLES], made_ac[FPC_MAX_TABLES], made_skip[FPC_MAX_TABLES];
     fpc_symbol_words words;
     fpc_bits bits;
 };
 
 /* Makes the scan's tables and the blocks of its MCU, and begins with its data at `input`. (sequential.c) */
 int fpc_scan_start(fpc_jpeg *jpeg, const uint8_t *input, int skips);
+/* The table of DC differences of that number. */
+void fpc_scan_make_dc(fpc_jpeg *jpeg, int number);
 /* Begins with a scan's data at `input`. */
 void fpc_scan_begin(fpc_jpeg *jpeg, const uint8_t *input);
 /* Takes what comes before the next MCU: a restart marker, or more data. FPC_OK or a refusal. */

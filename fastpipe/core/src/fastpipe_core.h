@@ -23,7 +23,7 @@ extern "C" {
 #define FPC_API __attribute__((visibility("default")))
 #endif
 
-#define FPC_ABI 3 /* changes with every struct below */
+#define FPC_ABI 4 /* changes with every struct below */
 
 /* ---- outcomes ------------------------------------------------------------------------------------------------- */
 
@@ -56,7 +56,8 @@ FPC_API int fpc_abi(void);
 
 /* ---- instruction sets ------------------------------------------------------------------------------------------ */
 
-typedef enum fpc_isa { FPC_ISA_BEST = 0, FPC_ISA_PORTABLE, FPC_ISA_AVX2, FPC_ISA_NEON } fpc_isa;
+/* FPC_ISA_AVX512 is AVX2 with AVX-512's VNNI on vectors of the same width. */
+typedef enum fpc_isa { FPC_ISA_BEST = 0, FPC_ISA_PORTABLE, FPC_ISA_AVX2, FPC_ISA_NEON, FPC_ISA_AVX512 } fpc_isa;
 
 /* The instruction set that FPC_ISA_BEST means on this machine; FPC_ISA_PORTABLE where there is none of the others. */
 FPC_API int fpc_best_isa(void);

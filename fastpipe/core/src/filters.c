@@ -208,18 +208,8 @@ static int build_weights(fpc_axis *axis, const fpc_axis_request *request, int64_
     return FPC_OK;
 }
 
-int fpc_axis_build(fpc_axis *axis, const fpc_axis_request *request, int64_t max_bytes) {
-    if (!fits(request) || request->filter < FPC_BOX || request->filter > FPC_LANCZOS) return FPC_BAD_OPERATION;
-    axis->identity = changes_nothing(request);
-    const int status =
-        axis->identity ? build_identity(axis, request, max_bytes) : build_weights(axis, request, max_bytes);
-    if (status != FPC_OK) return status;
-    split_weights(axis);
-    return locate(axis, request);
-}
-
-int fpc_axis_build_nearest(fpc_axis *axis, const fpc_axis_request *request, int64_t max_bytes) {
-    if (!fits(request)) return FPC_BAD_OPERATION;
+/* Pillow's nearest neighbour: an input for each output. */
+static int build_nearest(fpc_axis *axis, const fpc_axis_request *request, int64_t max_bytes) {
     const int status = reserve(axis, request->window, 1, max_bytes);
     if (status != FPC_OK) return status;
     /* As _resize in Pillow's _imaging.c asks for it, and ImagingScaleAffine does it: the step is added up in double.
@@ -235,17 +225,49 @@ int fpc_axis_build_nearest(fpc_axis *axis, const fpc_axis_request *request, int6
         axis->starts[place] = (int32_t)position;
         axis->counts[place] = 1;
     }
-    axis->identity = changes_nothing(request);
     axis->split = false;
     axis->most_taps = 1;
-    /* Pillow leaves pixels outside the image black; sums that far off would need sizes that are refused above */
-    return locate(axis, request);
+    /* Pillow leaves pixels outside the image black; sums that far off would need sizes that are refused elsewhere */
+    return FPC_OK;
+}
+
+static int build(fpc_axis *axis, const fpc_axis_request *request, int64_t max_bytes) {
+    axis->identity = changes_nothing(request);
+    if (request->filter == FPC_NEAREST) return build_nearest(axis, request, max_bytes);
+    const int status =
+        axis->identity ? build_identity(axis, request, max_bytes) : build_weights(axis, request, max_bytes);
+    if (status == FPC_OK) split_weights(axis);
+    return status;
+}
+
+static bool same(const fpc_axis_request *a, const fpc_axis_request *b) {
+    return a->filter == b->filter && a->inputs == b->inputs && a->outputs == b->outputs &&
+           a->box_start == b->box_start && a->box_end == b->box_end && a->window_start == b->window_start &&
+           a->window == b->window && a->there_start == b->there_start && a->there == b->there &&
+           a->mirrored_inputs == b->mirrored_inputs && a->mirrored_outputs == b->mirrored_outputs;
+}
+
+int fpc_axis_build(fpc_axis *axis, const fpc_axis_request *request, int64_t max_bytes) {
+    if (same(&axis->made, request) && axis->made_within == max_bytes) {
+        fpc_axis_shift(axis, -axis->dropped);
+        return FPC_OK;
+    }
+    axis->made = (fpc_axis_request){0}; /* fits no request */
+    if (!fits(request) || request->filter < FPC_NEAREST || request->filter > FPC_LANCZOS) return FPC_BAD_OPERATION;
+    int status = build(axis, request, max_bytes);
+    if (status == FPC_OK) status = locate(axis, request);
+    if (status != FPC_OK) return status;
+    axis->made = *request;
+    axis->made_within = max_bytes;
+    axis->dropped = 0;
+    return FPC_OK;
 }
 
 void fpc_axis_shift(fpc_axis *axis, int32_t first) {
     for (int32_t i = 0; i < axis->outputs; i++) axis->starts[i] -= first;
     axis->first -= first;
     axis->end -= first;
+    axis->dropped += first;
 }
 
 void fpc_axis_free(fpc_axis *axis) {

@@ -15,7 +15,7 @@
 
 /* What is wanted of one axis. */
 typedef struct fpc_axis_request {
-    int32_t filter;               /* fpc_filter, nearest excepted */
+    int32_t filter;               /* fpc_filter */
     int32_t inputs, outputs;      /* sizes of the whole image, before and after */
     double box_start, box_end;    /* what is resized, in inputs */
     int32_t window_start, window; /* the outputs that are wanted */
@@ -39,18 +39,20 @@ typedef struct fpc_axis {
      * low in 0..255, for instructions that multiply 16 bits and add neighbours. `pairs` for each output. */
     int32_t *high, *low;
     fpc_buffer memory;
+    /* What the tables were made for, and what was dropped of the inputs since: images of one size share them. */
+    fpc_axis_request made;
+    int64_t made_within;
+    int32_t dropped;
 } fpc_axis;
 
-/* Fills the tables; FPC_OK, FPC_BAD_OPERATION where the request doesn't fit, FPC_TOO_LARGE above `max_bytes` (0: no
- * limit), FPC_NO_MEMORY. */
+/* Fills the tables, of FPC_NEAREST `starts` alone; FPC_OK, FPC_BAD_OPERATION where the request doesn't fit, FPC_TOO_LARGE
+ * above `max_bytes` (0: no limit), FPC_NO_MEMORY. Nothing is done where they are filled for the same already. An axis
+ * starts as {0}. */
 int fpc_axis_build(fpc_axis *axis, const fpc_axis_request *request, int64_t max_bytes);
 
 /* Drops the inputs before `first`: positions count from there. */
 void fpc_axis_shift(fpc_axis *axis, int32_t first);
 
 void fpc_axis_free(fpc_axis *axis);
-
-/* Nearest neighbour: `starts` alone is filled, most_taps is 1. The request's filter doesn't matter. */
-int fpc_axis_build_nearest(fpc_axis *axis, const fpc_axis_request *request, int64_t max_bytes);
 
 #endif

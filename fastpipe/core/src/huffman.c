@@ -37,6 +37,11 @@ size_t fpc_code_read(fpc_code *code, const uint8_t *data, size_t length) {
     return FPC_LONGEST_CODE + total;
 }
 
+int fpc_code_equal(const fpc_code *one, const fpc_code *other) {
+    return !memcmp(one->counts + 1, other->counts + 1, FPC_LONGEST_CODE) &&
+           !memcmp(one->symbols, other->symbols, sizeof one->symbols);
+}
+
 int fpc_code_is_dc(const fpc_code *code) {
     for (int i = 0; i < 256; i++) /* unused symbols are 0 */
         if (code->symbols[i] > 15) return 0;
@@ -108,8 +113,8 @@ static uint32_t symbol_word(uint32_t bits, uint32_t symbol, int progressive) {
     return progressive && run ? 0 : bits | FPC_END_OF_BLOCK << 16;
 }
 
-static void fill_words(uint32_t *words, const fpc_code *code, int progressive) {
-    uint32_t at = 0;
+void fpc_build_words(fpc_symbol_words *scratch, const fpc_code *code, int progressive) {
+    uint32_t *words = scratch->words, at = 0;
     int symbol = 0;
     for (uint32_t bits = 1; bits <= FPC_AC_BITS; bits++) {
         uint32_t copies = 1u << (FPC_AC_BITS - bits);
@@ -268,10 +273,10 @@ FPC_AVX2 static void build_skip_avx2(fpc_skip_table *table, const uint32_t *word
 
 #endif
 
-void fpc_build_ac(fpc_ac_table *table, const fpc_code *code, int progressive, fpc_symbol_words *scratch, int isa) {
-    fill_words(scratch->words, code, progressive);
+void fpc_build_ac(fpc_ac_table *table, const fpc_code *code, int progressive, const fpc_symbol_words *scratch,
+                  int isa) {
 #if FPC_HAS_AVX2
-    if (isa == FPC_ISA_AVX2)
+    if (FPC_USES_AVX2(isa))
         build_ac_avx2(table, scratch->words);
     else
 #endif
@@ -282,7 +287,7 @@ void fpc_build_ac(fpc_ac_table *table, const fpc_code *code, int progressive, fp
 
 void fpc_build_skip(fpc_skip_table *table, const fpc_symbol_words *scratch, int isa) {
 #if FPC_HAS_AVX2
-    if (isa == FPC_ISA_AVX2)
+    if (FPC_USES_AVX2(isa))
         build_skip_avx2(table, scratch->words);
     else
 #endif

@@ -22,7 +22,7 @@
 
 /* A code as a DHT segment gives it: how many codes have each length, and the symbols in the order of their codes. */
 typedef struct fpc_code {
-    uint8_t counts[FPC_LONGEST_CODE + 1];
+    uint8_t counts[FPC_LONGEST_CODE + 1]; /* from 1 on */
     uint8_t symbols[256];
     uint32_t end[FPC_LONGEST_CODE + 1];  /* by length: the first code behind those of it, in 16 bits from the left */
     int32_t first[FPC_LONGEST_CODE + 1]; /* by length: index of its first symbol, less its first code */
@@ -65,6 +65,9 @@ typedef struct fpc_dc_table {
  * takes (jdhuff.c, jpeg_make_d_derived_tbl). */
 size_t fpc_code_read(fpc_code *code, const uint8_t *data, size_t length);
 
+/* Whether two codes are the same. */
+int fpc_code_equal(const fpc_code *one, const fpc_code *other);
+
 /* Whether a code's symbols are sizes of DC differences. */
 int fpc_code_is_dc(const fpc_code *code);
 
@@ -77,10 +80,11 @@ typedef struct fpc_symbol_words {
 } fpc_symbol_words;
 
 void fpc_build_dc(fpc_dc_table *table, const fpc_code *code);
-void fpc_build_ac(fpc_ac_table *table, const fpc_code *code, int progressive, fpc_symbol_words *scratch, int isa);
+/* The scratch's words, from which the next two are made. */
+void fpc_build_words(fpc_symbol_words *scratch, const fpc_code *code, int progressive);
+void fpc_build_ac(fpc_ac_table *table, const fpc_code *code, int progressive, const fpc_symbol_words *scratch, int isa);
+void fpc_build_skip(fpc_skip_table *table, const fpc_symbol_words *scratch, int isa);
 /* The symbols alone: length of the code << 8 | symbol, 0 where the code is longer or invalid. */
 void fpc_build_symbols(fpc_symbol_words *table, const fpc_code *code);
-/* From what fpc_build_ac left in the scratch. */
-void fpc_build_skip(fpc_skip_table *table, const fpc_symbol_words *scratch, int isa);
 
 #endif

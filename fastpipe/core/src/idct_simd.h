@@ -35,6 +35,9 @@ SIMD vec idct_unpack(vec a, vec b, int high) { return high ? v_unpack_high16(a, 
 /* Pairs (a, b) by factors: x * a + y * b. */
 SIMD vec idct_product(vec pairs, int x, int y) { return v_madd16(pairs, v_all32(V_PAIR16(x, y))); }
 
+/* The same, added to a sum. */
+SIMD vec idct_more(vec sum, vec pairs, int x, int y) { return v_add_madd16(sum, pairs, v_all32(V_PAIR16(x, y))); }
+
 /* What half a vec's four columns give before the last rounding: even[k] + odd[k], and even[k] - odd[k] in row 7 - k. */
 typedef struct idct_sums {
     vec even[4], odd[4];
@@ -44,15 +47,14 @@ SIMD idct_sums idct_sum(const vec *v, const int32_t round, int high) {
     const vec rounding = v_all32(round);
     const vec c04 = idct_unpack(v[0], v[4], high), c26 = idct_unpack(v[2], v[6], high);
     const vec c13 = idct_unpack(v[1], v[3], high), c57 = idct_unpack(v[5], v[7], high);
-    const vec a = v_add32(idct_product(c04, IDCT_EVEN_0, IDCT_EVEN_0), rounding);
-    const vec b = v_add32(idct_product(c04, IDCT_EVEN_0, -IDCT_EVEN_0), rounding);
+    const vec a = idct_more(rounding, c04, IDCT_EVEN_0, IDCT_EVEN_0);
+    const vec b = idct_more(rounding, c04, IDCT_EVEN_0, -IDCT_EVEN_0);
     const vec c = idct_product(c26, IDCT_EVEN0_2, IDCT_EVEN0_6), d = idct_product(c26, IDCT_EVEN1_2, IDCT_EVEN1_6);
-    const idct_sums sums = {
-        {v_add32(a, c), v_add32(b, d), v_sub32(b, d), v_sub32(a, c)},
-        {v_add32(idct_product(c13, IDCT_ODD3_1, IDCT_ODD3_3), idct_product(c57, IDCT_ODD3_5, IDCT_ODD3_7)),
-         v_add32(idct_product(c13, IDCT_ODD2_1, IDCT_ODD2_3), idct_product(c57, IDCT_ODD2_5, IDCT_ODD2_7)),
-         v_add32(idct_product(c13, IDCT_ODD1_1, IDCT_ODD1_3), idct_product(c57, IDCT_ODD1_5, IDCT_ODD1_7)),
-         v_add32(idct_product(c13, IDCT_ODD0_1, IDCT_ODD0_3), idct_product(c57, IDCT_ODD0_5, IDCT_ODD0_7))}};
+    const idct_sums sums = {{v_add32(a, c), v_add32(b, d), v_sub32(b, d), v_sub32(a, c)},
+                            {idct_more(idct_product(c13, IDCT_ODD3_1, IDCT_ODD3_3), c57, IDCT_ODD3_5, IDCT_ODD3_7),
+                             idct_more(idct_product(c13, IDCT_ODD2_1, IDCT_ODD2_3), c57, IDCT_ODD2_5, IDCT_ODD2_7),
+                             idct_more(idct_product(c13, IDCT_ODD1_1, IDCT_ODD1_3), c57, IDCT_ODD1_5, IDCT_ODD1_7),
+                             idct_more(idct_product(c13, IDCT_ODD0_1, IDCT_ODD0_3), c57, IDCT_ODD0_5, IDCT_ODD0_7)}};
     return sums;
 }
 
@@ -60,12 +62,11 @@ SIMD idct_sums idct_sum(const vec *v, const int32_t round, int high) {
 SIMD idct_sums idct_sum_corner(const vec *v, const int32_t round, int high) {
     const vec rounding = v_all32(round);
     const vec c02 = idct_unpack(v[0], v[2], high), c13 = idct_unpack(v[1], v[3], high);
-    const idct_sums sums = {{v_add32(idct_product(c02, IDCT_EVEN_0, IDCT_EVEN0_2), rounding),
-                             v_add32(idct_product(c02, IDCT_EVEN_0, IDCT_EVEN1_2), rounding),
-                             v_add32(idct_product(c02, IDCT_EVEN_0, -IDCT_EVEN1_2), rounding),
-                             v_add32(idct_product(c02, IDCT_EVEN_0, -IDCT_EVEN0_2), rounding)},
-                            {idct_product(c13, IDCT_ODD3_1, IDCT_ODD3_3), idct_product(c13, IDCT_ODD2_1, IDCT_ODD2_3),
-                             idct_product(c13, IDCT_ODD1_1, IDCT_ODD1_3), idct_product(c13, IDCT_ODD0_1, IDCT_ODD0_3)}};
+    const idct_sums sums = {
+        {idct_more(rounding, c02, IDCT_EVEN_0, IDCT_EVEN0_2), idct_more(rounding, c02, IDCT_EVEN_0, IDCT_EVEN1_2),
+         idct_more(rounding, c02, IDCT_EVEN_0, -IDCT_EVEN1_2), idct_more(rounding, c02, IDCT_EVEN_0, -IDCT_EVEN0_2)},
+        {idct_product(c13, IDCT_ODD3_1, IDCT_ODD3_3), idct_product(c13, IDCT_ODD2_1, IDCT_ODD2_3),
+         idct_product(c13, IDCT_ODD1_1, IDCT_ODD1_3), idct_product(c13, IDCT_ODD0_1, IDCT_ODD0_3)}};
     return sums;
 }
 

@@ -3,7 +3,7 @@
  * A stage's kernels have two bodies with the same signatures and, byte for byte, the same results:
  *   <stage>_simd.h   in the words of simd.h (AVX2 and NEON);
  *   <stage>_plain.h  in plain C, which is the portable form and the one that the other is tested against.
- * isa_avx2.c, isa_neon.c and isa_portable.c each include the bodies of all stages (functions are `static`, so the names
+ * isa_avx2.c, isa_avx512.c, isa_neon.c and isa_portable.c each include the bodies of all stages (functions are `static`, so the names
  * are the same in all of them) and fill one table. To add a kernel: a pointer here, the function in both bodies, one line
  * in FPC_KERNELS below. SIMD kernels may call a plain one for what is rare: the isa files include the plain bodies first.
  */
@@ -21,6 +21,12 @@
 #define FPC_HAVE_AVX2 1
 #else
 #define FPC_HAVE_AVX2 0
+#endif
+/* gcc 8 is the first that has the instructions. */
+#if FPC_HAVE_AVX2 && !(defined(__GNUC__) && !defined(__clang__) && __GNUC__ < 8)
+#define FPC_HAVE_AVX512 1
+#else
+#define FPC_HAVE_AVX512 0
 #endif
 #if defined(__aarch64__) || defined(_M_ARM64)
 #define FPC_HAVE_NEON 1
@@ -74,12 +80,10 @@ typedef struct fpc_kernels {
     void (*warp_bicubic)(const fpc_warp *warp, const double *xs, const double *ys, int32_t count, uint8_t *out);
     /* sink.c: `count` pixels of three channels into three rows of bytes; up to 64 bytes behind `rgb` are read. */
     void (*split_channels)(const uint8_t *rgb, int32_t count, uint8_t *const out[3]);
-    /* And into three rows of levels->dtype. Where `past_cache` is 1 the rows are 32-byte aligned. */
-    void (*levels_planar)(const uint8_t *rgb, int32_t count, const fpc_levels *levels, void *const out[3],
-                          int past_cache);
+    /* And into three rows of levels->dtype. */
+    void (*levels_planar)(const uint8_t *rgb, int32_t count, const fpc_levels *levels, void *const out[3]);
     /* `count` bytes, of 1 or 3 channels in turn, into as many elements one after the other. */
     void (*levels_in_turn)(const uint8_t *row, int64_t count, const fpc_levels *levels, int32_t channels, void *out);
-    void (*finish_stores)(void); /* after past_cache */
 } fpc_kernels;
 
 #define FPC_KERNELS                                                                                                    \
@@ -105,12 +109,14 @@ typedef struct fpc_kernels {
         .split_channels = split_channels,                                                                              \
         .levels_planar = levels_planar,                                                                                \
         .levels_in_turn = levels_in_turn,                                                                              \
-        .finish_stores = finish_stores,                                                                                \
     }
 
 extern const fpc_kernels fpc_kernels_portable;
 #if FPC_HAVE_AVX2
 extern const fpc_kernels fpc_kernels_avx2;
+#endif
+#if FPC_HAVE_AVX512
+extern const fpc_kernels fpc_kernels_avx512;
 #endif
 #if FPC_HAVE_NEON
 extern const fpc_kernels fpc_kernels_neon;

@@ -46,7 +46,7 @@ static bool fast_way_is_exact(fpc_levels *levels, const fpc_kernels *kernels) {
     for (int i = 0; i < 3 * 256; i++) ramp[i] = (uint8_t)(i / 3);
     void *const out[3] = {rows[0], rows[1], rows[2]};
     levels->exact = true;
-    kernels->levels_planar(ramp, 256, levels, out, 0);
+    kernels->levels_planar(ramp, 256, levels, out);
     for (int channel = 0; channel < 3; channel++) {
         const bool equal = levels->dtype == FPC_FLOAT32
                                ? !memcmp(rows[channel], levels->values[channel], sizeof levels->values[channel])

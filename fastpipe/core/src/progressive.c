@@ -286,7 +286,7 @@ static FPC_INLINE uint32_t refine_blocks(fpc_reader *shared, const uint8_t *limi
 LOOPS(portable, ANY_TARGET)
 #if FPC_HAS_AVX2
 LOOPS(avx2, FPC_AVX2)
-#define CHOOSE(isa, name) ((isa) == FPC_ISA_AVX2 ? name##_avx2 : name##_portable)
+#define CHOOSE(isa, name) (FPC_USES_AVX2(isa) ? name##_avx2 : name##_portable)
 #else
 #define CHOOSE(isa, name) name##_portable
 #endif
@@ -296,8 +296,7 @@ LOOPS(avx2, FPC_AVX2)
 /* The blocks of an MCU in a scan of DC coefficients, and their tables; bits behind the highest come without one. */
 static int set_blocks(fpc_jpeg *jpeg) {
     const fpc_scan *scan = &jpeg->scan;
-    for (int i = 0; i < scan->count && !scan->high; i++)
-        fpc_build_dc(&jpeg->dc[scan->dc_table[i]], &jpeg->tables.dc[scan->dc_table[i]]);
+    for (int i = 0; i < scan->count && !scan->high; i++) fpc_scan_make_dc(jpeg, scan->dc_table[i]);
     return fpc_scan_blocks(jpeg);
 }
 
@@ -314,10 +313,13 @@ static int set_band(fpc_jpeg *jpeg, fpc_band *band) {
     band->ended = 0;
     memset(band->order, FPC_DUMP, sizeof band->order);
     memcpy(band->order + band->first + 1, fpc_natural_order + scan->first + 1, (size_t)(scan->last - scan->first + 1));
-    if (scan->high)
+    if (scan->high) {
         fpc_build_symbols(&jpeg->words, band->code);
-    else
+    } else {
+        fpc_build_words(&jpeg->words, band->code, 1);
         fpc_build_ac(&jpeg->ac[0], band->code, 1, &jpeg->words, jpeg->isa);
+        jpeg->made_ac[0].made = 0; /* no sequential scan's */
+    }
     return FPC_OK;
 }
 

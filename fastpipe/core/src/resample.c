@@ -40,11 +40,13 @@ static int next_across_first(fpc_stage *stage, uint8_t *out) {
     const int64_t offset = (int64_t)stage->column * stage->channels;
     while (status == FPC_OK && stage->taken < need) {
         const int32_t row = stage->taken;
-        status = take(stage, stage->pair[0]);
         const bool two = row + 1 < stage->down.end;
-        if (status == FPC_OK && two) status = take(stage, stage->pair[1]);
+        const uint8_t *given[2] = {NULL, NULL};
+        for (int i = 0; i <= two && status == FPC_OK; i++, stage->taken++) {
+            status = fpc_stage_borrow(stage->from, stage->pair[i], &given[i]);
+        }
         if (status != FPC_OK) break;
-        const uint8_t *const in[2] = {stage->pair[0] + offset, stage->pair[two] + offset};
+        const uint8_t *const in[2] = {given[0] + offset, given[two] + offset};
         uint8_t *const rows[2] = {ring_row(stage, row), ring_row(stage, row + two)};
         stage->kernels->resample_across(in, &stage->across, stage->channels, rows);
     }
@@ -145,12 +147,8 @@ int fpc_resize_prepare(fpc_stage *stage, const fpc_operation *operation, int32_t
                              .window = i[8],
                              .there_start = i[2],
                              .there = height};
-    const bool nearest = i[10] == FPC_NEAREST;
-    int status = nearest ? fpc_axis_build_nearest(&stage->across, &across, max_bytes)
-                         : fpc_axis_build(&stage->across, &across, max_bytes);
-    if (status != FPC_OK) return status;
-    status = nearest ? fpc_axis_build_nearest(&stage->down, &down, max_bytes)
-                     : fpc_axis_build(&stage->down, &down, max_bytes);
+    int status = fpc_axis_build(&stage->across, &across, max_bytes);
+    if (status == FPC_OK) status = fpc_axis_build(&stage->down, &down, max_bytes);
     if (status != FPC_OK) return status;
     stage->operation = operation;
     stage->height = i[8];

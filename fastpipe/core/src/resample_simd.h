@@ -31,7 +31,7 @@ SIMD vec resample_pixel(const uint8_t *a, const uint8_t *b, const int32_t *high,
     vec bytes = v_load_halves(a, b);
     vec pair = v_shuffle8(bytes, shuffle01);
     vec sum_high = v_madd16(pair, v_all32(high[0]));
-    vec sum_low = v_add32(v_all32(RESAMPLE_HALF), v_madd16(pair, v_all32(low[0])));
+    vec sum_low = v_add_madd16(v_all32(RESAMPLE_HALF), pair, v_all32(low[0]));
     for (int p = 1; p < pairs; p++) {
         if (five && p == 2) {
             pair = v_shuffle8(bytes, v_load_twice(resample_fifth));
@@ -43,8 +43,8 @@ SIMD vec resample_pixel(const uint8_t *a, const uint8_t *b, const int32_t *high,
             bytes = v_load_halves(a, b);
             pair = v_shuffle8(bytes, shuffle01);
         }
-        sum_high = v_add32(sum_high, v_madd16(pair, v_all32(high[p])));
-        sum_low = v_add32(sum_low, v_madd16(pair, v_all32(low[p])));
+        sum_high = v_add_madd16(sum_high, pair, v_all32(high[p]));
+        sum_low = v_add_madd16(sum_low, pair, v_all32(low[p]));
     }
     return resample_finish(sum_high, sum_low);
 }
@@ -116,8 +116,8 @@ SIMD void resample_down_pairs(const uint8_t *const *rows, const int32_t *high, c
                                  v_unpack_high8(second, zero)};
             const vec by_high = v_all32(high[p]), by_low = v_all32(low[p]);
             for (int i = 0; i < 4; i++) {
-                sum_high[i] = v_add32(sum_high[i], v_madd16(pair[i], by_high));
-                sum_low[i] = v_add32(sum_low[i], v_madd16(pair[i], by_low));
+                sum_high[i] = v_add_madd16(sum_high[i], pair[i], by_high);
+                sum_low[i] = v_add_madd16(sum_low[i], pair[i], by_low);
             }
         }
         for (int i = 0; i < 4; i++) sum_low[i] = resample_finish(sum_high[i], sum_low[i]);

@@ -217,7 +217,7 @@ FPC_AVX2 static FPC_NOINLINE uint32_t skip_avx2(fpc_reader *shared, const uint8_
 
 static decode_loop *loop_for(int isa, int skip) {
 #if FPC_HAS_AVX2
-    if (isa == FPC_ISA_AVX2) return skip ? skip_avx2 : decode_avx2;
+    if (FPC_USES_AVX2(isa)) return skip ? skip_avx2 : decode_avx2;
 #endif
     (void)isa;
     return skip ? skip_portable : decode_portable;
@@ -278,20 +278,36 @@ void fpc_scan_begin(fpc_jpeg *jpeg, const uint8_t *input) {
     fpc_bits_start(&jpeg->bits, input, jpeg->data + jpeg->length);
 }
 
+/* Whether a table was made of this code; says so from now on. */
+static int keep_code(fpc_made *made, const fpc_code *code) {
+    if (made->made && fpc_code_equal(&made->code, code)) return 1;
+    made->made = 1;
+    made->code = *code;
+    return 0;
+}
+
+void fpc_scan_make_dc(fpc_jpeg *jpeg, int number) {
+    const fpc_code *code = &jpeg->tables.dc[number];
+    if (!keep_code(&jpeg->made_dc[number], code)) fpc_build_dc(&jpeg->dc[number], code);
+}
+
+static void make_ac(fpc_jpeg *jpeg, int number, int skips) {
+    const fpc_code *code = &jpeg->tables.ac[number];
+    const int has_table = keep_code(&jpeg->made_ac[number], code);
+    const int has_skip = !skips || keep_code(&jpeg->made_skip[number], code);
+    if (!has_table || !has_skip) fpc_build_words(&jpeg->words, code, 0);
+    if (!has_table) fpc_build_ac(&jpeg->ac[number], code, 0, &jpeg->words, jpeg->isa);
+    if (!has_skip) fpc_build_skip(&jpeg->skip[number], &jpeg->words, jpeg->isa);
+}
+
 int fpc_scan_start(fpc_jpeg *jpeg, const uint8_t *input, int skips) {
     int status = fpc_scan_blocks(jpeg);
     if (status) return status;
-    uint32_t made_dc = 0, made_ac = 0;
     for (int i = 0; i < jpeg->scan.count; i++) {
         int dc = jpeg->scan.dc_table[i], ac = jpeg->scan.ac_table[i];
         if (!(jpeg->tables.has_dc >> dc & jpeg->tables.has_ac >> ac & 1)) return FPC_BAD_TABLE;
-        if (!(made_dc >> dc & 1)) fpc_build_dc(&jpeg->dc[dc], &jpeg->tables.dc[dc]);
-        if (!(made_ac >> ac & 1)) {
-            fpc_build_ac(&jpeg->ac[ac], &jpeg->tables.ac[ac], 0, &jpeg->words, jpeg->isa);
-            if (skips) fpc_build_skip(&jpeg->skip[ac], &jpeg->words, jpeg->isa);
-        }
-        made_dc |= 1u << dc;
-        made_ac |= 1u << ac;
+        fpc_scan_make_dc(jpeg, dc);
+        make_ac(jpeg, ac, skips);
     }
     fpc_scan_begin(jpeg, input);
     return FPC_OK;

@@ -2,7 +2,7 @@
  *
  * A `vec` is 32 bytes in two halves of 16. As AVX2 has it, what moves bytes about (pack, unpack, shuffle) works in each
  * half by itself. The number in a name is the width in bits of an element; `s` is signed saturation, `us` unsigned.
- * Loads and stores need no alignment. For isa_avx2.c and isa_neon.c alone; without either the plain bodies serve.
+ * Loads and stores need no alignment. For isa_avx2.c, isa_avx512.c and isa_neon.c alone; without either the plain bodies serve.
  * Where an operation has no name here yet: add it in both forms.
  */
 #ifndef FPC_SIMD_H
@@ -70,6 +70,12 @@ SIMD vec v_mul_round16(vec a, vec b) { return _mm256_mulhrs_epi16(a, b); }
 SIMD vec v_mul_high_u16(vec a, vec b) { return _mm256_mulhi_epu16(a, b); }
 /* Signed products, of which neighbours are added: 8 sums of 32 bits. */
 SIMD vec v_madd16(vec a, vec b) { return _mm256_madd_epi16(a, b); }
+/* sum + v_madd16(a, b) */
+#if defined(FPC_SIMD_VNNI)
+SIMD vec v_add_madd16(vec sum, vec a, vec b) { return _mm256_dpwssd_epi32(sum, a, b); }
+#else
+SIMD vec v_add_madd16(vec sum, vec a, vec b) { return _mm256_add_epi32(sum, _mm256_madd_epi16(a, b)); }
+#endif
 
 /* order: of each half by itself */
 SIMD vec v_unpack_low8(vec a, vec b) { return _mm256_unpacklo_epi8(a, b); }
@@ -107,9 +113,6 @@ SIMD vec v_cut_float(vecf a) { return _mm256_cvttps_epi32(a); }
 /* a * b + c, rounded once */
 SIMD vecf v_fma_float(vecf a, vecf b, vecf c) { return _mm256_fmadd_ps(a, b, c); }
 SIMD void v_store_float(float *to, vecf a) { _mm256_storeu_ps(to, a); }
-/* Past the cache: 32-byte aligned, and v_fence before other threads read. */
-SIMD void v_store_float_past_cache(float *to, vecf a) { _mm256_stream_ps(to, a); }
-SIMD void v_fence(void) { _mm_sfence(); }
 /* To nearest, ties to even; not for NaN. */
 SIMD void v_store_float16(uint16_t *to, vecf a) {
     _mm_storeu_si128((__m128i *)to, _mm256_cvtps_ph(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
@@ -198,6 +201,7 @@ SIMD int32x4_t v_madd_half(uint8x16_t a, uint8x16_t b) {
     return vpaddq_s32(vmull_s16(vget_low_s16(x), vget_low_s16(y)), vmull_high_s16(x, y));
 }
 SIMD vec v_madd16(vec a, vec b) { return V_BOTH(s32, v_madd_half(a.low, b.low), v_madd_half(a.high, b.high)); }
+SIMD vec v_add_madd16(vec sum, vec a, vec b) { return v_add32(sum, v_madd16(a, b)); }
 
 /* order */
 SIMD vec v_unpack_low8(vec a, vec b) { return (vec){vzip1q_u8(a.low, b.low), vzip1q_u8(a.high, b.high)}; }
@@ -254,8 +258,6 @@ SIMD void v_store_float(float *to, vecf a) {
     vst1q_f32(to, a.low);
     vst1q_f32(to + 4, a.high);
 }
-SIMD void v_store_float_past_cache(float *to, vecf a) { v_store_float(to, a); }
-SIMD void v_fence(void) {}
 SIMD void v_store_float16(uint16_t *to, vecf a) {
     vst1q_u16(to, vreinterpretq_u16_f16(vcvt_high_f16_f32(vcvt_f16_f32(a.low), a.high)));
 }

@@ -3,9 +3,6 @@
 
 #include <string.h>
 
-/* Images below this stay in the cache, for whoever reads them next. */
-#define PAST_CACHE_FROM (256 * 1024)
-
 static int64_t element_size(const fpc_sink *sink) {
     return sink->dtype == FPC_UINT8 ? 1 : sink->dtype == FPC_FLOAT32 ? 4 : 2;
 }
@@ -66,17 +63,11 @@ static int fill_bytes(const fpc_sink *sink, fpc_stage *from, uint8_t *row) {
     return FPC_OK;
 }
 
-static bool aligned(const fpc_sink *sink) {
-    return (uintptr_t)sink->data % 32 == 0 && sink->row_stride % 32 == 0 && sink->channel_stride % 32 == 0;
-}
-
 static int fill_levels(const fpc_sink *sink, fpc_stage *from, const fpc_levels *levels, uint8_t *row,
                        uint8_t *elements) {
     const fpc_kernels *kernels = from->kernels;
     const int64_t count = (int64_t)sink->width * sink->channels;
     const bool together = channels_together(sink), apart = channels_apart(sink);
-    const bool past_cache = apart && sink->dtype == FPC_FLOAT32 && aligned(sink) &&
-                            count * sink->height * (int64_t)sizeof(float) >= PAST_CACHE_FROM;
     int status = FPC_OK;
     for (int64_t y = 0; y < sink->height; y++) {
         status = fpc_stage_pull(from, row);
@@ -84,7 +75,7 @@ static int fill_levels(const fpc_sink *sink, fpc_stage *from, const fpc_levels *
         uint8_t *out = (uint8_t *)sink->data + y * sink->row_stride;
         if (apart) {
             void *const planes[3] = {out, out + sink->channel_stride, out + 2 * sink->channel_stride};
-            kernels->levels_planar(row, sink->width, levels, planes, past_cache);
+            kernels->levels_planar(row, sink->width, levels, planes);
         } else if (together) {
             kernels->levels_in_turn(row, count, levels, sink->channels, out);
         } else {
@@ -92,7 +83,6 @@ static int fill_levels(const fpc_sink *sink, fpc_stage *from, const fpc_levels *
             scatter(sink, elements, out);
         }
     }
-    if (past_cache) kernels->finish_stores();
     return status;
 }
 

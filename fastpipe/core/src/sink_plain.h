@@ -34,9 +34,7 @@ static inline void split_channels_plain(const uint8_t *rgb, int32_t first, int32
 }
 
 #ifndef FPC_SIMD_H
-static void levels_planar(const uint8_t *rgb, int32_t count, const fpc_levels *levels, void *const out[3],
-                          int past_cache) {
-    (void)past_cache;
+static void levels_planar(const uint8_t *rgb, int32_t count, const fpc_levels *levels, void *const out[3]) {
     levels_planar_plain(rgb, 0, count, levels, out);
 }
 
@@ -47,6 +45,4 @@ static void levels_in_turn(const uint8_t *row, int64_t count, const fpc_levels *
 static void split_channels(const uint8_t *rgb, int32_t count, uint8_t *const out[3]) {
     split_channels_plain(rgb, 0, count, out);
 }
-
-static void finish_stores(void) {}
 #endif

@@ -27,13 +27,11 @@ SIMD vecf sink_value(vec bytes32, vecf by_255, vecf by_255_rest, const sink_fact
     return value;
 }
 
-SIMD void sink_store(void *out, int64_t at, vecf value, const int dtype, const int past_cache) {
+SIMD void sink_store(void *out, int64_t at, vecf value, const int dtype) {
     if (dtype == FPC_FLOAT16) {
         v_store_float16((uint16_t *)out + at, value);
     } else if (dtype == FPC_BFLOAT16) {
         v_store_bfloat16((uint16_t *)out + at, value);
-    } else if (past_cache) {
-        v_store_float_past_cache((float *)out + at, value);
     } else {
         v_store_float((float *)out + at, value);
     }
@@ -41,7 +39,7 @@ SIMD void sink_store(void *out, int64_t at, vecf value, const int dtype, const i
 
 /* Returns how many pixels are done: the whole eights. */
 SIMD int32_t sink_planar(const uint8_t *rgb, int32_t count, const fpc_levels *levels, void *const out[3],
-                         const int dtype, const int normalize, const int past_cache) {
+                         const int dtype, const int normalize) {
     const vecf by_255 = v_all_float(levels->by_255[0]), by_255_rest = v_all_float(levels->by_255[1]);
     const vec spread[3] = {v_load_twice(sink_spread[0]), v_load_twice(sink_spread[1]), v_load_twice(sink_spread[2])};
     sink_factors factors[3];
@@ -55,27 +53,23 @@ SIMD int32_t sink_planar(const uint8_t *rgb, int32_t count, const fpc_levels *le
         const vec bytes = v_load_halves(rgb + 3 * (int64_t)x, rgb + 3 * (int64_t)x + 12);
         for (int c = 0; c < 3; c++) {
             const vecf value = sink_value(v_shuffle8(bytes, spread[c]), by_255, by_255_rest, &factors[c], normalize);
-            sink_store(out[c], x, value, dtype, past_cache);
+            sink_store(out[c], x, value, dtype);
         }
     }
     return whole;
 }
 
-static void levels_planar(const uint8_t *rgb, int32_t count, const fpc_levels *levels, void *const out[3],
-                          int past_cache) {
+static void levels_planar(const uint8_t *rgb, int32_t count, const fpc_levels *levels, void *const out[3]) {
     int32_t done = 0;
     if (levels->exact) {
         const int normalize = levels->normalize != 0;
         if (levels->dtype == FPC_FLOAT16) {
-            done = sink_planar(rgb, count, levels, out, FPC_FLOAT16, normalize, 0);
+            done = sink_planar(rgb, count, levels, out, FPC_FLOAT16, normalize);
         } else if (levels->dtype == FPC_BFLOAT16) {
-            done = sink_planar(rgb, count, levels, out, FPC_BFLOAT16, normalize, 0);
-        } else if (past_cache) {
-            done = normalize ? sink_planar(rgb, count, levels, out, FPC_FLOAT32, 1, 1)
-                             : sink_planar(rgb, count, levels, out, FPC_FLOAT32, 0, 1);
+            done = sink_planar(rgb, count, levels, out, FPC_BFLOAT16, normalize);
         } else {
-            done = normalize ? sink_planar(rgb, count, levels, out, FPC_FLOAT32, 1, 0)
-                             : sink_planar(rgb, count, levels, out, FPC_FLOAT32, 0, 0);
+            done = normalize ? sink_planar(rgb, count, levels, out, FPC_FLOAT32, 1)
+                             : sink_planar(rgb, count, levels, out, FPC_FLOAT32, 0);
         }
     }
     levels_planar_plain(rgb, done, count, levels, out);
@@ -102,7 +96,7 @@ SIMD int64_t sink_in_turn(const uint8_t *row, int64_t count, const fpc_levels *l
     for (int64_t at = 0; at < whole; at += 24) {
         for (int i = 0; i < 3; i++) {
             const vec bytes = v_load_widened32(row + at + 8 * i);
-            sink_store(out, at + 8 * i, sink_value(bytes, by_255, by_255_rest, &factors[i], 1), dtype, 0);
+            sink_store(out, at + 8 * i, sink_value(bytes, by_255, by_255_rest, &factors[i], 1), dtype);
         }
     }
     return whole;
@@ -138,5 +132,3 @@ static void split_channels(const uint8_t *rgb, int32_t count, uint8_t *const out
     }
     split_channels_plain(rgb, whole, count, out);
 }
-
-static void finish_stores(void) { v_fence(); }

@@ -14,11 +14,16 @@ int fpc_stage_pull(fpc_stage *stage, uint8_t *row) {
     return status;
 }
 
+/* Whether pixels lie as rows on their way do. */
+static bool together(const fpc_pixels *pixels) {
+    return pixels->column_stride == pixels->channels && (pixels->channels == 1 || pixels->channel_stride == 1);
+}
+
 static int next_pixels(fpc_stage *stage, uint8_t *row) {
     const fpc_pixels *pixels = &stage->pixels;
     const uint8_t *in = pixels->data + stage->given * pixels->row_stride;
     const int64_t channels = stage->channels;
-    if (pixels->column_stride == channels && (channels == 1 || pixels->channel_stride == 1)) {
+    if (together(pixels)) {
         memcpy(row, in, (size_t)stage->width * (size_t)channels);
         return FPC_OK;
     }
@@ -27,6 +32,18 @@ static int next_pixels(fpc_stage *stage, uint8_t *row) {
         for (int64_t x = 0; x < stage->width; x++) row[x * channels + c] = from[x * pixels->column_stride];
     }
     return FPC_OK;
+}
+
+int fpc_stage_borrow(fpc_stage *stage, uint8_t *room, const uint8_t **row) {
+    const fpc_pixels *pixels = &stage->pixels;
+    *row = room;
+    /* What lies behind a row is read, too: it has to be of the rows below. */
+    if (stage->next == next_pixels && stage->given < stage->height && together(pixels) &&
+        pixels->row_stride >= FPC_ROW_SLACK && stage->given < stage->height - 1) {
+        *row = pixels->data + stage->given++ * pixels->row_stride;
+        return FPC_OK;
+    }
+    return fpc_stage_pull(stage, room);
 }
 
 void fpc_stage_pixels(fpc_stage *stage, const fpc_pixels *pixels) {

@@ -52,6 +52,10 @@ int64_t fpc_row_bytes(int32_t width, int32_t channels);
 /* The next row of the stage before, checked: FPC_BAD_REGION behind the last one. */
 int fpc_stage_pull(fpc_stage *stage, uint8_t *row);
 
+/* The same, where the stage has such a row in memory already: `*row` is that, or `room`. Up to FPC_ROW_SLACK bytes behind
+ * it may be read. */
+int fpc_stage_borrow(fpc_stage *stage, uint8_t *room, const uint8_t **row);
+
 /* ---- sources: height, width and channels are the caller's to check ---- */
 void fpc_stage_pixels(fpc_stage *stage, const fpc_pixels *pixels);
 void fpc_stage_jpeg(fpc_stage *stage, fpc_rows *rows, int32_t height, int32_t width);

@@ -1,0 +1,37 @@
+/* isa_avx512.c: isa_avx2.c's kernels where products may be added to a sum in one instruction (AVX512-VNNI), and there are
+ * twice as many registers: a tenth of a resize's time. Vectors stay as wide as they are. */
+#include "kernels.h"
+
+#if FPC_HAVE_AVX512
+#include <immintrin.h>
+#include <string.h>
+
+#if defined(__clang__)
+#pragma clang attribute push(__attribute__((target("avx2,fma,bmi,bmi2,f16c,avx512f,avx512bw,avx512vl,avx512vnni"))),   \
+                             apply_to = function)
+#elif defined(__GNUC__)
+#pragma GCC push_options
+#pragma GCC target("avx2,fma,bmi,bmi2,f16c,avx512f,avx512bw,avx512vl,avx512vnni")
+#endif
+
+#define FPC_SIMD_AVX2 1
+#define FPC_SIMD_VNNI 1
+#include "simd.h"
+
+#include "idct_plain.h" /* what is rare */
+#include "idct_simd.h"
+#include "color_simd.h"
+#include "operations_simd.h"
+#include "adjust_simd.h"
+#include "warp_simd.h"
+#include "resample_simd.h"
+#include "sink_simd.h"
+
+#if defined(__clang__)
+#pragma clang attribute pop
+#elif defined(__GNUC__)
+#pragma GCC pop_options
+#endif
+
+const fpc_kernels fpc_kernels_avx512 = FPC_KERNELS;
+#endif
