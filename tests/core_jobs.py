@@ -81,9 +81,12 @@ def pixels(
     return out
 
 
-def normalized(image: np.ndarray, dtype: torch.dtype, mean: Any = None, std: Any = None) -> torch.Tensor:
-    """``ToTensor`` and ``Normalize`` of ``(H, W, C)`` uint8, then rounded to ``dtype``; ``(C, H, W)``."""
-    tensor = torch.from_numpy(image.copy()).permute(2, 0, 1).to(torch.float32).div(255)
+def normalized(
+    image: np.ndarray, dtype: torch.dtype, mean: Any = None, std: Any = None, multiplied: bool = False
+) -> torch.Tensor:
+    """``ToTensor``, or v2's ``ToDtype``, and ``Normalize`` of ``(H, W, C)`` uint8, as ``(C, H, W)`` of ``dtype``."""
+    tensor = torch.from_numpy(image.copy()).permute(2, 0, 1).to(torch.float32)
+    tensor = tensor.mul_(1.0 / 255) if multiplied else tensor.div(255)
     if mean is not None:
         shape = (-1, 1, 1)
         tensor = tensor.sub_(torch.tensor(mean).view(shape)).div_(torch.tensor(std).view(shape))

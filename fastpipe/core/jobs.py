@@ -52,6 +52,7 @@ _HEADER = Struct("@13iq")
 _BOX_AT: int = RawJob.top.offset  # type: ignore[attr-defined]
 _SINK_AT: int = RawJob.sink.offset
 _NO_MEAN = (0.0,) * 6
+_NORMALIZE, _MULTIPLY = 1, 2  # fpc_sink's normalize
 
 _ARRAY_TYPES = {"|u1": DType.UINT8, "<f4": DType.FLOAT32, "<f2": DType.FLOAT16}
 _TENSOR_TYPES = {
@@ -313,6 +314,7 @@ class Job:
         dtype: int,
         mean: Sequence[float] | None = None,
         std: Sequence[float] | None = None,
+        multiplied: bool = False,
     ) -> None:
         """Memory by its address.
 
@@ -323,9 +325,10 @@ class Job:
             dtype: a `DType`.
             mean: three numbers, with ``std``: normalised as `Normalize` does. Floating types alone.
             std: three numbers.
+            multiplied: pixels times 1 / 255, as v2's ``ToDtype`` does, and not divided by 255. Floating types alone.
         """
         numbers = _NO_MEAN if mean is None or std is None else (*mean, *std)
-        normalize = 0 if mean is None or std is None else 1
+        normalize = (0 if mean is None or std is None else _NORMALIZE) | (_MULTIPLY if multiplied else 0)
         _SINK.pack_into(self.raw, _SINK_AT, address, *strides, *shape, dtype, normalize, *numbers)
 
     def write_array(
@@ -347,7 +350,11 @@ class Job:
         self.write(address, (height, width, channels), (row, column, channel), dtype, mean, std)
 
     def write_tensor(
-        self, tensor: torch.Tensor, mean: Sequence[float] | None = None, std: Sequence[float] | None = None
+        self,
+        tensor: torch.Tensor,
+        mean: Sequence[float] | None = None,
+        std: Sequence[float] | None = None,
+        multiplied: bool = False,
     ) -> None:
         """A tensor ``(C, H, W)`` in main memory, of uint8, float32, float16 or bfloat16, with any strides."""
         dtype = _known_types.get(tensor.dtype) or _type_of(tensor.dtype)
@@ -360,7 +367,7 @@ class Job:
         size = tensor.element_size()
         channel, row, column = tensor.stride()
         strides = row * size, column * size, channel * size
-        self.write(tensor.data_ptr(), (height, width, channels), strides, dtype, mean, std)
+        self.write(tensor.data_ptr(), (height, width, channels), strides, dtype, mean, std, multiplied)
 
     def write_place(self, address: int, rest: tuple[int, ...], numbers: tuple[float, ...]) -> None:
         """As `write`, with what stays the same in a batch packed before; see `Places`."""
@@ -483,7 +490,7 @@ class Places:
         images: a tensor ``(N, C, H, W)`` in main memory, of a dtype that `Job.write_tensor` takes, with any strides.
     """
 
-    __slots__ = ("_first", "_plain", "_rest", "_step")
+    __slots__ = ("_first", "_rests", "_step")
 
     def __init__(self, images: torch.Tensor) -> None:
         _, channels, height, width = images.shape
@@ -492,16 +499,23 @@ class Places:
         dtype = _TENSOR_TYPES[str(images.dtype)]
         self._first, self._step = images.data_ptr(), number * size
         shape = height, width, channels
-        self._rest = (row * size, column * size, channel * size, *shape, dtype, 1)
-        self._plain = (*self._rest[:-1], 0)
+        rest = (row * size, column * size, channel * size, *shape, dtype)
+        self._rests = [(*rest, normalize) for normalize in range(4)]
 
-    def write(self, job: Job, number: int, mean: Sequence[float] | None, std: Sequence[float] | None) -> None:
-        """Has a job write to a place; ``mean`` and ``std`` as `Job.write` takes them."""
+    def write(
+        self,
+        job: Job,
+        number: int,
+        mean: Sequence[float] | None,
+        std: Sequence[float] | None,
+        multiplied: bool = False,
+    ) -> None:
+        """Has a job write to a place; what is to be done to pixels as `Job.write` takes it."""
         address = self._first + number * self._step
         if mean is None or std is None:
-            job.write_place(address, self._plain, _NO_MEAN)
+            job.write_place(address, self._rests[_MULTIPLY if multiplied else 0], _NO_MEAN)
         else:
-            job.write_place(address, self._rest, (*mean, *std))
+            job.write_place(address, self._rests[_NORMALIZE + (_MULTIPLY if multiplied else 0)], (*mean, *std))
 
 
 class Batch(Sequence[Job]):

@@ -50,7 +50,7 @@ from fastpipe.program import (
     works_together,
 )
 from fastpipe.readers import MaxPixels
-from fastpipe.transforms.compose import Compose, call
+from fastpipe.transforms.compose import call, members_of
 from fastpipe.types import Generators, Header, ImageShape, Recipe
 
 __all__ = ["ImageDataset", "StandardTransform", "default_loader"]
@@ -172,7 +172,8 @@ class ImageDataset(BadFileHandling, Dataset[tuple[Any, Any]]):
     def pipeline(self) -> Pipeline:
         """The compiled transform; compiled anew when the transform or its `Compose`'s list has changed."""
         known, transform = self._members, self.transform
-        members = transform.transforms if type(transform) is Compose else (transform,)
+        members = members_of(transform)
+        members = (transform,) if members is None else members
         # Member by member; where there is a Compose within, all the way down.
         if (
             known is None

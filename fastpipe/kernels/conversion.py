@@ -42,18 +42,20 @@ def to_tensor(image: UInt8Array, out: torch.Tensor | None = None) -> torch.Tenso
     return torch.div(planes, 255, out=out)
 
 
-def normalization_table(mean: Sequence[float], std: Sequence[float]) -> FloatArray:
+def normalization_table(mean: Sequence[float], std: Sequence[float], multiplied: bool = False) -> FloatArray:
     """What ``ToTensor`` and ``Normalize(mean, std)`` make of each of the 256 pixel values.
 
     Args:
         mean: one value a channel, for pixels in [0, 1].
         std: one value a channel; not zero.
+        multiplied: by 1 / 255, as v2's ``ToDtype`` does, and not divided by 255 as ``ToTensor``.
 
     Returns:
         A ``(C, 256)`` float32 table for `to_normalized_tensor`. It is computed with torchvision's own float32
         operations in their order, so that looking a pixel up is bit-equal to them.
     """
-    levels = torch.arange(256, dtype=torch.uint8).to(torch.float32).div(255)
+    levels = torch.arange(256, dtype=torch.uint8).to(torch.float32)
+    levels = levels.mul_(1.0 / 255) if multiplied else levels.div_(255)
     means = torch.as_tensor(mean, dtype=torch.float32).view(-1, 1)
     stds = torch.as_tensor(std, dtype=torch.float32).view(-1, 1)
     return levels.repeat(max(len(means), len(stds)), 1).sub_(means).div_(stds).numpy()

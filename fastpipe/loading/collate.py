@@ -24,20 +24,23 @@ class DeferredImages:
         images: ``(N, C, H, W)`` uint8.
         mean, std: float32 ``(1, C, 1, 1)``, or ``(N, C, 1, 1)`` where the images differ.
         dtype: of the finished images.
+        multiplied: by 1 / 255, as v2's ``ToDtype`` does, and not divided by 255.
     """
 
     images: torch.Tensor
     mean: torch.Tensor
     std: torch.Tensor
     dtype: torch.dtype
+    multiplied: bool = False
 
     def pin_memory(self, *device: Any) -> DeferredImages:
         """torch's loader calls this where it pins batches; mean and std are too small to matter."""
-        return DeferredImages(self.images.pin_memory(*device), self.mean, self.std, self.dtype)
+        return DeferredImages(self.images.pin_memory(*device), self.mean, self.std, self.dtype, self.multiplied)
 
     def finish(self, device: torch.device) -> torch.Tensor:
         """The finished images on a device; the same operations in the same order as on the CPU, in float32."""
-        pixels = self.images.to(device, non_blocking=True).to(torch.float32).div_(255)
+        pixels = self.images.to(device, non_blocking=True).to(torch.float32)
+        pixels = pixels.mul_(1.0 / 255) if self.multiplied else pixels.div_(255)
         mean, std = (numbers.to(device, non_blocking=True) for numbers in (self.mean, self.std))
         return pixels.sub_(mean).div_(std).to(self.dtype)
 
@@ -63,7 +66,8 @@ class BatchCollate:
             same = len(set(samples.normalize)) == 1
             numbers = torch.tensor(samples.normalize[:1] if same else samples.normalize, dtype=torch.float32)
             mean, std = numbers[..., None, None].unbind(1)
-            images = DeferredImages(images, mean, std, self.options.dtype or torch.float32)
+            dtype = self.options.dtype or torch.float32
+            images = DeferredImages(images, mean, std, dtype, samples.multiplied)
         return [images, targets]
 
     def _collated(self, samples: list[Any]) -> Any:

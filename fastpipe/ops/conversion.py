@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from fastpipe.kernels import conversion as kernels
 from fastpipe.ops.base import Operation, register
+from fastpipe.types import Box, ImageShape
 
 __all__ = [
     "ConvertImageDtype",
@@ -29,6 +30,9 @@ __all__ = [
 
 class _Conversion(Operation):
     __slots__ = ()
+
+    def within(self, region: Box, shape: ImageShape) -> tuple[Box, tuple[Operation, ...]]:
+        return region, (self,)
 
     def on_mask(self) -> None:
         return None
@@ -130,6 +134,7 @@ class ToNormalizedTensor(_Conversion):
         mean: one number a channel.
         std: one number a channel, not zero.
         plain: `ToTensor` alone: subtracting 0 and dividing by 1 changes no bit.
+        multiplied: by 1 / 255, as v2's ``ToDtype(scale=True)`` does, and not divided by 255.
     """
 
     op: ClassVar[str] = "to_tensor"
@@ -137,6 +142,7 @@ class ToNormalizedTensor(_Conversion):
     mean: tuple[float, ...]
     std: tuple[float, ...]
     plain: bool = False
+    multiplied: bool = False
 
     def apply(self, image: Any) -> torch.Tensor:
         return kernels.to_normalized_tensor(image, self.values())
@@ -147,25 +153,27 @@ class ToNormalizedTensor(_Conversion):
 
     def values(self) -> NDArray[np.float32]:
         """What becomes of each pixel value: float32 ``(C, 256)``."""
-        return _values(self.mean, self.std)
+        return _values(self.mean, self.std, self.multiplied)
 
     def __str__(self) -> str:
+        first = "to_dtype" if self.multiplied else "to_tensor"
         if self.plain:
-            return "to_tensor()"
+            return f"{first}()"
         mean, std = (", ".join(f"{value:.6g}" for value in values) for values in (self.mean, self.std))
-        return f"to_tensor+normalize(mean=[{mean}], std=[{std}])"
+        return f"{first}+normalize(mean=[{mean}], std=[{std}])"
 
 
 @lru_cache(maxsize=64)
-def _values(mean: tuple[float, ...], std: tuple[float, ...]) -> NDArray[np.float32]:
-    return kernels.normalization_table(mean, std)
+def _values(mean: tuple[float, ...], std: tuple[float, ...], multiplied: bool) -> NDArray[np.float32]:
+    return kernels.normalization_table(mean, std, multiplied)
 
 
 def fused_conversion(behind: Sequence[Any], channels: int) -> tuple[ToPlanarTensor | ToNormalizedTensor | None, int]:
     """The first operations of the end of a chain, as one conversion of a uint8 array; and how many they are.
 
     ``ToTensor`` and ``PILToTensor → ConvertImageDtype(float32)`` are the same values there: each is ``x / 255`` in
-    float32. None where the values are others: torch's default dtype isn't float32.
+    float32. (v2's ``ToDtype(float32, scale=True)`` multiplies.) None where the values are others: torch's default dtype
+    isn't float32.
 
     Args:
         behind: what starts with a conversion to a tensor.
@@ -180,21 +188,28 @@ def _fused(
     behind: tuple[Operation, ...], channels: int, dtype: torch.dtype
 ) -> tuple[ToPlanarTensor | ToNormalizedTensor | None, int]:
     first, *rest = behind
-    used = 1
+    used, multiplied = 1, False
     if isinstance(first, PilToTensor):
         if not (rest and isinstance(rest[0], ConvertImageDtype) and rest[0].dtype is torch.float32):
             return ToPlanarTensor(), 1
-        used, rest = 2, rest[1:]
+        scale = getattr(rest[0], "scale", None)  # v2's alone says whether
+        if scale is False:
+            return ToPlanarTensor(), 1
+        used, rest, multiplied = 2, rest[1:], scale is True
     elif dtype != torch.float32:
         return None, 0
     if rest and isinstance(rest[0], Normalize):
         numbers = _normalization(rest[0].mean, rest[0].std, channels)
         if numbers is not None:
-            return ToNormalizedTensor(*numbers), used + 1
-    return _PLAIN[channels], used
+            return ToNormalizedTensor(*numbers, multiplied=multiplied), used + 1
+    return _PLAIN[channels, multiplied], used
 
 
-_PLAIN = {n: ToNormalizedTensor((0.0,) * n, (1.0,) * n, plain=True) for n in (1, 2, 3, 4)}
+_PLAIN = {
+    (n, multiplied): ToNormalizedTensor((0.0,) * n, (1.0,) * n, plain=True, multiplied=multiplied)
+    for n in (1, 2, 3, 4)
+    for multiplied in (False, True)
+}
 
 
 def _normalization(mean: Any, std: Any, channels: int) -> tuple[tuple[float, ...], tuple[float, ...]] | None:

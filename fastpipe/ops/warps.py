@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -20,10 +21,10 @@ from fastpipe.types import ImageShape
 if TYPE_CHECKING:
     from fastpipe.core import Job
 
-__all__ = ["Affine", "ElasticTransform", "Perspective", "Rotate"]
+__all__ = ["Affine", "ElasticTransform", "Perspective", "PerspectiveBy", "Rotate"]
 
 
-def _takes(operation: Rotate | Affine | Perspective, shape: ImageShape) -> bool:
+def _takes(operation: Rotate | Affine | Perspective | PerspectiveBy, shape: ImageShape) -> bool:
     """Whether the core takes the interpolation and the fill; what is wrong about them, the functional says."""
     fill, mode = operation.fill, operation.interpolation
     values = len(fill) if isinstance(fill, (list, tuple)) else 1
@@ -198,3 +199,34 @@ class ElasticTransform(Operation):
 
     def words(self) -> str:
         return "warped elastically"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PerspectiveBy(Operation):
+    """`Perspective` by the eight coefficients of the way back, as torchvision's v2 draws it; of uint8 arrays alone."""
+
+    op: ClassVar[str] = "perspective"
+    coefficients: Any
+    interpolation: Any = InterpolationMode.BILINEAR
+    fill: Any = None
+
+    def apply(self, image: Any) -> Any:
+        warps = importlib.import_module("fastpipe.transforms.functional._array_warps")
+        return warps.perspective(image, self.coefficients, self.interpolation, self.fill)
+
+    def to_core(self, job: Job, shape: ImageShape) -> bool:
+        if not _takes(self, shape):
+            return False
+        return kernels.add_warp(
+            job, Kind.PERSPECTIVE, shape.size, self.coefficients, self.interpolation.value, self.fill
+        )
+
+    def motion(self, shape: ImageShape) -> NDArray[np.float64]:
+        moved: NDArray[np.float64] = np.linalg.inv(np.append(self.coefficients, 1.0).reshape(3, 3))
+        return moved
+
+    def on_mask(self) -> Operation:
+        return PerspectiveBy(self.coefficients, InterpolationMode.NEAREST, 0)
+
+    def words(self) -> str:
+        return "seen in perspective"

@@ -71,12 +71,14 @@ class ImageBatch:
         normalize: for deferred images, each one's ``(mean, std)`` on the scale of [0, 1]; None where nothing is left
             to do.
         slot: the memory that the images are in, where that will be used again.
+        multiplied: deferred images are to be multiplied by 1 / 255, not divided by 255.
     """
 
     images: torch.Tensor
     targets: list[Any]
     normalize: list[tuple[tuple[float, ...], tuple[float, ...]]] | None = None
     slot: Slot | None = None
+    multiplied: bool = False
 
     def images_to_send(self) -> Any:
         """The images, or what becomes them in the loader's main process. To be called once."""
@@ -94,6 +96,10 @@ def _fits_a_slot(program: Program) -> bool:
 def _dtype(program: Program, options: BatchOptions) -> torch.dtype:
     keeps = options.defer or isinstance(program.conversion, ToPlanarTensor)
     return torch.uint8 if keeps else options.dtype or torch.float32
+
+
+def _multiplied(program: Program) -> bool:
+    return isinstance(program.conversion, ToNormalizedTensor) and program.conversion.multiplied
 
 
 def batch_bytes(recipe: Recipe, count: int, options: BatchOptions, fidelity: Fidelity) -> int | None:
@@ -128,6 +134,8 @@ class BatchBuilder:
             return False
         if isinstance(program.conversion, ToPlanarTensor) and program.after:
             return False
+        if self.options.defer and _multiplied(program) != _multiplied(first):
+            return False
         if self._images is None:
             shape = (self.count, *program.result)
             dtype = _dtype(program, self.options)
@@ -157,7 +165,8 @@ class BatchBuilder:
         images = self._images[: len(positions)]
         conversions = [self._programs[position].conversion for position in positions]
         numbers = [(c.mean, c.std) for c in conversions if isinstance(c, ToNormalizedTensor)]
-        return ImageBatch(images, targets, numbers if self.options.defer and numbers else None, self._slot)
+        deferred = numbers if self.options.defer and numbers else None
+        return ImageBatch(images, targets, deferred, self._slot, _multiplied(self._programs[positions[0]]))
 
 
 def _allocate(

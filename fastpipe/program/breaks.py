@@ -36,6 +36,20 @@ _WITHOUT_DRAW = {
         "leave it out, and the ToTensor before it: the transforms before ToTensor all take images",
     ),
 }
+_LAST = "put it last: then nothing is lost"
+_WITHOUT_DRAW_V2 = {
+    "AugMix": ("it mixes several versions of the image", _LAST),
+    "FiveCrop": _WITHOUT_DRAW["FiveCrop"],
+    "GaussianNoise": ("it draws a number for each pixel", _LAST),
+    "JPEG": ("it compresses pixels", _LAST),
+    "Lambda": (
+        "what a Lambda's function does isn't known before it runs",
+        "put it behind the others: what comes before it is planned",
+    ),
+    "LinearTransformation": _WITHOUT_DRAW["LinearTransformation"],
+    "TenCrop": _WITHOUT_DRAW["TenCrop"],
+    "ToPILImage": _WITHOUT_DRAW["ToPILImage"],
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +120,9 @@ def _found(transform: Any) -> tuple[str, str, tuple[str, ...]]:
         return "torchvision", "it is torchvision's, which draws while it sees pixels", _about_torchvision(transform)
     if kind.__name__ in _WITHOUT_DRAW and _OWN.get(kind.__name__) is kind:
         reason, tip = _WITHOUT_DRAW[kind.__name__]
+        return "pixels", reason, (tip,)
+    if kind.__module__ == "fastpipe.transforms.v2" and kind.__name__ in _WITHOUT_DRAW_V2:
+        reason, tip = _WITHOUT_DRAW_V2[kind.__name__]
         return "pixels", reason, (tip,)
     if getattr(transform, "_forward_hooks", None) or getattr(transform, "_forward_pre_hooks", None):
         return "hook", "a hook is registered on it, which only its forward runs", ("remove the hook",)
@@ -195,8 +212,8 @@ def _about_torchvision(transform: Any) -> tuple[str, ...]:
     kind = type(transform)
     module = kind.__module__
     name = kind.__name__
+    if ".v2" in module:
+        return (f"take fastpipe.transforms.v2.{name}: the same arguments, draws and results (swap the import)",)
     if name not in _OWN:
         return (f"fastpipe.transforms has no {name}: put it last",)
-    if ".v2" in module:
-        return (f"take fastpipe.transforms.{name}, the v1 transform of that name: v2 can't be planned",)
     return (f"take fastpipe.transforms.{name}: the same arguments, draws and pixels (swap the import)",)

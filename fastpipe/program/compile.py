@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fastpipe.transforms._base import drawable
-from fastpipe.transforms.compose import Compose
+from fastpipe.transforms.compose import members_of
 from fastpipe.transforms.drawing import WordGenerators, draw_steps, drawing
 from fastpipe.types import Generators, ImageShape, Recipe, Step
 
@@ -55,8 +55,9 @@ def flatten(transform: Any) -> Iterable[Any]:
     """The transforms of a nested `Compose`, in the order in which they run; one that isn't a `Compose`, itself."""
     if transform is None:
         return
-    if type(transform) is Compose:
-        for member in transform.transforms:
+    members = members_of(transform)
+    if members is not None:
+        for member in members:
             yield from flatten(member)
     else:
         yield transform
@@ -66,4 +67,11 @@ def compile_pipeline(transform: Any) -> Pipeline:
     """Splits a transform at the first member that isn't drawable (a foreign callable, a `Lambda`, …)."""
     members = tuple(flatten(transform))
     cut = next((index for index, member in enumerate(members) if not drawable(member)), len(members))
+    # v1 and v2 say differently what an image is behind a conversion: a plan is of one of them.
+    changes = (index for index in range(1, cut) if _is_v2(members[index]) != _is_v2(members[0]))
+    cut = next(changes, cut)
     return Pipeline(members[:cut], members[cut:])
+
+
+def _is_v2(transform: Any) -> bool:
+    return hasattr(transform, "_plans_itself")

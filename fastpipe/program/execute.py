@@ -7,6 +7,7 @@ has, kernels the others, one by one. Behind the conversion to a tensor torch run
 
 from __future__ import annotations
 
+import importlib
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -124,7 +125,7 @@ def _by_core(program: Program, encoded: Encoded, out: torch.Tensor | None) -> An
     whole = taken == len(program.steps) and program.conversion is not None and not listening()
     result: Any
     if whole:
-        result = _sink(job, program.conversion, shape, out)
+        result = _sink(job, program.conversion, shape, out, program.tv_image)
     else:
         result = readers.thread_scratch().take(shape.height, shape.width, shape.channels)
         job.write_array(result)
@@ -196,20 +197,27 @@ def add_steps(job: core.Job, steps: tuple[Step, ...], shape: ImageShape) -> tupl
     return shape, len(steps)
 
 
-def _sink(job: core.Job, conversion: Any, shape: ImageShape, out: torch.Tensor | None) -> torch.Tensor:
+def _sink(
+    job: core.Job, conversion: Any, shape: ImageShape, out: torch.Tensor | None, tv_image: bool = False
+) -> torch.Tensor:
     if out is None:
-        keeps = isinstance(conversion, ToPlanarTensor)
-        out = torch.empty(_tensor_shape(shape), dtype=torch.uint8 if keeps else torch.float32)
+        dtype = torch.uint8 if isinstance(conversion, ToPlanarTensor) else torch.float32
+        if tv_image:  # laid out as torchvision leaves it, for what draws a number for each element in memory's order
+            out = torch.empty(shape, dtype=dtype).permute(2, 0, 1)
+        else:
+            out = torch.empty(_tensor_shape(shape), dtype=dtype)
     job.write_tensor(out, *normalization_of(conversion))
     return out
 
 
-def normalization_of(conversion: ToPlanarTensor | ToNormalizedTensor) -> tuple[Numbers, Numbers]:
-    """The mean and std that the core is to normalise with; Nones where it isn't to."""
-    if isinstance(conversion, ToPlanarTensor) or conversion.plain:
-        return None, None
+def normalization_of(conversion: ToPlanarTensor | ToNormalizedTensor) -> tuple[Numbers, Numbers, bool]:
+    """The mean and std that the core is to normalise with, Nones where it isn't to; and whether it multiplies."""
+    if isinstance(conversion, ToPlanarTensor):
+        return None, None, False
+    if conversion.plain:
+        return None, None, conversion.multiplied
     spread = 3 // len(conversion.mean)  # the core takes three numbers, of which gray has use for one
-    return conversion.mean * spread, conversion.std * spread
+    return conversion.mean * spread, conversion.std * spread, conversion.multiplied
 
 
 def _converted(image: Any, conversion: ToPlanarTensor | ToNormalizedTensor, out: torch.Tensor | None) -> torch.Tensor:
@@ -228,6 +236,8 @@ def _behind(program: Program, made: Any, out: torch.Tensor | None) -> Any:
     for step in program.after:
         made = step.apply(made)
         lap(step)
+    if program.tv_image and out is None:
+        return importlib.import_module("torchvision.tv_tensors").Image(made)
     if out is not None and made is not out:
         out.copy_(made)
         return out

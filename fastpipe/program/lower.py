@@ -12,6 +12,7 @@ from functools import lru_cache
 from itertools import groupby
 
 from fastpipe.ops import (
+    AsTvImage,
     ConvertImageDtype,
     Crop,
     HFlip,
@@ -22,9 +23,14 @@ from fastpipe.ops import (
     Resize,
     ResizeWindow,
     ScaledResize,
+    TensorOperation,
+    ToDtype,
+    ToImage,
+    ToPureTensor,
     ToTensor,
     Transpose,
     VFlip,
+    ahead_of,
     fused_conversion,
     reduced_scale,
 )
@@ -58,7 +64,12 @@ def lower(recipe: Recipe, fidelity: Fidelity = "torchvision", *, orientation: in
                 shapes.append(known.shape)
                 break
         if getattr(step, "makes_tensor", False):
-            tail, steps = _tail_of(steps[number:], shape), steps[:number]
+            before, behind = _needed_tail(steps[number:], shape)
+            steps = (*steps[:number], *before)
+            for moved in before:
+                shape = moved.output_shape(shape)
+                shapes.append(shape)
+            tail = _tail_of(behind, shape)
             break
         shape = step.output_shape(shape)
         shapes.append(shape)
@@ -69,10 +80,12 @@ def lower(recipe: Recipe, fidelity: Fidelity = "torchvision", *, orientation: in
     request = _WHOLE if box == (0, 0, stored.height, stored.width) else DecodeRequest(box)
     if fidelity == "fast":
         request, local = _scaled(box, request, local)
-    return Program(stored, request, local, tail.conversion, tail.after, tail.result)
+    return Program(stored, request, local, tail.conversion, tail.after, tail.result, tail.tv_image)
 
 
-_CONSTANT = frozenset({HFlip, VFlip, ToTensor, PilToTensor, ConvertImageDtype, Normalize})
+_CONSTANT = frozenset(
+    {HFlip, VFlip, ToTensor, PilToTensor, ConvertImageDtype, Normalize, ToImage, ToDtype, ToPureTensor}
+)
 
 
 @lru_cache(maxsize=256)
@@ -83,8 +96,27 @@ def _tail(steps: tuple[Step, ...], shape: ImageShape) -> Program:
 
 def _tail_of(steps: Sequence[Step], shape: ImageShape) -> Program:
     """What follows the pixels' steps: the conversion to a tensor, and what is behind it."""
+    tv_image = bool(steps) and isinstance(steps[0], ToImage)
+    if any(isinstance(step, ToPureTensor) for step in steps):
+        steps, tv_image = [step for step in steps if not isinstance(step, ToPureTensor)], False
     conversion, used = fused_conversion(steps, shape.channels) if steps else (None, 0)
-    return Program(shape, _WHOLE, (), conversion, tuple(steps[used:]), shape)
+    return Program(shape, _WHOLE, (), conversion, tuple(steps[used:]), shape, tv_image)
+
+
+def _needed_tail(tail: Sequence[Step], shape: ImageShape) -> tuple[Sequence[Operation], Sequence[Step]]:
+    """What v2 does to a tensor, as far as it can be done before the conversion; and the conversion with the rest."""
+    if not any(isinstance(step, TensorOperation) for step in tail):
+        return (), tail
+    before, kept = ahead_of(tail, shape)
+    for step in before:
+        shape = step.output_shape(shape)
+    shapes = [shape]
+    for behind in kept:
+        shapes.append(behind.output_shape(shapes[-1]))
+    box, local = _backwards(kept, shapes)
+    if box != (0, 0, shape.height, shape.width):
+        before.append(Crop(*box))
+    return before, local
 
 
 @lru_cache(maxsize=8)
@@ -143,7 +175,7 @@ def _needed(step: Views, shape: ImageShape) -> tuple[Box, tuple[Step, ...]]:
 
 def _chain(steps: Sequence[Step], shape: ImageShape) -> tuple[Box, tuple[Step, ...]]:
     view = lower(Recipe(shape, tuple(steps)))
-    return view.box, view.all_steps
+    return view.box, (*view.all_steps, AsTvImage()) if view.tv_image else view.all_steps
 
 
 def _tables_fused(steps: Sequence[Step]) -> tuple[Step, ...]:

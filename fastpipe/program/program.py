@@ -27,6 +27,7 @@ class Program:
         conversion: to a tensor; None where `after` has torchvision's own, or nothing makes a tensor.
         after: on what the conversion gives.
         result: the shape that `steps` give.
+        tv_image: what a sample gets is a ``tv_tensors.Image``, as v2 gives; in a batch it is a plain tensor.
     """
 
     shape: ImageShape
@@ -35,6 +36,7 @@ class Program:
     conversion: ToPlanarTensor | ToNormalizedTensor | None
     after: tuple[Step, ...]
     result: ImageShape
+    tv_image: bool = False
 
     @property
     def all_steps(self) -> tuple[Step, ...]:
@@ -91,7 +93,9 @@ class Views:
         return " | ".join(" → ".join(map(str, steps)) or "as it is" for steps in self.views)
 
 
-_UNSEEN = frozenset({"convert_image_dtype", "normalize", "pil_to_tensor", "to_tensor"})
+_UNSEEN = frozenset(
+    {"as_tv_image", "convert_image_dtype", "normalize", "pil_to_tensor", "to_dtype", "to_pure_tensor", "to_tensor"}
+)
 
 
 def steps_in_words(steps: Iterable[Step]) -> list[str]:

@@ -13,7 +13,17 @@ from fastpipe.transforms.functional._types import Image
 from fastpipe.transforms.words import Source, Words, float32
 from fastpipe.types import Generators, ImageShape, Step
 
-__all__ = ["Compose", "Lambda", "RandomApply", "RandomChoice", "RandomOrder", "RandomTransforms", "call"]
+__all__ = [
+    "Compose",
+    "Lambda",
+    "RandomApply",
+    "RandomChoice",
+    "RandomOrder",
+    "RandomTransforms",
+    "call",
+    "draw_all",
+    "members_of",
+]
 
 
 # An attempt to script a Compose ends with torchvision's error (a Tensor can't be called) and not with an obscure one
@@ -24,7 +34,7 @@ else:
     _Transforms = torch.Tensor
 
 
-def _draw_all(transforms: Iterable[Any], shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
+def draw_all(transforms: Iterable[Any], shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
     """The steps of transforms applied one after the other, each drawn for the shape that the last one gives."""
     steps: list[Step] = []
     for transform in transforms:
@@ -33,6 +43,16 @@ def _draw_all(transforms: Iterable[Any], shape: ImageShape, generators: Generato
             shape = step.output_shape(shape)
         steps += drawn
     return tuple(steps)
+
+
+def members_of(transform: Any) -> Sequence[Any] | None:
+    """The transforms of a `Compose`, v1's or v2's; None for any other transform, a subclass included."""
+    if type(transform) is Compose:
+        return transform.transforms
+    if vars(type(transform)).get("_is_compose") and not (transform._forward_hooks or transform._forward_pre_hooks):
+        members: Sequence[Any] = transform.transforms
+        return members
+    return None
 
 
 def call(transform: Any, image: Any) -> Any:
@@ -75,7 +95,7 @@ class Compose:
         return img
 
     def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
-        return _draw_all(self.transforms, shape, generators)
+        return draw_all(self.transforms, shape, generators)
 
     def _can_draw(self) -> bool:
         return all(drawable(transform) for transform in self.transforms)
@@ -155,7 +175,7 @@ class RandomApply(torch.nn.Module):
     def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
         if _draw_skip(float(self.p), generators.words):
             return ()
-        return _draw_all(self.transforms, shape, generators)
+        return draw_all(self.transforms, shape, generators)
 
     def _can_draw(self) -> bool:
         return all(drawable(transform) for transform in self.transforms)
@@ -174,7 +194,7 @@ class RandomOrder(RandomTransforms):
 
     def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
         order = _draw_order(len(self.transforms), generators.python)
-        return _draw_all([self.transforms[i] for i in order], shape, generators)
+        return draw_all([self.transforms[i] for i in order], shape, generators)
 
 
 class RandomChoice(RandomTransforms):

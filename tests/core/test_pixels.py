@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import core_jobs
@@ -252,19 +253,19 @@ def test_sinks(context: core.Context, layout: str, dtype: torch.dtype) -> None:
     every = np.stack([np.roll(np.arange(256, dtype=np.uint8), k) for k in (0, 85, 170)], -1)[None]
     for image in (every, noise(37, 53), noise(3, 1), noise(5, 16), noise(8, 31)):
         height, width, channels = image.shape
-        for mean, std in ((None, None), (MEAN, STD)):
-            if dtype is torch.uint8 and mean is not None:
+        for (mean, std), multiplied in itertools.product(((None, None), (MEAN, STD)), (False, True)):
+            if dtype is torch.uint8 and (mean is not None or multiplied):
                 continue
             tensor = sink(layout, channels, height, width, dtype)
             job = core.Job()
             job.read_pixels(image)
-            job.write_tensor(tensor, mean, std)
+            job.write_tensor(tensor, mean, std, multiplied)
             assert context.run(job) == Status.OK
             if dtype is torch.uint8:
                 expected = torch.from_numpy(image.copy()).permute(2, 0, 1)
             else:
-                expected = core_jobs.normalized(image, dtype, mean, std)
-            assert torch.equal(tensor, expected), (image.shape, mean)
+                expected = core_jobs.normalized(image, dtype, mean, std, multiplied)
+            assert torch.equal(tensor, expected), (image.shape, mean, multiplied)
             if layout == "wide":
                 whole = tensor._base
                 assert whole is not None
@@ -284,13 +285,13 @@ def test_means_and_deviations(mean: list[float], std: list[float]) -> None:
     image = np.arange(256, dtype=np.uint8)[None, :, None].repeat(3, 2)
     for isa in core_jobs.isas():
         context = core.Context(isa)
-        for dtype in (torch.float32, torch.float16, torch.bfloat16):
+        for dtype, multiplied in itertools.product((torch.float32, torch.float16, torch.bfloat16), (False, True)):
             tensor = torch.empty((3, 1, 256), dtype=dtype)
             job = core.Job()
             job.read_pixels(image)
-            job.write_tensor(tensor, mean, std)
+            job.write_tensor(tensor, mean, std, multiplied)
             assert context.run(job) == Status.OK
-            assert torch.equal(tensor, core_jobs.normalized(image, dtype, mean, std))
+            assert torch.equal(tensor, core_jobs.normalized(image, dtype, mean, std, multiplied))
 
 
 def test_gray_into_three_channels_and_one(context: core.Context) -> None:
@@ -336,6 +337,8 @@ def bad_jobs() -> dict[str, Any]:
         "sink of another type": lambda job: setattr(job.raw.sink, "dtype", 9),
         "sink of two channels": lambda job: setattr(job.raw.sink, "channels", 2),
         "sink of bytes normalized": lambda job: setattr(job.raw.sink, "normalize", 1),
+        "sink of bytes multiplied": lambda job: setattr(job.raw.sink, "normalize", 2),
+        "sink of an unknown rule": lambda job: setattr(job.raw.sink, "normalize", 4),
         "operations missing": lambda job: (
             setattr(job.raw, "operations", None),
             setattr(job.raw, "operation_count", 1),

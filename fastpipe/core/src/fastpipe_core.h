@@ -138,14 +138,16 @@ typedef struct fpc_operation {
 typedef enum fpc_dtype { FPC_UINT8 = 1, FPC_FLOAT32, FPC_FLOAT16, FPC_BFLOAT16 } fpc_dtype;
 
 /* Where the pixels go. Strides are in bytes, of any sign; element (y, x, c) is at data + y*row + x*column + c*channel.
- * Floating sinks get x / 255 in float32 as ToTensor gives it, then, where normalize is 1, (v - mean) / std in float32 as
- * Normalize does, then rounded to nearest even for the two 16-bit types. */
+ * Floating sinks get x / 255 in float32 as ToTensor gives it, or with FPC_MULTIPLY x * (1 / 255) as v2's ToDtype does;
+ * then, with FPC_NORMALIZE, (v - mean) / std in float32 as Normalize does; then rounded to nearest even for the two
+ * 16-bit types. */
+enum { FPC_NORMALIZE = 1, FPC_MULTIPLY = 2 };
 typedef struct fpc_sink {
     void *data;
     int64_t row_stride, column_stride, channel_stride;
     int32_t height, width, channels; /* of the pixels: checked against what the operations give */
     int32_t dtype;
-    int32_t normalize;
+    int32_t normalize; /* FPC_NORMALIZE and FPC_MULTIPLY, or 0 */
     float mean[3], std[3];
 } fpc_sink;
 

@@ -59,26 +59,29 @@ static bool fast_way_is_exact(fpc_levels *levels, const fpc_kernels *kernels) {
 void fpc_levels_make(fpc_levels *levels, const fpc_sink *sink, const fpc_kernels *kernels) {
     const size_t three = sizeof levels->mean;
     if (levels->dtype == sink->dtype && levels->normalize == sink->normalize &&
-        (!sink->normalize || (!memcmp(levels->mean, sink->mean, three) && !memcmp(levels->std, sink->std, three)))) {
+        (!(sink->normalize & FPC_NORMALIZE) ||
+         (!memcmp(levels->mean, sink->mean, three) && !memcmp(levels->std, sink->std, three)))) {
         return;
     }
     memset(levels, 0, sizeof *levels);
     levels->dtype = sink->dtype;
     levels->normalize = sink->normalize;
+    const bool normalize = sink->normalize & FPC_NORMALIZE, multiply = sink->normalize & FPC_MULTIPLY;
     reciprocal(255.0f, &levels->by_255[0], &levels->by_255[1]);
-    if (sink->normalize) {
+    if (multiply) levels->by_255[1] = 0.0f; /* x * (1 / 255), the factor in float32 */
+    if (normalize) {
         memcpy(levels->mean, sink->mean, three);
         memcpy(levels->std, sink->std, three);
         memcpy(levels->offset, sink->mean, three);
     }
     for (int channel = 0; channel < 3; channel++) {
         levels->by_std[0][channel] = 1.0f;
-        if (sink->normalize) {
+        if (normalize) {
             reciprocal(sink->std[channel], &levels->by_std[0][channel], &levels->by_std[1][channel]);
         }
         for (int x = 0; x < 256; x++) {
-            float value = (float)x / 255.0f;
-            if (sink->normalize) {
+            float value = multiply ? (float)x * levels->by_255[0] : (float)x / 255.0f;
+            if (normalize) {
                 value = value - sink->mean[channel];
                 value = value / sink->std[channel];
             }

@@ -62,7 +62,7 @@ SIMD int32_t sink_planar(const uint8_t *rgb, int32_t count, const fpc_levels *le
 static void levels_planar(const uint8_t *rgb, int32_t count, const fpc_levels *levels, void *const out[3]) {
     int32_t done = 0;
     if (levels->exact) {
-        const int normalize = levels->normalize != 0;
+        const int normalize = (levels->normalize & FPC_NORMALIZE) != 0;
         if (levels->dtype == FPC_FLOAT16) {
             done = sink_planar(rgb, count, levels, out, FPC_FLOAT16, normalize);
         } else if (levels->dtype == FPC_BFLOAT16) {

@@ -1,0 +1,307 @@
+"""What torchvision's v2 does beyond v1: its own kernels on tensors, and the classes that images have.
+
+A pipeline of v2 may turn the image into a tensor first and resize it then, which gives other pixels than Pillow. So
+what is drawn for a tensor is a `TensorOperation`, which calls torchvision's kernel. Where that only moves pixels, or
+maps each value to another, the operation on the file's pixels gives the same bytes: it runs before the conversion
+(`ahead_of`), and no more than what it leaves is decoded.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from PIL import Image
+
+from fastpipe.ops.base import Operation
+from fastpipe.ops.conversion import ConvertImageDtype, Normalize, PilToTensor, ToTensor
+from fastpipe.ops.geometry import CenterCrop, Crop, HFlip, Pad, VFlip
+from fastpipe.ops.sizes import padding_ltrb
+from fastpipe.types import Box, ImageShape
+
+__all__ = [
+    "AsTvImage",
+    "PermuteChannels",
+    "PilOperation",
+    "TensorOperation",
+    "TensorShape",
+    "ToDtype",
+    "ToFloatTensor",
+    "ToImage",
+    "ToPureTensor",
+    "ahead_of",
+]
+
+_STRIP = 1 << 16  # pixels that torch's temporary tensors leave in the cache
+
+
+class TensorShape(ImageShape):
+    """The shape of an image that is a tensor by now.
+
+    Attributes:
+        dtype: of its elements.
+        pure: a plain tensor, not a ``tv_tensors.Image``.
+    """
+
+    dtype: torch.dtype
+    pure: bool
+
+    @classmethod
+    def of(cls, size: tuple[int, ...], dtype: torch.dtype, pure: bool) -> TensorShape:
+        """Of ``(height, width, channels)``."""
+        made = cls(*size)
+        made.dtype, made.pure = dtype, pure
+        return made
+
+
+def _functional(name: str) -> Any:
+    """A function of torchvision's v2, which alone has these kernels."""
+    return getattr(_functionals(), name)
+
+
+@lru_cache(maxsize=1)
+def _functionals() -> Any:
+    return importlib.import_module("torchvision.transforms.v2.functional")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ToImage(PilToTensor):
+    """``(H, W, C)`` to ``(C, H, W)``, uint8, as a ``tv_tensors.Image``."""
+
+    def apply(self, image: Any) -> Any:
+        return _functional("to_image")(image)
+
+    def output_shape(self, shape: ImageShape) -> ImageShape:
+        return TensorShape.of(shape, torch.uint8, pure=False)
+
+    def within(self, region: Box, shape: ImageShape) -> tuple[Box, tuple[Operation, ...]]:
+        return region, (self,)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ToFloatTensor(ToTensor):
+    """v1's `ToTensor` in v2, where what follows has to know that it is a plain tensor by now."""
+
+    def output_shape(self, shape: ImageShape) -> ImageShape:
+        return TensorShape.of(shape, torch.get_default_dtype(), pure=True)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ToPureTensor(Operation):
+    """A ``tv_tensors.Image`` as the tensor that it is."""
+
+    op: ClassVar[str] = "to_pure_tensor"
+    pointwise: ClassVar[bool] = True
+
+    def apply(self, image: Any) -> Any:
+        return image.as_subclass(torch.Tensor)
+
+    def output_shape(self, shape: ImageShape) -> ImageShape:
+        return TensorShape.of(shape, getattr(shape, "dtype", torch.uint8), pure=True)
+
+    def on_mask(self) -> None:
+        return None
+
+    def words(self) -> str:
+        return "a plain tensor"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AsTvImage(Operation):
+    """A plain tensor as a ``tv_tensors.Image``, where several views of an image keep their own classes."""
+
+    op: ClassVar[str] = "as_tv_image"
+    pointwise: ClassVar[bool] = True
+
+    def apply(self, image: Any) -> Any:
+        return importlib.import_module("torchvision.tv_tensors").Image(image)
+
+    def on_mask(self) -> None:
+        return None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ToDtype(ConvertImageDtype):
+    """A tensor of another dtype; scaled, x / 255 is ``x * (1 / 255)``, which rounds otherwise than v1's division."""
+
+    op: ClassVar[str] = "to_dtype"
+    pointwise: ClassVar[bool] = True
+    scale: bool = False
+
+    def apply(self, image: Any) -> Any:
+        return _functional("to_dtype")(image, self.dtype, self.scale)
+
+    def output_shape(self, shape: ImageShape) -> ImageShape:
+        return TensorShape.of(shape, self.dtype, getattr(shape, "pure", False))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PermuteChannels(Operation):
+    """The channels in another order, of uint8 arrays."""
+
+    op: ClassVar[str] = "permute_channels"
+    pointwise: ClassVar[bool] = True
+    permutation: tuple[int, ...]
+
+    def apply(self, image: Any) -> Any:
+        return np.ascontiguousarray(image[..., list(self.permutation)])
+
+    def words(self) -> str:
+        return "channels in the order " + ", ".join(map(str, self.permutation))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PilOperation(Operation):
+    """One of torchvision's v2 functions that has no operation of its own here, on an array by way of a PIL image.
+
+    Attributes:
+        name: of the function.
+        given: its keyword arguments.
+        shape: of the result.
+    """
+
+    op: ClassVar[str] = "v2_on_pil"
+    name: str
+    given: dict[str, Any]
+    shape: ImageShape
+
+    def apply(self, image: Any) -> Any:
+        gray = image.ndim == 3 and image.shape[2] == 1
+        return np.array(_functional(self.name)(Image.fromarray(image[..., 0] if gray else image), **self.given))
+
+    def output_shape(self, shape: ImageShape) -> ImageShape:
+        return self.shape
+
+    def words(self) -> str:
+        return self.name.replace("_", " ")
+
+    def arguments(self) -> dict[str, Any]:
+        return dict(self.given)
+
+    def __str__(self) -> str:
+        return _call(self.name, self.given)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TensorOperation(Operation):
+    """One of torchvision's v2 functions on a tensor ``(C, H, W)``.
+
+    Attributes:
+        name: of the function.
+        given: its keyword arguments.
+        size: of the result: height, width, channels.
+        like: the operation on pixels that does the same; it says what moves where, and what a region needs.
+        same: it gives the same bytes, too, on uint8.
+        by_pixel: each pixel of the result depends on the same pixel of the input alone.
+    """
+
+    op: ClassVar[str] = "v2_on_tensor"
+    name: str
+    given: dict[str, Any]
+    size: tuple[int, int, int]
+    like: Operation | None = None
+    same: bool = False
+    by_pixel: bool = False
+
+    def apply(self, image: Any) -> Any:
+        function = _functional(self.name)
+        if not self.by_pixel or image.ndim != 3 or image.shape[1] * image.shape[2] < 2 * _STRIP:
+            return function(image, **self.given)
+        rows = max(1, _STRIP // image.shape[2])
+        strips = [function(image[:, top : top + rows], **self.given) for top in range(0, image.shape[1], rows)]
+        return torch.cat(strips, dim=1)
+
+    def output_shape(self, shape: ImageShape) -> ImageShape:
+        return TensorShape.of(self.size, getattr(shape, "dtype", torch.uint8), getattr(shape, "pure", False))
+
+    def within(self, region: Box, shape: ImageShape) -> tuple[Box, tuple[Operation, ...]] | None:
+        if self.by_pixel:
+            return region, (self,)
+        if isinstance(self.like, Pad) and not _black(self.like):
+            return None
+        return self.like.within(region, shape) if isinstance(self.like, (Crop, CenterCrop, HFlip, VFlip, Pad)) else None
+
+    def motion(self, shape: ImageShape) -> Any:
+        if self.like is not None:
+            return self.like.motion(shape)
+        return np.eye(3) if self.size[:2] == shape[:2] else None
+
+    def on_mask(self) -> Operation | None:
+        return None if self.like is None else self.like.on_mask()
+
+    def words(self) -> str:
+        return self.name.replace("_", " ") if self.like is None else self.like.words()
+
+    def arguments(self) -> dict[str, Any]:
+        return dict(self.given)
+
+    def __str__(self) -> str:
+        return _call(self.name, self.given)
+
+
+def _call(name: str, given: dict[str, Any]) -> str:
+    shown = ", ".join(f"{key}={_short(value)}" for key, value in given.items() if value is not None)
+    return f"{name}({shown})"
+
+
+def _short(value: Any) -> str:
+    if isinstance(value, torch.Tensor) and value.numel() > 8:
+        return f"<{str(value.dtype).removeprefix('torch.')} {'×'.join(map(str, value.shape))}>"
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    return str(getattr(value, "value", value))
+
+
+def _black(pad: Pad) -> bool:
+    return pad.padding_mode == "constant" and pad.fill in (0, None) and min(padding_ltrb(pad.padding)) >= 0
+
+
+def _makes_no_pixels(operation: Operation, shape: ImageShape) -> bool:
+    """Whether each pixel of the result is one of the input's."""
+    if isinstance(operation, (HFlip, VFlip)):
+        return True
+    if isinstance(operation, Crop):
+        return operation.box.inside(shape.size)
+    if isinstance(operation, CenterCrop):
+        height, width, _ = operation.output_shape(shape)
+        return height <= shape.height and width <= shape.width
+    return False
+
+
+def ahead_of(tail: Sequence[Any], shape: ImageShape) -> tuple[list[Operation], list[Any]]:
+    """Operations on a tensor that run before the conversion, on its pixels, with the same bytes.
+
+    Args:
+        tail: the conversion to a tensor, and what is behind it.
+        shape: of the image at the conversion.
+
+    Returns:
+        What runs before, and what stays behind the conversion.
+    """
+    before: list[Operation] = []
+    kept: list[Any] = [tail[0]]
+    for step in tail[1:]:
+        like = step.like if isinstance(step, TensorOperation) else None
+        between = kept[1:]
+        moves = like is not None and (
+            (
+                _makes_no_pixels(like, shape)
+                and all(isinstance(one, (ToDtype, Normalize, ToPureTensor)) for one in between)
+            )
+            or (
+                (isinstance(like, (Crop, CenterCrop)) or (isinstance(like, Pad) and _black(like)))
+                and all(isinstance(one, (ToDtype, ToPureTensor)) for one in between)
+            )
+            or (step.same and all(isinstance(one, ToPureTensor) for one in between))
+        )
+        if moves and like is not None:
+            before.append(like)
+        else:
+            kept.append(step)
+        shape = ImageShape(*step.output_shape(shape))
+    return before, kept

@@ -1,0 +1,48 @@
+"""torchvision's v2 transforms: same names, parameters, random numbers and results, for images, boxes, masks and video.
+
+``from fastpipe.transforms import v2`` replaces ``from torchvision.transforms import v2``, its module ``functional``
+included. The classes are torchvision's, which must be installed (``pip install fastpipe[v2]``); in a dataset of
+fastpipe they are drawn before the image is decoded, and pixels are made by fastpipe's programs.
+
+Besides what torchvision takes they take uint8 arrays ``(H, W)`` and ``(H, W, C)``, which are images as in
+`fastpipe.transforms`: an array goes in, an array comes out.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+try:
+    import torchvision.transforms.v2 as _theirs
+except (ImportError, RuntimeError) as error:  # the latter: a torchvision that was built for another torch
+    raise ImportError(
+        f"fastpipe.transforms.v2 is made of torchvision's classes, and torchvision can't be imported ({error}): "
+        "pip install 'fastpipe[v2]', in the version that fits your torch. fastpipe.transforms, the v1 transforms, "
+        "needs no torchvision."
+    ) from error
+
+from fastpipe.transforms.v2 import functional
+from fastpipe.transforms.v2._planned import planned_class
+
+if TYPE_CHECKING:
+    from torchvision.transforms.v2 import *  # noqa: F403
+
+__all__ = [name for name in vars(_theirs) if not name.startswith("_")]
+
+for _name in __all__:
+    _value = getattr(_theirs, _name)
+    if _name == "functional":
+        _value = functional
+    elif isinstance(_value, type) and issubclass(_value, _theirs.Transform) and _value is not _theirs.Transform:
+        _value = planned_class(_value, __name__)
+    globals()[_name] = _value
+
+
+def __getattr__(name: str) -> Any:
+    # What isn't public is torchvision's: libraries use some of it.
+    if name.startswith("__"):
+        raise AttributeError(name)
+    try:
+        return getattr(_theirs, name)
+    except AttributeError:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}") from None

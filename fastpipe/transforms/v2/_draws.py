@@ -1,0 +1,186 @@
+"""Draws of what most pipelines are made of, in plain Python on the generator's words.
+
+torchvision's own code, on an image without pixels, draws for every transform (`_planned.steps_of`); these give the same
+numbers and the same steps in a tenth of the time. Each says None where it doesn't know: then torchvision's code draws.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+import torch
+from torchvision.transforms import v2
+
+from fastpipe import ops
+from fastpipe.ops.interpolation import InterpolationMode, interpolation_from_int
+from fastpipe.ops.sizes import resized_size
+from fastpipe.transforms import color, erasing, geometry
+from fastpipe.transforms._base import cached_log_ratio, draw_chance, draw_integer, draw_permutation
+from fastpipe.types import ImageShape, Step
+
+__all__ = ["QUICK"]
+
+Steps = tuple[Step, ...]
+_HFLIP, _VFLIP, _TO_IMAGE, _TO_PURE, _PIL_TO_TENSOR, _TO_TENSOR = (
+    ops.HFlip(),
+    ops.VFlip(),
+    ops.ToImage(),
+    ops.ToPureTensor(),
+    ops.PilToTensor(),
+    ops.ToFloatTensor(),
+)
+
+
+def _skips(p: float, source: Any) -> bool:
+    """``torch.rand(1) >= p``."""
+    return not draw_chance(p, source)
+
+
+@lru_cache(maxsize=256)
+def _on_tensor(like: Any, name: str, size: ImageShape) -> ops.TensorOperation:
+    return ops.TensorOperation(name, {}, tuple(size), like)  # type: ignore[arg-type]
+
+
+def _flip(operation: Any, name: str) -> Callable[[Any, ImageShape, Any], Steps]:
+    def draw(transform: Any, shape: ImageShape, source: Any) -> Steps:
+        if _skips(transform.p, source):
+            return ()
+        if isinstance(shape, ops.TensorShape):
+            return (_on_tensor(operation, name, ImageShape(*shape)),)
+        return (operation,)
+
+    return draw
+
+
+def _mode(interpolation: Any) -> InterpolationMode:
+    if isinstance(interpolation, int):
+        return interpolation_from_int(interpolation)
+    return InterpolationMode(getattr(interpolation, "value", interpolation))
+
+
+@lru_cache(maxsize=64)
+def _resize(size: tuple[int, ...], interpolation: Any) -> ops.Resize:
+    return ops.Resize(list(size), _mode(interpolation))
+
+
+def _resized_crop(transform: Any, shape: ImageShape, source: Any) -> Steps | None:
+    if isinstance(shape, ops.TensorShape) or transform.antialias is False or torch.get_default_dtype() != torch.float32:
+        return None
+    log_ratio = cached_log_ratio(tuple(transform.ratio), torch.float32)
+    box = geometry._draw_resized_crop(shape.height, shape.width, transform.scale, transform.ratio, log_ratio, source)
+    size = tuple(transform.size)
+    if box[2:] == size:
+        return (ops.Crop(*box),)
+    return ops.Crop(*box), _resize(size, transform.interpolation)
+
+
+def _resize_to(transform: Any, shape: ImageShape, source: Any) -> Steps | None:
+    size = transform.size
+    if isinstance(shape, ops.TensorShape) or transform.antialias is False or size is None or transform.max_size:
+        return None
+    height, width = resized_size(shape.height, shape.width, size)
+    return () if (height, width) == shape.size else (_resize((height, width), transform.interpolation),)
+
+
+def _center_crop(transform: Any, shape: ImageShape, source: Any) -> Steps | None:
+    return None if isinstance(shape, ops.TensorShape) else (_centered(tuple(transform.size)),)
+
+
+@lru_cache(maxsize=64)
+def _centered(size: tuple[int, ...]) -> ops.CenterCrop:
+    return ops.CenterCrop(size)
+
+
+def _crop(transform: Any, shape: ImageShape, source: Any) -> Steps | None:
+    height, width = transform.size
+    if (
+        isinstance(shape, ops.TensorShape)
+        or transform.padding is not None
+        or shape.height < height
+        or shape.width < width
+    ):
+        return None
+    top = draw_integer(0, shape.height - height + 1, source) if shape.height > height else 0
+    left = draw_integer(0, shape.width - width + 1, source) if shape.width > width else 0
+    return () if (height, width) == shape.size else (ops.Crop(top, left, height, width),)
+
+
+def _color_jitter(transform: Any, shape: ImageShape, source: Any) -> Steps | None:
+    if isinstance(shape, ops.TensorShape):
+        return None
+    order = draw_permutation(4, source)
+    factors = color._draw_factors(transform.brightness, transform.contrast, transform.saturation, transform.hue, source)
+    return tuple(color._JITTERED[index](factors[index]) for index in order if factors[index] is not None)
+
+
+def _to_image(transform: Any, shape: ImageShape, source: Any) -> Steps | None:
+    return None if isinstance(shape, ops.TensorShape) else (_TO_IMAGE,)
+
+
+def _pil_to_tensor(transform: Any, shape: ImageShape, source: Any) -> Steps | None:
+    return () if isinstance(shape, ops.TensorShape) else (_PIL_TO_TENSOR, _TO_PURE)
+
+
+def _to_tensor(transform: Any, shape: ImageShape, source: Any) -> Steps:
+    return () if isinstance(shape, ops.TensorShape) else (_TO_TENSOR,)
+
+
+def _to_pure_tensor(transform: Any, shape: ImageShape, source: Any) -> Steps:
+    return (_TO_PURE,) if isinstance(shape, ops.TensorShape) and not shape.pure else ()
+
+
+def _to_dtype(transform: Any, shape: ImageShape, source: Any) -> Steps | None:
+    if not isinstance(shape, ops.TensorShape) or not isinstance(transform.dtype, torch.dtype):
+        return None
+    return () if shape.dtype == transform.dtype else (_converted(transform.dtype, transform.scale),)
+
+
+@lru_cache(maxsize=64)
+def _converted(dtype: torch.dtype, scale: bool) -> ops.ToDtype:
+    return ops.ToDtype(dtype, scale)
+
+
+def _normalize(transform: Any, shape: ImageShape, source: Any) -> Steps | None:
+    if not isinstance(shape, ops.TensorShape) or not shape.dtype.is_floating_point:
+        return None
+    return (_normalized(tuple(transform.mean), tuple(transform.std)),)
+
+
+@lru_cache(maxsize=64)
+def _normalized(mean: tuple[float, ...], std: tuple[float, ...]) -> ops.Normalize:
+    return ops.Normalize(mean, std)
+
+
+def _random_erasing(transform: Any, shape: ImageShape, source: Any) -> Steps | None:
+    value = transform.value
+    if not isinstance(shape, ops.TensorShape) or torch.get_default_dtype() != torch.float32:
+        return None
+    if value is not None and len(value) not in (1, shape.channels):
+        return None
+    if _skips(transform.p, source):
+        return ()
+    log_ratio = cached_log_ratio(tuple(transform.ratio), torch.float32)
+    i, j, h, w, v = erasing._draw_rectangle(
+        shape.channels, shape.height, shape.width, transform.scale, log_ratio, value, source
+    )
+    return () if v is None else (ops.Erase(i, j, h, w, v),)
+
+
+QUICK: dict[type, Callable[[Any, ImageShape, Any], Steps | None]] = {
+    v2.CenterCrop: _center_crop,
+    v2.ColorJitter: _color_jitter,
+    v2.Normalize: _normalize,
+    v2.PILToTensor: _pil_to_tensor,
+    v2.RandomCrop: _crop,
+    v2.RandomErasing: _random_erasing,
+    v2.RandomHorizontalFlip: _flip(_HFLIP, "horizontal_flip"),
+    v2.RandomResizedCrop: _resized_crop,
+    v2.RandomVerticalFlip: _flip(_VFLIP, "vertical_flip"),
+    v2.Resize: _resize_to,
+    v2.ToDtype: _to_dtype,
+    v2.ToImage: _to_image,
+    v2.ToPureTensor: _to_pure_tensor,
+    v2.ToTensor: _to_tensor,
+}

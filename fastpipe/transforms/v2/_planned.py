@@ -1,0 +1,210 @@
+"""What fastpipe adds to each of torchvision's v2 classes: it can be drawn from an image's shape, and takes arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import PIL.Image
+import torch
+from torch.utils._pytree import tree_flatten, tree_map
+from torchvision import tv_tensors
+from torchvision.transforms import v2 as theirs
+
+from fastpipe.errors import PlanError
+from fastpipe.ops import ToImage, ToPureTensor
+from fastpipe.transforms._base import draw_chance
+from fastpipe.transforms.compose import draw_all
+from fastpipe.transforms.v2 import _draws
+from fastpipe.transforms.v2._stand_ins import (
+    PilStandIn,
+    PureStandIn,
+    TensorStandIn,
+    Untraceable,
+    drawing_from,
+    shape_of,
+    stand_in,
+)
+from fastpipe.types import Generators, ImageShape, Step
+
+__all__ = ["Planned", "planned_class", "steps_of"]
+
+_STAND_INS = (PilStandIn, TensorStandIn, PureStandIn)
+
+
+class Planned:
+    """The part of a v2 transform that is fastpipe's."""
+
+    def forward(self, *inputs: Any) -> Any:
+        """As torchvision's; a uint8 array that is the sample's image is transformed as a PIL image would be."""
+        if not _may_have_array(inputs) or _takes_arrays(self):
+            return super().forward(*inputs)  # type: ignore[misc]
+        return _with_array(self, super().forward, inputs)  # type: ignore[misc]
+
+    def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
+        """The steps for an image of that shape, drawn as calling the transform would draw."""
+        kind = type(self).__mro__[2]  # torchvision's class
+        if kind is theirs.Compose or kind is theirs.RandomApply:
+            if kind is theirs.RandomApply and not draw_chance(self.p, generators.words):  # type: ignore[attr-defined]
+                return ()
+            return draw_all(self.transforms, shape, generators)  # type: ignore[attr-defined]
+        quick = _draws.QUICK.get(kind)
+        if quick is not None:
+            steps = quick(self, shape, generators.words)
+            if steps is not None:
+                return steps
+        return steps_of(self, shape, generators)
+
+    def _plans_itself(self) -> bool:
+        """Whether `draw` says all that calling the transform does."""
+        return _is_planned(self)
+
+
+def steps_of(transform: Any, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
+    """What torchvision's own code does to an image of that shape.
+
+    Raises:
+        PlanError: it can't be told without pixels.
+    """
+    try:
+        with drawing_from(generators):
+            made = transform(stand_in(shape))
+    except Untraceable as error:
+        raise PlanError(f"{type(transform).__name__} can't be planned: {error}.") from error
+    if not isinstance(made, _STAND_INS):
+        raise PlanError(f"{type(transform).__name__} gives {type(made).__name__}, not an image.")
+    return made.steps
+
+
+_UNPLANNED = frozenset(
+    {
+        "AugMix",  # mixes pixels
+        "CutMix",
+        "FiveCrop",
+        "GaussianNoise",  # draws for each pixel
+        "JPEG",
+        "Lambda",
+        "LinearTransformation",
+        "MixUp",
+        "TenCrop",
+        "ToPILImage",
+        "UniformTemporalSubsample",
+    }
+)
+_METHODS = ("forward", "transform", "make_params", "check_inputs", "_call_kernel", "draw")
+
+
+def _is_planned(transform: Any) -> bool:
+    kind = type(transform)
+    if vars(kind).get("_made_by_fastpipe") is None or kind.__name__ in _UNPLANNED:
+        return False
+    if transform._forward_hooks or transform._forward_pre_hooks or any(name in vars(transform) for name in _METHODS):
+        return False
+    members = getattr(transform, "transforms", ())
+    return all(isinstance(member, Planned) and _is_planned(member) for member in members)
+
+
+def planned_class(base: Any, module: str) -> type:
+    """torchvision's class with what is fastpipe's."""
+    body = {
+        "__module__": module,
+        "__qualname__": base.__name__,
+        "__doc__": base.__doc__,
+        "_made_by_fastpipe": True,
+        "_is_compose": base is theirs.Compose,
+    }
+    if base in _CONVERSIONS:
+        body["transform"] = _converting(_draws.QUICK[base], base.transform)
+    made: type = type(base)(base.__name__, (Planned, base), body)
+    return made
+
+
+_CONVERSIONS = (theirs.PILToTensor, theirs.ToImage, theirs.ToPureTensor, theirs.ToTensor)
+
+
+def _converting(draw: Any, transform: Any) -> Any:
+    """``transform`` for conversions, which torchvision doesn't dispatch by class."""
+
+    def converted(self: Any, inpt: Any, params: dict[str, Any]) -> Any:
+        if not isinstance(inpt, _STAND_INS):
+            return transform(self, inpt, params)
+        shape = shape_of(inpt)
+        steps = draw(self, shape, None)
+        for step in steps:
+            shape = step.output_shape(shape)
+        return stand_in(shape, (*inpt.steps, *steps)) if steps else inpt
+
+    converted.__name__, converted.__qualname__ = "transform", f"{transform.__qualname__}"
+    return converted
+
+
+# -- arrays
+
+
+def _may_have_array(inputs: tuple[Any, ...]) -> bool:
+    for value in inputs:
+        if isinstance(value, np.ndarray):
+            return True
+        if isinstance(value, (list, tuple)) and any(isinstance(one, np.ndarray) for one in value):
+            return True
+        if isinstance(value, dict) and any(isinstance(one, np.ndarray) for one in value.values()):
+            return True
+    return False
+
+
+def _takes_arrays(transform: Any) -> bool:
+    """torchvision's own transforms of arrays: conversions, and functions of the user's."""
+    types = transform._transformed_types
+    return np.ndarray in types or object in types
+
+
+def _is_image(value: Any) -> bool:
+    if not isinstance(value, np.ndarray) or value.dtype != np.uint8:
+        return False
+    return value.ndim == 2 or (value.ndim == 3 and value.shape[2] in (1, 3))
+
+
+def _with_array(transform: Any, forward: Any, inputs: tuple[Any, ...]) -> Any:
+    """The transform on a sample whose first array is its image, where there is no other image in it."""
+    flat, _ = tree_flatten(inputs)
+    array = next((value for value in flat if _is_image(value)), None)
+    if array is None or any(
+        isinstance(value, (PIL.Image.Image, torch.Tensor)) and _is_picture(value) for value in flat
+    ):
+        return forward(*inputs)
+    image: Any
+    if _is_planned(transform):
+        height, width, channels = (*array.shape, 1)[:3]
+        image = stand_in(ImageShape(height, width, channels))
+    else:
+        image = PIL.Image.fromarray(array[..., 0] if array.ndim == 3 and array.shape[2] == 1 else array)
+    replaced = tree_map(lambda value: image if value is array else value, inputs)
+    made = forward(*replaced)
+
+    def put_back(value: Any) -> Any:
+        if isinstance(value, _STAND_INS):
+            pixels = _run(value.steps, array)
+            return tv_tensors.Image(pixels) if isinstance(value, TensorStandIn) else pixels
+        if isinstance(value, PIL.Image.Image):
+            pixels = np.array(value)
+            return pixels[..., None] if array.ndim == 3 and pixels.ndim == 2 else pixels
+        return value
+
+    return tree_map(put_back, made)
+
+
+def _is_picture(value: Any) -> bool:
+    """Whether torchvision takes it for an image, or for one where there is no other."""
+    return isinstance(value, (PIL.Image.Image, tv_tensors.Image, tv_tensors.Video)) or (
+        theirs.functional.is_pure_tensor(value) and value.ndim >= 3
+    )
+
+
+def _run(steps: Sequence[Step], image: Any) -> Any:
+    for step in steps:
+        if not isinstance(step, ToPureTensor):
+            image = step.apply(image)
+        if isinstance(step, ToImage):
+            image = image.as_subclass(torch.Tensor)
+    return image
