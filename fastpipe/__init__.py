@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from fastpipe import readers, transforms
     from fastpipe.config import MachineConfig
-    from fastpipe.data import ImageFolder, ImageIndex, ImageList
+    from fastpipe.data import ImageFolder, ImageIndex, ImageList, ImageShards, ImageTable
     from fastpipe.loading import DataLoader, samplers, tune
     from fastpipe.program import MultiView, explain
     from fastpipe.tools.check.run import check
@@ -26,6 +26,8 @@ __all__ = [
     "ImageFolder",
     "ImageIndex",
     "ImageList",
+    "ImageShards",
+    "ImageTable",
     "MachineConfig",
     "MultiView",
     "__version__",
@@ -45,6 +47,8 @@ _HOME = {
     "ImageFolder": "fastpipe.data",
     "ImageIndex": "fastpipe.data",
     "ImageList": "fastpipe.data",
+    "ImageShards": "fastpipe.data",
+    "ImageTable": "fastpipe.data",
     "MachineConfig": "fastpipe.config",
     "MultiView": "fastpipe.program",
     "check": "fastpipe.tools.check.run",

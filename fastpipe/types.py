@@ -14,7 +14,35 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["Box", "DecodeRequest", "Generators", "Header", "ImageShape", "Recipe", "Size", "Step"]
+__all__ = ["Box", "DecodeRequest", "Generators", "Header", "ImageShape", "Member", "Recipe", "Size", "Step"]
+
+
+class Member(str):
+    """The name of a file in a container, which also knows where its bytes are.
+
+    A path like any other for messages, reports and logs: the container's path, and the name in it. What reads bytes
+    (`fastpipe.readers`, the core, the tools) reads that part of the container; ``open(member)`` finds no such file:
+    a loader of your own takes ``fastpipe.readers.read_file(member)``.
+
+    Attributes:
+        container: the path of the file that holds it: a zip, a tar, a Parquet file.
+        offset: where its bytes begin in there.
+        length: how many they are.
+    """
+
+    __slots__ = ("container", "length", "offset")
+
+    container: str
+    offset: int
+    length: int
+
+    def __new__(cls, name: str, container: str, offset: int, length: int) -> Member:
+        made = super().__new__(cls, name)
+        made.container, made.offset, made.length = container, offset, length
+        return made
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Member, (str(self), self.container, self.offset, self.length)
 
 
 class Size(NamedTuple):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,7 +17,13 @@ _CLASSES_SHOWN = 20
 
 
 def index(
-    root: Annotated[Path, typer.Argument(help="The folder that holds one folder a class.")],
+    root: Annotated[
+        str,
+        typer.Argument(
+            help="The folder that holds one folder a class, or a zip or tar of it; shards ('shards/*.tar') or Parquet "
+            "files, of which --label says where labels are."
+        ),
+    ],
     headers: Annotated[
         bool, typer.Option("--headers", help="Also read each file's header: format, size in pixels, EXIF, …")
     ] = False,
@@ -31,6 +38,14 @@ def index(
         Path | None,
         typer.Option("--at", metavar="FOLDER", help="Where to keep it (default: in the user's cache folder)."),
     ] = None,
+    image: Annotated[
+        str | None,
+        typer.Option("--image", metavar="NAME", help="Of shards the images' ending, of Parquet files their column."),
+    ] = None,
+    label: Annotated[
+        str | None,
+        typer.Option("--label", metavar="NAME", help="Of shards where labels are (cls, json:label), or their column."),
+    ] = None,
     json: JsonOption = None,
     quiet: QuietOption = False,
 ) -> None:
@@ -41,19 +56,17 @@ def index(
     Example: fastpipe index ~/photos/train --headers --stats
     """
     from fastpipe.data import ImageIndex, index_statistics
+    from fastpipe.data.contained import open_container
     from fastpipe.errors import DatasetError
     from fastpipe.reporting.output import check_writable, write_json
 
     check_writable(json, "--json")
     try:
-        made = ImageIndex.from_folder(
-            root,
-            location="auto" if at is None else at,
-            sizes=True,
-            headers=headers,
-            refresh=refresh,
-            progress=not quiet,
-        )
+        location: Path | str = "auto" if at is None else at
+        asked: dict[str, Any] = {"headers": headers, "refresh": refresh, "progress": not quiet, "location": location}
+        made = open_container(os.path.expanduser(root), image=image, label=label, **asked)
+        if made is None:
+            made = ImageIndex.from_folder(root, sizes=True, **asked)
     except OSError as error:  # no such folder, or no class in it
         raise DatasetError(str(error)) from error
     statistics = index_statistics(made) if stats or json is not None else {}

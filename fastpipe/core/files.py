@@ -16,7 +16,7 @@ from struct import Struct
 
 from fastpipe.core.jobs import Pool, header_of
 from fastpipe.core.library import RawFile, Status, native
-from fastpipe.types import Header
+from fastpipe.types import Header, Member
 
 __all__ = ["Files"]
 
@@ -60,14 +60,15 @@ class Files:
         """Read whole files, and look at their headers.
 
         Args:
-            sources: the files' paths. One that no file can have, with a NUL byte in it, isn't found.
+            sources: the files' paths, or `Member` of containers. A path that no file can have, with a NUL byte in it,
+                isn't found.
             max_bytes: longer files aren't read; 0 for no limit.
             pool: whose threads read; this thread where it is None.
 
         Returns:
             For each file its header, as `read_header` gives it, or why there is none: ``IO_ERROR`` (see `os_error`),
-            ``TOO_LARGE`` and ``NO_MEMORY`` where it couldn't be read (`was_read` is False), else what the header
-            has that the core leaves to others.
+            ``TOO_LARGE`` and ``NO_MEMORY`` where it couldn't be read (`was_read` is False), ``TRUNCATED`` where a
+            container ends before its member does, else what the header has that the core leaves to others.
         """
         with self._lock:
             if len(sources) > self._room:
@@ -86,17 +87,24 @@ class Files:
             self._owner = os.getpid()
         self._count = count = len(sources)
         raws, pack = self._raws, _GIVEN.pack_into
-        names, addresses = _c_strings(sources)
+        names, addresses = _c_strings([one.container if isinstance(one, Member) else one for one in sources])
         self._keep = names
-        for index, address in enumerate(addresses):
-            pack(raws, index * _SIZE, address, 0, 0, 0, 0, max_bytes)
+        for index, (source, address) in enumerate(zip(sources, addresses, strict=True)):
+            given = (address, 0, 0, 0, 0)
+            if isinstance(source, Member):
+                # To C a length of 0 is all of the file: an empty member is memory that has nothing in it.
+                given = (address, source.offset, source.length, 0, 0) if source.length else (0, 0, 0, address, 0)
+            pack(raws, index * _SIZE, *given, max_bytes)
         if pool is None:
             self._functions.fpc_read_files(self._address, self._raws_address, count)
         else:
             pool.read(self._address, self._raws_address, count)
         found: list[Header | Status] = []
-        for fields in _FILE.iter_unpack(memoryview(raws).cast("B")[: count * _SIZE]):
+        all_fields = _FILE.iter_unpack(memoryview(raws).cast("B")[: count * _SIZE])
+        for source, fields in zip(sources, all_fields, strict=True):
             status = fields[8]
+            if fields[4] < fields[2] and isinstance(source, Member) and fields[6] == Status.OK:
+                status = Status.TRUNCATED
             found.append(_OUTCOMES[status] if status else header_of(fields[10:]))
         return found
 

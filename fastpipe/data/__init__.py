@@ -4,6 +4,7 @@ from fastpipe.data.bad_files import BadFile, BadFileCounts
 from fastpipe.data.base import ImageDataset, StandardTransform, default_loader
 from fastpipe.data.folder import ImageFolder
 from fastpipe.data.image_list import ImageList
+from fastpipe.data.image_table import ImageTable
 from fastpipe.data.index import ImageIndex
 from fastpipe.data.listing import (
     IMG_EXTENSIONS,
@@ -12,6 +13,7 @@ from fastpipe.data.listing import (
     is_image_file,
     make_dataset,
 )
+from fastpipe.data.shards import ImageShards
 from fastpipe.data.statistics import index_statistics
 
 __all__ = [
@@ -22,6 +24,8 @@ __all__ = [
     "ImageFolder",
     "ImageIndex",
     "ImageList",
+    "ImageShards",
+    "ImageTable",
     "StandardTransform",
     "default_loader",
     "find_classes",

@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from fastpipe.data.table import ENCODING, ERRORS, Table, joined, offsets_of, pack_paths
+from fastpipe.data.table import ENCODING, ERRORS, Array, Table, joined, offsets_of, pack_paths
 from fastpipe.errors import DatasetError
+from fastpipe.types import Member
 
 __all__ = ["Column", "read_list", "table_of"]
 
@@ -140,7 +141,7 @@ def _from_sequences(paths: Any, labels: Any) -> Iterator[Row]:
 
 
 def _checked(where: str, path: Any, label: Any) -> Row:
-    if isinstance(path, (bytes, os.PathLike)):
+    if isinstance(path, (bytes, os.PathLike)) and not isinstance(path, str):
         path = os.fsdecode(path)
     if not isinstance(path, str) or not path:
         raise DatasetError(f"{where}: {path!r} is not a path")
@@ -168,12 +169,15 @@ def table_of(rows: Iterable[Row], texts: bool, root: str) -> tuple[Table, list[s
     packed: list[bytes] = []
     block: list[str] = []
     labels: list[str | int] = []
+    members: list[Member] = []
     whole = False
     integers: bool | None = None
     for where, path, label in rows:
         if "\0" in path:
             raise DatasetError(f"{where}: the path {path!r} has a NUL in it")
         block.append(path)
+        if isinstance(path, Member):
+            members.append(path)
         whole = whole or os.path.isabs(path)
         if not texts and integers not in (None, isinstance(label, int)):
             raise DatasetError(f"{where}: the label {label!r} is of another type than those before it")
@@ -186,13 +190,32 @@ def table_of(rows: Iterable[Row], texts: bool, root: str) -> tuple[Table, list[s
             block = []
     packed.append(_packed(block, "the list"))
     paths = joined(packed)
-    if whole and root:
+    if members and len(members) != len(labels):
+        raise DatasetError(
+            f"{len(members)} of the {len(labels)} images lie in containers: a list holds such, or files, not both."
+        )
+    if members:
+        root = ""  # their names are whole, as are their containers'
+    elif whole and root:
         # some stand on their own, so the root can't be put before all of them later
         joined_paths = (os.path.join(root, path) for path in paths.tobytes().decode(ENCODING, ERRORS).split("\0")[:-1])
         paths, root = joined([_packed(list(joined_paths), "the list")]), ""
     targets, classes, values = _numbered(labels, texts)
-    table = Table(paths, offsets_of(paths), np.array(targets, np.int32))
+    contained = _contained(members) if members else {}
+    table = Table(paths, offsets_of(paths), np.array(targets, np.int32), **contained)
     return table, classes, values, root
+
+
+def _contained(members: list[Member]) -> dict[str, Array]:
+    """The columns that say where files in containers are."""
+    numbers = {path: number for number, path in enumerate(dict.fromkeys(member.container for member in members))}
+    return {
+        "containers": np.array([numbers[member.container] for member in members], np.int32),
+        "starts": np.array([member.offset for member in members], np.int64),
+        "sizes": np.array([member.length for member in members], np.int64),
+        "container_paths": joined([_packed(list(numbers), "the list")]),
+        "container_states": np.full((len(numbers), 3), -1, np.int64),  # a list isn't looked at again
+    }
 
 
 def _packed(paths: list[str], where: str) -> bytes:

@@ -2,44 +2,80 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from fastpipe import readers
 from fastpipe.data._progress import SlowBar
 from fastpipe.data.scan import threads_for_files
-from fastpipe.data.table import FLAGS, Array, Table, unpack_paths
+from fastpipe.data.table import FLAGS, Array, Table
 from fastpipe.errors import DecodeError
 
-__all__ = ["with_headers", "with_sizes"]
+__all__ = ["Known", "completed", "with_headers", "with_sizes"]
+
+Paths = Callable[[Array], list[str]]
 
 _CHUNK = 256
 
 _HEADER_ARRAYS = ("heights", "widths", "formats", "orientations", "flags")
 
 
-def with_sizes(table: Table, prefix: str, known: Array | None, *, progress: bool) -> Table:
+class Known(NamedTuple):
+    """What an older index knows: its table and format names, and each file's position in it, -1 where it's new."""
+
+    table: Table
+    formats: Sequence[str]
+    taken_over: Array
+
+
+def completed(
+    table: Table, paths: Paths, known: Known | None, sizes: bool, headers: bool, *, progress: bool
+) -> tuple[Table, Sequence[str]]:
+    """The table with sizes and headers as far as they are asked for or were known, and the list of format names."""
+    formats: Sequence[str] = ()
+    if table.sizes is None and (sizes or (known is not None and known.table.sizes is not None)):
+        before = None
+        if known is not None and known.table.sizes is not None:
+            before = _over(known.table.sizes, known.taken_over, -2)
+        table = with_sizes(table, paths, before, progress=progress)
+    if headers or (known is not None and known.table.heights is not None):
+        arrays = None
+        if known is not None and known.table.heights is not None:
+            formats = known.formats
+            arrays = {name: _over(getattr(known.table, name), known.taken_over, 0) for name in _HEADER_ARRAYS}
+        table, formats = with_headers(table, paths, formats, arrays, progress=progress)
+    return table, formats
+
+
+def _over(values: Array, taken_over: Array, missing: int) -> Array:
+    """The old values at their new places, `missing` elsewhere."""
+    new = np.full(len(taken_over), missing, values.dtype)
+    have = taken_over >= 0
+    new[have] = values[taken_over[have]]
+    return new
+
+
+def with_sizes(table: Table, paths: Paths, known: Array | None, *, progress: bool) -> Table:
     """The table with `sizes`: bytes of each file, -1 where it can't be reached.
 
     Args:
         table: the files.
-        prefix: what comes before each relative path.
+        paths: gives the files' paths at positions.
         known: int64 ``(n,)`` sizes, -2 for those to find out; None for all.
         progress: whether to show a bar if it takes long.
     """
     sizes = np.full(len(table), -2, np.int64) if known is None else known
-    for picks, found in _in_threads(table, prefix, sizes == -2, _size_of, "asking for sizes", progress):
+    for picks, found in _in_threads(paths, sizes == -2, _size_of, "asking for sizes", progress):
         sizes[picks] = found
     return replace(table, sizes=sizes)
 
 
 def with_headers(
-    table: Table, prefix: str, formats: Sequence[str], known: dict[str, Array] | None, *, progress: bool
+    table: Table, paths: Paths, formats: Sequence[str], known: dict[str, Array] | None, *, progress: bool
 ) -> tuple[Table, list[str]]:
     """The table with `heights`, `widths`, `formats`, `orientations` and `flags`, and the list of format names.
 
@@ -47,7 +83,7 @@ def with_headers(
 
     Args:
         table: the files.
-        prefix: what comes before each relative path.
+        paths: gives the files' paths at positions.
         formats: the names that the known numbers stand for.
         known: arrays by name; an orientation of 0 marks a file to read. None for all.
         progress: whether to show a bar if it takes long.
@@ -58,7 +94,7 @@ def with_headers(
     names = list(formats) or [""]  # the first stands for files whose format nobody knows
     numbers = {name: number for number, name in enumerate(names)}
     missing = known["orientations"] == 0
-    for picks, found in _in_threads(table, prefix, missing, _header_of, "reading headers", progress):
+    for picks, found in _in_threads(paths, missing, _header_of, "reading headers", progress):
         for pick, (height, width, format, orientation, flags) in zip(picks, found, strict=True):
             if format not in numbers:
                 numbers[format] = len(names)
@@ -71,7 +107,7 @@ def with_headers(
 
 def _size_of(path: str) -> int:
     try:
-        return os.stat(path).st_size
+        return readers.stat_file(path)[0]
     except OSError:
         return -1
 
@@ -87,15 +123,14 @@ def _header_of(path: str) -> tuple[int, int, str, int, int]:
 
 
 def _in_threads(
-    table: Table, prefix: str, wanted: Array, ask: Callable[[str], Any], text: str, progress: bool
+    paths: Paths, wanted: Array, ask: Callable[[str], Any], text: str, progress: bool
 ) -> Iterator[tuple[Array, list[Any]]]:
     """``(positions, answers)`` for the wanted files, a chunk at a time."""
     positions = np.flatnonzero(wanted)
     chunks = [positions[start : start + _CHUNK] for start in range(0, len(positions), _CHUNK)]
 
     def answer(picks: Array) -> list[Any]:
-        paths = unpack_paths(table.take(picks).paths.tobytes())
-        answers = [ask(prefix + path) for path in paths]
+        answers = [ask(path) for path in paths(picks)]
         bar.advance(len(picks))
         return answers
 

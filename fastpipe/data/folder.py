@@ -45,7 +45,10 @@ class ImageFolder(ImageDataset):
     for the same seed, within the contract in the README.
 
     Args:
-        root: the folder that holds one folder a class.
+        root: the folder that holds one folder a class; or a zip or tar of such a folder, packed without compression
+            (``zip -0 -r``, ``tar -cf``), or a folder in it (``"photos.zip/train"``). Where all of an archive lies in
+            one folder that holds the class folders, that is meant. Nothing is unpacked: images are read by their place
+            in it, and paths are `fastpipe.types.Member`.
         transform: takes a PIL image (a fastpipe transform: is compiled).
         target_transform: takes the class index.
         loader: takes a path and returns an image. Any but the default switches off compiled decoding.
@@ -81,7 +84,8 @@ class ImageFolder(ImageDataset):
 
     Raises:
         FileNotFoundError: `root` is no folder, has no class folder, or a class has no valid file.
-        DatasetError: a link leads back to a folder above it, or the index can't be kept in the given folder.
+        DatasetError: a link leads back to a folder above it, the index can't be kept in the given folder, or an archive
+            is damaged or compressed; names the member.
         DecodeError, OSError: of ``dataset[index]``: the file can't be decoded or opened; names file and index.
         BadFilesError: of ``dataset[index]``: too many files are bad, or a class has no good one to replace a bad one.
     """

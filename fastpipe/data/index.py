@@ -5,26 +5,21 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-import re
 import shutil
 import warnings
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from fastpipe.data import store
-from fastpipe.data.details import with_headers, with_sizes
-from fastpipe.data.listing import IMG_EXTENSIONS, find_classes
-from fastpipe.data.scan import Unchanged, scan, unchanged_folders
-from fastpipe.data.table import Array, Table, decode_path
+from fastpipe.data.listing import IMG_EXTENSIONS
+from fastpipe.data.table import Array, Table, decode_path, unpack_paths
 from fastpipe.errors import DatasetError, FastpipeWarning
+from fastpipe.types import Member
 
-__all__ = ["ImageIndex"]
-
-_HEADER_ARRAYS = ("heights", "widths", "formats", "orientations", "flags")
+__all__ = ["ImageIndex", "not_kept_reason", "opened_index", "warn_not_kept"]
 
 
 class ImageIndex:
@@ -68,6 +63,11 @@ class ImageIndex:
         self.origin = origin
         self._bytes = table.paths.data
         self._offsets = table.offsets
+        # Of files in containers: which one, where, how many bytes.
+        self._places = None
+        if table.containers is not None and table.starts is not None and table.sizes is not None:
+            self._places = (table.containers, table.starts, table.sizes)
+        self._containers: tuple[str, ...] | None = None
 
     @classmethod
     def from_folder(
@@ -81,14 +81,14 @@ class ImageIndex:
         refresh: bool = False,
         progress: bool = True,
     ) -> ImageIndex:
-        """The files of ``root/class/….jpg`` as they are now, in torchvision's order.
+        """The files of ``root/class/….jpg`` as they are now, in torchvision's order; in a zip or tar as in a folder.
 
         What is kept at `location` is opened if it is whole, of this root, and no folder has changed since. Else the
         folders that changed are listed again, or all of them, and the result is written there. A file that is
         rewritten under its old name doesn't change its folder: its size and header stay those of the last look.
 
         Args:
-            root: the folder that holds one folder a class.
+            root: the folder that holds one folder a class; or a zip or tar of it, as `fastpipe.ImageFolder` takes them.
             location: where the index is kept: a folder, ``"auto"`` for one in the user's cache folder
                 (``FASTPIPE_CACHE`` overrides), None to keep it in memory only.
             extensions: lower-case endings of the files that count.
@@ -99,25 +99,19 @@ class ImageIndex:
 
         Raises:
             FileNotFoundError: `root` is no folder, or has no class folder.
-            DatasetError: a link leads back to a folder above it, or `location` can't be written.
+            DatasetError: a link leads back to a folder above it, an archive is compressed or damaged, or `location`
+                can't be written.
         """
-        wanted = _Wanted(
-            os.path.expanduser(os.fspath(root)), tuple(extensions), sizes or headers, headers, refresh, progress
-        )
-        if not os.path.isdir(wanted.root):
-            find_classes(wanted.root)  # says what is wrong
-        if location is None:
-            return _built(wanted, None, None, "")
-        if isinstance(location, str) and location == "auto":
-            try:
-                default = _default_location(wanted)
-            except FileNotFoundError as error:
-                _warn_not_kept(None, error)
-                return _built(wanted, None, None, "")
-            return _kept(wanted, default, required=False)
-        folder = Path(os.path.abspath(os.path.expanduser(os.fspath(location))))
-        store.refuse_foreign_folder(folder)
-        return _kept(wanted, folder, required=True)
+        from fastpipe.data.archives import ArchiveSource, archive_in
+        from fastpipe.data.folders import FolderSource
+        from fastpipe.data.keeping import kept_index
+
+        folder = os.path.expanduser(os.fspath(root))
+        archive = archive_in(folder)
+        if archive is not None:
+            return kept_index(ArchiveSource(folder, archive, tuple(extensions), headers, refresh, progress), location)
+        source = FolderSource(folder, tuple(extensions), sizes or headers, headers, refresh, progress)
+        return kept_index(source, location)
 
     @classmethod
     def from_table(
@@ -145,21 +139,56 @@ class ImageIndex:
         try:
             location = store.cache_folder() / "lists" / digest.hexdigest()[:32]
             with contextlib.suppress(store.UnusableIndex):
-                return _opened(location, root, "opened")
+                return opened_index(location, root, "opened")
             with store.locked(location):
                 store.write(location, table, about)
-            return _opened(location, root, "built")
+            return opened_index(location, root, "built")
         except (OSError, store.UnusableIndex) as error:
-            _warn_not_kept(location, error if location is None else _reason(location, error, index))
+            warn_not_kept(location, error if location is None else not_kept_reason(location, error, index))
             return index
 
     def __len__(self) -> int:
         return len(self.table)
 
     def path(self, number: int) -> str:
-        """The path of a file, from 0 to n - 1: the root as given and the relative path behind it."""
+        """The path of a file, from 0 to n - 1: the root as given and the relative path behind it.
+
+        Of a file in a container it is a `fastpipe.types.Member`, which knows where its bytes are.
+        """
         start, stop = self._offsets[number], self._offsets[number + 1]
-        return self.prefix + decode_path(self._bytes[start : stop - 1].tobytes())
+        path = self.prefix + decode_path(self._bytes[start : stop - 1].tobytes())
+        if self._places is None:
+            return path
+        at, offset, length = (int(array[number]) for array in self._places)
+        return Member(path, self.containers[at], offset, length)
+
+    def blocks(self) -> Iterator[tuple[list[str], Array]]:
+        """All files as blocks of ``(paths, labels)``, paths as `path` gives them: few objects alive at once."""
+        done = 0
+        for names, labels in self.table.blocks():
+            yield self._placed(names, slice(done, done + len(names))), labels
+            done += len(names)
+
+    def paths(self, picks: Array) -> list[str]:
+        """What `path` gives, of many files: int64 positions from 0 to n - 1."""
+        return self._placed(unpack_paths(self.table.take(picks).paths.tobytes()), picks)
+
+    def _placed(self, names: list[str], picks: Any) -> list[str]:
+        prefix, containers = self.prefix, self.containers
+        paths = [prefix + name for name in names]
+        if self._places is None:
+            return paths
+        places = (array[picks].tolist() for array in self._places)
+        return [Member(path, containers[at], *place) for path, at, *place in zip(paths, *places, strict=True)]
+
+    @property
+    def containers(self) -> tuple[str, ...]:
+        """The paths of the containers that hold the files; none where files lie by themselves."""
+        if self._containers is None:
+            packed = self.table.container_paths
+            names = () if packed is None else unpack_paths(packed.tobytes())
+            self._containers = tuple(os.path.normpath(os.path.join(self.root, name)) for name in names)
+        return self._containers
 
     @property
     def labels(self) -> Array:
@@ -217,7 +246,7 @@ def _restored(arrays: dict[str, Array], root: str, about: dict[str, Any]) -> Ima
 def _reopened(location: str, generation: str, root: str) -> ImageIndex:
     """The very generation that was pickled: a newer one may number the files otherwise."""
     try:
-        return _opened(Path(location), root, "opened", generation)
+        return opened_index(Path(location), root, "opened", generation)
     except store.UnusableIndex as error:
         raise DatasetError(
             f"the index at {location} (generation {generation}) can't be opened any more: {error}. It was rebuilt or "
@@ -225,31 +254,7 @@ def _reopened(location: str, generation: str, root: str) -> ImageIndex:
         ) from None
 
 
-@dataclass(frozen=True, slots=True)
-class _Wanted:
-    """The arguments of `ImageIndex.from_folder`."""
-
-    root: str
-    extensions: tuple[str, ...]
-    sizes: bool
-    headers: bool
-    refresh: bool
-    progress: bool
-
-    @property
-    def identity(self) -> dict[str, Any]:
-        """What tells this index from one of another folder."""
-        return {"root": os.path.abspath(self.root), "extensions": list(self.extensions)}
-
-
-def _default_location(wanted: _Wanted) -> Path:
-    identity = wanted.identity
-    key = hashlib.sha256(os.fsencode("\0".join([identity["root"], *wanted.extensions]))).hexdigest()[:16]
-    name = re.sub(r"[^A-Za-z0-9_-]", "_", os.path.basename(identity["root"]))[:40]
-    return store.cache_folder() / "folders" / f"{name}-{key}"
-
-
-def _opened(location: Path, root: str, origin: str, generation: str | None = None) -> ImageIndex:
+def opened_index(location: Path, root: str, origin: str, generation: str | None = None) -> ImageIndex:
     """What is at a location, by the folder's current generation or by a given one; raises UnusableIndex."""
     for attempt in range(3):
         name = generation or store.current_generation(location)
@@ -267,64 +272,7 @@ def _opened(location: Path, root: str, origin: str, generation: str | None = Non
     return ImageIndex(table, root=root, location=location, generation=name, origin=origin, **about)
 
 
-def _look(wanted: _Wanted, location: Path) -> tuple[ImageIndex | None, Unchanged | None, str]:
-    """What can be used of a location: the index, the folders that are unchanged in it, and why it won't do.
-
-    Without a reason it will do as it is.
-    """
-    try:
-        name = store.current_generation(location)
-        identity = store.identity_of(location, name)
-        if identity != wanted.identity:
-            return None, None, f"what was there is of {identity['root']} and {', '.join(identity['extensions'])}"
-        index = _opened(location, wanted.root, "opened", name)
-    except store.UnusableIndex as error:
-        return None, None, str(error)
-    if wanted.refresh:
-        damage = index.damaged_arrays()
-        return None, None, f"damaged: {', '.join(damage)}" if damage else "asked to look at everything again"
-    unchanged = unchanged_folders(wanted.root, index.table)
-    if unchanged is not None:
-        assert index.table.folder_states is not None
-        changed = len(index.table.folder_states) - len(unchanged.numbers)
-        return index, unchanged, f"{changed} of {len(index.table.folder_states)} folders may have changed"
-    if (wanted.sizes and index.sizes is None) or (wanted.headers and index.table.heights is None):
-        return index, None, "sizes or headers were not in it"
-    return index, None, ""
-
-
-def _kept(wanted: _Wanted, location: Path, *, required: bool) -> ImageIndex:
-    """The index at a location, brought up to date there."""
-    index, unchanged, reason = _look(wanted, location)
-    if index is not None and not reason:
-        return index
-    with contextlib.ExitStack() as stack:
-        problem: Exception | None = None
-        try:
-            stack.enter_context(store.locked(location))
-        except OSError as error:
-            problem = error
-        else:
-            if not wanted.refresh:
-                index, unchanged, reason = _look(wanted, location)  # another process may have done it meanwhile
-                if index is not None and not reason:
-                    return index
-        built = _built(wanted, index, unchanged, reason)
-        if built is index:
-            return built
-        if problem is None:
-            try:
-                generation = store.write(location, built.table, {**built._about(), **wanted.identity})
-                return _opened(location, wanted.root, built.origin, generation)
-            except (OSError, store.UnusableIndex) as error:
-                problem = error
-    if required:
-        raise DatasetError(f"the index can't be kept at {location}: {_reason(location, problem, built)}") from problem
-    _warn_not_kept(location, _reason(location, problem, built))
-    return built
-
-
-def _reason(location: Path, problem: Exception, index: ImageIndex) -> str:
+def not_kept_reason(location: Path, problem: Exception, index: ImageIndex) -> str:
     """What is wrong; numpy says of a full disk only how many bytes it wrote."""
     with contextlib.suppress(OSError):
         free = shutil.disk_usage(next(folder for folder in (location, *location.parents) if folder.exists())).free
@@ -333,7 +281,7 @@ def _reason(location: Path, problem: Exception, index: ImageIndex) -> str:
     return str(problem)
 
 
-def _warn_not_kept(location: Path | None, problem: object) -> None:
+def warn_not_kept(location: Path | None, problem: object) -> None:
     at = "" if location is None else f" at {location}"
     warnings.warn(
         f"the index can't be kept{at}, so it stays in memory and workers get copies: {problem}. "
@@ -341,51 +289,3 @@ def _warn_not_kept(location: Path | None, problem: object) -> None:
         FastpipeWarning,
         stacklevel=4,
     )
-
-
-def _built(wanted: _Wanted, old: ImageIndex | None, unchanged: Unchanged | None, reason: str) -> ImageIndex:
-    """A new index, or `old` itself where a scan finds that it still holds."""
-    if old is not None and unchanged is None:  # only sizes or headers are missing
-        table, classes = old.table, old.classes
-        taken_over = np.arange(len(table))
-        unreadable: tuple[str, ...] = ()
-    else:
-        found = scan(wanted.root, wanted.extensions, unchanged, progress=wanted.progress)
-        table, classes, taken_over, unreadable = found.table, found.classes, found.taken_over, found.unreadable
-    if not classes:
-        find_classes(wanted.root)  # says what is wrong
-    if unreadable:
-        warnings.warn(
-            f"{len(unreadable)} folders of {wanted.root} can't be listed, so their images are missing: "
-            f"{', '.join(unreadable[:5])}{', …' if len(unreadable) > 5 else ''}. Check their permissions.",
-            FastpipeWarning,
-            stacklevel=5,
-        )
-    prefix = os.path.join(wanted.root, "")
-    formats: Sequence[str] = ()
-    before = old.table if old is not None else None
-    if wanted.sizes or (before is not None and before.sizes is not None):
-        known = None if before is None or before.sizes is None else _over(before.sizes, taken_over, -2)
-        table = with_sizes(table, prefix, known, progress=wanted.progress)
-    if wanted.headers or (before is not None and before.heights is not None):
-        arrays = None
-        if old is not None and old.table.heights is not None:
-            formats = old.formats
-            arrays = {name: _over(getattr(old.table, name), taken_over, 0) for name in _HEADER_ARRAYS}
-        table, formats = with_headers(table, prefix, formats, arrays, progress=wanted.progress)
-    if old is not None and classes == old.classes and _same(table, old.table):
-        return old
-    return ImageIndex(table, root=wanted.root, classes=classes, formats=formats, origin=f"built: {reason}")
-
-
-def _over(values: Array, taken_over: Array, missing: int) -> Array:
-    """The old values at their new places, `missing` elsewhere."""
-    new = np.full(len(taken_over), missing, values.dtype)
-    have = taken_over >= 0
-    new[have] = values[taken_over[have]]
-    return new
-
-
-def _same(one: Table, other: Table) -> bool:
-    mine, theirs = dict(one.arrays()), dict(other.arrays())
-    return mine.keys() == theirs.keys() and all(np.array_equal(mine[name], theirs[name]) for name in mine)

@@ -5,6 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from fastpipe.data.index import ImageIndex
 
 __all__ = [
     "IMG_EXTENSIONS",
@@ -34,10 +40,13 @@ def find_classes(directory: str | Path) -> tuple[list[str], dict[str, int]]:
     Raises:
         FileNotFoundError: the directory doesn't exist or holds no folder.
     """
+    if (index := _in_archive(directory)) is not None:
+        return list(index.classes), {name: number for number, name in enumerate(index.classes)}
     if not os.path.isdir(directory):
         kind = NotADirectoryError if os.path.exists(directory) else FileNotFoundError
         raise kind(
-            f"{os.fspath(directory)} is not a folder: give the one that holds a folder of images for each class."
+            f"{os.fspath(directory)} is not a folder: give the one that holds a folder of images for each "
+            "class, or a .zip or .tar of it."
         )
     classes = sorted(entry.name for entry in os.scandir(directory) if entry.is_dir())
     if not classes:
@@ -81,8 +90,13 @@ def make_dataset(
 
     samples: list[tuple[str, int]] = []
     empty = []
+    index = _in_archive(directory)
     for name in sorted(class_to_idx):
         before = len(samples)
+        if index is not None:
+            label = index.classes.index(name) if name in index.classes else -1
+            found = index.paths(np.flatnonzero(index.labels == label))
+            samples.extend((path, class_to_idx[name]) for path in found if counts(path))
         # followlinks as torchvision does: data sets are often folders of links
         for root, _, files in sorted(os.walk(os.path.join(directory, name), followlinks=True)):
             paths = (os.path.join(root, file) for file in sorted(files))
@@ -101,3 +115,13 @@ def check_no_class_is_empty(empty: list[str], extensions: str | tuple[str, ...] 
     if extensions is not None:
         message += f"Supported extensions are: {extensions if isinstance(extensions, str) else ', '.join(extensions)}"
     raise FileNotFoundError(message)
+
+
+def _in_archive(directory: str | Path) -> ImageIndex | None:
+    """All files of the class folders in a zip or tar; None where the directory is none."""
+    from fastpipe.data.archives import archive_in
+    from fastpipe.data.index import ImageIndex
+
+    if archive_in(os.path.expanduser(directory)) is None:
+        return None
+    return ImageIndex.from_folder(directory, location=None, extensions=("",))

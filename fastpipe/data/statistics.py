@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from typing import Any
 
@@ -29,7 +30,7 @@ def index_statistics(index: ImageIndex) -> dict[str, Any]:
     table = index.table
     endings: Counter[str] = Counter()
     for paths, _ in table.blocks():
-        endings.update(path.rpartition(".")[2].lower() for path in paths)
+        endings.update(os.path.splitext(path)[1][1:].lower() for path in paths)
     found: dict[str, Any] = {
         "root": index.root,
         "files": len(index),

@@ -40,7 +40,7 @@ FORMAT = "fastpipe image index"
 VERSION = 1
 
 _GENERATION = re.compile(r"[0-9a-f]{16}")
-_ENTRY_ARRAYS = ("labels", "sizes", "heights", "widths", "formats", "orientations", "flags")
+_ENTRY_ARRAYS = ("labels", "sizes", "heights", "widths", "formats", "orientations", "flags", "containers", "starts")
 _KEPT_S = 24 * 3600.0
 _CRC_BLOCK = 1 << 24
 _WRITERS = 4  # they wait for the disk, and nothing that they do needs the interpreter
@@ -188,10 +188,16 @@ def read(location: Path, generation: str) -> tuple[dict[str, Any], Table]:
     return header, table
 
 
+def identity_header(identity: dict[str, Any]) -> dict[str, Any]:
+    """What `write` keeps of an identity, for `identity_of`."""
+    own = {name: identity[name] for name in ("root", "extensions")}
+    return {**own, "source": {name: value for name, value in identity.items() if name not in own}}
+
+
 def identity_of(location: Path, generation: str) -> dict[str, Any]:
-    """The root and extensions that a generation was made for; raises UnusableIndex."""
+    """What a generation was made of: root, extensions and what else; raises UnusableIndex."""
     header = _read_header(location / generation)
-    return {"root": header.get("root"), "extensions": header.get("extensions", [])}
+    return {"root": header.get("root"), "extensions": header.get("extensions", []), **header.get("source", {})}
 
 
 def _check_shapes(table: Table) -> None:
@@ -203,6 +209,10 @@ def _check_shapes(table: Table) -> None:
     starts, states = table.folder_starts, table.folder_states
     if starts is not None and (states is None or len(starts) != len(states) + 1 or starts[-1] != count):
         raise UnusableIndex("the folders don't fit the files")
+    if table.containers is not None:
+        parts = (table.starts, table.sizes, table.container_paths, table.container_states)
+        if any(part is None for part in parts):
+            raise UnusableIndex("the containers don't fit the files")
 
 
 def damaged_arrays(location: Path, generation: str, table: Table) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["FLAGS", "SCHEMA", "Array", "Table", "decode_path", "pack_paths", "unpack_paths"]
+__all__ = ["FLAGS", "SCHEMA", "Array", "Table", "decode_path", "pack_paths", "same_tables", "unpack_paths"]
 
 Array = NDArray[Any]
 
@@ -40,6 +40,11 @@ SCHEMA = {
     "formats": "u1",
     "orientations": "u1",
     "flags": "u1",
+    "containers": "i4",
+    "starts": "i8",
+    "container_paths": "u1",
+    "container_states": "i8",
+    "container_starts": "i8",
 }
 """The arrays by name, and the NumPy type of each (little-endian on disk)."""
 
@@ -65,6 +70,13 @@ class Table:
         formats: uint8 ``(n,)``; a position in the index's list of format names.
         orientations: uint8 ``(n,)``; the EXIF orientation, 1 to 8.
         flags: uint8 ``(n,)``; see `FLAGS`.
+        containers: int32 ``(n,)``; the container that holds each file, as a position in `container_paths`. None, as
+            what follows, where files lie by themselves. With it, `sizes` are there.
+        starts: int64 ``(n,)``; where the file's bytes begin in it.
+        container_paths: the containers' relative paths, packed like the files'.
+        container_states: int64 ``(k, 3)``; bytes, modification time and change time in ns, as in `folder_states`.
+        container_starts: int64 ``(l + 1,)``; the first file of each of the first l containers: those that were listed.
+            The others hold what was unpacked of these. None where files were picked.
     """
 
     paths: Array
@@ -81,6 +93,11 @@ class Table:
     formats: Array | None = None
     orientations: Array | None = None
     flags: Array | None = None
+    containers: Array | None = None
+    starts: Array | None = None
+    container_paths: Array | None = None
+    container_states: Array | None = None
+    container_starts: Array | None = None
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -111,9 +128,9 @@ class Table:
             positions = np.repeat(self.offsets[picks[start:stop]] - begin, block) + np.arange(block.sum())
             paths[offsets[start] : offsets[stop]] = self.paths[positions]
         chosen = {
-            name: array[picks]
+            name: array if name.startswith("container_") else array[picks]
             for name, array in self.arrays()
-            if not name.startswith("folder_") and name not in ("paths", "offsets")
+            if not name.startswith("folder_") and name not in ("paths", "offsets", "container_starts")
         }
         return Table(paths, offsets, **chosen)
 
@@ -152,3 +169,9 @@ def decode_path(data: bytes) -> str:
 def joined(parts: Iterable[bytes]) -> Array:
     """Byte strings as one uint8 array."""
     return np.frombuffer(b"".join(parts), np.uint8)
+
+
+def same_tables(one: Table, other: Table) -> bool:
+    """Whether they have the same arrays."""
+    mine, theirs = dict(one.arrays()), dict(other.arrays())
+    return mine.keys() == theirs.keys() and all(np.array_equal(mine[name], theirs[name]) for name in mine)

@@ -93,10 +93,8 @@ class Samples(_View[tuple[str, int]]):
         return self.index_.path(number), int(self.index_.labels[number])
 
     def __iter__(self) -> Iterator[tuple[str, int]]:
-        prefix = self.index_.prefix
-        for paths, labels in self.index_.table.blocks():
-            for path, label in zip(paths, labels.tolist(), strict=True):
-                yield prefix + path, label
+        for paths, labels in self.index_.blocks():
+            yield from zip(paths, labels.tolist(), strict=True)
 
 
 class Targets(_View[int]):

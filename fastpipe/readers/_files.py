@@ -7,8 +7,9 @@ import os
 import stat
 
 from fastpipe.readers.limits import MaxPixels, pixel_limit
+from fastpipe.types import Member
 
-__all__ = ["open_file", "read_file"]
+__all__ = ["open_file", "place_of", "read_file", "stat_file"]
 
 # A FIFO without a writer would keep `open` waiting. Regular files don't know the flag, and Windows has none of it.
 _FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0) | getattr(os, "O_NOCTTY", 0)
@@ -59,8 +60,26 @@ def longest_file(limit: int | None) -> int:
     return 0 if limit is None else max(_SHORT, 2 * limit * _BYTES_A_PIXEL)
 
 
+def place_of(path: str | os.PathLike[str]) -> tuple[str, int, int]:
+    """The file that holds a file's bytes, where they begin in it, and how many they are; -1 for all there are."""
+    if isinstance(path, Member):
+        return path.container, path.offset, path.length
+    return os.fspath(path), 0, -1
+
+
+def stat_file(path: str | os.PathLike[str]) -> tuple[int, int]:
+    """A file's length in bytes, and when it, or what it is a member of, was changed last, in ns.
+
+    Raises:
+        OSError: there is no such file.
+    """
+    file, _, length = place_of(path)
+    status = os.stat(file)
+    return status.st_size if length < 0 else length, status.st_mtime_ns
+
+
 def read_file(path: str | os.PathLike[str], max_pixels: MaxPixels = "auto") -> bytes:
-    """All bytes of a regular file.
+    """All bytes of a regular file, or of a `fastpipe.types.Member` of one.
 
     Args:
         path: of the file.
@@ -70,6 +89,8 @@ def read_file(path: str | os.PathLike[str], max_pixels: MaxPixels = "auto") -> b
     Raises:
         OSError: as of `open_file`, the file is too long, or reading fails.
     """
+    if isinstance(path, Member):
+        return _read_member(path, 0 if path.length <= _SHORT else longest_file(pixel_limit(max_pixels)))
     descriptor, length = open_file(path)
     try:
         if length > _SHORT:
@@ -88,3 +109,33 @@ def read_file(path: str | os.PathLike[str], max_pixels: MaxPixels = "auto") -> b
         return b"".join(parts)
     finally:
         os.close(descriptor)
+
+
+def read_start(member: Member, length: int) -> bytes:
+    """Up to so many of a member's first bytes; raises as `read_file`."""
+    return _read_member(Member(member, member.container, member.offset, min(length, member.length)), 0)
+
+
+def _read_member(member: Member, longest: int) -> bytes:
+    if 0 < longest < member.length:
+        raise OSError(errno.EFBIG, f"its {member.length} bytes are more than an image has; see max_pixels", str(member))
+    try:
+        descriptor, _ = open_file(member.container)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(member)) from error
+    try:
+        os.lseek(descriptor, member.offset, os.SEEK_SET)
+        data = os.read(descriptor, min(member.length, _AT_ONCE))
+        if len(data) < member.length:
+            parts = [data]
+            while data and (left := member.length - sum(map(len, parts))):
+                data = os.read(descriptor, min(left, _AT_ONCE))
+                parts.append(data)
+            data = b"".join(parts)
+    finally:
+        os.close(descriptor)
+    if len(data) < member.length:
+        missing = member.length - len(data)
+        reason = f"its container ends {missing} bytes too early: it was cut off, or rewritten since it was listed"
+        raise OSError(errno.EIO, reason, str(member))
+    return data

@@ -16,10 +16,10 @@ from fastpipe import core
 from fastpipe.errors import DecodeError
 from fastpipe.readers._containers import parse_png, parse_webp
 from fastpipe.readers._exif import valid_orientation
-from fastpipe.readers._files import open_file
+from fastpipe.readers._files import open_file, read_file, read_start
 from fastpipe.readers._jpeg import MAYBE_MPO, parse_jpeg
 from fastpipe.readers._pillow import open_any_size
-from fastpipe.types import Header
+from fastpipe.types import Header, Member
 
 __all__ = ["BytesLike", "Source", "as_bytes", "guess_format", "parse_header", "read_header", "upright_orientation"]
 
@@ -78,6 +78,8 @@ def read_header(src: Source) -> Header:
     if not isinstance(src, (str, os.PathLike)):
         return parse_header(src)
     path = os.fspath(src)
+    if isinstance(path, Member):
+        return _header_of_member(path)
     descriptor, length = open_file(path)
     try:
         data, header = b"", None
@@ -99,6 +101,15 @@ def read_header(src: Source) -> Header:
             return _completed(header, _ask_pillow(file, str(path), data[:16]))
     finally:
         os.close(descriptor)
+
+
+def _header_of_member(member: Member) -> Header:
+    for size in _PREFIXES:
+        if size < member.length:
+            header = _parse(read_start(member, size), str(member))
+            if header is not None and header.format != MAYBE_MPO:
+                return header
+    return parse_header(read_file(member), str(member))
 
 
 def upright_orientation(data: bytes, header: Header) -> int:

@@ -16,6 +16,7 @@ from fastpipe.data.store import cache_folder
 _KINDS = {
     "folders": "indexes of folders",
     "lists": "indexes of lists",
+    "unpacked": "images of compressed Parquet files",
     "checks": "journals of checks that were interrupted",
 }
 

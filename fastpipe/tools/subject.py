@@ -13,11 +13,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch.utils.data import ConcatDataset, IterableDataset, Subset, default_collate
 from torch.utils.data import DataLoader as TorchDataLoader
 
 from fastpipe.data import ImageDataset, ImageFolder, ImageIndex, ImageList, is_image_file, store
+from fastpipe.data.contained import open_container
 from fastpipe.data.listing import IMG_EXTENSIONS, has_file_allowed_extension
 from fastpipe.data.table import unpack_paths
 from fastpipe.data.views import Samples
@@ -55,10 +57,12 @@ def choose_files(
     """
     given = [files] if isinstance(files, (str, os.PathLike)) else list(files)
     paths = [Path(path).expanduser() for path in given]
+    rng = random.Random(seed)
+    if len(paths) == 1 and (index := open_container(str(paths[0]))) is not None:
+        return index.paths(np.array(sorted(rng.sample(range(len(index)), min(count, len(index)))), np.int64))
     missing = next((path for path in paths if not path.exists()), None)
     if missing is not None:
         raise DatasetError(f"there is no {missing}; name a folder of images, or an image")
-    rng = random.Random(seed)
     if paths and all(path.is_file() for path in paths):
         chosen = [str(path) for path in paths]
         return chosen if len(chosen) <= count else [chosen[i] for i in sorted(rng.sample(range(len(chosen)), count))]
@@ -130,6 +134,8 @@ def open_dataset(path: str | os.PathLike[str], transform: Any) -> ImageDataset:
         DatasetError: there is no such path, or no image in it.
     """
     place = Path(path).expanduser()
+    if (index := open_container(str(place))) is not None:
+        return ImageList(index, transform, root=index.root)
     if not place.exists():
         raise DatasetError(f"there is no {place}: name a folder of images, an image, or a list of them.")
     if place.is_file():
@@ -167,6 +173,8 @@ def index_of(source: Any, *, progress: bool = True) -> ImageIndex:
             f"check takes a folder, a list, an image file, an ImageIndex or a dataset; not {type(source).__name__}."
         )
     path = os.path.expanduser(os.fspath(source))
+    if (index := open_container(path, progress=progress)) is not None:
+        return index
     if os.path.isfile(path):
         return ImageList(path).index if os.path.splitext(path)[1].lower() in _LISTS else _listed([path])
     if not os.path.isdir(path):
@@ -176,6 +184,8 @@ def index_of(source: Any, *, progress: bool = True) -> ImageIndex:
             about = store.identity_of(Path(path), store.current_generation(Path(path)))
             if not about["root"]:
                 raise DatasetError(f"the index at {path} is of a list: give the list itself.")
+            if not os.path.isdir(about["root"]):
+                raise DatasetError(f"the index at {path} is of containers in {about['root']}: give these.")
             kinds = tuple(about["extensions"])
             return ImageIndex.from_folder(about["root"], location=path, extensions=kinds, progress=progress)
     with os.scandir(path) as entries:

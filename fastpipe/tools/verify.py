@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import copy
 import hashlib
+import io
 import os
 import random
 import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, get_args
 
 import numpy as np
@@ -17,6 +17,7 @@ import torch
 from numpy.typing import NDArray
 from PIL import Image
 
+from fastpipe import readers
 from fastpipe import transforms as fastpipe_transforms
 from fastpipe.config import MachineConfig
 from fastpipe.data import ImageList
@@ -29,7 +30,7 @@ from fastpipe.tools import recipes
 from fastpipe.tools.certificate import Certificate, Check, Difference, StepResult, Worst
 from fastpipe.tools.subject import choose_files
 from fastpipe.tools.twin import import_torchvision, is_torchvisions, mirror
-from fastpipe.types import Box, Generators, ImageShape, Recipe, Step
+from fastpipe.types import Box, Generators, ImageShape, Member, Recipe, Step
 
 __all__ = ["verify"]
 
@@ -151,10 +152,14 @@ class _Comparison:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                with Image.open(self.path) as opened:
+                source = io.BytesIO(self._data()) if isinstance(self.path, Member) else self.path
+                with Image.open(source) as opened:
                     self.whole = opened.convert("RGB")
         except Exception as error:  # Pillow's plugins raise nearly anything
             self.whole = error
+
+    def _data(self) -> bytes:
+        return readers.read_file(self.path, None)
 
     def run(self, drawing: int, key: int) -> None:
         """Compares one sample; drawings count from 1, as in a preview."""
@@ -209,7 +214,7 @@ class _Comparison:
 
     def _planned(self, whole: NDArray[np.uint8], key: int, where: str) -> Recipe:
         """The part that is planned: what is decoded, and whether the plan equals its steps."""
-        data = Path(self.path).read_bytes()
+        data = self._data()
         recipe = self.pipeline.draw(ImageShape(*whole.shape), keyed_generators(key))
         options: dict[str, Any] = {"reader": self.reader, "config": self.config, "source": self.path}
         try:

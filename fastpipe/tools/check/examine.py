@@ -101,11 +101,10 @@ def prepare(rules: Rules) -> None:
 def examine(path: str, rules: Rules) -> Seen:
     """What is to be said of a file; raises nothing that a file can be the reason for."""
     try:
-        status = os.stat(path)
+        size, mtime_ns = readers.stat_file(path)
     except OSError as error:
         gone = os.path.islink(path) and isinstance(error, FileNotFoundError)
         return Seen(bits_of(["unreachable"]), text="a link to a file that isn't there" if gone else _said(error))
-    size, mtime_ns = status.st_size, status.st_mtime_ns
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
@@ -179,10 +178,12 @@ def _refusal(path: str, size: int, error: DecodeError) -> tuple[str, str]:
     if isinstance(error.__cause__, Image.DecompressionBombError) or "exceeds limit" in error.reason:
         return "over-limit", error.reason
     try:
-        with open(path, "rb") as file:
-            start = file.read(_LOOK_BYTES)
-            file.seek(max(size - _LOOK_BYTES, 0))
-            end = file.read(_LOOK_BYTES)
+        file_name, offset, _ = readers.place_of(path)
+        with open(file_name, "rb") as file:
+            file.seek(offset)
+            start = file.read(min(_LOOK_BYTES, size))
+            file.seek(offset + max(size - _LOOK_BYTES, 0))
+            end = file.read(min(_LOOK_BYTES, size))
     except OSError as problem:
         return "unreachable", _said(problem)
     format = error.format or guess_format(start)

@@ -21,9 +21,11 @@ from collections.abc import Generator, Iterator
 from dataclasses import asdict
 from typing import IO, NamedTuple
 
+from fastpipe import readers
 from fastpipe.errors import FastpipeError
 from fastpipe.tools.check.examine import Rules
 from fastpipe.tools.check.findings import Seen, bits_of
+from fastpipe.tools.check.worker import packed
 
 _START_S = 120.0
 _FAILED_STARTS = 3
@@ -68,7 +70,7 @@ class _Worker:
         self.owed.extend(tasks)
         self.since = time.monotonic()
         self.unread += len(tasks)
-        self._send(tasks)
+        self._send([(task.number, packed(task.path), task.stamp) for task in tasks])
 
     def overdue(self, timeout_s: float) -> bool:
         if not self.ready:
@@ -277,8 +279,7 @@ def _loss(task: Task, worker: _Worker, how: str, timeout_s: float) -> Seen:
         return Seen(bits_of(["hang"]), text=f"not done after {timeout_s:g} s, twice")
     size, mtime_ns = -1, 0
     with contextlib.suppress(OSError):
-        status = os.stat(task.path)
-        size, mtime_ns = status.st_size, status.st_mtime_ns
+        size, mtime_ns = readers.stat_file(task.path)
     return Seen(bits_of(["crash"]), size, mtime_ns, text=f"the process that read it ended with {how}")
 
 

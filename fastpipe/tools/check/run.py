@@ -20,7 +20,7 @@ from fastpipe.data import ImageIndex
 from fastpipe.data._progress import SlowBar
 from fastpipe.data.table import Array
 from fastpipe.environment import usable_cpus
-from fastpipe.errors import ConfigError
+from fastpipe.errors import ConfigError, DatasetError
 from fastpipe.readers import MaxPixels, get_reader, pixel_limit
 from fastpipe.reporting.output import check_writable
 from fastpipe.tools.check.examine import Rules
@@ -147,8 +147,9 @@ def check(
     end. If the check itself is killed, the next one of the same files goes on where it stopped.
 
     Args:
-        source: a folder of class folders; a folder that holds images itself; the folder of an index; a list file of
-            `ImageList`; one image file; an `ImageIndex`, `ImageFolder` or `ImageList`.
+        source: a folder of class folders; a folder that holds images itself; a zip or tar of class folders, shards or
+            Parquet files with images; the folder of an index; a list file of `ImageList`; one image file; an
+            `ImageIndex`, `ImageFolder` or `ImageList`.
         decode: ``"full"`` decodes all pixels; ``"header"`` reads headers only, many times as fast, and finds neither
             truncated files nor damaged pixels.
         jobs: processes; None for one a usable CPU.
@@ -200,6 +201,11 @@ def run_check(
     for reader in current_config().readers.values():
         get_reader(reader)  # one that isn't there is told now, and not by each process
     index = index_of(source, progress=progress)
+    if move_to is not None and index.containers:
+        raise DatasetError(
+            f"the files lie in {index.containers[0]}, and none can be moved out of it: check without move_to, and "
+            "train with on_error='skip' or make the container anew without them."
+        )
     target = None if move_to is None else check_target(move_to, index.root)
     rules = Rules(
         decode == "full", size, pixel_limit(max_pixels), Image.MAX_IMAGE_PIXELS, ImageFile.LOAD_TRUNCATED_IMAGES
@@ -245,12 +251,12 @@ def run_check(
 
 def _chunks(index: ImageIndex, findings: Findings, size: int) -> Iterator[list[Task]]:
     number = 0
-    for paths, _ in index.table.blocks():
+    for paths, _ in index.blocks():
         tasks: list[Task] = []
         for path in paths:
             row = findings.table[number]
             stamp = (int(row["bytes"]), int(row["mtime_ns"])) if findings.known(number) else None
-            tasks.append(Task(number, index.prefix + path, stamp))
+            tasks.append(Task(number, path, stamp))
             number += 1
             if len(tasks) == size:
                 yield tasks

@@ -1,7 +1,8 @@
 """The worker process: a line of JSON with tasks in, a line with the answer for each file out.
 
     in:   {"decode": …, …}                                       the `Rules`, once
-          [[number, path, null], [number, path, [bytes, mtime_ns]], …]
+          [[number, path, null], [number, path, [bytes, mtime_ns]], …]; of a container's member the path is
+          [path, container, offset, length]
     out:  "ready"                                                once
           [number, bits, bytes, …]                               a file's `Seen`
           [number]                                               the file still is of that size and time
@@ -19,7 +20,9 @@ import sys
 import threading
 from typing import BinaryIO
 
+from fastpipe import readers
 from fastpipe.tools.check.examine import Rules, examine, prepare
+from fastpipe.types import Member
 
 
 def main() -> None:
@@ -35,9 +38,15 @@ def main() -> None:
         _say(answers, "ready")
         while True:
             for number, path, stamp in json.loads(tasks.get()):
-                _say(answers, _answer(number, path, stamp, rules))
+                whole = path if isinstance(path, str) else Member(*path)
+                _say(answers, _answer(number, whole, stamp, rules))
     except BrokenPipeError:  # the parent is gone
         os._exit(0)
+
+
+def packed(path: str) -> str | list[object]:
+    """A path as JSON has it."""
+    return [str(path), path.container, path.offset, path.length] if isinstance(path, Member) else path
 
 
 def _say(answers: BinaryIO, what: object) -> None:
@@ -54,10 +63,8 @@ def _receive(source: BinaryIO, tasks: queue.SimpleQueue[bytes]) -> None:
 def _answer(number: int, path: str, stamp: list[int] | None, rules: Rules) -> list[object]:
     if stamp is not None:
         try:
-            status = os.stat(path)
+            if stamp == list(readers.stat_file(path)):
+                return [number]
         except OSError:
             pass  # it will be said by what follows
-        else:
-            if stamp == [status.st_size, status.st_mtime_ns]:
-                return [number]
     return [number, *examine(path, rules)]

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
+from fastpipe import readers
 from fastpipe.tools.doctor.values import Disk
 
 _READERS = 8
@@ -75,10 +76,12 @@ def is_resident(path: str) -> bool | None:
     if not (hasattr(os, "preadv") and hasattr(os, "RWF_NOWAIT")):
         return None
     try:
-        with open(path, "rb", buffering=0) as file:
-            size = os.fstat(file.fileno()).st_size
+        name, offset, size = readers.place_of(path)
+        with open(name, "rb", buffering=0) as file:
+            if size < 0:
+                size = os.fstat(file.fileno()).st_size
             # The last page: a system that reads ahead has it last.
-            return os.preadv(file.fileno(), [bytearray(1)], max(0, size - 1), os.RWF_NOWAIT) == min(1, size)
+            return os.preadv(file.fileno(), [bytearray(1)], offset + max(0, size - 1), os.RWF_NOWAIT) == min(1, size)
     except BlockingIOError:
         return False
     except OSError:  # no such file, or a file system that can't say
@@ -88,8 +91,9 @@ def is_resident(path: str) -> bool | None:
 def _drop(path: str) -> bool:
     """Whether the file is now out of the page cache."""
     try:
-        with open(path, "rb", buffering=0) as file:
-            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+        name, offset, size = readers.place_of(path)
+        with open(name, "rb", buffering=0) as file:
+            os.posix_fadvise(file.fileno(), offset, max(0, size), os.POSIX_FADV_DONTNEED)
     except OSError:
         return False
     return is_resident(path) is False
@@ -98,8 +102,7 @@ def _drop(path: str) -> bool:
 def _read(path: str) -> bool:
     """As a dataset does."""
     try:
-        with open(path, "rb", buffering=0) as file:
-            file.read()
+        readers.read_file(path, None)
     except OSError:
         return False
     return True
@@ -135,6 +138,6 @@ def _together(paths: Sequence[str], deadline: float) -> float | None:
 
 def _size(path: str) -> int | None:
     try:
-        return os.stat(path).st_size
+        return readers.stat_file(path)[0]
     except OSError:
         return None

@@ -230,8 +230,7 @@ def _samples(paths: Sequence[str]) -> list[Sample]:
     found = []
     for path in paths:
         try:
-            with open(path, "rb", buffering=0) as file:
-                data = file.read()
+            data = readers.read_file(path, None)
             header = readers.parse_header(data, path)
         except (FastpipeError, OSError):
             continue

@@ -130,8 +130,7 @@ class TryReencoding:
 def _read(dataset: ImageDataset, index: int) -> bytes:
     """A sample's file; empty where it is gone."""
     try:
-        with open(dataset.sample(index)[0], "rb", buffering=0) as file:
-            return file.read()
+        return readers.read_file(dataset.sample(index)[0], None)
     except OSError:
         return b""
 

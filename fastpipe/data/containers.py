@@ -1,0 +1,264 @@
+"""An index of samples in containers: listed container by container, and again only where one has changed."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fastpipe.data import scan
+from fastpipe.data._progress import SlowBar
+from fastpipe.data.details import Known, completed
+from fastpipe.data.index import ImageIndex
+from fastpipe.data.table import Array, Table, joined, offsets_of, pack_paths
+
+__all__ = ["ContainerSource", "Listing", "common_folder"]
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """The samples of one container, in their order.
+
+    Attributes:
+        names: in the container, with ``/`` between the parts.
+        labels: class names, or integers as text.
+        starts, sizes: where each sample's bytes begin in the container, and how many they are.
+        classes: names of classes, also of those without a sample.
+        unpacked: the file that holds the bytes where the container itself has them compressed.
+    """
+
+    names: list[str]
+    labels: list[str]
+    starts: list[int]
+    sizes: list[int]
+    classes: tuple[str, ...] = ()
+    unpacked: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A container's rows; `taken_over` are their positions in the old table, -1 for those that were listed now."""
+
+    paths: bytes
+    labels: list[str]
+    starts: Array
+    sizes: Array
+    taken_over: Array
+    classes: tuple[str, ...] = ()
+    unpacked: str | None = None
+
+
+@dataclass(frozen=True)
+class ContainerSource:
+    """What the samples of containers are; a subclass says how one is listed.
+
+    Attributes:
+        root: what paths start from.
+        paths: of the containers, in their order.
+        extensions: of the files that count.
+        headers: whether each sample's header is wanted.
+        refresh: list all anew.
+        progress: whether a terminal gets a bar if it takes long.
+    """
+
+    root: str
+    paths: tuple[str, ...]
+    extensions: tuple[str, ...]
+    headers: bool
+    refresh: bool
+    progress: bool
+
+    integers = True
+    """Whether labels that are all integers are the targets as they stand."""
+
+    @property
+    def value_names(self) -> Callable[[list[str], list[int]], tuple[list[str], list[int]]] | None:
+        """From classes and their values to better names of the same values; None where labels name themselves."""
+        return None
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        return {"root": os.path.abspath(self.root), "extensions": list(self.extensions), **self.about}
+
+    @property
+    def about(self) -> dict[str, Any]:
+        """What else the listing depends on."""
+        return {}
+
+    def listing(self, path: str) -> Listing:
+        """The samples of a container; raises DatasetError where it can't be used."""
+        raise NotImplementedError
+
+    def look(self, index: ImageIndex) -> tuple[dict[str, int] | None, str]:
+        """The containers that are unchanged, each with its number in the index, and why the index won't do."""
+        starts = index.table.container_starts
+        if starts is None:
+            return None, "what was there is of a folder"
+        known = {path: number for number, path in enumerate(index.containers[: len(starts) - 1])}
+        unchanged = {
+            path: known[name]
+            for path in self.paths
+            if (name := os.path.normpath(path)) in known and _is_unchanged(index, known[name])
+        }
+        if len(unchanged) < len(self.paths) or len(self.paths) != len(known):
+            return unchanged, f"{len(self.paths) - len(unchanged)} of {len(self.paths)} containers may have changed"
+        if self.headers and index.table.heights is None:
+            return unchanged, "headers were not in it"
+        return None, ""
+
+    def build(self, old: ImageIndex | None, unchanged: dict[str, int] | None, reason: str) -> ImageIndex:
+        """A new index; what is unchanged is taken over from the old one."""
+        parts, states = [], []
+        with SlowBar("listing containers", self.progress) as bar:
+            bar.expect(len(self.paths))
+            for path in self.paths:
+                states.append(_settled_state(path))  # before listing: what changes meanwhile shows the next time
+                if old is not None and unchanged and path in unchanged:
+                    parts.append(_taken_over(old, unchanged[path], self.value_names is not None))
+                else:
+                    parts.append(self._listed(path))
+                bar.advance()
+        packed = joined(part.paths for part in parts)
+        texts = [label for part in parts for label in part.labels]
+        labels, classes, values = _numbered(texts, {name for part in parts for name in part.classes}, self.integers)
+        if self.value_names is not None:
+            classes, values = self.value_names(classes, values)
+        counts = [len(part.labels) for part in parts]
+        unpacked = [part.unpacked for part in parts if part.unpacked is not None]
+        places = list(itertools.accumulate((part.unpacked is not None for part in parts), initial=len(parts)))
+        holders = [
+            number if part.unpacked is None else place
+            for number, (part, place) in enumerate(zip(parts, places[:-1], strict=True))
+        ]
+        table = Table(
+            packed,
+            offsets_of(packed),
+            labels,
+            sizes=_joined([part.sizes for part in parts]),
+            containers=np.repeat(np.array(holders, np.int32), counts),
+            starts=_joined([part.starts for part in parts]),
+            container_paths=joined([pack_paths([*map(self._relative, self.paths), *unpacked])]),
+            container_states=np.array([*states, *map(_state_of, unpacked)], np.int64).reshape(-1, 3),
+            container_starts=np.concatenate([[0], np.cumsum(counts, dtype=np.int64)]),
+        )
+        taken_over = _joined([part.taken_over for part in parts])
+        known = None if old is None else Known(old.table, old.formats, taken_over)
+        made = ImageIndex(table, root=self.root, classes=classes, class_values=values)
+        table, formats = completed(table, made.paths, known, False, self.headers, progress=self.progress)
+        return ImageIndex(
+            table, root=self.root, classes=classes, class_values=values, formats=formats, origin=f"built: {reason}"
+        )
+
+    def _relative(self, path: str) -> str:
+        return os.path.relpath(path, self.root).replace(os.sep, "/") if self.root else path.replace(os.sep, "/")
+
+    def _listed(self, path: str) -> _Part:
+        listing = self.listing(path)
+        start = self.name_of(path)
+        names = [start + name for name in listing.names]
+        return _Part(
+            pack_paths(names) if names else b"",
+            listing.labels,
+            np.array(listing.starts, np.int64),
+            np.array(listing.sizes, np.int64),
+            np.full(len(names), -1, np.int64),
+            listing.classes,
+            listing.unpacked,
+        )
+
+    def name_of(self, path: str) -> str:
+        """What stands before the names of a container's samples, behind the root."""
+        return self._relative(path) + "/"
+
+
+def common_folder(paths: Sequence[str]) -> str:
+    """The folder that all of these whole paths lie below; ``""`` for none, as on two drives."""
+    try:
+        return os.path.commonpath([os.path.dirname(path) for path in paths])
+    except ValueError:
+        return ""
+
+
+def _state_of(path: str) -> tuple[int, int, int]:
+    status = os.stat(path)
+    return status.st_size, status.st_mtime_ns, status.st_ctime_ns
+
+
+def _settled_state(path: str) -> tuple[int, int, int]:
+    """Times tick: a file that changed just now may change again without its times moving."""
+    now = time.time_ns()
+    size, mtime, ctime = _state_of(path)
+    settled = mtime > 0 and max(mtime, ctime) <= now - scan._SETTLED_NS
+    return size, mtime if settled else scan.NEVER_EQUAL, ctime
+
+
+def _rows(table: Table, number: int) -> tuple[int, int]:
+    assert table.container_starts is not None
+    start, stop = table.container_starts[number : number + 2].tolist()
+    return start, stop
+
+
+def _holder(table: Table, number: int) -> int:
+    """The container that holds the bytes of a container's samples: itself, or what it was unpacked to."""
+    assert table.containers is not None
+    start, stop = _rows(table, number)
+    return int(table.containers[start]) if start < stop else number
+
+
+def _is_unchanged(index: ImageIndex, number: int) -> bool:
+    states = index.table.container_states
+    assert states is not None
+    try:
+        return all(
+            _state_of(index.containers[one]) == tuple(states[one].tolist())
+            for one in {number, _holder(index.table, number)}
+        )
+    except OSError:  # what was unpacked is gone
+        return False
+
+
+def _taken_over(old: ImageIndex, number: int, integers: bool) -> _Part:
+    table = old.table
+    assert table.starts is not None
+    assert table.sizes is not None
+    start, stop = _rows(table, number)
+    holder = _holder(table, number)
+    names = {value: str(value) if integers else name for value, name in zip(old.class_values, old.classes, strict=True)}
+    return _Part(
+        table.paths[table.offsets[start] : table.offsets[stop]].tobytes(),
+        [names[value] for value in table.labels[start:stop].tolist()],
+        np.asarray(table.starts[start:stop]),
+        np.asarray(table.sizes[start:stop]),
+        np.arange(start, stop),
+        unpacked=None if holder == number else old.containers[holder],
+    )
+
+
+def _joined(arrays: Sequence[Array]) -> Array:
+    return np.concatenate([np.zeros(0, np.int64), *arrays])
+
+
+def _numbered(texts: list[str], others: set[str], integers: bool) -> tuple[Array, list[str], list[int]]:
+    """Labels as numbers, the class names, and the number of each."""
+    names = set(texts) | others
+    numbers = {name: _integer(name) for name in names} if integers else {}
+    if integers and None not in numbers.values():
+        found = {name: number for name, number in numbers.items() if number is not None}
+        values = sorted(set(found.values()))
+        return np.array([found[text] for text in texts], np.int32), [str(value) for value in values], values
+    classes = sorted(names)
+    positions = {name: position for position, name in enumerate(classes)}
+    return np.array([positions[text] for text in texts], np.int32), classes, list(range(len(classes)))
+
+
+def _integer(text: str) -> int | None:
+    try:
+        value = int(text)
+    except ValueError:
+        return None
+    return value if -(2**31) <= value < 2**31 else None
