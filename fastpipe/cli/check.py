@@ -32,8 +32,8 @@ def check(
         str | None,
         typer.Argument(
             metavar="ROOT|INDEX",
-            help="A folder of class folders, or of images; a zip or tar of it, shards or Parquet with images; the folder "
-            "of an index; a list (.txt, .csv, .parquet); or one image.",
+            help="A folder of class folders, or of images; a zip or tar of it, shards or Parquet with images; the "
+            "folder of an index; a list (.txt, .csv, .parquet); or one image.",
         ),
     ] = None,
     decode: Annotated[

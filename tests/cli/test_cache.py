@@ -42,7 +42,12 @@ def test_what_is_there_is_shown_and_stays(cache: Path, capsys: pytest.CaptureFix
     assert run("--json", "-") == 0
     found = json.loads(capsys.readouterr().out)
     assert (found["schema"], found["cleared"], found["left"]) == ("fastpipe-cache/1", False, [])
-    assert {kind: one["count"] for kind, one in found["contents"].items()} == {"folders": 1, "lists": 0, "checks": 1}
+    assert {kind: one["count"] for kind, one in found["contents"].items()} == {
+        "folders": 1,
+        "lists": 0,
+        "unpacked": 0,
+        "checks": 1,
+    }
     assert found["contents"]["folders"]["bytes"] > 0
     assert list((cache / "folders").iterdir())
 
