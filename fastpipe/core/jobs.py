@@ -49,6 +49,8 @@ _BOX = Struct("@4i")
 _SINK = Struct("@P3q5i6f")
 _PIXELS = Struct("@P3q3i")
 _HEADER = Struct("@13iq")
+_LIMITS = Struct("@2q")
+_LIMITS_AT: int = RawJob.max_pixels.offset  # type: ignore[attr-defined]
 _BOX_AT: int = RawJob.top.offset  # type: ignore[attr-defined]
 _SINK_AT: int = RawJob.sink.offset
 _NO_MEAN = (0.0,) * 6
@@ -157,8 +159,7 @@ class Job:
 
     def limit(self, max_pixels: int = 0, max_bytes: int = 0) -> None:
         """Refuse an image of more pixels, or one that takes more scratch memory; 0 for no limit."""
-        self.raw.max_pixels = max_pixels
-        self.raw.max_bytes = max_bytes
+        _LIMITS.pack_into(self.raw, _LIMITS_AT, max_pixels, max_bytes)
 
     # -- the operations
 

@@ -24,6 +24,7 @@ def thread_job() -> Job:
     job = _local.job
     job.clear()
     job.box()
+    job.limit()
     return job
 
 

@@ -116,6 +116,7 @@ def _by_core(program: Program, encoded: Encoded, out: torch.Tensor | None) -> An
     """What the core makes of a JPEG, and kernels of the rest; None where it refuses the file."""
     job = core.thread_job()
     job.read(encoded.content)
+    job.limit(max_bytes=readers.most_scratch(readers.pixel_limit(encoded.max_pixels)))
     box = program.box
     job.box(*box)
     shape = ImageShape(box.height, box.width)

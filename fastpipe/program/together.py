@@ -114,6 +114,7 @@ def run_together(works: Sequence[Work], threads: int) -> list[Work]:
     taken: list[Work] = []
     by_core: dict[tuple[str, bool], bool] = {}
     limit = readers.pixel_limit(works[0].encoded.max_pixels)
+    scratch = readers.most_scratch(limit)
     for work in works:
         encoded = work.encoded
         header = encoded.header
@@ -124,7 +125,7 @@ def run_together(works: Sequence[Work], threads: int) -> list[Work]:
             claimed = readers.choose(header, request, encoded.reader, encoded.config).name == "core"
             by_core[kind] = claimed
         within = limit is None or header.height * header.width <= limit  # beyond it, `execute` warns or refuses
-        if claimed and within and _fill(batch[len(taken)], work, places):
+        if claimed and within and _fill(batch[len(taken)], work, places, scratch):
             taken.append(work)
         else:
             left.append(work)
@@ -136,13 +137,14 @@ def run_together(works: Sequence[Work], threads: int) -> list[Work]:
     return left
 
 
-def _fill(job: core.Job, work: Work, places: core.Places) -> bool:
-    """A job for the whole program; False where the core can't run all of it."""
+def _fill(job: core.Job, work: Work, places: core.Places, scratch: int) -> bool:
+    """A job for the whole program, with at most so much scratch; False where the core can't run all of it."""
     program = work.program
     conversion, request = program.conversion, program.request
     if program.after or request.scale != 1 or conversion is None:
         return False
     job.clear()
+    job.limit(max_bytes=scratch)
     if request.box is None:
         job.box()
         shape = program.shape

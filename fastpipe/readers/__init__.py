@@ -11,7 +11,7 @@ from fastpipe.readers._files import longest_file, place_of, read_file, stat_file
 from fastpipe.readers.base import Capabilities, Reader, Scratch, thread_scratch
 from fastpipe.readers.defects import Defect
 from fastpipe.readers.header import parse_header, read_header, upright_orientation
-from fastpipe.readers.limits import MaxPixels, pixel_limit
+from fastpipe.readers.limits import MaxPixels, most_scratch, pixel_limit
 from fastpipe.readers.registry import (
     ReaderStatus,
     available_readers,
@@ -40,6 +40,7 @@ __all__ = [
     "default_order",
     "get_reader",
     "longest_file",
+    "most_scratch",
     "parse_header",
     "pixel_limit",
     "place_of",

@@ -6,6 +6,7 @@ from fastpipe import core
 from fastpipe.errors import DecodeError, UnsupportedRequestError
 from fastpipe.readers.base import WHOLE_IMAGE, Capabilities, Pixels, Reader, Scratch
 from fastpipe.readers.header import parse_header
+from fastpipe.readers.limits import most_scratch, pixel_limit
 from fastpipe.types import Box, DecodeRequest
 
 __all__ = ["CoreReader"]
@@ -33,6 +34,7 @@ class CoreReader(Reader):
             box = Box(0, 0, *parse_header(data).size)
         job = core.thread_job()
         job.read(data)
+        job.limit(max_bytes=most_scratch(pixel_limit()))
         job.box(*box)
         pixels = (Scratch() if out is None else out).take(box.height, box.width)
         job.write_array(pixels)

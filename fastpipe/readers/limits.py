@@ -12,7 +12,7 @@ from PIL import Image
 from fastpipe.errors import ConfigError, DecodeError
 from fastpipe.types import Header
 
-__all__ = ["MaxPixels", "check_pixels", "pixel_limit"]
+__all__ = ["MaxPixels", "check_pixels", "most_scratch", "pixel_limit"]
 
 MaxPixels = int | Literal["auto"] | None
 """A limit, None for no limit, or ``"auto"``: ``FASTPIPE_MAX_PIXELS``, else ``PIL.Image.MAX_IMAGE_PIXELS`` of now."""
@@ -36,6 +36,19 @@ def pixel_limit(max_pixels: MaxPixels = "auto") -> int | None:
             f"{_VARIABLE} or else PIL.Image.MAX_IMAGE_PIXELS"
         )
     return max_pixels
+
+
+_LEAST_SCRATCH = 1 << 26
+_SCRATCH_A_PIXEL = 8  # of a progressive JPEG's coefficients, and some more
+
+
+def most_scratch(limit: int | None) -> int:
+    """The most bytes that the core may take beside an image, of twice as many pixels as the limit; 0 for any number.
+
+    A JPEG within the limit that takes more, as its blocks or its pixels' way to the result are far larger than itself,
+    is for Pillow.
+    """
+    return 0 if limit is None else max(_LEAST_SCRATCH, 2 * limit * _SCRATCH_A_PIXEL)
 
 
 @functools.lru_cache(maxsize=8)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 
 import corpus
@@ -10,8 +11,10 @@ import torch
 from PIL import Image
 
 import fastpipe
+from fastpipe import core, readers
 from fastpipe import transforms as T
 from fastpipe.errors import DecodeError
+from fastpipe.readers import limits
 
 
 @pytest.fixture
@@ -69,3 +72,37 @@ def test_the_variable_holds_for_datasets(root: Path, monkeypatch: pytest.MonkeyP
 def test_a_limit_that_is_none_is_told_at_once(root: Path) -> None:
     with pytest.raises(ValueError, match="max_pixels=0"):
         fastpipe.ImageFolder(root, max_pixels=0)
+
+
+@pytest.mark.skipif(not core.available(), reason="no core")
+def test_the_core_takes_no_more_memory_than_the_limit_allows(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A progressive JPEG's coefficients are kept whole: where that is too much the core says so, and Pillow decodes."""
+    data = corpus.save(corpus.photo(60, 80), "JPEG", progressive=True)
+    (root / "one" / "d.jpg").write_bytes(data)
+    expected = [fastpipe.ImageFolder(root, TRANSFORMS["planned"])[index][0] for index in range(4)]
+    asked: list[int] = []
+    limit = core.Job.limit
+
+    def limited(self: core.Job, max_pixels: int = 0, max_bytes: int = 0) -> None:
+        asked.append(max_bytes)
+        limit(self, max_pixels, max_bytes)
+
+    monkeypatch.setattr(core.Job, "limit", limited)
+    monkeypatch.setenv("FASTPIPE_MAX_PIXELS", "5000")
+    for least, per_pixel in ((1 << 26, 8), (1, 1)):  # the second ones are too little for 60 x 80 pixels' coefficients
+        monkeypatch.setattr(limits, "_LEAST_SCRATCH", least)
+        monkeypatch.setattr(limits, "_SCRATCH_A_PIXEL", per_pixel)
+        refused = pytest.raises(DecodeError, match="than the limits allow") if least == 1 else nullcontext()
+        with refused:
+            readers.get_reader("core").decode(data)
+        some = fastpipe.ImageFolder(root, TRANSFORMS["planned"], max_pixels=5000)
+        asked.clear()
+        assert all(torch.equal(some[index][0], expected[index]) for index in range(4))
+        assert max(least, 10_000 * per_pixel) in asked
+        asked.clear()
+        images, _ = next(iter(fastpipe.DataLoader(some, batch_size=4)))
+        assert torch.equal(images, torch.stack(expected))
+        assert max(least, 10_000 * per_pixel) in asked
+    asked.clear()
+    assert torch.equal(fastpipe.ImageFolder(root, TRANSFORMS["planned"], max_pixels=None)[3][0], expected[3])
+    assert not any(asked)

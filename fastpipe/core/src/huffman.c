@@ -49,13 +49,12 @@ int fpc_code_is_dc(const fpc_code *code) {
 }
 
 int fpc_code_find(const fpc_code *code, uint32_t next) {
-    for (int bits = 1; bits <= FPC_LONGEST_CODE; bits++) {
-        if (next < code->end[bits]) {
-            int32_t index = (int32_t)(next >> (FPC_LONGEST_CODE - bits)) + code->first[bits];
-            return bits << 8 | code->symbols[index & 255];
-        }
-    }
-    return 0;
+    /* The ends rise with the length, so that no branch is needed to find the first one behind it. */
+    int bits = 1;
+    for (int shorter = 1; shorter <= FPC_LONGEST_CODE; shorter++) bits += next >= code->end[shorter];
+    if (bits > FPC_LONGEST_CODE) return 0;
+    int32_t index = (int32_t)(next >> (FPC_LONGEST_CODE - bits)) + code->first[bits];
+    return bits << 8 | code->symbols[index & 255];
 }
 
 void fpc_build_dc(fpc_dc_table *table, const fpc_code *code) {
