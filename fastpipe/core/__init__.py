@@ -18,7 +18,7 @@ The layer stands below the readers: it imports `fastpipe.types` and `fastpipe.er
 from __future__ import annotations
 
 from fastpipe.core.files import Files
-from fastpipe.core.jobs import MAX_OPERATIONS, Batch, Context, Job, Places, Pool, read_header, run
+from fastpipe.core.jobs import MAX_OPERATIONS, Job, Places, read_header
 from fastpipe.core.library import (
     DType,
     Filter,
@@ -31,6 +31,7 @@ from fastpipe.core.library import (
     why_not,
 )
 from fastpipe.core.mine import check, refused, thread_job
+from fastpipe.core.running import Batch, Context, Pool, run
 
 __all__ = [
     "MAX_OPERATIONS",

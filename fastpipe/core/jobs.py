@@ -1,8 +1,7 @@
-"""Jobs, and what runs them: a context for each thread, or a pool of the library's own threads.
+"""Jobs that say what is to be done: source, box, operations, sink; and headers.
 
 Made for calls of a few microseconds: a job's struct is made once and filled again and again, an operation with one
-``struct.pack_into``. A context is a thread's own, is made when the thread first needs it and goes away with it; it is
-plain memory, so that the thread that forks goes on with its copy in the child.
+``struct.pack_into``.
 """
 
 from __future__ import annotations
@@ -10,15 +9,13 @@ from __future__ import annotations
 import ctypes
 import os
 import threading
-import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from struct import Struct
 from typing import TYPE_CHECKING, Any
 
 from fastpipe.core.library import (
     DType,
     Filter,
-    Isa,
     Kind,
     Padding,
     RawHeader,
@@ -26,7 +23,6 @@ from fastpipe.core.library import (
     RawOperation,
     RawPixels,
     Status,
-    loaded,
     native,
 )
 from fastpipe.types import Header
@@ -35,7 +31,7 @@ if TYPE_CHECKING:
     import numpy as np
     import torch
 
-__all__ = ["Batch", "Context", "Job", "Places", "Pool", "header_of", "read_header", "run"]
+__all__ = ["MAX_OPERATIONS", "Job", "Places", "header_of", "read_header"]
 
 MAX_OPERATIONS = 16
 
@@ -375,51 +371,6 @@ class Job:
         _SINK.pack_into(self.raw, _SINK_AT, address, *rest, *numbers)
 
 
-class Context:
-    """Scratch memory for one thread at a time.
-
-    Args:
-        isa: an instruction set; None for the one that ``FASTPIPE_CORE`` chose.
-
-    Raises:
-        ReaderUnavailableError: there is no core.
-        MemoryError: no memory, or the machine lacks the instruction set.
-    """
-
-    __slots__ = ("_free", "_owner", "_run", "address")
-
-    def __init__(self, isa: Isa | None = None) -> None:
-        functions = native()
-        self.address: int | None = functions.fpc_context_new(loaded().isa if isa is None else isa)
-        self._free, self._run = functions.fpc_context_free, functions.fpc_run
-        self._owner = os.getpid()
-        if not self.address:
-            raise MemoryError("no context for the core: there is no memory, or no such instruction set")
-
-    def run(self, job: Job) -> int:
-        """Run one job; its `Status`, as a plain int."""
-        status: int = self._run(self.address, job.address)
-        return status
-
-    @property
-    def bytes(self) -> int:
-        """Scratch memory that it holds on to."""
-        held: int = native().fpc_context_bytes(self.address)
-        return held
-
-    def __del__(self) -> None:
-        # In a child of fork, what another thread was at may be in any state: it stays.
-        if getattr(self, "address", None) and os.getpid() == self._owner:
-            self._free(self.address)
-
-
-class _Local(threading.local):
-    """What a thread has of its own, made when it is first asked for."""
-
-    def __init__(self) -> None:
-        self.context = Context()
-
-
 class _LocalHeader(threading.local):
     """A thread's place for a header."""
 
@@ -429,21 +380,7 @@ class _LocalHeader(threading.local):
         self.read = native().fpc_read_header
 
 
-_local: _Local | None = None
 _local_header: _LocalHeader | None = None
-
-
-def run(job: Job) -> int:
-    """Run one job in this thread, with the thread's own context; its `Status`, as a plain int.
-
-    Raises:
-        ReaderUnavailableError: there is no core here; see `why_not`.
-    """
-    global _local
-    local = _local
-    if local is None:
-        local = _local = _Local()
-    return local.context.run(job)
 
 
 def read_header(data: bytes) -> Header | Status:
@@ -517,112 +454,3 @@ class Places:
             job.write_place(address, self._rests[_MULTIPLY if multiplied else 0], _NO_MEAN)
         else:
             job.write_place(address, self._rests[_NORMALIZE + (_MULTIPLY if multiplied else 0)], (*mean, *std))
-
-
-class Batch(Sequence[Job]):
-    """Jobs that stand one behind the other, as `Pool.run` wants them."""
-
-    def __init__(self, count: int) -> None:
-        self._raws = (RawJob * count)()
-        self._jobs = [Job(raw) for raw in self._raws]
-        self.address = ctypes.addressof(self._raws)
-
-    def __len__(self) -> int:
-        return len(self._jobs)
-
-    def __getitem__(self, index: Any) -> Any:
-        return self._jobs[index]
-
-    def __iter__(self) -> Iterator[Job]:
-        return iter(self._jobs)
-
-    @property
-    def statuses(self) -> list[int]:
-        """How each ended."""
-        return [raw.status for raw in self._raws]
-
-
-class Pool:
-    """Threads of the library's own, of which the caller is one.
-
-    They are started at the first run. In a child of fork they aren't there: the next run there starts others.
-
-    Args:
-        threads: at least 1.
-        isa: an instruction set; None for the one that ``FASTPIPE_CORE`` chose.
-
-    Raises:
-        ReaderUnavailableError: there is no core.
-    """
-
-    def __init__(self, threads: int, isa: Isa | None = None) -> None:
-        if threads < 1:
-            raise ValueError(f"a pool has at least 1 thread, not {threads}")
-        self.threads = threads
-        self._functions = native()
-        self._isa = loaded().isa if isa is None else isa
-        self._lock = threading.Lock()
-        self._address: int | None = None
-        self._owner = 0
-        _pools.add(self)
-
-    def run(self, batch: Batch, count: int | None = None) -> list[int]:
-        """Run the first ``count`` jobs, each once, and wait for them; how each ended."""
-        number = len(batch) if count is None else count
-        if not 0 <= number <= len(batch):
-            raise ValueError(f"the batch has {len(batch)} jobs, not {number}")
-        with self._lock:
-            self._functions.fpc_pool_run(self._threads(), batch.address, number)
-        return batch.statuses[:number]
-
-    def read(self, files: int, raws: int, count: int) -> None:
-        """Read a list of files, by their addresses; see `Files`."""
-        with self._lock:
-            self._functions.fpc_pool_read(self._threads(), files, raws, count)
-
-    def _threads(self) -> int:
-        """The fpc_pool; the lock is held."""
-        if not self._address:
-            self._address = self._functions.fpc_pool_new(self.threads, self._isa)
-            if not self._address:
-                raise MemoryError(f"no pool of {self.threads} threads for the core")
-            self._owner = os.getpid()
-        return self._address
-
-    def close(self) -> None:
-        """End the threads; the next run starts others."""
-        with self._lock:
-            if self._address:
-                self._functions.fpc_pool_free(self._address)
-            self._address = None
-
-    def __enter__(self) -> Pool:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def __del__(self) -> None:
-        if not getattr(self, "_address", None):
-            return
-        # What other threads had goes away in a child of fork before `_forget` is called there.
-        free = self._functions.fpc_pool_free if os.getpid() == self._owner else self._functions.fpc_pool_forget
-        free(self._address)
-
-    def _forget(self) -> None:
-        self._lock = threading.Lock()  # another thread of the parent may have held it
-        if self._address:
-            self._functions.fpc_pool_forget(self._address)
-        self._address = None
-
-
-_pools: weakref.WeakSet[Pool] = weakref.WeakSet()
-
-
-def _forget_pools() -> None:
-    for pool in list(_pools):
-        pool._forget()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_pools)

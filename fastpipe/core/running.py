@@ -1,0 +1,189 @@
+"""What runs jobs: a context for each thread, or a pool of the library's own threads.
+
+A context is a thread's own, is made when the thread first needs it and goes away with it; it is plain memory, so that
+the thread that forks goes on with its copy in the child.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import threading
+import weakref
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from fastpipe.core.jobs import Job
+from fastpipe.core.library import Isa, RawJob, loaded, native
+
+__all__ = ["Batch", "Context", "Pool", "run"]
+
+
+class Context:
+    """Scratch memory for one thread at a time.
+
+    Args:
+        isa: an instruction set; None for the one that ``FASTPIPE_CORE`` chose.
+
+    Raises:
+        ReaderUnavailableError: there is no core.
+        MemoryError: no memory, or the machine lacks the instruction set.
+    """
+
+    __slots__ = ("_free", "_owner", "_run", "address")
+
+    def __init__(self, isa: Isa | None = None) -> None:
+        functions = native()
+        self.address: int | None = functions.fpc_context_new(loaded().isa if isa is None else isa)
+        self._free, self._run = functions.fpc_context_free, functions.fpc_run
+        self._owner = os.getpid()
+        if not self.address:
+            raise MemoryError("no context for the core: there is no memory, or no such instruction set")
+
+    def run(self, job: Job) -> int:
+        """Run one job; its `Status`, as a plain int."""
+        status: int = self._run(self.address, job.address)
+        return status
+
+    @property
+    def bytes(self) -> int:
+        """Scratch memory that it holds on to."""
+        held: int = native().fpc_context_bytes(self.address)
+        return held
+
+    def __del__(self) -> None:
+        # In a child of fork, what another thread was at may be in any state: it stays.
+        if getattr(self, "address", None) and os.getpid() == self._owner:
+            self._free(self.address)
+
+
+class _Local(threading.local):
+    """What a thread has of its own, made when it is first asked for."""
+
+    def __init__(self) -> None:
+        self.context = Context()
+
+
+_local: _Local | None = None
+
+
+def run(job: Job) -> int:
+    """Run one job in this thread, with the thread's own context; its `Status`, as a plain int.
+
+    Raises:
+        ReaderUnavailableError: there is no core here; see `why_not`.
+    """
+    global _local
+    local = _local
+    if local is None:
+        local = _local = _Local()
+    return local.context.run(job)
+
+
+class Batch(Sequence[Job]):
+    """Jobs that stand one behind the other, as `Pool.run` wants them."""
+
+    def __init__(self, count: int) -> None:
+        self._raws = (RawJob * count)()
+        self._jobs = [Job(raw) for raw in self._raws]
+        self.address = ctypes.addressof(self._raws)
+
+    def __len__(self) -> int:
+        return len(self._jobs)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._jobs[index]
+
+    def __iter__(self) -> Iterator[Job]:
+        return iter(self._jobs)
+
+    @property
+    def statuses(self) -> list[int]:
+        """How each ended."""
+        return [raw.status for raw in self._raws]
+
+
+class Pool:
+    """Threads of the library's own, of which the caller is one.
+
+    They are started at the first run. In a child of fork they aren't there: the next run there starts others.
+
+    Args:
+        threads: at least 1.
+        isa: an instruction set; None for the one that ``FASTPIPE_CORE`` chose.
+
+    Raises:
+        ReaderUnavailableError: there is no core.
+    """
+
+    def __init__(self, threads: int, isa: Isa | None = None) -> None:
+        if threads < 1:
+            raise ValueError(f"a pool has at least 1 thread, not {threads}")
+        self.threads = threads
+        self._functions = native()
+        self._isa = loaded().isa if isa is None else isa
+        self._lock = threading.Lock()
+        self._address: int | None = None
+        self._owner = 0
+        _pools.add(self)
+
+    def run(self, batch: Batch, count: int | None = None) -> list[int]:
+        """Run the first ``count`` jobs, each once, and wait for them; how each ended."""
+        number = len(batch) if count is None else count
+        if not 0 <= number <= len(batch):
+            raise ValueError(f"the batch has {len(batch)} jobs, not {number}")
+        with self._lock:
+            self._functions.fpc_pool_run(self._threads(), batch.address, number)
+        return batch.statuses[:number]
+
+    def read(self, files: int, raws: int, count: int) -> None:
+        """Read a list of files, by their addresses; see `Files`."""
+        with self._lock:
+            self._functions.fpc_pool_read(self._threads(), files, raws, count)
+
+    def _threads(self) -> int:
+        """The fpc_pool; the lock is held."""
+        if not self._address:
+            self._address = self._functions.fpc_pool_new(self.threads, self._isa)
+            if not self._address:
+                raise MemoryError(f"no pool of {self.threads} threads for the core")
+            self._owner = os.getpid()
+        return self._address
+
+    def close(self) -> None:
+        """End the threads; the next run starts others."""
+        with self._lock:
+            if self._address:
+                self._functions.fpc_pool_free(self._address)
+            self._address = None
+
+    def __enter__(self) -> Pool:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        if not getattr(self, "_address", None):
+            return
+        # What other threads had goes away in a child of fork before `_forget` is called there.
+        free = self._functions.fpc_pool_free if os.getpid() == self._owner else self._functions.fpc_pool_forget
+        free(self._address)
+
+    def _forget(self) -> None:
+        self._lock = threading.Lock()  # another thread of the parent may have held it
+        if self._address:
+            self._functions.fpc_pool_forget(self._address)
+        self._address = None
+
+
+_pools: weakref.WeakSet[Pool] = weakref.WeakSet()
+
+
+def _forget_pools() -> None:
+    for pool in list(_pools):
+        pool._forget()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_pools)
