@@ -134,7 +134,11 @@ def run(script: str, *arguments: object, **environment: str) -> Any:
 
 
 def test_opencv_with_threads_in_every_worker(root: Path) -> None:
-    severity, what, remedy = run(OPENCV, root)["too many threads"]
+    for _ in range(5):  # threads that get no CPU beside other programs do no work that could be seen
+        findings = run(OPENCV, root)
+        if "too many threads" in findings or "the machine is busy" not in findings:
+            break
+    severity, what, remedy = findings["too many threads"]
     assert severity == "problem"
     assert "OpenCV uses 8 threads: 2 workers may run 16 at once on 2 CPUs" in what
     assert "cv2.setNumThreads(0) in worker_init_fn" in remedy
