@@ -11,17 +11,6 @@ from PIL import Image
 
 from fastpipe import core
 
-__all__ = [
-    "FloatArray",
-    "UInt8Array",
-    "as_uint8",
-    "channels",
-    "copied",
-    "core_or_pillow",
-    "like",
-    "through_pillow",
-]
-
 UInt8Array: TypeAlias = npt.NDArray[np.uint8]
 FloatArray: TypeAlias = npt.NDArray[np.float32]
 

@@ -13,8 +13,6 @@ import torch
 
 from fastpipe.kernels._arrays import FloatArray, UInt8Array, channels
 
-__all__ = ["array_to_tensor", "normalization_table", "to_normalized_tensor", "to_tensor"]
-
 
 def array_to_tensor(image: UInt8Array, out: torch.Tensor | None = None) -> torch.Tensor:
     """The pixels as a contiguous ``(C, H, W)`` tensor; equal to torchvision's ``pil_to_tensor``.

@@ -10,13 +10,8 @@ from collections.abc import Sequence
 import cv2
 import numpy as np
 import numpy.typing as npt
-from PIL import ImageEnhance
 
-from fastpipe import core
-from fastpipe.kernels._arrays import UInt8Array, copied, core_or_pillow, like
-from fastpipe.kernels.color import add_blend
-
-__all__ = ["adjust_sharpness", "gaussian_blur"]
+from fastpipe.kernels._arrays import UInt8Array, copied, like
 
 
 def gaussian_blur(image: UInt8Array, kernel_size: Sequence[int], sigma: Sequence[float]) -> UInt8Array:
@@ -33,15 +28,6 @@ def gaussian_blur(image: UInt8Array, kernel_size: Sequence[int], sigma: Sequence
     kernel_y = _gaussian_kernel(kernel_size[1], sigma[1])
     blurred = cv2.sepFilter2D(image, cv2.CV_32F, kernel_x, kernel_y, borderType=cv2.BORDER_REFLECT_101)
     return like(cv2.convertScaleAbs(blurred), image)
-
-
-def adjust_sharpness(image: UInt8Array, factor: float) -> UInt8Array:
-    """The distance of each pixel from Pillow's smoothed image times ``factor``; the outermost pixels stay."""
-    return core_or_pillow(
-        image,
-        lambda job: add_blend(job, core.Kind.SHARPNESS, factor),
-        lambda picture: ImageEnhance.Sharpness(picture).enhance(factor),
-    )
 
 
 def _gaussian_kernel(size: int, sigma: float) -> npt.NDArray[np.float32]:

@@ -12,8 +12,6 @@ import numpy as np
 
 from fastpipe.kernels._arrays import UInt8Array, channels, copied, like
 
-__all__ = ["crop", "hflip", "pad", "vflip"]
-
 _BORDERS = {
     "constant": cv2.BORDER_CONSTANT,
     "edge": cv2.BORDER_REPLICATE,

@@ -17,19 +17,6 @@ from fastpipe import core
 from fastpipe.kernels._arrays import UInt8Array, channels, through_pillow
 from fastpipe.types import Box, Size
 
-__all__ = [
-    "FILTERS",
-    "PILLOW_NUMBERS",
-    "SUPPORTS",
-    "add_resize",
-    "resize",
-    "resize_core",
-    "resize_pillow",
-    "resize_window",
-    "source_range",
-    "vertical_first",
-]
-
 FILTERS = ("nearest", "box", "bilinear", "hamming", "bicubic", "lanczos")
 """In the order of the core's numbers, `core.Filter`."""
 

@@ -20,12 +20,9 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 import torch
-from PIL import Image
 
 from fastpipe import core
-from fastpipe.kernels._arrays import UInt8Array, channels, copied, core_or_pillow, like
-
-__all__ = ["FILTERS", "add_rotation", "add_warp", "affine", "elastic", "perspective", "rotate"]
+from fastpipe.kernels._arrays import UInt8Array, channels, copied, like
 
 Fill = float | Sequence[float] | None
 FILTERS = {
@@ -36,83 +33,7 @@ FILTERS = {
 }
 """What can warp."""
 
-_RESAMPLING = {
-    core.Filter.NEAREST: Image.Resampling.NEAREST,
-    core.Filter.BILINEAR: Image.Resampling.BILINEAR,
-    core.Filter.BICUBIC: Image.Resampling.BICUBIC,
-}
-_METHODS = {core.Kind.AFFINE: Image.Transform.AFFINE, core.Kind.PERSPECTIVE: Image.Transform.PERSPECTIVE}
 _FINE = int(cv2.__version__.partition(".")[0]) >= 5
-
-
-def affine(image: UInt8Array, matrix: Sequence[float], interpolation: str = "nearest", fill: Fill = None) -> UInt8Array:
-    """``Image.transform(size, AFFINE, matrix, …)``.
-
-    Args:
-        image: uint8 ``(H, W)`` or ``(H, W, C)``.
-        matrix: ``a, b, c, d, e, f``: the new pixel whose centre is ``(x, y)`` shows the point
-            ``(a x + b y + c, d x + e y + f)``.
-        interpolation: one of `FILTERS`.
-        fill: a number, or one a channel; None for 0.
-    """
-    return _warped(image, core.Kind.AFFINE, matrix, interpolation, fill)
-
-
-def perspective(
-    image: UInt8Array, coeffs: Sequence[float], interpolation: str = "bilinear", fill: Fill = None
-) -> UInt8Array:
-    """``Image.transform(size, PERSPECTIVE, coeffs, …)``.
-
-    Args:
-        image: uint8 ``(H, W)`` or ``(H, W, C)``.
-        coeffs: ``a … h``: the new pixel whose centre is ``(x, y)`` shows the point
-            ``((a x + b y + c) / n, (d x + e y + f) / n)`` with ``n = g x + h y + 1``.
-        interpolation: one of `FILTERS`.
-        fill: a number, or one a channel; None for 0.
-    """
-    return _warped(image, core.Kind.PERSPECTIVE, coeffs, interpolation, fill)
-
-
-def _warped(
-    image: UInt8Array, kind: core.Kind, coefficients: Sequence[float], interpolation: str, fill: Fill
-) -> UInt8Array:
-    height, width = image.shape[:2]
-    color, resample = _color(channels(image), fill), _RESAMPLING[FILTERS[interpolation]]
-    return core_or_pillow(
-        image,
-        lambda job: add_warp(job, kind, (height, width), coefficients, interpolation, fill),
-        lambda picture: picture.transform((width, height), _METHODS[kind], coefficients, resample, fillcolor=color),
-    )
-
-
-def rotate(
-    image: UInt8Array,
-    angle: float,
-    interpolation: str = "nearest",
-    expand: bool = False,
-    center: Sequence[float] | None = None,
-    fill: Fill = None,
-) -> UInt8Array:
-    """``Image.rotate(angle, …)``: counter-clockwise, in degrees.
-
-    Args:
-        image: uint8 ``(H, W)`` or ``(H, W, C)``.
-        angle: degrees.
-        interpolation: one of `FILTERS`.
-        expand: whether the result grows to hold all of the image.
-        center: the fixed point ``(x, y)``; the image's centre if None.
-        fill: a number, or one a channel; None for 0.
-    """
-    height, width = image.shape[:2]
-    size = _rotation(height, width, angle, expand, center)[2:]
-    color, resample = _color(channels(image), fill), _RESAMPLING[FILTERS[interpolation]]
-    point = None if center is None else (center[0], center[1])
-    return core_or_pillow(
-        image,
-        lambda job: add_rotation(job, (height, width), angle, interpolation, expand, center, fill),
-        lambda picture: picture.rotate(angle, resample, expand, point, fillcolor=color),
-        (*size, *image.shape[2:]),
-    )
 
 
 def add_rotation(
@@ -246,14 +167,6 @@ def _levels(fill: Fill) -> tuple[int, ...]:
     """The fill's values as Pillow takes them: cut to whole numbers, then to a pixel's range."""
     values: Sequence[Any] = [0] if fill is None else fill if isinstance(fill, (list, tuple)) else [fill]
     return tuple(min(max(int(value), 0), 255) for value in values)
-
-
-def _color(count: int, fill: Fill) -> Any:
-    """The fill for an image of Pillow's with ``count`` channels; two are four there."""
-    levels = _levels(fill)
-    if count == 1:
-        return levels[0]
-    return (levels * count if len(levels) == 1 else levels) + (0, 0) * (count == 2)
 
 
 def _fill_values(count: int, fill: Fill) -> list[float]:

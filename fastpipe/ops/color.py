@@ -92,7 +92,10 @@ class AdjustHue(Operation):
     hue_factor: float
 
     def to_core(self, job: Job, shape: ImageShape) -> bool:
-        return -0.5 <= self.hue_factor <= 0.5 and kernels.add_hue(job, self.hue_factor)
+        if not -0.5 <= self.hue_factor <= 0.5:
+            return False
+        job.turn_hue(int(self.hue_factor * 255) % 256)
+        return True
 
     def words(self) -> str:
         return f"hue shifted by {self.hue_factor:+.3f}"
@@ -140,7 +143,7 @@ class Posterize(Operation):
     bits: int
 
     def table(self) -> NDArray[np.uint8] | None:
-        return kernels.posterize_table(self.bits) if 1 <= self.bits <= 8 else None
+        return kernels.posterize_table(self.bits) if 0 <= self.bits <= 8 else None
 
     def words(self) -> str:
         return f"posterized to {self.bits} bits"
@@ -170,7 +173,8 @@ class Autocontrast(Operation):
     op: ClassVar[str] = "autocontrast"
 
     def to_core(self, job: Job, shape: ImageShape) -> bool:
-        return kernels.add_autocontrast(job)
+        job.autocontrast()
+        return True
 
     def on_mask(self) -> None:
         return None
@@ -187,7 +191,8 @@ class Equalize(Operation):
     op: ClassVar[str] = "equalize"
 
     def to_core(self, job: Job, shape: ImageShape) -> bool:
-        return kernels.add_equalize(job)
+        job.equalize()
+        return True
 
     def on_mask(self) -> None:
         return None
@@ -209,7 +214,10 @@ class RgbToGrayscale(Operation):
         return ImageShape(shape.height, shape.width, self.num_output_channels)
 
     def to_core(self, job: Job, shape: ImageShape) -> bool:
-        return self.num_output_channels in (1, 3) and kernels.add_gray(job, self.num_output_channels)
+        if self.num_output_channels not in (1, 3):
+            return False
+        job.gray(self.num_output_channels)
+        return True
 
     def words(self) -> str:
         return "made gray"

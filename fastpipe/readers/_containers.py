@@ -9,8 +9,6 @@ from struct import Struct
 from fastpipe.readers._exif import orientation_of
 from fastpipe.types import Header
 
-__all__ = ["intact_png", "intact_webp", "parse_png", "parse_webp"]
-
 _chunk = Struct(">I4s").unpack_from
 _u32 = Struct(">I").unpack_from
 _WEBP_PROFILE = 0x20  # the flag of an ICC profile

@@ -26,8 +26,6 @@ from fastpipe.readers.pil import PillowReader
 from fastpipe.readers.registry import default_order, get_reader
 from fastpipe.types import Box, DecodeRequest, Header
 
-__all__ = ["check_limit", "choose", "decode", "proved", "read_image"]
-
 _INTACT = {"JPEG": intact_jpeg, "MPO": intact_jpeg, "PNG": intact_png, "WEBP": intact_webp}
 _PILLOW = "pil"
 

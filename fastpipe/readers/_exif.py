@@ -8,8 +8,6 @@ from typing import Any
 
 from PIL import Image
 
-__all__ = ["orientation_of", "valid_orientation"]
-
 _ORIENTATION = 0x0112
 _SHORT = 3
 _TYPE_SIZES = {1: 1, 2: 1, 3: 2, 4: 4, 5: 8, 6: 1, 7: 1, 8: 2, 9: 4, 10: 8, 11: 4, 12: 8, 13: 4, 16: 8}  # in bytes

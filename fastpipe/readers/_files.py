@@ -9,8 +9,6 @@ import stat
 from fastpipe.readers.limits import MaxPixels, pixel_limit
 from fastpipe.types import Member
 
-__all__ = ["open_file", "place_of", "read_file", "stat_file"]
-
 # A FIFO without a writer would keep `open` waiting. Regular files don't know the flag, and Windows has none of it.
 _FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0) | getattr(os, "O_NOCTTY", 0)
 

@@ -1,6 +1,7 @@
 """libturbojpeg through ctypes: where the library is found, its functions' types, and one handle for a thread.
 
-The C API's reference is turbojpeg.h of libjpeg-turbo 2.1 and 3.0. ctypes gives up the GIL during a call.
+The C API's reference is turbojpeg.h of libjpeg-turbo 3.0; earlier ones have no regions. ctypes gives up the
+GIL during a call.
 """
 
 from __future__ import annotations
@@ -11,19 +12,16 @@ import os
 import sys
 import warnings
 from collections.abc import Callable, Iterator
-from ctypes import POINTER, c_char_p, c_int, c_size_t, c_ulong, c_void_p
+from ctypes import c_char_p, c_int, c_size_t, c_void_p
 from importlib import metadata
 
 from fastpipe.errors import DecodeError, FastpipeWarning
-
-__all__ = ["Decompressor", "Library"]
 
 _VARIABLE = "FASTPIPE_TURBOJPEG"
 
 _INIT_DECOMPRESS = 1  # enum TJINIT
 _PARAM_STOP_ON_WARNING, _PARAM_SUBSAMPLING, _PARAM_WIDTH, _PARAM_HEIGHT = 0, 4, 5, 6  # enum TJPARAM
 _PIXELS_RGB = 0  # enum TJPF
-_FLAG_STOP_ON_WARNING = 8192  # TJFLAG_STOPONWARNING
 
 _SYSTEM_NAMES = {
     "win32": ("turbojpeg.dll", "libturbojpeg.dll"),
@@ -66,7 +64,6 @@ class Library:
 
     Attributes:
         path: where it was found.
-        major: 3 with the API that has regions (``tj3…``), else 2.
     """
 
     def __init__(self) -> None:
@@ -85,35 +82,24 @@ class Library:
                 warnings.warn(reason, FastpipeWarning, stacklevel=2)
             raise OSError(reason)
         self.path = candidate
-        self.major = 3 if hasattr(self.c, "tj3SetCroppingRegion") else 2
         try:
             self._declare()
         except AttributeError as error:
-            raise OSError(f"{candidate} is not a libturbojpeg that serves: {error}") from error
+            raise OSError(f"{candidate} is not a libturbojpeg 3, the first that decodes regions: {error}") from error
 
     def _declare(self) -> None:
         c = self.c
-        if self.major == 3:
-            signatures = {
-                "tj3Init": (c_void_p, (c_int,)),
-                "tj3Destroy": (None, (c_void_p,)),
-                "tj3Set": (c_int, (c_void_p, c_int, c_int)),
-                "tj3Get": (c_int, (c_void_p, c_int)),
-                "tj3DecompressHeader": (c_int, (c_void_p, c_char_p, c_size_t)),
-                "tj3SetScalingFactor": (c_int, (c_void_p, _Factor)),
-                "tj3SetCroppingRegion": (c_int, (c_void_p, _Region)),
-                "tj3Decompress8": (c_int, (c_void_p, c_char_p, c_size_t, c_void_p, c_int, c_int)),
-                "tj3GetErrorStr": (c_char_p, (c_void_p,)),
-            }
-        else:
-            ints = POINTER(c_int)
-            signatures = {
-                "tjInitDecompress": (c_void_p, ()),
-                "tjDestroy": (c_int, (c_void_p,)),
-                "tjDecompressHeader3": (c_int, (c_void_p, c_char_p, c_ulong, ints, ints, ints, ints)),
-                "tjDecompress2": (c_int, (c_void_p, c_char_p, c_ulong, c_void_p, c_int, c_int, c_int, c_int, c_int)),
-                "tjGetErrorStr2": (c_char_p, (c_void_p,)),
-            }
+        signatures = {
+            "tj3Init": (c_void_p, (c_int,)),
+            "tj3Destroy": (None, (c_void_p,)),
+            "tj3Set": (c_int, (c_void_p, c_int, c_int)),
+            "tj3Get": (c_int, (c_void_p, c_int)),
+            "tj3DecompressHeader": (c_int, (c_void_p, c_char_p, c_size_t)),
+            "tj3SetScalingFactor": (c_int, (c_void_p, _Factor)),
+            "tj3SetCroppingRegion": (c_int, (c_void_p, _Region)),
+            "tj3Decompress8": (c_int, (c_void_p, c_char_p, c_size_t, c_void_p, c_int, c_int)),
+            "tj3GetErrorStr": (c_char_p, (c_void_p,)),
+        }
         for name, (result, arguments) in signatures.items():
             function = getattr(c, name)
             function.restype = result
@@ -129,14 +115,12 @@ class Decompressor:
     def __init__(self, library: Library) -> None:
         self.pid = os.getpid()
         self._c = library.c
-        self._major = library.major
         self._cropped = False
         self._failed = False
-        self._handle = self._c.tj3Init(_INIT_DECOMPRESS) if self._major == 3 else self._c.tjInitDecompress()
+        self._handle = self._c.tj3Init(_INIT_DECOMPRESS)
         if not self._handle:
             raise DecodeError("<bytes>", "JPEG", "turbojpeg", "the library gives no decompressor")
-        if self._major == 3:
-            self._c.tj3Set(self._handle, _PARAM_STOP_ON_WARNING, 1)
+        self._c.tj3Set(self._handle, _PARAM_STOP_ON_WARNING, 1)
 
     def usable(self) -> bool:
         """Whether it serves on: in the process that made it, until it refuses a file.
@@ -153,24 +137,18 @@ class Decompressor:
     def __del__(self) -> None:
         # A forked child leaves its copy of the parent's handle alone.
         if getattr(self, "_handle", None) and self.alive():
-            (self._c.tj3Destroy if self._major == 3 else self._c.tjDestroy)(self._handle)
+            self._c.tj3Destroy(self._handle)
 
     def header(self, data: bytes) -> tuple[int, int, int]:
         """Height, width and TJSAMP number of the chroma subsampling (-1 where it has no name)."""
-        if self._major == 3:
-            if self._cropped:  # a region that doesn't fit the next image would make its header fail
-                self._c.tj3SetCroppingRegion(self._handle, _Region(0, 0, 0, 0))
-                self._c.tj3SetScalingFactor(self._handle, _Factor(1, 1))
-                self._cropped = False
-            if self._c.tj3DecompressHeader(self._handle, data, len(data)):
-                raise self._error()
-            get, handle = self._c.tj3Get, self._handle
-            found = get(handle, _PARAM_HEIGHT), get(handle, _PARAM_WIDTH), get(handle, _PARAM_SUBSAMPLING)
-        else:
-            width, height, subsampling, color = c_int(), c_int(), c_int(), c_int()
-            if self._c.tjDecompressHeader3(self._handle, data, len(data), width, height, subsampling, color):
-                raise self._error()
-            found = height.value, width.value, subsampling.value
+        get, handle = self._c.tj3Get, self._handle
+        if self._cropped:  # a region that doesn't fit the next image would make its header fail
+            self._c.tj3SetCroppingRegion(handle, _Region(0, 0, 0, 0))
+            self._c.tj3SetScalingFactor(handle, _Factor(1, 1))
+            self._cropped = False
+        if self._c.tj3DecompressHeader(handle, data, len(data)):
+            raise self._error()
+        found = get(handle, _PARAM_HEIGHT), get(handle, _PARAM_WIDTH), get(handle, _PARAM_SUBSAMPLING)
         if min(found[:2]) < 1:
             raise DecodeError("<bytes>", "JPEG", "turbojpeg", "it has tables, but no image")
         return found
@@ -185,24 +163,19 @@ class Decompressor:
             address: where ``size[0] * size[1] * 3`` bytes may be written.
             scale: denominator of the reduced size.
             region: ``(x, y, width, height)`` in the reduced image, x being a multiple of the (reduced) iMCU's width;
-                version 3 only. None for all of it.
+                None for all of it.
             size: height and width of what is written.
         """
-        if self._major == 3:
-            c, handle = self._c, self._handle
-            self._cropped = True
-            if c.tj3SetScalingFactor(handle, _Factor(1, scale)):
-                raise self._error()
-            if region is not None and c.tj3SetCroppingRegion(handle, _Region(*region)):
-                raise self._error()
-            if c.tj3Decompress8(handle, data, len(data), address, size[1] * 3, _PIXELS_RGB):
-                raise self._error()
-        elif self._c.tjDecompress2(
-            self._handle, data, len(data), address, size[1], size[1] * 3, size[0], _PIXELS_RGB, _FLAG_STOP_ON_WARNING
-        ):
+        c, handle = self._c, self._handle
+        self._cropped = True
+        if c.tj3SetScalingFactor(handle, _Factor(1, scale)):
+            raise self._error()
+        if region is not None and c.tj3SetCroppingRegion(handle, _Region(*region)):
+            raise self._error()
+        if c.tj3Decompress8(handle, data, len(data), address, size[1] * 3, _PIXELS_RGB):
             raise self._error()
 
     def _error(self) -> DecodeError:
         self._failed = True
-        text = (self._c.tj3GetErrorStr if self._major == 3 else self._c.tjGetErrorStr2)(self._handle)
-        return DecodeError("<bytes>", "JPEG", "turbojpeg", text.decode(errors="replace"))
+        text = self._c.tj3GetErrorStr(self._handle).decode(errors="replace")
+        return DecodeError("<bytes>", "JPEG", "turbojpeg", text)

@@ -7,8 +7,6 @@ from typing import IO
 
 from PIL import Image
 
-__all__ = ["open_any_size"]
-
 
 def open_any_size(file: IO[bytes]) -> Image.Image:
     """The image that ``PIL.Image.open(file)`` gives, however many pixels it claims; none is decoded.

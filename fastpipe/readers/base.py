@@ -5,27 +5,15 @@ from __future__ import annotations
 import threading
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from importlib import metadata
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fastpipe.errors import UnsupportedRequestError
+from fastpipe.environment import installed
+from fastpipe.errors import DecodeError, UnsupportedRequestError
 from fastpipe.readers.defects import Defect
 from fastpipe.types import Box, DecodeRequest, Header, Size
-
-__all__ = [
-    "WHOLE_IMAGE",
-    "Capabilities",
-    "Pixels",
-    "Reader",
-    "Scratch",
-    "covering_box",
-    "installed_version",
-    "scaled_size",
-    "thread_scratch",
-]
 
 Pixels = NDArray[np.uint8]
 
@@ -90,14 +78,6 @@ def thread_scratch() -> Scratch:
     return scratch
 
 
-def installed_version(distribution: str) -> str:
-    """A distribution's version; empty where it isn't installed as one."""
-    try:
-        return metadata.version(distribution)
-    except metadata.PackageNotFoundError:
-        return ""
-
-
 def scaled_size(size: tuple[int, int], scale: int) -> Size:
     """The size of an image or a box at a reduced scale, rounded up as libjpeg-turbo does."""
     return Size(-(-size[0] // scale), -(-size[1] // scale))
@@ -120,6 +100,8 @@ class Reader(ABC):
     """
 
     name: ClassVar[str]
+    distribution: ClassVar[str] = ""
+    """What is installed with pip; empty where `version` asks the library."""
     capabilities: Capabilities
     defects: tuple[Defect, ...] = ()
     """Formats that are refused because of the library's version."""
@@ -127,7 +109,7 @@ class Reader(ABC):
     @property
     def version(self) -> str:
         """The library's version, for reports."""
-        return ""
+        return (self.distribution and installed(self.distribution)) or ""
 
     def accepts(self, header: Header) -> bool:
         """Whether the header proves that this reader gives Pillow's pixels (or refuses the file).
@@ -180,8 +162,14 @@ class Reader(ABC):
             "ask its resolve() for what it can give"
         )
 
-    def _only(self, request: DecodeRequest) -> None:
-        """Refuse a box where only all of the image can be had."""
+
+class WholeImageReader(Reader):
+    """A reader of whole images: a subclass writes `whole`, and may raise there what its library raises."""
+
+    refusals: ClassVar[tuple[type[Exception], ...]] = (RuntimeError, ValueError)
+    """What the library raises for a file that it refuses."""
+
+    def decode(self, data: bytes, request: DecodeRequest = WHOLE_IMAGE, out: Scratch | None = None) -> Pixels:
         if request.box is not None:
             raise UnsupportedRequestError(
                 f"reader {self.name!r} decodes whole images only, not {request.box}; its resolve() gives box=None"
@@ -190,3 +178,16 @@ class Reader(ABC):
             raise UnsupportedRequestError(
                 f"reader {self.name!r} decodes at the scales {self.capabilities.scales}, not {request.scale}"
             )
+        try:
+            pixels = self.whole(data, request.scale, Scratch() if out is None else out)
+        except UnsupportedRequestError:
+            raise
+        except self.refusals as error:
+            raise DecodeError("<bytes>", None, self.name, str(error) or type(error).__name__) from error
+        if pixels.ndim != 3 or pixels.shape[2] != 3 or pixels.dtype != np.uint8:
+            raise DecodeError("<bytes>", None, self.name, f"gives {pixels.dtype} {pixels.shape}, not 8-bit RGB")
+        return pixels
+
+    @abstractmethod
+    def whole(self, data: bytes, scale: int, out: Scratch) -> Pixels:
+        """All of an image at a scale that `capabilities` has, as `decode` gives it."""

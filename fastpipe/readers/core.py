@@ -9,8 +9,6 @@ from fastpipe.readers.header import parse_header
 from fastpipe.readers.limits import most_scratch, pixel_limit
 from fastpipe.types import Box, DecodeRequest
 
-__all__ = ["CoreReader"]
-
 
 class CoreReader(Reader):
     """The core as a reader of whole images and regions."""

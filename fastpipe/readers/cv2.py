@@ -5,11 +5,8 @@ from __future__ import annotations
 import cv2
 import numpy as np
 
-from fastpipe.errors import DecodeError
-from fastpipe.readers.base import WHOLE_IMAGE, Capabilities, Pixels, Reader, Scratch
-from fastpipe.types import DecodeRequest, Header
-
-__all__ = ["OpenCvReader"]
+from fastpipe.readers.base import Capabilities, Pixels, Scratch, WholeImageReader
+from fastpipe.types import Header
 
 _FULL = cv2.IMREAD_COLOR | cv2.IMREAD_IGNORE_ORIENTATION
 _FLAGS = {
@@ -22,11 +19,12 @@ _FLAGS = {
 _RGB: int = getattr(cv2, "IMREAD_COLOR_RGB", 0)
 
 
-class OpenCvReader(Reader):
+class OpenCvReader(WholeImageReader):
     """`cv2.imdecode`, as RGB and with the EXIF orientation ignored."""
 
     name = "cv2"
     capabilities = Capabilities(frozenset({"JPEG", "MPO", "PNG", "WEBP"}), scales=(1, 2, 4, 8))
+    refusals = (cv2.error, ValueError)
 
     @property
     def version(self) -> str:
@@ -36,16 +34,12 @@ class OpenCvReader(Reader):
         # Only its JPEG decoder reduces while decoding.
         return super()._scale(header, wanted) if header.format in ("JPEG", "MPO") else 1
 
-    def decode(self, data: bytes, request: DecodeRequest = WHOLE_IMAGE, out: Scratch | None = None) -> Pixels:
-        self._only(request)
-        direct = _RGB if request.scale == 1 else 0
-        flags = (direct | cv2.IMREAD_IGNORE_ORIENTATION) if direct else _FLAGS[request.scale]
-        try:
-            pixels = cv2.imdecode(np.frombuffer(data, np.uint8), flags)
-        except cv2.error as error:
-            raise DecodeError("<bytes>", None, self.name, str(error)) from error
-        if pixels is None or pixels.ndim != 3 or pixels.dtype != np.uint8:
-            raise DecodeError("<bytes>", None, self.name, "cv2.imdecode gives no 8-bit colour image")
+    def whole(self, data: bytes, scale: int, out: Scratch) -> Pixels:
+        direct = _RGB if scale == 1 else 0
+        flags = (direct | cv2.IMREAD_IGNORE_ORIENTATION) if direct else _FLAGS[scale]
+        pixels = cv2.imdecode(np.frombuffer(data, np.uint8), flags)
+        if pixels is None:
+            raise ValueError("cv2.imdecode gives no image")
         if not direct:
             cv2.cvtColor(pixels, cv2.COLOR_BGR2RGB, dst=pixels)
         result: Pixels = pixels

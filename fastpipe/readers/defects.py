@@ -11,8 +11,6 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-__all__ = ["DEFECTS", "Defect", "defects_among"]
-
 
 @dataclass(frozen=True, slots=True)
 class Defect:
@@ -81,24 +79,6 @@ DEFECTS = (
         "0",
         "2.0.3",
         "4:4:0 chroma gets other pixels than Pillow's",
-        _TURBO_CHANGES,
-    ),
-    Defect(
-        "turbojpeg",
-        _JPEG,
-        "libjpeg-turbo",
-        "0",
-        "2.0.3",
-        "huge images overflow (CVE-2019-2201), and 4:4:0 chroma gets other pixels than Pillow's",
-        _TURBO_CHANGES,
-    ),
-    Defect(
-        "turbojpeg",
-        _JPEG,
-        "libjpeg-turbo",
-        "2.0.90",
-        "2.1",
-        "a narrow progressive image is read beyond its memory (CVE-2021-29390)",
         _TURBO_CHANGES,
     ),
     Defect(

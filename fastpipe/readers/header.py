@@ -21,8 +21,6 @@ from fastpipe.readers._jpeg import MAYBE_MPO, parse_jpeg
 from fastpipe.readers._pillow import open_any_size
 from fastpipe.types import Header, Member
 
-__all__ = ["BytesLike", "Source", "as_bytes", "guess_format", "parse_header", "read_header", "upright_orientation"]
-
 BytesLike = bytes | bytearray | memoryview
 Source = str | os.PathLike[str] | BytesLike
 

@@ -12,8 +12,6 @@ from PIL import Image
 from fastpipe.errors import ConfigError, DecodeError
 from fastpipe.types import Header
 
-__all__ = ["MaxPixels", "check_pixels", "most_scratch", "pixel_limit"]
-
 MaxPixels = int | Literal["auto"] | None
 """A limit, None for no limit, or ``"auto"``: ``FASTPIPE_MAX_PIXELS``, else ``PIL.Image.MAX_IMAGE_PIXELS`` of now."""
 

@@ -16,8 +16,6 @@ from fastpipe.readers._pillow import open_any_size
 from fastpipe.readers.base import WHOLE_IMAGE, Capabilities, Pixels, Reader, Scratch, covering_box, scaled_size
 from fastpipe.types import Box, DecodeRequest, Header
 
-__all__ = ["PillowReader"]
-
 _DRAFTED = ("JPEG", "MPO")
 _WITH_PALETTE = ("P", "PA")
 

@@ -18,16 +18,6 @@ from fastpipe.readers.base import Reader
 from fastpipe.readers.defects import Defect, defects_among
 from fastpipe.readers.versions import libraries_of
 
-__all__ = [
-    "ReaderStatus",
-    "available_readers",
-    "default_order",
-    "get_reader",
-    "known_readers",
-    "reader_status",
-    "register_reader",
-]
-
 ENTRY_POINTS = "fastpipe.readers"
 
 # name → (class, what to do where it doesn't load)

@@ -14,29 +14,24 @@ from fastpipe.readers._libturbojpeg import Decompressor, Library
 from fastpipe.readers.base import WHOLE_IMAGE, Capabilities, Pixels, Reader, Scratch, covering_box, scaled_size
 from fastpipe.types import Box, DecodeRequest, Size
 
-__all__ = ["TurboJpegReader"]
-
 # iMCU width by TJSAMP number: 4:4:4, 4:2:2, 4:2:0, gray, 4:4:0, 4:1:1
 _IMCU_WIDTH = (8, 16, 16, 8, 8, 32)
 _SUBSAMPLED = (False, True, True, False, True, True)
 
 
 class TurboJpegReader(Reader):
-    """The TurboJPEG API of libjpeg-turbo 3, or of 2, which has no regions."""
+    """The TurboJPEG API of libjpeg-turbo 3."""
 
     name = "turbojpeg"
+    capabilities = Capabilities(frozenset({"JPEG", "MPO"}), regions=True, scales=(1, 2, 4, 8), writes_into=True)
 
     def __init__(self) -> None:
         self.library = Library()
-        self.capabilities = Capabilities(
-            frozenset({"JPEG", "MPO"}), regions=self.library.major >= 3, scales=(1, 2, 4, 8), writes_into=True
-        )
         self._local = threading.local()
 
     @property
     def version(self) -> str:
-        api = "3, decodes regions" if self.library.major >= 3 else "2, no regions"
-        return f"API {api} ({self.library.path})"
+        return f"API 3 ({self.library.path})"
 
     def _decompressor(self) -> Decompressor:
         mine: Decompressor | None = getattr(self._local, "decompressor", None)

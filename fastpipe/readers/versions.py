@@ -14,9 +14,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from fastpipe.readers.base import Reader, installed_version
-
-__all__ = ["bundled_libraries", "libraries_of"]
+from fastpipe.environment import installed
+from fastpipe.readers.base import Reader
 
 _TURBO = re.compile(rb"libjpeg-turbo version (\d+(?:\.\d+)+)")
 _OLD_TURBO = b"LIBJPEGTURBO_"  # a symbol's version: a library that has it and doesn't say its own is older than 2
@@ -73,7 +72,7 @@ def _in_pillow(reader: Reader) -> dict[str, str]:
 def _in_turbojpeg(reader: Any) -> dict[str, str]:
     path = Path(reader.library.path)
     files = [path] if path.is_absolute() else _loaded_files("turbojpeg")
-    return {"turbojpeg": installed_version("turbojpeg"), "libjpeg-turbo": _turbo_version(files)}
+    return {"turbojpeg": installed("turbojpeg") or "", "libjpeg-turbo": _turbo_version(files)}
 
 
 def _in_package(distribution: str, extension: str | None = None) -> Callable[[Reader], dict[str, str]]:

@@ -65,7 +65,7 @@ class Table:
     def to_html(self) -> str:
         """For a page: everything escaped."""
         figures = [heading in self.right for heading in self.headings]
-        lines = ['<div class="wide"><table>']
+        lines = [*([heading(self.title, 3)] if self.title else []), '<div class="wide"><table>']
         if any(self.headings):
             cells = (
                 f"<th{_class(figure)}>{html.escape(name)}</th>"
@@ -80,7 +80,8 @@ class Table:
                 for text, figure in zip(padded, figures, strict=True)
             )
             lines.append(f"<tr>{''.join(cells)}</tr>")
-        return "\n".join([*lines, "</tbody></table></div>"])
+        below = bullets(self.caption.splitlines())
+        return "\n".join([*lines, "</tbody></table></div>", *([below] if below else [])])
 
 
 def _text(cell: Any) -> str:
@@ -102,11 +103,6 @@ def paragraph(text: str) -> str:
 
 def code(text: str) -> str:
     return f"<pre>{html.escape(text)}</pre>"
-
-
-def details(summary: str, content: str) -> str:
-    """Something that is folded away."""
-    return f"<details><summary>{html.escape(summary)}</summary>{content}</details>"
 
 
 def bullets(lines: Iterable[str]) -> str:

@@ -27,27 +27,16 @@ class Timing:
     spread_us: float  # half the distance between the quartiles
     rounds_us: tuple[float, ...]  # each round's mean over the samples
 
-    @property
-    def quartiles_us(self) -> tuple[float, float]:
-        """The lower and the upper quartile of the rounds."""
-        return _quartiles(self.rounds_us)
-
     def text(self, unit_us: float = 1, digits: int = 0) -> str:
         """Median and spread, such as ``"1,204 ± 12"``."""
         return f"{self.median_us / unit_us:,.{digits}f} ± {self.spread_us / unit_us:,.{digits}f}"
 
 
-def _quartiles(rounds: Sequence[float]) -> tuple[float, float]:
-    if len(rounds) < 2:
-        return rounds[0], rounds[0]
-    low, _, high = statistics.quantiles(rounds, n=4, method="inclusive")
-    return low, high
-
-
 def summarize(rounds_us: Sequence[float]) -> Timing:
     """Median and half the interquartile range of the rounds' times, in microseconds."""
-    low, high = _quartiles(rounds_us)
-    return Timing(statistics.median(rounds_us), (high - low) / 2, tuple(rounds_us))
+    several = rounds_us if len(rounds_us) > 1 else 2 * tuple(rounds_us)
+    low, middle, high = statistics.quantiles(several, n=4, method="inclusive")
+    return Timing(middle, (high - low) / 2, tuple(rounds_us))
 
 
 def noise_us(one: Timing, other: Timing) -> float:

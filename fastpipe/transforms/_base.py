@@ -16,25 +16,6 @@ import torch
 from fastpipe.ops.interpolation import interpolation_from_int
 from fastpipe.transforms.words import Source, Words, float32, plain
 
-__all__ = [
-    "cached_log_ratio",
-    "check_fill",
-    "check_interpolation",
-    "check_length",
-    "draw_chance",
-    "draw_chance_exact",
-    "draw_fraction",
-    "draw_integer",
-    "draw_log_uniform",
-    "draw_normal",
-    "draw_permutation",
-    "draw_seed",
-    "draw_uniform",
-    "drawable",
-    "setup_angle",
-    "setup_size",
-]
-
 # TorchScript knows this function by itself, whatever its name, and leaves out what stands in a block of its own
 # behind ``if not is_scripting():``, but compiles the rest of a longer condition: hence the nested ones below.
 is_scripting: Callable[[], bool] = torch.jit.is_scripting  # type: ignore[attr-defined]

@@ -1,24 +1,265 @@
-"""The PIL backend under torchvision's module path and names, for code that imports it from there."""
+"""All operations on PIL images, equal to torchvision's PIL backend, under its module path and names.
 
-from fastpipe.transforms.functional._pil_color import (  # noqa: F401
-    adjust_brightness,
-    adjust_contrast,
-    adjust_gamma,
-    adjust_hue,
-    adjust_saturation,
-    adjust_sharpness,
-    autocontrast,
-    equalize,
-    invert,
-    posterize,
-    solarize,
-    to_grayscale,
-)
-from fastpipe.transforms.functional._pil_common import (  # noqa: F401
-    get_dimensions,
-    get_image_num_channels,
-    get_image_size,
-)
-from fastpipe.transforms.functional._pil_common import is_pil_image as _is_pil_image  # noqa: F401
-from fastpipe.transforms.functional._pil_geometry import crop, hflip, pad, resize, vflip  # noqa: F401
-from fastpipe.transforms.functional._pil_warps import affine, perspective, rotate  # noqa: F401
+Interpolations are Pillow's integers. Derived from torchvision (BSD-3-Clause, see NOTICE).
+"""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from PIL import Image, ImageEnhance, ImageOps
+
+
+def _is_pil_image(img: Any) -> bool:
+    return isinstance(img, Image.Image)
+
+
+def check_image(img: Any) -> None:
+    if not isinstance(img, Image.Image):
+        raise TypeError(f"img should be PIL Image. Got {type(img)}")
+
+
+def get_dimensions(img: Any) -> list[int]:
+    if isinstance(img, Image.Image):
+        return [len(img.getbands()), img.height, img.width]
+    raise TypeError(f"Unexpected type {type(img)}")
+
+
+def get_image_size(img: Any) -> list[int]:
+    if isinstance(img, Image.Image):
+        return list(img.size)
+    raise TypeError(f"Unexpected type {type(img)}")
+
+
+def get_image_num_channels(img: Any) -> int:
+    if isinstance(img, Image.Image):
+        return len(img.getbands())
+    raise TypeError(f"Unexpected type {type(img)}")
+
+
+def fill_per_band(fill: Any, channels: int, integer: bool = True) -> Any:
+    """A fill colour as Pillow wants it: one number for one band, else a tuple; integers unless the mode is F.
+
+    Raises:
+        ValueError: a sequence of neither 1 nor ``channels`` numbers.
+    """
+    if fill is None:
+        fill = 0
+    if isinstance(fill, numbers.Number) and channels > 1:
+        fill = (fill,) * channels
+    if isinstance(fill, (list, tuple)):
+        fill = tuple(fill)
+        if len(fill) == 1:
+            fill = fill * channels
+        elif len(fill) != channels:
+            raise ValueError(
+                "The number of elements in 'fill' does not match the number of channels of the image "
+                f"({len(fill)} != {channels})"
+            )
+    if not integer:
+        return fill
+    return tuple(int(x) for x in fill) if isinstance(fill, tuple) else int(fill)
+
+
+def from_array(array: np.ndarray[Any, Any], mode: str) -> Image.Image:
+    """An image of that mode whose bytes are the array's, whatever mode its dtype suggests (a deep copy).
+
+    ``Image.fromarray`` with a mode is deprecated since Pillow 11.3, and infers the mode without one.
+    """
+    return Image.frombuffer(mode, (array.shape[1], array.shape[0]), array.tobytes(), "raw", mode, 0, 1)
+
+
+def hflip(img: Any) -> Image.Image:
+    check_image(img)
+    return img.transpose(Image.Transpose.FLIP_LEFT_RIGHT)  # type: ignore[no-any-return]
+
+
+def vflip(img: Any) -> Image.Image:
+    check_image(img)
+    return img.transpose(Image.Transpose.FLIP_TOP_BOTTOM)  # type: ignore[no-any-return]
+
+
+def crop(img: Any, top: int, left: int, height: int, width: int) -> Image.Image:
+    check_image(img)
+    return img.crop((left, top, left + width, top + height))  # type: ignore[no-any-return]
+
+
+def resize(img: Any, size: Any, interpolation: int = Image.Resampling.BILINEAR) -> Image.Image:
+    """Args: ``size``: a list of height and width; ``interpolation``: Pillow's integer."""
+    check_image(img)
+    if not (isinstance(size, list) and len(size) == 2):
+        raise TypeError(f"Got inappropriate size arg: {size}")
+    return img.resize((size[1], size[0]), interpolation)  # type: ignore[no-any-return]
+
+
+def check_pad_arguments(padding: Any, fill: Any, padding_mode: Any) -> tuple[int, ...]:
+    """The padding as 2 or 4 numbers (one number stands for two), after torchvision's checks in its order."""
+    if not isinstance(padding, (numbers.Number, tuple, list)):
+        raise TypeError("Got inappropriate padding arg")
+    if fill is not None and not isinstance(fill, (numbers.Number, tuple, list)):
+        raise TypeError("Got inappropriate fill arg")
+    if not isinstance(padding_mode, str):
+        raise TypeError("Got inappropriate padding_mode arg")
+    if isinstance(padding, numbers.Number):
+        padding = (padding, padding)
+    if len(padding) not in [1, 2, 4]:
+        raise ValueError(f"Padding must be an int or a 1, 2, or 4 element tuple, not a {len(padding)} element tuple")
+    if padding_mode not in ["constant", "edge", "reflect", "symmetric"]:
+        raise ValueError("Padding mode should be either constant, edge, reflect or symmetric")
+    return tuple(padding) * 2 if len(padding) == 1 else tuple(padding)
+
+
+def pad(img: Any, padding: Any, fill: Any = 0, padding_mode: str = "constant") -> Image.Image:
+    check_image(img)
+    padding = check_pad_arguments(padding, fill, padding_mode)
+    if padding_mode == "constant":
+        color = fill_per_band(fill, len(img.getbands()), integer=img.mode != "F")
+        image = ImageOps.expand(img, border=padding, fill=color)
+        if img.mode == "P":
+            image.putpalette(img.getpalette())
+        return image
+
+    left, top, right, bottom = padding * 2 if len(padding) == 2 else padding
+    if min(left, top, right, bottom) < 0:
+        box = (-min(left, 0), -min(top, 0), img.width + min(right, 0), img.height + min(bottom, 0))
+        img = img.crop(box)
+    rows = (max(top, 0), max(bottom, 0))
+    columns = (max(left, 0), max(right, 0))
+    array = np.asarray(img)
+    widths = (rows, columns, (0, 0)) if array.ndim == 3 else (rows, columns)
+    image = Image.fromarray(np.pad(array, widths, mode=padding_mode))  # type: ignore[call-overload]
+    if img.mode == "P":
+        image.putpalette(img.getpalette())
+    return image
+
+
+def adjust_brightness(img: Any, brightness_factor: float) -> Image.Image:
+    check_image(img)
+    return ImageEnhance.Brightness(img).enhance(brightness_factor)
+
+
+def adjust_contrast(img: Any, contrast_factor: float) -> Image.Image:
+    check_image(img)
+    return ImageEnhance.Contrast(img).enhance(contrast_factor)
+
+
+def adjust_saturation(img: Any, saturation_factor: float) -> Image.Image:
+    check_image(img)
+    return ImageEnhance.Color(img).enhance(saturation_factor)
+
+
+def adjust_sharpness(img: Any, sharpness_factor: float) -> Image.Image:
+    check_image(img)
+    return ImageEnhance.Sharpness(img).enhance(sharpness_factor)
+
+
+def check_hue_factor(hue_factor: float) -> None:
+    if not (-0.5 <= hue_factor <= 0.5):
+        raise ValueError(f"hue_factor ({hue_factor}) is not in [-0.5, 0.5].")
+
+
+def adjust_hue(img: Any, hue_factor: float) -> Image.Image:
+    check_hue_factor(hue_factor)
+    check_image(img)
+    mode = img.mode
+    if mode in {"L", "1", "I", "F"}:
+        return img  # type: ignore[no-any-return]
+
+    hue, saturation, value = img.convert("HSV").split()
+    # Hue is an angle of 256 steps, so that the wrap-around is meant.
+    shifted = np.array(hue, dtype=np.uint8)
+    shifted += np.int32(hue_factor * 255).astype(np.uint8)
+    return Image.merge("HSV", (from_array(shifted, "L"), saturation, value)).convert(mode)
+
+
+def adjust_gamma(img: Any, gamma: float, gain: float = 1.0) -> Image.Image:
+    check_image(img)
+    check_gamma(gamma)
+    table = [int((255 + 1 - 1e-3) * gain * pow(level / 255.0, gamma)) for level in range(256)] * 3
+    return img.convert("RGB").point(table).convert(img.mode)  # type: ignore[no-any-return]
+
+
+def check_gamma(gamma: float) -> None:
+    if gamma < 0:
+        raise ValueError("Gamma should be a non-negative real number")
+
+
+def to_grayscale(img: Any, num_output_channels: int) -> Image.Image:
+    check_image(img)
+    check_output_channels(num_output_channels)
+    gray = img.convert("L")
+    return gray if num_output_channels == 1 else Image.merge("RGB", (gray, gray, gray))
+
+
+rgb_to_grayscale = to_grayscale
+
+
+def check_output_channels(num_output_channels: int) -> None:
+    if num_output_channels not in (1, 3):
+        raise ValueError("num_output_channels should be either 1 or 3")
+
+
+def invert(img: Any) -> Image.Image:
+    check_image(img)
+    return ImageOps.invert(img)
+
+
+def posterize(img: Any, bits: int) -> Image.Image:
+    check_image(img)
+    return ImageOps.posterize(img, bits)
+
+
+def solarize(img: Any, threshold: Any) -> Image.Image:
+    check_image(img)
+    return ImageOps.solarize(img, threshold)
+
+
+def autocontrast(img: Any) -> Image.Image:
+    check_image(img)
+    return ImageOps.autocontrast(img)
+
+
+def equalize(img: Any) -> Image.Image:
+    check_image(img)
+    return ImageOps.equalize(img)
+
+
+def _fill(fill: Any, img: Any) -> Any:
+    return fill_per_band(fill, len(img.getbands()), integer=img.mode != "F")
+
+
+def affine(
+    img: Any, matrix: Sequence[float], interpolation: int = Image.Resampling.NEAREST, fill: Any = None
+) -> Image.Image:
+    """Args: ``matrix``: from output to input pixels, the first two rows."""
+    check_image(img)
+    fillcolor = _fill(fill, img)
+    method = Image.Transform.AFFINE
+    return img.transform(img.size, method, matrix, interpolation, fillcolor=fillcolor)  # type: ignore[no-any-return]
+
+
+def rotate(
+    img: Any,
+    angle: float,
+    interpolation: int = Image.Resampling.NEAREST,
+    expand: bool = False,
+    center: Any = None,
+    fill: Any = None,
+) -> Image.Image:
+    check_image(img)
+    fillcolor = _fill(fill, img)
+    return img.rotate(angle, interpolation, expand, center, fillcolor=fillcolor)  # type: ignore[no-any-return]
+
+
+def perspective(
+    img: Any, perspective_coeffs: Sequence[float], interpolation: int = Image.Resampling.BICUBIC, fill: Any = None
+) -> Image.Image:
+    check_image(img)
+    fillcolor = _fill(fill, img)
+    method = Image.Transform.PERSPECTIVE
+    return img.transform(  # type: ignore[no-any-return]
+        img.size, method, perspective_coeffs, interpolation, fillcolor=fillcolor
+    )

@@ -14,20 +14,6 @@ from fastpipe.transforms._base import draw_integer
 from fastpipe.transforms.functional import InterpolationMode
 from fastpipe.transforms.functional._types import Fill, Image
 
-__all__ = [
-    "Filled",
-    "apply_op",
-    "aug_mix_space",
-    "auto_augment_space",
-    "draw_listed",
-    "draw_operation",
-    "listed_space",
-    "op_calls",
-    "rand_augment_space",
-    "space_for",
-    "trivial_augment_space",
-]
-
 # Magnitudes of each operation by name, and whether a coin decides their sign.
 Space = dict[str, tuple[Tensor, bool]]
 # The same as plain numbers; None for an operation without magnitudes.

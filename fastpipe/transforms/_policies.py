@@ -4,8 +4,6 @@ A policy is a list of sub-policies; a sub-policy is two operations, each with it
 magnitude among ten (None for operations without one).
 """
 
-__all__ = ["CIFAR10", "IMAGENET", "SVHN", "Policy"]
-
 Policy = list[tuple[tuple[str, float, int | None], tuple[str, float, int | None]]]
 
 IMAGENET: Policy = [

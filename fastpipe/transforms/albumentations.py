@@ -16,8 +16,6 @@ from fastpipe.errors import PlanError
 from fastpipe.transforms._base import draw_seed
 from fastpipe.types import Generators, ImageShape, Step
 
-__all__ = ["Albumentations", "SeededCall"]
-
 # An albumentations transform keeps its random state and its last parameters in itself.
 _ONE_AT_A_TIME = threading.RLock()
 # Words in the errors of transforms that miss one of these beside the image.

@@ -17,8 +17,6 @@ from fastpipe.transforms.functional._types import Image
 from fastpipe.transforms.words import plain
 from fastpipe.types import Generators, ImageShape, Step
 
-__all__ = ["AugMix", "Mixture"]
-
 
 @dataclass(frozen=True, slots=True)
 class Mixture:

@@ -12,17 +12,6 @@ from fastpipe.transforms._base import draw_chance, draw_chance_exact, draw_permu
 from fastpipe.transforms.functional._types import Floats, Image
 from fastpipe.types import Generators, ImageShape, Step
 
-__all__ = [
-    "ColorJitter",
-    "Grayscale",
-    "RandomAutocontrast",
-    "RandomEqualize",
-    "RandomGrayscale",
-    "RandomInvert",
-    "RandomPosterize",
-    "RandomSolarize",
-]
-
 _INVERT, _AUTOCONTRAST, _EQUALIZE = ops.Invert(), ops.Autocontrast(), ops.Equalize()
 
 

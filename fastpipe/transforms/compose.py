@@ -13,19 +13,6 @@ from fastpipe.transforms.functional._types import Image
 from fastpipe.transforms.words import Source, Words, float32
 from fastpipe.types import Generators, ImageShape, Step
 
-__all__ = [
-    "Compose",
-    "Lambda",
-    "RandomApply",
-    "RandomChoice",
-    "RandomOrder",
-    "RandomTransforms",
-    "call",
-    "draw_all",
-    "members_of",
-]
-
-
 # An attempt to script a Compose ends with torchvision's error (a Tensor can't be called) and not with an obscure one
 # about annotations, if they say what TorchScript takes a missing annotation for.
 if TYPE_CHECKING:

@@ -11,8 +11,6 @@ from fastpipe import ops
 from fastpipe.transforms import functional as F
 from fastpipe.types import Generators, ImageShape, Step
 
-__all__ = ["ConvertImageDtype", "LinearTransformation", "Normalize", "PILToTensor", "ToPILImage", "ToTensor"]
-
 
 class ToTensor:
     """A PIL image or an ndarray ``(H, W)`` or ``(H, W, C)`` as a tensor ``(C, H, W)``.

@@ -22,8 +22,6 @@ from fastpipe.transforms._base import (
 from fastpipe.transforms.functional._types import Floats
 from fastpipe.types import Generators, ImageShape, Step
 
-__all__ = ["RandomErasing"]
-
 
 class RandomErasing(torch.nn.Module):
     """Erases a random rectangle of a tensor ``(…, C, H, W)``, with probability ``p``.

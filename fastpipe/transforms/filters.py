@@ -12,8 +12,6 @@ from fastpipe.transforms._base import draw_chance_exact, draw_uniform, setup_siz
 from fastpipe.transforms.functional._types import Image
 from fastpipe.types import Generators, ImageShape, Step
 
-__all__ = ["GaussianBlur", "RandomAdjustSharpness"]
-
 
 class GaussianBlur(torch.nn.Module):
     """Blurs an image with a Gaussian of random width.

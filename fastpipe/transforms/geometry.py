@@ -24,18 +24,6 @@ from fastpipe.transforms.functional import InterpolationMode
 from fastpipe.transforms.functional._types import Floats, Image
 from fastpipe.types import Generators, ImageShape, Step
 
-__all__ = [
-    "CenterCrop",
-    "FiveCrop",
-    "Pad",
-    "RandomCrop",
-    "RandomHorizontalFlip",
-    "RandomResizedCrop",
-    "RandomVerticalFlip",
-    "Resize",
-    "TenCrop",
-]
-
 _TWO_SIZES = "Please provide only two dimensions (h, w) for size."
 _HFLIP, _VFLIP = ops.HFlip(), ops.VFlip()
 

@@ -3,11 +3,11 @@
 The underscored names and `RandomTransforms` are torchvision's too; other libraries use them.
 """
 
-from fastpipe.ops.interpolation import interpolation_from_int as _interpolation_modes_from_int  # noqa: F401
-from fastpipe.transforms import functional as F  # noqa: F401
-from fastpipe.transforms._base import check_length as _check_sequence_input  # noqa: F401
-from fastpipe.transforms._base import setup_angle as _setup_angle  # noqa: F401
-from fastpipe.transforms._base import setup_size as _setup_size  # noqa: F401
+from fastpipe.ops.interpolation import interpolation_from_int as _interpolation_modes_from_int
+from fastpipe.transforms import functional as F
+from fastpipe.transforms._base import check_length as _check_sequence_input
+from fastpipe.transforms._base import setup_angle as _setup_angle
+from fastpipe.transforms._base import setup_size as _setup_size
 from fastpipe.transforms.color import (
     ColorJitter,
     Grayscale,
@@ -24,7 +24,7 @@ from fastpipe.transforms.compose import (
     RandomApply,
     RandomChoice,
     RandomOrder,
-    RandomTransforms,  # noqa: F401
+    RandomTransforms,
 )
 from fastpipe.transforms.conversion import (
     ConvertImageDtype,
@@ -50,41 +50,4 @@ from fastpipe.transforms.geometry import (
 )
 from fastpipe.transforms.warps import ElasticTransform, RandomAffine, RandomPerspective, RandomRotation
 
-__all__ = [
-    "CenterCrop",
-    "ColorJitter",
-    "Compose",
-    "ConvertImageDtype",
-    "ElasticTransform",
-    "FiveCrop",
-    "GaussianBlur",
-    "Grayscale",
-    "InterpolationMode",
-    "Lambda",
-    "LinearTransformation",
-    "Normalize",
-    "PILToTensor",
-    "Pad",
-    "RandomAdjustSharpness",
-    "RandomAffine",
-    "RandomApply",
-    "RandomAutocontrast",
-    "RandomChoice",
-    "RandomCrop",
-    "RandomEqualize",
-    "RandomErasing",
-    "RandomGrayscale",
-    "RandomHorizontalFlip",
-    "RandomInvert",
-    "RandomOrder",
-    "RandomPerspective",
-    "RandomPosterize",
-    "RandomResizedCrop",
-    "RandomRotation",
-    "RandomSolarize",
-    "RandomVerticalFlip",
-    "Resize",
-    "TenCrop",
-    "ToPILImage",
-    "ToTensor",
-]
+__all__ = sorted(name for name in globals() if name[0].isupper() and name not in ("F", "RandomTransforms"))

@@ -22,8 +22,6 @@ from fastpipe.transforms.functional._types import Floats, Image, Ints
 from fastpipe.transforms.words import plain
 from fastpipe.types import Generators, ImageShape, Step
 
-__all__ = ["ElasticTransform", "RandomAffine", "RandomPerspective", "RandomRotation"]
-
 
 class _Filled(torch.nn.Module):
     """The base of warps, which fill what comes from outside of the image with ``self.fill``."""

@@ -10,7 +10,7 @@ from rich.console import Console
 
 from fastpipe.reporting.output import in_words
 from fastpipe.reporting.plots import to_svg
-from fastpipe.reporting.tables import Table, bullets, code, details, heading, page, paragraph
+from fastpipe.reporting.tables import Table, bullets, code, heading, page, paragraph
 from fastpipe.tools.bench.check import REQUESTS
 from fastpipe.tools.bench.choose import Choice
 from fastpipe.tools.bench.compare import HEADINGS, Comparison, notes
@@ -24,7 +24,6 @@ _LEGEND = """\
 whole and region: pixels equal to Pillow's, else 'wrong' and not timed. 1/2 size: exact size and close to Pillow's.
 served: the images that the reader decodes itself; Pillow decodes the rest, and its time counts.
 spread: half the distance between the quartiles of the rounds."""
-_SPREAD = ("least", "lower quartile", "median", "upper quartile", "most")
 
 
 def places_of(measurement: Measurement, before: Measurement | None = None) -> dict[str, str]:
@@ -165,7 +164,7 @@ def _body(record: Record, comparison: Comparison | None, before: Record | None) 
         yield Table("", ("", "measured"), rows=rows).to_html()
         yield bullets(comparison.differences)
         for table in comparison_tables(comparison, before, record):
-            yield heading(table.title, 3) + table.to_html()
+            yield table.to_html()
         yield bullets(comparison.missing)
     for format, count in record.measurement.images.items():
         yield heading(f"{format} readers")
@@ -176,7 +175,7 @@ def _body(record: Record, comparison: Comparison | None, before: Record | None) 
             "its time."
         )
         yield f"<figure>{pictures[f'readers-{format}']}</figure>"
-        yield details("Every figure, in µs an image", _reader_figures(record, format).to_html())
+        yield bench_table(record.measurement, format, record.choices.get(format)).to_html()
     for format in record.pipeline_formats:
         yield heading(f"{format}, from a file to a tensor")
         yield paragraph(
@@ -185,10 +184,7 @@ def _body(record: Record, comparison: Comparison | None, before: Record | None) 
             "the centre. fastpipe uses the readers chosen above. Both run in the same torch DataLoader."
         )
         yield f"<figure>{pictures[f'pipelines-{format}']}</figure>"
-        gains, figures = _pipeline_figures(record, format)
-        if gains.rows:
-            yield gains.to_html()
-        yield details("Every figure, in µs an image", figures.to_html())
+        yield pipeline_table(record, format).to_html()
     yield heading("Machine and versions")
     machine = {**record.measurement.machine, "platform": record.platform}
     tables = (
@@ -197,38 +193,3 @@ def _body(record: Record, comparison: Comparison | None, before: Record | None) 
     )
     yield f'<div class="side">{"".join(table.to_html() for table in tables)}</div>'
     yield bullets(record.notes)
-
-
-def _reader_figures(record: Record, format: str) -> Table:
-    table = Table("", ("where", "request", "reader", *_SPREAD, "served", ""), (*_SPREAD, "served"))
-    for place, label in places_of(record.measurement).items():
-        for request in REQUESTS:
-            for result in record.measurement.of(format, request):
-                figures = _spread(getattr(result, place))
-                table.add(label, HEADINGS[request], result.reader, *figures, f"{result.served:.0%}", result.note)
-    return table
-
-
-def _pipeline_figures(record: Record, format: str) -> tuple[Table, Table]:
-    ratios = ("times as fast", "quartiles of the rounds")
-    gains = Table("", ("where", "pipeline", *ratios), ratios)
-    table = Table("", ("where", "pipeline", "with", *_SPREAD), _SPREAD)
-    for place, label in places_of(record.measurement).items():
-        for name in PIPELINES:
-            times: dict[str, Timing] = {
-                who: getattr(one, place) for who, one in record.pipelines_of(format, name).items()
-            }
-            for who, time in times.items():
-                table.add(label, name, who, *_spread(time))
-            if len(times) > 1:
-                gain = speedup(times["fastpipe"], times["torchvision"])
-                low, high = gain.quartiles_us
-                gains.add(label, name, f"{gain.median_us:.2f}", f"{low:.2f} to {high:.2f}")
-    return gains, table
-
-
-def _spread(time: Timing | None) -> tuple[float | None, ...]:
-    if time is None:
-        return (None,) * 5
-    low, high = time.quartiles_us
-    return min(time.rounds_us), low, time.median_us, high, max(time.rounds_us)

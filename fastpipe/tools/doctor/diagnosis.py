@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from fastpipe.environment import Memory
@@ -82,17 +82,11 @@ class Diagnosis:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON; times in microseconds, sizes in bytes."""
-        plain = {name: getattr(self, name) for name in ("subject", "samples", "tried", "batch_size", "workers")}
-        plain |= {"prefetch": self.prefetch, "gpu_rate": self.gpu_rate, "healthy": self.healthy}
-        plain |= {"recommended_workers": self.recommended_workers, "shared_need": self.shared_need}
-        for name in ("stages", "disk", "scaling", "memory", "threads", "transfer"):
-            value = getattr(self, name)
-            plain[name] = None if value is None else rounded(asdict(value))
-        plain["stages"] |= {"total_us": round(self.stages.total_us, 3), "groups": rounded(self.stages.groups())}
-        plain["transfer_us"] = rounded(self.transfer_us)
-        plain["reencodings"] = [rounded(asdict(one)) for one in self.reencodings]
-        plain["findings"] = [asdict(finding) for finding in self.findings]
-        return {"schema": SCHEMA, **plain, "machine": dict(self.machine), "versions": dict(self.versions)}
+        values = asdict(replace(self, machine=dict(self.machine), versions=dict(self.versions)))
+        values["stages"] |= {"total_us": self.stages.total_us, "groups": self.stages.groups()}
+        more = ("healthy", "recommended_workers", "transfer_us")
+        values |= {name: getattr(self, name) for name in more}
+        return {"schema": SCHEMA, **rounded(values)}
 
     def plot(self, file: str | os.PathLike[str]) -> None:
         """Draws where the time goes, and what the workers deliver.

@@ -8,8 +8,10 @@ The underscored names are torchvision's too; its own tests and other libraries u
 """
 
 from fastpipe.ops.interpolation import InterpolationMode, pil_modes_mapping
-from fastpipe.ops.interpolation import interpolation_from_int as _interpolation_modes_from_int  # noqa: F401
-from fastpipe.transforms.functional._pil_common import is_pil_image as _is_pil_image  # noqa: F401
+from fastpipe.ops.interpolation import interpolation_from_int as _interpolation_modes_from_int
+from fastpipe.ops.matrices import inverse_affine_matrix as _get_inverse_affine_matrix
+from fastpipe.ops.matrices import perspective_coeffs as _get_perspective_coeffs
+from fastpipe.transforms._functional_pil import _is_pil_image
 from fastpipe.transforms.functional.color import (
     adjust_brightness,
     adjust_contrast,
@@ -48,8 +50,6 @@ from fastpipe.transforms.functional.geometry import (
     vflip,
 )
 from fastpipe.transforms.functional.warps import affine, elastic_transform, perspective, rotate
-from fastpipe.transforms.functional.warps import inverse_affine_matrix as _get_inverse_affine_matrix  # noqa: F401
-from fastpipe.transforms.functional.warps import perspective_coeffs as _get_perspective_coeffs  # noqa: F401
 
 __all__ = [
     "InterpolationMode",

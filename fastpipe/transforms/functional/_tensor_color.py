@@ -18,24 +18,6 @@ from fastpipe.transforms.functional._tensor_common import (
 )
 from fastpipe.transforms.functional._tensor_conversion import convert_image_dtype
 
-__all__ = [
-    "adjust_brightness",
-    "adjust_contrast",
-    "adjust_gamma",
-    "adjust_hue",
-    "adjust_saturation",
-    "autocontrast",
-    "blend",
-    "equalize",
-    "hsv_to_rgb",
-    "invert",
-    "posterize",
-    "rgb_to_grayscale",
-    "rgb_to_hsv",
-    "scale_channel",
-    "solarize",
-]
-
 
 def blend(img1: Tensor, img2: Tensor, ratio: float) -> Tensor:
     ratio = float(ratio)

@@ -9,17 +9,6 @@ Derived from torchvision (BSD-3-Clause, see NOTICE) and equal to its tensor back
 import torch
 from torch import Tensor
 
-__all__ = [
-    "assert_channels",
-    "assert_image_tensor",
-    "cast_squeeze_in",
-    "cast_squeeze_out",
-    "get_dimensions",
-    "get_image_num_channels",
-    "get_image_size",
-    "max_value",
-]
-
 if hasattr(torch, "uint16"):
 
     def _is_uint16(dtype: torch.dtype) -> bool:

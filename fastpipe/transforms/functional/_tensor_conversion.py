@@ -11,8 +11,6 @@ from torch import Tensor
 
 from fastpipe.transforms.functional._tensor_common import assert_image_tensor, max_value
 
-__all__ = ["convert_image_dtype", "erase", "normalize"]
-
 
 def convert_image_dtype(image: Tensor, dtype: torch.dtype = torch.float) -> Tensor:
     if image.dtype == dtype:

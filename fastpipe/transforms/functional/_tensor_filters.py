@@ -19,8 +19,6 @@ from fastpipe.transforms.functional._tensor_common import (
     cast_squeeze_out,
 )
 
-__all__ = ["adjust_sharpness", "gaussian_blur", "gaussian_kernel_1d", "gaussian_kernel_2d", "smoothed"]
-
 
 def gaussian_kernel_1d(kernel_size: int, sigma: float, dtype: torch.dtype, device: torch.device) -> Tensor:
     ksize_half = (kernel_size - 1) * 0.5

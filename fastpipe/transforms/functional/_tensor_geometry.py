@@ -20,8 +20,6 @@ from fastpipe.transforms.functional._tensor_common import (
 )
 from fastpipe.transforms.functional._types import Ints
 
-__all__ = ["crop", "hflip", "pad", "pad_symmetric", "resize", "vflip"]
-
 
 def vflip(img: Tensor) -> Tensor:
     assert_image_tensor(img)

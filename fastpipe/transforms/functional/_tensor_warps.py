@@ -19,8 +19,6 @@ from fastpipe.transforms.functional._tensor_common import (
     get_dimensions,
 )
 
-__all__ = ["affine", "affine_output_size", "elastic_transform", "identity_grid", "perspective", "rotate"]
-
 
 def assert_grid_transform_inputs(
     img: Tensor,

@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from torch import Tensor
 
-__all__ = ["Fill", "Floats", "Image", "Ints", "Scalar"]
-
 if TYPE_CHECKING:
     Image = Any
     Ints = Any

@@ -13,23 +13,9 @@ import numpy as np
 import torch
 from PIL import Image as PILImageModule
 
-from fastpipe.transforms.functional import _array_color, _pil_color, _tensor_color
+from fastpipe import ops
+from fastpipe.transforms.functional import _array, _tensor_color
 from fastpipe.transforms.functional._types import Image
-
-__all__ = [
-    "adjust_brightness",
-    "adjust_contrast",
-    "adjust_gamma",
-    "adjust_hue",
-    "adjust_saturation",
-    "autocontrast",
-    "equalize",
-    "invert",
-    "posterize",
-    "rgb_to_grayscale",
-    "solarize",
-    "to_grayscale",
-]
 
 
 def adjust_brightness(img: Image, brightness_factor: float) -> Image:
@@ -43,9 +29,7 @@ def adjust_brightness(img: Image, brightness_factor: float) -> Image:
         ValueError: a negative factor for a tensor.
     """
     if not isinstance(img, torch.Tensor):
-        if isinstance(img, np.ndarray):
-            return _array_color.adjust_brightness(img, brightness_factor)
-        return _pil_color.adjust_brightness(img, brightness_factor)
+        return _array.adjusted(ops.AdjustBrightness(brightness_factor), img, _tensor_color.adjust_brightness)
     return _tensor_color.adjust_brightness(img, brightness_factor)
 
 
@@ -60,9 +44,7 @@ def adjust_contrast(img: Image, contrast_factor: float) -> Image:
         ValueError: a negative factor for a tensor.
     """
     if not isinstance(img, torch.Tensor):
-        if isinstance(img, np.ndarray):
-            return _array_color.adjust_contrast(img, contrast_factor)
-        return _pil_color.adjust_contrast(img, contrast_factor)
+        return _array.adjusted(ops.AdjustContrast(contrast_factor), img, _tensor_color.adjust_contrast)
     return _tensor_color.adjust_contrast(img, contrast_factor)
 
 
@@ -77,9 +59,7 @@ def adjust_saturation(img: Image, saturation_factor: float) -> Image:
         ValueError: a negative factor for a tensor.
     """
     if not isinstance(img, torch.Tensor):
-        if isinstance(img, np.ndarray):
-            return _array_color.adjust_saturation(img, saturation_factor)
-        return _pil_color.adjust_saturation(img, saturation_factor)
+        return _array.adjusted(ops.AdjustSaturation(saturation_factor), img, _tensor_color.adjust_saturation)
     return _tensor_color.adjust_saturation(img, saturation_factor)
 
 
@@ -94,9 +74,7 @@ def adjust_hue(img: Image, hue_factor: float) -> Image:
         ValueError: a factor outside of [-0.5, 0.5].
     """
     if not isinstance(img, torch.Tensor):
-        if isinstance(img, np.ndarray):
-            return _array_color.adjust_hue(img, hue_factor)
-        return _pil_color.adjust_hue(img, hue_factor)
+        return _array.adjusted(ops.AdjustHue(hue_factor), img, _tensor_color.adjust_hue)
     return _tensor_color.adjust_hue(img, hue_factor)
 
 
@@ -112,9 +90,7 @@ def adjust_gamma(img: Image, gamma: float, gain: float = 1) -> Image:
         ValueError: a negative ``gamma``.
     """
     if not isinstance(img, torch.Tensor):
-        if isinstance(img, np.ndarray):
-            return _array_color.adjust_gamma(img, gamma, gain)
-        return _pil_color.adjust_gamma(img, gamma, gain)
+        return _array.adjusted(ops.AdjustGamma(gamma, gain), img, _tensor_color.adjust_gamma)
     return _tensor_color.adjust_gamma(img, gamma, gain)
 
 
@@ -130,10 +106,8 @@ def to_grayscale(img, num_output_channels=1):  # type: ignore[no-untyped-def]
         TypeError: ``img`` is neither.
         ValueError: another number of channels.
     """
-    if isinstance(img, np.ndarray):
-        return _array_color.rgb_to_grayscale(img, num_output_channels)
-    if isinstance(img, PILImageModule.Image):
-        return _pil_color.to_grayscale(img, num_output_channels)
+    if isinstance(img, np.ndarray | PILImageModule.Image):
+        return _array.adjusted(ops.RgbToGrayscale(num_output_channels), img, _tensor_color.rgb_to_grayscale)
     raise TypeError("Input should be PIL Image")
 
 
@@ -149,9 +123,7 @@ def rgb_to_grayscale(img: Image, num_output_channels: int = 1) -> Image:
         ValueError: another number of channels is to come out.
     """
     if not isinstance(img, torch.Tensor):
-        if isinstance(img, np.ndarray):
-            return _array_color.rgb_to_grayscale(img, num_output_channels)
-        return _pil_color.to_grayscale(img, num_output_channels)
+        return _array.adjusted(ops.RgbToGrayscale(num_output_channels), img, _tensor_color.rgb_to_grayscale)
     return _tensor_color.rgb_to_grayscale(img, num_output_channels)
 
 
@@ -162,9 +134,7 @@ def invert(img: Image) -> Image:
         img: tensor, PIL image of mode L or RGB, or ndarray.
     """
     if not isinstance(img, torch.Tensor):
-        if isinstance(img, np.ndarray):
-            return _array_color.invert(img)
-        return _pil_color.invert(img)
+        return _array.adjusted(ops.Invert(), img, _tensor_color.invert)
     return _tensor_color.invert(img)
 
 
@@ -182,9 +152,7 @@ def posterize(img: Image, bits: int) -> Image:
     if not (0 <= bits <= 8):
         raise ValueError(f"The number if bits should be between 0 and 8. Got {bits}")
     if not isinstance(img, torch.Tensor):
-        if isinstance(img, np.ndarray):
-            return _array_color.posterize(img, bits)
-        return _pil_color.posterize(img, bits)
+        return _array.adjusted(ops.Posterize(bits), img, _tensor_color.posterize)
     return _tensor_color.posterize(img, bits)
 
 
@@ -199,9 +167,7 @@ def solarize(img: Image, threshold: float) -> Image:
         TypeError: a threshold above a tensor's white.
     """
     if not isinstance(img, torch.Tensor):
-        if isinstance(img, np.ndarray):
-            return _array_color.solarize(img, threshold)
-        return _pil_color.solarize(img, threshold)
+        return _array.adjusted(ops.Solarize(threshold), img, _tensor_color.solarize)
     return _tensor_color.solarize(img, threshold)
 
 
@@ -212,9 +178,7 @@ def autocontrast(img: Image) -> Image:
         img: tensor, PIL image of mode L or RGB, or ndarray.
     """
     if not isinstance(img, torch.Tensor):
-        if isinstance(img, np.ndarray):
-            return _array_color.autocontrast(img)
-        return _pil_color.autocontrast(img)
+        return _array.adjusted(ops.Autocontrast(), img, _tensor_color.autocontrast)
     return _tensor_color.autocontrast(img)
 
 
@@ -228,7 +192,5 @@ def equalize(img: Image) -> Image:
         TypeError: a tensor or ndarray of another dtype.
     """
     if not isinstance(img, torch.Tensor):
-        if isinstance(img, np.ndarray):
-            return _array_color.equalize(img)
-        return _pil_color.equalize(img)
+        return _array.adjusted(ops.Equalize(), img, _tensor_color.equalize)
     return _tensor_color.equalize(img)

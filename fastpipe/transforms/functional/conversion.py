@@ -15,10 +15,9 @@ from PIL.Image import Image as PILImage
 from torch import Tensor
 
 from fastpipe.kernels import conversion as kernels
-from fastpipe.transforms.functional import _pil_common, _tensor_conversion
+from fastpipe.transforms import _functional_pil as _pil
+from fastpipe.transforms.functional import _tensor_conversion
 from fastpipe.transforms.functional._types import Floats
-
-__all__ = ["convert_image_dtype", "normalize", "pil_to_tensor", "to_pil_image", "to_tensor"]
 
 _INT16_MODE = "I;16" if sys.byteorder == "little" else "I;16B"
 _ARRAY_DTYPES: dict[str, Any] = {"I": np.int32, _INT16_MODE: np.int16, "F": np.float32}
@@ -151,7 +150,7 @@ def to_pil_image(pic, mode=None):  # type: ignore[no-untyped-def] # torchvision'
             mode = permitted[0]
     if mode is None:
         raise TypeError(f"Input type {array.dtype} is not supported")
-    return _pil_common.from_array(array, mode)
+    return _pil.from_array(array, mode)
 
 
 def normalize(tensor: Tensor, mean: Floats, std: Floats, inplace: bool = False) -> Tensor:

@@ -11,8 +11,6 @@ from torch import Tensor
 
 from fastpipe.transforms.functional import _tensor_conversion
 
-__all__ = ["erase"]
-
 
 def erase(img: Tensor, i: int, j: int, h: int, w: int, v: Tensor, inplace: bool = False) -> Tensor:
     """The image with a rectangle set to given values.

@@ -9,12 +9,11 @@ Derived from torchvision (BSD-3-Clause, see NOTICE).
 import numpy as np
 import torch
 
-from fastpipe.transforms.functional import _array_filters, _pil_color, _tensor_filters
-from fastpipe.transforms.functional._pil_common import is_pil_image
+from fastpipe import ops
+from fastpipe.transforms import _functional_pil as _pil
+from fastpipe.transforms.functional import _array, _tensor_filters
 from fastpipe.transforms.functional._types import Floats, Image, Ints
 from fastpipe.transforms.functional.conversion import pil_to_tensor, to_pil_image
-
-__all__ = ["adjust_sharpness", "gaussian_blur"]
 
 
 def gaussian_blur(img: Image, kernel_size: Ints, sigma: Floats | None = None) -> Image:
@@ -57,8 +56,8 @@ def gaussian_blur(img: Image, kernel_size: Ints, sigma: Floats | None = None) ->
 
     if not isinstance(img, torch.Tensor):
         if isinstance(img, np.ndarray):
-            return _array_filters.gaussian_blur(img, kernel_size, list(sigma))
-        if not is_pil_image(img):
+            return _array.gaussian_blur(img, kernel_size, list(sigma))
+        if not _pil._is_pil_image(img):
             raise TypeError(f"img should be PIL Image or Tensor. Got {type(img)}")
         output = _tensor_filters.gaussian_blur(pil_to_tensor(img), kernel_size, list(sigma))
         return to_pil_image(output, mode=img.mode)  # type: ignore[no-untyped-call]
@@ -76,7 +75,5 @@ def adjust_sharpness(img: Image, sharpness_factor: float) -> Image:
         ValueError: a negative factor for a tensor.
     """
     if not isinstance(img, torch.Tensor):
-        if isinstance(img, np.ndarray):
-            return _array_filters.adjust_sharpness(img, sharpness_factor)
-        return _pil_color.adjust_sharpness(img, sharpness_factor)
+        return _array.adjusted(ops.AdjustSharpness(sharpness_factor), img, _tensor_filters.adjust_sharpness)
     return _tensor_filters.adjust_sharpness(img, sharpness_factor)

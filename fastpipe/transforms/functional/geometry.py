@@ -22,38 +22,15 @@ from fastpipe.ops.sizes import (
     center_crop_box,
     check_size,
     height_and_width,
-    padding_ltrb,
     resized_size,
-    rotated_size,
 )
+from fastpipe.transforms import _functional_pil as _pil
 from fastpipe.transforms.functional import (
-    _array_common,
-    _array_geometry,
-    _pil_common,
-    _pil_geometry,
+    _array,
     _tensor_common,
     _tensor_geometry,
 )
 from fastpipe.transforms.functional._types import Image, Ints, Scalar
-
-__all__ = [
-    "center_crop",
-    "center_crop_box",
-    "crop",
-    "five_crop",
-    "get_dimensions",
-    "get_image_num_channels",
-    "get_image_size",
-    "hflip",
-    "pad",
-    "padding_ltrb",
-    "resize",
-    "resized_crop",
-    "resized_size",
-    "rotated_size",
-    "ten_crop",
-    "vflip",
-]
 
 
 def get_dimensions(img: Image) -> list[int]:
@@ -64,8 +41,8 @@ def get_dimensions(img: Image) -> list[int]:
     """
     if not isinstance(img, torch.Tensor):
         if isinstance(img, np.ndarray):
-            return _array_common.get_dimensions(img)
-        return _pil_common.get_dimensions(img)
+            return _array.get_dimensions(img)
+        return _pil.get_dimensions(img)
     return _tensor_common.get_dimensions(img)
 
 
@@ -77,8 +54,8 @@ def get_image_size(img: Image) -> list[int]:
     """
     if not isinstance(img, torch.Tensor):
         if isinstance(img, np.ndarray):
-            return _array_common.get_dimensions(img)[:0:-1]
-        return _pil_common.get_image_size(img)
+            return _array.get_dimensions(img)[:0:-1]
+        return _pil.get_image_size(img)
     return _tensor_common.get_image_size(img)
 
 
@@ -90,8 +67,8 @@ def get_image_num_channels(img: Image) -> int:
     """
     if not isinstance(img, torch.Tensor):
         if isinstance(img, np.ndarray):
-            return _array_common.get_dimensions(img)[0]
-        return _pil_common.get_image_num_channels(img)
+            return _array.get_dimensions(img)[0]
+        return _pil.get_image_num_channels(img)
     return _tensor_common.get_image_num_channels(img)
 
 
@@ -132,12 +109,12 @@ def resize(
 
     if not isinstance(img, torch.Tensor):
         if isinstance(img, np.ndarray):
-            return _array_geometry.resize(img, new_height, new_width, interpolation, bool(antialias))
+            return _array.resize(img, new_height, new_width, interpolation, bool(antialias))
         if antialias is False:
             warnings.warn(
                 "Anti-alias option is always applied for PIL Image input. Argument antialias is ignored.", stacklevel=2
             )
-        return _pil_geometry.resize(img, [new_height, new_width], pil_modes_mapping[interpolation])
+        return _pil.resize(img, [new_height, new_width], pil_modes_mapping[interpolation])
 
     return _tensor_geometry.resize(img, [new_height, new_width], interpolation.value, antialias)
 
@@ -159,8 +136,8 @@ def pad(img: Image, padding: Ints, fill: Scalar = 0, padding_mode: str = "consta
     """
     if not isinstance(img, torch.Tensor):
         if isinstance(img, np.ndarray):
-            return _array_geometry.pad(img, padding, fill, padding_mode)
-        return _pil_geometry.pad(img, padding, fill, padding_mode)
+            return _array.pad(img, padding, fill, padding_mode)
+        return _pil.pad(img, padding, fill, padding_mode)
     return _tensor_geometry.pad(img, padding, fill, padding_mode)
 
 
@@ -176,8 +153,8 @@ def crop(img: Image, top: int, left: int, height: int, width: int) -> Image:
     """
     if not isinstance(img, torch.Tensor):
         if isinstance(img, np.ndarray):
-            return _array_geometry.crop(img, top, left, height, width)
-        return _pil_geometry.crop(img, top, left, height, width)
+            return _array.crop(img, top, left, height, width)
+        return _pil.crop(img, top, left, height, width)
     return _tensor_geometry.crop(img, top, left, height, width)
 
 
@@ -223,8 +200,8 @@ def hflip(img: Image) -> Image:
     """The image mirrored left to right: a tensor ``(..., H, W)``, PIL image or ndarray."""
     if not isinstance(img, torch.Tensor):
         if isinstance(img, np.ndarray):
-            return _array_geometry.hflip(img)
-        return _pil_geometry.hflip(img)
+            return _array.hflip(img)
+        return _pil.hflip(img)
     return _tensor_geometry.hflip(img)
 
 
@@ -232,8 +209,8 @@ def vflip(img: Image) -> Image:
     """The image upside down: a tensor ``(..., H, W)``, PIL image or ndarray."""
     if not isinstance(img, torch.Tensor):
         if isinstance(img, np.ndarray):
-            return _array_geometry.vflip(img)
-        return _pil_geometry.vflip(img)
+            return _array.vflip(img)
+        return _pil.vflip(img)
     return _tensor_geometry.vflip(img)
 
 

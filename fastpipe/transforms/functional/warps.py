@@ -17,15 +17,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from fastpipe import ops
 from fastpipe.ops.interpolation import InterpolationMode, interpolation_from_int, pil_modes_mapping
 from fastpipe.ops.matrices import inverse_affine_matrix, perspective_coeffs
-from fastpipe.transforms.functional import _array_warps, _pil_warps, _tensor_warps
-from fastpipe.transforms.functional._pil_common import is_pil_image
+from fastpipe.transforms import _functional_pil as _pil
+from fastpipe.transforms.functional import _array, _tensor_warps
 from fastpipe.transforms.functional._types import Fill, Floats, Image, Ints
 from fastpipe.transforms.functional.conversion import pil_to_tensor, to_pil_image
 from fastpipe.transforms.functional.geometry import get_dimensions
-
-__all__ = ["affine", "elastic_transform", "inverse_affine_matrix", "perspective", "perspective_coeffs", "rotate"]
 
 
 def perspective(
@@ -48,7 +47,6 @@ def perspective(
         TypeError: ``interpolation`` is neither a mode nor an integer, or ``img`` no image.
         ValueError: not four points each, a colour of another length than the channels, or a mode that can't warp.
     """
-    coeffs = perspective_coeffs(startpoints, endpoints)
     if isinstance(interpolation, int):
         interpolation = interpolation_from_int(interpolation)
     elif not isinstance(interpolation, InterpolationMode):
@@ -56,10 +54,13 @@ def perspective(
             "Argument interpolation should be a InterpolationMode or a corresponding Pillow integer constant"
         )
 
+    coeffs = perspective_coeffs(startpoints, endpoints)
     if not isinstance(img, torch.Tensor):
         if isinstance(img, np.ndarray):
-            return _array_warps.perspective(img, coeffs, interpolation, fill)
-        return _pil_warps.perspective(img, coeffs, pil_modes_mapping[interpolation], fill)
+            warp = ops.Perspective(startpoints, endpoints, interpolation, fill)
+            arguments = coeffs, interpolation.value, fill
+            return _array.changed(warp, img, _tensor_warps.perspective, *arguments, permitted=_array.ANY)
+        return _pil.perspective(img, coeffs, pil_modes_mapping[interpolation], fill)
     return _tensor_warps.perspective(img, coeffs, interpolation.value, fill)
 
 
@@ -105,13 +106,15 @@ def rotate(
 
     if not isinstance(img, torch.Tensor):  # noqa: SIM102 - TorchScript must not see the inner one
         if not isinstance(img, np.ndarray):
-            return _pil_warps.rotate(img, angle, pil_modes_mapping[interpolation], expand, center, fill)
+            return _pil.rotate(img, angle, pil_modes_mapping[interpolation], expand, center, fill)
 
     _, height, width = get_dimensions(img)
     # This function turns the other way round than `affine`.
     matrix = inverse_affine_matrix(_from_center(center, height, width), -angle, [0.0, 0.0], 1.0, [0.0, 0.0])
     if not isinstance(img, torch.Tensor):
-        return _array_warps.rotate(img, angle, matrix, interpolation, expand, center, fill)
+        turn = ops.Rotate(angle, interpolation, expand, center, fill)
+        arguments = matrix, interpolation.value, expand, fill
+        return _array.changed(turn, img, _tensor_warps.rotate, *arguments, permitted=_array.ANY)
     return _tensor_warps.rotate(img, matrix, interpolation.value, expand, fill)
 
 
@@ -184,8 +187,10 @@ def affine(
         corner = [width * 0.5, height * 0.5] if center is None else list(center)
         corner_matrix = inverse_affine_matrix(corner, angle, translate, scale, shear)
         if isinstance(img, np.ndarray):
-            return _array_warps.affine(img, corner_matrix, matrix, interpolation, fill)
-        return _pil_warps.affine(img, corner_matrix, pil_modes_mapping[interpolation], fill)
+            warp = ops.Affine(angle, translate, scale, shear, interpolation, fill, center)
+            arguments = matrix, interpolation.value, fill
+            return _array.changed(warp, img, _tensor_warps.affine, *arguments, permitted=_array.ANY)
+        return _pil.affine(img, corner_matrix, pil_modes_mapping[interpolation], fill)
     return _tensor_warps.affine(img, matrix, interpolation.value, fill)
 
 
@@ -217,7 +222,7 @@ def elastic_transform(
     if not isinstance(displacement, torch.Tensor):
         raise TypeError("Argument displacement should be a Tensor")
     if not isinstance(img, torch.Tensor):  # noqa: SIM102 - TorchScript must not see the inner one
-        if not is_pil_image(img) and not isinstance(img, np.ndarray):
+        if not _pil._is_pil_image(img) and not isinstance(img, np.ndarray):
             raise TypeError(f"img should be PIL Image or Tensor. Got {type(img)}")
 
     _, height, width = get_dimensions(img)
@@ -227,7 +232,7 @@ def elastic_transform(
 
     if not isinstance(img, torch.Tensor):
         if isinstance(img, np.ndarray):
-            return _array_warps.elastic_transform(img, displacement, interpolation, fill)
+            return _array.elastic_transform(img, displacement, interpolation, fill)
         output = _tensor_warps.elastic_transform(pil_to_tensor(img), displacement, interpolation.value, fill)
         return to_pil_image(output, mode=img.mode)  # type: ignore[no-untyped-call]
     return _tensor_warps.elastic_transform(img, displacement, interpolation.value, fill)

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from PIL import Image
 from tv import torchvision
 
+from fastpipe.ops import sizes
 from fastpipe.transforms import functional as F
-from fastpipe.transforms.functional import geometry
 
 R = torchvision.transforms.functional
 
@@ -27,18 +27,18 @@ def gray(height: int, width: int) -> Image.Image:
 def test_resized_size_of_one_length(height: int, width: int, size: int, max_size: int | None) -> None:
     if max_size is not None and max_size <= size:
         with pytest.raises(ValueError, match="must be strictly greater"):
-            geometry.resized_size(height, width, size, max_size)
+            sizes.resized_size(height, width, size, max_size)
         return
     expected = R._compute_resized_output_size((height, width), [size], max_size)
-    assert list(geometry.resized_size(height, width, size, max_size)) == expected
-    assert list(geometry.resized_size(height, width, (size,), max_size)) == expected
+    assert list(sizes.resized_size(height, width, size, max_size)) == expected
+    assert list(sizes.resized_size(height, width, (size,), max_size)) == expected
 
 
 @given(LENGTHS, LENGTHS, st.integers(0, 70), st.integers(0, 70))
 def test_center_crop_box(height: int, width: int, crop_height: int, crop_width: int) -> None:
     image = gray(height, width)
     expected = R.center_crop(image, [crop_height, crop_width])
-    top, left, box_height, box_width = geometry.center_crop_box(height, width, [crop_height, crop_width])
+    top, left, box_height, box_width = sizes.center_crop_box(height, width, [crop_height, crop_width])
     assert (box_height, box_width) == (crop_height, crop_width)
     np.testing.assert_array_equal(np.asarray(image.crop((left, top, left + box_width, top + box_height))), expected)
 
@@ -52,12 +52,12 @@ def test_center_crop_box(height: int, width: int, crop_height: int, crop_width: 
 )
 def test_rotated_size(height: int, width: int, angle: float, expand: bool, center: Any) -> None:
     result = R.rotate(gray(height, width), angle, expand=expand, center=center)
-    assert geometry.rotated_size(height, width, angle, expand, center) == (result.height, result.width)
+    assert sizes.rotated_size(height, width, angle, expand, center) == (result.height, result.width)
 
 
 @pytest.mark.parametrize("padding", [3, [3], (3,), [1, 2], (1, 2, 3, 4), [0, -1, 2, -3]])
 def test_padding(padding: Any) -> None:
-    left, top, right, bottom = geometry.padding_ltrb(padding)
+    left, top, right, bottom = sizes.padding_ltrb(padding)
     result = R.pad(gray(9, 8), padding)
     assert result.size == (left + 8 + right, top + 9 + bottom)
     np.testing.assert_array_equal(np.asarray(F.pad(gray(9, 8), padding)), np.asarray(result))
@@ -65,4 +65,4 @@ def test_padding(padding: Any) -> None:
 
 def test_padding_of_another_length() -> None:
     with pytest.raises(ValueError, match="not a 3 element tuple"):
-        geometry.padding_ltrb([1, 2, 3])
+        sizes.padding_ltrb([1, 2, 3])
