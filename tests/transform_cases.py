@@ -113,3 +113,12 @@ def apply_steps(steps: Any, image: Any) -> Any:
     for step in steps:
         image = step.apply(image)
     return image
+
+
+def seeded(seed: int) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
+
+
+def same(one: torch.Generator, other: torch.Generator) -> bool:
+    """The whole state: seed, position, words and the normal numbers that are kept."""
+    return torch.equal(one.get_state(), other.get_state())

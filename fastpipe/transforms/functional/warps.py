@@ -47,6 +47,7 @@ def perspective(
         TypeError: ``interpolation`` is neither a mode nor an integer, or ``img`` no image.
         ValueError: not four points each, a colour of another length than the channels, or a mode that can't warp.
     """
+    coeffs = perspective_coeffs(startpoints, endpoints)
     if isinstance(interpolation, int):
         interpolation = interpolation_from_int(interpolation)
     elif not isinstance(interpolation, InterpolationMode):
@@ -54,7 +55,6 @@ def perspective(
             "Argument interpolation should be a InterpolationMode or a corresponding Pillow integer constant"
         )
 
-    coeffs = perspective_coeffs(startpoints, endpoints)
     if not isinstance(img, torch.Tensor):
         if isinstance(img, np.ndarray):
             warp = ops.Perspective(startpoints, endpoints, interpolation, fill)
