@@ -91,8 +91,7 @@ class ImageShape(NamedTuple):
         return Size(self.height, self.width)
 
 
-@dataclass(frozen=True, slots=True)
-class Header:
+class Header(NamedTuple):
     """What the first bytes of an image file say, without decoding a pixel.
 
     The claims are the file's: nothing is allocated on their word alone.
@@ -134,8 +133,7 @@ class Header:
         return Size(self.height, self.width)
 
 
-@dataclass(frozen=True, slots=True)
-class DecodeRequest:
+class DecodeRequest(NamedTuple):
     """Which pixels are wanted, or which a reader would return.
 
     Attributes:

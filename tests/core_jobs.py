@@ -7,6 +7,7 @@ from typing import Any
 
 import corpus
 import numpy as np
+import PIL
 import torch
 from PIL import Image
 
@@ -25,6 +26,14 @@ FILTERS = {
 REFUSALS = range(core.Status.NOT_JPEG, core.Status.NO_MEMORY)
 
 JPEGS = {name: data for name, data in corpus.files().items() if name.startswith(("jpeg", "mpo"))}
+
+
+PILLOW_CHOOSES = int(PIL.__version__.partition(".")[0]) >= 13
+
+
+def vertical_first(rows: int, columns: int, height: int, width: int) -> bool:
+    """Whether Pillow's resize goes down the columns first: found by resizing one axis after the other."""
+    return PILLOW_CHOOSES and rows > height and rows - height > 2 * (columns - width)
 
 
 def isas() -> list[Isa]:

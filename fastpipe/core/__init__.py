@@ -18,7 +18,7 @@ The layer stands below the readers: it imports `fastpipe.types` and `fastpipe.er
 from __future__ import annotations
 
 from fastpipe.core.files import Files
-from fastpipe.core.jobs import MAX_OPERATIONS, Job, Places, read_header
+from fastpipe.core.jobs import MAX_OPERATIONS, Job, Packed, Places, read_header
 from fastpipe.core.library import (
     DType,
     Filter,
@@ -42,6 +42,7 @@ __all__ = [
     "Filter",
     "Job",
     "Kind",
+    "Packed",
     "Padding",
     "Places",
     "Pool",

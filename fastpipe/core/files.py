@@ -24,8 +24,6 @@ __all__ = ["Files"]
 _GIVEN = Struct("@6q")
 _FILE = Struct("@6q4i13iq")
 _SIZE = _FILE.size
-_PLACE = Struct("@2q")
-_PLACE_AT: int = RawFile.data.offset
 _OUTCOMES = tuple(Status)
 
 
@@ -46,7 +44,7 @@ class Files:
         self._owner = 0
         self._address: int | None = None
         self._keep: object = None
-        self._count = 0
+        self._places: list[tuple[int, int]] = []
         self._make(max(count, 1))
         _all.add(self)
 
@@ -86,7 +84,9 @@ class Files:
             if not self._address:
                 raise MemoryError("no memory for files")
             self._owner = os.getpid()
-        self._count = count = len(sources)
+        places: list[tuple[int, int]] = []
+        self._places = places
+        count = len(sources)
         raws, pack = self._raws, _GIVEN.pack_into
         names, addresses = _c_strings([one.container if isinstance(one, Member) else one for one in sources])
         self._keep = names
@@ -107,11 +107,12 @@ class Files:
             if fields[4] < fields[2] and isinstance(source, Member) and fields[6] == Status.OK:
                 status = Status.TRUNCATED
             found.append(_OUTCOMES[status] if status else header_of(fields[10:]))
+            places.append(fields[3:5])
         return found
 
     def __len__(self) -> int:
         """Files that were read last."""
-        return self._count
+        return len(self._places)
 
     def was_read(self, index: int) -> bool:
         """Whether the file's bytes are there, whatever they are."""
@@ -125,8 +126,7 @@ class Files:
 
     def place(self, index: int) -> tuple[int, int]:
         """Address and length of the file's bytes, until the next `read` or `clear`; ``(0, 0)`` where there are none."""
-        address, length = _PLACE.unpack_from(self._raws, self._at(index) + _PLACE_AT)
-        return address, length
+        return self._places[index]
 
     def bytes(self, index: int) -> bytes:
         """A copy of the file's bytes, for readers that want an object; empty where there are none."""
@@ -136,7 +136,7 @@ class Files:
     def clear(self) -> None:
         """Nothing of what was read is needed any more: the memory of an unusually large batch is given back."""
         with self._lock:
-            self._count = 0
+            self._places = []
             if self._address:
                 self._functions.fpc_files_clear(self._address)
 
@@ -147,8 +147,8 @@ class Files:
         return held
 
     def _at(self, index: int) -> int:
-        if not 0 <= index < self._count:
-            raise IndexError(f"file {index} of {self._count}")
+        if not 0 <= index < len(self._places):
+            raise IndexError(f"file {index} of {len(self._places)}")
         return index * _SIZE
 
     def _raw(self, index: int) -> RawFile:
@@ -164,7 +164,7 @@ class Files:
         """In a child of fork: another thread may have been reading; its memory is in any state, and stays."""
         self._lock = threading.Lock()
         if self._busy:
-            self._address, self._busy, self._count = None, False, 0
+            self._address, self._busy, self._places = None, False, []
 
 
 def _c_strings(names: Sequence[str | bytes]) -> tuple[object, list[int]]:

@@ -11,7 +11,7 @@ import os
 import threading
 from collections.abc import Sequence
 from struct import Struct
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fastpipe.core.library import (
     DType,
@@ -31,15 +31,16 @@ if TYPE_CHECKING:
     import numpy as np
     import torch
 
-__all__ = ["MAX_OPERATIONS", "Job", "Places", "header_of", "read_header"]
+__all__ = ["MAX_OPERATIONS", "Job", "Packed", "Places", "header_of", "read_header"]
 
 MAX_OPERATIONS = 16
 
 _OPERATION = Struct("@14i8dP")
+_OPERATION_SIZE = _OPERATION.size
 _NO_NUMBERS = (0.0,) * 8
 _INTEGERS = tuple(Struct(f"@{1 + count}i") for count in range(14))  # kind, and the numbers that it has
 _KIND = _INTEGERS[0]
-_SOURCE = Struct("@3P2q")
+_SOURCE = Struct("@3P2q6i2q")
 _HFLIP, _RESIZE = int(Kind.HFLIP), int(Kind.RESIZE)
 _BOX = Struct("@4i")
 _SINK = Struct("@P3q5i6f")
@@ -85,6 +86,20 @@ def _type_of(dtype: Any) -> DType | None:
     return found
 
 
+class Packed(NamedTuple):
+    """Operations as the core has them, of a job, to be added to others.
+
+    Attributes:
+        content: an fpc_operation each.
+        number: how many they are.
+        tables: what they point to.
+    """
+
+    content: bytes
+    number: int
+    tables: tuple[bytes, ...]
+
+
 class Job:
     """One fpc_job: source, box, operations, sink. Filled anew for each image; nothing is checked before `run`.
 
@@ -92,13 +107,14 @@ class Job:
     and tensors and bare addresses are the caller's business.
     """
 
-    __slots__ = ("_count", "_keep", "_operations", "_pixels", "_tables", "address", "raw")
+    __slots__ = ("_bytes", "_count", "_keep", "_operations", "_pixels", "_tables", "address", "raw")
 
     def __init__(self, raw: RawJob | None = None) -> None:
         self.raw = RawJob() if raw is None else raw
         """The struct itself, for what has no method here."""
         self.address = ctypes.addressof(self.raw)
         self._operations = (RawOperation * MAX_OPERATIONS)()
+        self._bytes = memoryview(self._operations).cast("B")
         self._pixels = RawPixels()
         self._count = 0
         self._keep: Any = None
@@ -117,9 +133,21 @@ class Job:
         raw.length = len(data)
         self._keep = data
 
-    def read_address(self, address: int, length: int) -> None:
-        """A JPEG in memory that somebody else keeps: see `Files.place`."""
-        _SOURCE.pack_into(self.raw, 0, 0, address, 0, 0, length)
+    def read_address(
+        self,
+        address: int,
+        length: int,
+        box: tuple[int, int, int, int] = (0, 0, 0, 0),
+        limits: tuple[int, int] = (0, 0),
+    ) -> None:
+        """A JPEG in memory that somebody else keeps; see `Files.place`.
+
+        Args:
+            address, length: where it is.
+            box: as `box` takes it.
+            limits: as `limit` takes them.
+        """
+        _SOURCE.pack_into(self.raw, 0, 0, address, 0, 0, length, *box, 0, 0, *limits)
 
     def read_path(self, path: str | os.PathLike[str], offset: int = 0, length: int = 0) -> None:
         """A file, or ``length`` bytes of it from ``offset``; 0 for all."""
@@ -170,32 +198,56 @@ class Job:
         self._tables.clear()
         self.raw.operation_count = 0
 
+    def mark(self) -> tuple[int, int]:
+        """Where the next operation will stand; see `packed`."""
+        return self._count, len(self._tables)
+
+    def packed(self, mark: tuple[int, int]) -> Packed:
+        """The operations that were added since the mark, for other jobs."""
+        count, tables = mark
+        content = bytes(self._bytes[count * _OPERATION_SIZE : self._count * _OPERATION_SIZE])
+        return Packed(content, self._count - count, tuple(self._tables[tables:]))
+
+    def add(self, packed: Packed) -> bool:
+        """Adds operations that another job had; False where there is no room for them."""
+        content, number, tables = packed
+        before = self._count
+        if before + number > MAX_OPERATIONS:
+            return False
+        start = before * _OPERATION_SIZE
+        self._bytes[start : start + len(content)] = content
+        self._count = self.raw.operation_count = before + number
+        if tables:
+            self._tables += tables
+        return True
+
     def crop(self, top: int, left: int, height: int, width: int) -> None:
         """Of what the operations before gave."""
         self._plain(Kind.CROP, top, left, height, width)
 
     def resize(
         self,
-        whole: tuple[int, int],
+        whole: tuple[int, int] | None,
         origin: tuple[int, int],
         out: tuple[int, int],
         window: tuple[int, int, int, int],
         filter: int = Filter.BILINEAR,
-        vertical_first: bool = False,
+        vertical_first: int = 0,
         box: tuple[float, float, float, float] | None = None,
     ) -> None:
         """Pillow's resize of a whole image, of which only parts are there and wanted.
 
         Args:
-            whole: ``(height, width)`` of the whole input.
+            whole: ``(height, width)`` of the whole input; None where all of it is there, whatever it is.
             origin: ``(top, left)`` in it of the pixels that are there.
             out: ``(height, width)`` of the whole output.
             window: ``(top, left, height, width)`` of the part of the output that is wanted.
             filter: a `Filter`.
-            vertical_first: the vertical pass before the horizontal one.
+            vertical_first: 1 for the vertical pass before the horizontal one; 2 for that where more rows go away than
+                twice the columns that do, as Pillow has it from version 13 on.
             box: ``(x0, y0, x1, y1)``, the source box in the whole input, as Pillow's ``resize(box=)``.
         """
-        height, width = whole
+        height, width = whole or (0, 0)
         x0, y0, x1, y1 = (0.0, 0.0, width, height) if box is None else box
         _OPERATION.pack_into(
             self._operations,
@@ -299,7 +351,7 @@ class Job:
         if count == MAX_OPERATIONS:
             raise ValueError(f"a job has at most {MAX_OPERATIONS} operations")
         self._count = self.raw.operation_count = count + 1
-        return count * _OPERATION.size
+        return count * _OPERATION_SIZE
 
     # -- the sink
 
@@ -365,10 +417,6 @@ class Job:
         channel, row, column = tensor.stride()
         strides = row * size, column * size, channel * size
         self.write(tensor.data_ptr(), (height, width, channels), strides, dtype, mean, std, multiplied)
-
-    def write_place(self, address: int, rest: tuple[int, ...], numbers: tuple[float, ...]) -> None:
-        """As `write`, with what stays the same in a batch packed before; see `Places`."""
-        _SINK.pack_into(self.raw, _SINK_AT, address, *rest, *numbers)
 
 
 class _LocalHeader(threading.local):
@@ -451,6 +499,7 @@ class Places:
         """Has a job write to a place; what is to be done to pixels as `Job.write` takes it."""
         address = self._first + number * self._step
         if mean is None or std is None:
-            job.write_place(address, self._rests[_MULTIPLY if multiplied else 0], _NO_MEAN)
+            _SINK.pack_into(job.raw, _SINK_AT, address, *self._rests[_MULTIPLY if multiplied else 0], *_NO_MEAN)
         else:
-            job.write_place(address, self._rests[_NORMALIZE + (_MULTIPLY if multiplied else 0)], (*mean, *std))
+            rest = self._rests[_NORMALIZE + (_MULTIPLY if multiplied else 0)]
+            _SINK.pack_into(job.raw, _SINK_AT, address, *rest, *mean, *std)

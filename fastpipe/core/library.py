@@ -42,7 +42,7 @@ __all__ = [
     "why_not",
 ]
 
-ABI = 4
+ABI = 5
 """FPC_ABI of the structs below."""
 
 LIBRARY = Path(__file__).parent / {"win32": "fastpipe_core.dll", "darwin": "libfastpipe_core.dylib"}.get(

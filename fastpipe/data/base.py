@@ -254,8 +254,9 @@ class ImageDataset(BadFileHandling, Dataset[tuple[Any, Any]]):
                 jobs = self._read_together(some, threads)
             else:
                 jobs = list(self._map(threads, self._read_or_fail, some))
-            for job in jobs:
-                job.epoch = self._epoch_now()  # as this thread holds it (`held_epochs`), not the pool's
+            if self.seed is not None:
+                for job in jobs:
+                    job.epoch = self._epoch_now()  # as this thread holds it (`held_epochs`), not the pool's
             self._draw_all(jobs, with_targets)
             yield jobs
 
@@ -282,12 +283,13 @@ class ImageDataset(BadFileHandling, Dataset[tuple[Any, Any]]):
         apart = self.seed is not None or (with_targets and self.target_transform is not None)
         pipeline = self.pipeline if self.plans else None
         sound = [job for job in jobs if job.error is None]
-        with contextlib.nullcontext() if apart else drawing() as held:
-            generators: list[Any] = [held] * len(sound)
-            if pipeline is not None and self.seed is not None:
-                generators = list(keyed_together([self._key(job) for job in sound]))
-            for job, own in zip(sound, generators, strict=True):
+        if pipeline is not None and self.seed is not None:
+            for job, own in zip(sound, keyed_together([self._key(job) for job in sound]), strict=True):
                 self._draw_one(job, pipeline, with_targets, own)
+            return
+        with contextlib.nullcontext() if apart else drawing() as held:
+            for job in sound:
+                self._draw_one(job, pipeline, with_targets, held)
 
     def _draw_one(self, job: Job, pipeline: Pipeline | None, with_targets: bool, generators: Generators | None) -> None:
         try:
@@ -302,12 +304,14 @@ class ImageDataset(BadFileHandling, Dataset[tuple[Any, Any]]):
             raise noted(error, self._from_front(job.index), job.path)  # noqa: B904
 
     def _fits(self, builder: BatchBuilder, position: int, job: Job) -> bool:
-        return job.finished is None and job.recipe is not None and builder.accept(position, self._program(job))
+        if job.finished is not None or job.recipe is None or job.encoded is None:
+            return False
+        return builder.accept(position, self._program(job), job.encoded)
 
     def _decode_into(self, builder: BatchBuilder, jobs: Sequence[tuple[int, Job]], threads: int) -> None:
         """Each job's image into its place in the batch: all that the core claims in one call, then the others."""
-        works = [builder.work(position, job.encoded) for position, job in jobs if job.encoded is not None]
         by_position = dict(jobs)
+        works = list(map(builder.work, by_position))
 
         def one(work: Work) -> None:
             try:

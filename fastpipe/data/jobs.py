@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -97,7 +97,7 @@ class Assembly:
 
     def results(self) -> list[tuple[Any, Any]] | ImageBatch:
         """The samples in order, without those that were left out."""
-        kept = list(self._kept())
+        kept = [(position, job) for position, job in enumerate(self._jobs) if job is not None]
         if self._builder is not None and kept:
             return self._builder.finish([job.target for _, job in kept], [position for position, _ in kept])
         return [job.finished or self._finished(job, self._images[position]) for position, job in kept]
@@ -105,11 +105,11 @@ class Assembly:
     def _finished(self, job: Job, image: Any) -> tuple[Any, Any]:
         return (image, job.target) if self._planned else self._dataset._finish(job, image)
 
-    def _kept(self) -> Iterator[tuple[int, Job]]:
-        return ((position, job) for position, job in enumerate(self._jobs) if job is not None)
-
     def _first_bad(self) -> tuple[int, Job] | None:
-        return next(((position, job) for position, job in self._kept() if job.error is not None), None)
+        for position, job in enumerate(self._jobs):
+            if job is not None and job.error is not None:
+                return position, job
+        return None
 
     def _decode(self, positions: Iterable[int]) -> None:
         dataset = self._dataset

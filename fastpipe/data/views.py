@@ -21,14 +21,15 @@ _BLOCK = 1 << 16
 class _View(Sequence[Item]):
     """A sequence over an index: equal to a list of the same items, added to lists, but not changed in place."""
 
-    __slots__ = ("index_",)
+    __slots__ = ("_count", "index_")
     __hash__ = None  # type: ignore[assignment]  # as a list
 
     def __init__(self, index: ImageIndex) -> None:
         self.index_ = index
+        self._count = len(index)
 
     def __len__(self) -> int:
-        return len(self.index_)
+        return self._count
 
     def _at(self, number: int) -> Item:
         raise NotImplementedError
@@ -38,14 +39,15 @@ class _View(Sequence[Item]):
     @overload
     def __getitem__(self, item: slice) -> list[Item]: ...
     def __getitem__(self, item: int | slice) -> Item | list[Item]:
+        if type(item) is int and 0 <= item < self._count:
+            return self._at(item)
         if isinstance(item, slice):
             return [self._at(number) for number in range(*item.indices(len(self)))]
         number = operator.index(item)
-        count = len(self)
         if number < 0:
-            number += count
-        if not 0 <= number < count:
-            raise IndexError(f"index {item} is out of range: there are {count} samples")
+            number += self._count
+        if not 0 <= number < self._count:
+            raise IndexError(f"index {item} is out of range: there are {self._count} samples")
         return self._at(number)
 
     def __setitem__(self, item: Any, value: Any) -> None:

@@ -32,7 +32,9 @@ _RESAMPLING = {
     "bicubic": Image.Resampling.BICUBIC,
     "lanczos": Image.Resampling.LANCZOS,
 }
-_PILLOW_CHOOSES = int(PIL.__version__.partition(".")[0]) >= 13
+# Which pass comes first changes what is rounded when. Since Pillow 13 (pull request 9549 there) the vertical one does
+# where more rows go away than twice the columns that do; before that, the horizontal one always did.
+_VERTICAL_FIRST = 2 if int(PIL.__version__.partition(".")[0]) >= 13 else 0
 
 
 def resize(image: UInt8Array, height: int, width: int, interpolation: str) -> UInt8Array:
@@ -101,15 +103,17 @@ def resize_pillow(image: UInt8Array, height: int, width: int, interpolation: str
 
 def add_resize(
     job: core.Job,
-    whole: tuple[int, int],
+    whole: tuple[int, int] | None,
     origin: tuple[int, int],
     result: tuple[int, int],
     window: tuple[int, int, int, int],
     interpolation: str,
 ) -> None:
-    """Adds a resize to a job of the core's; arguments as `resize_window`'s, ``origin`` the top left of its box."""
-    first = vertical_first(*whole, *result)
-    job.resize(whole, origin, result, window, FILTERS.index(interpolation), first)
+    """Adds a resize to a job of the core's.
+
+    Arguments are `resize_window`'s, ``origin`` the top left of its box; ``whole`` is None where all of it is there.
+    """
+    job.resize(whole, origin, result, window, FILTERS.index(interpolation), _VERTICAL_FIRST)
 
 
 def source_range(size: int, new_size: int, start: int, stop: int, interpolation: str) -> tuple[int, int]:
@@ -127,15 +131,6 @@ def source_range(size: int, new_size: int, start: int, stop: int, interpolation:
     first = int((start + 0.5) * step - reach + 0.5)
     last = int((stop - 0.5) * step + reach + 0.5)
     return max(first, 0), min(last, size)
-
-
-def vertical_first(rows: int, columns: int, height: int, width: int) -> bool:
-    """Whether Pillow's resize goes down the columns first, which changes what is rounded when.
-
-    Since Pillow 13 it does where more rows go away than twice the columns that do (pull request 9549 there;
-    found by comparing with resizing one axis after the other); before that, rows were always resized first.
-    """
-    return _PILLOW_CHOOSES and rows > height and rows - height > 2 * (columns - width)
 
 
 @lru_cache(maxsize=1024)

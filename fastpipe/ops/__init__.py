@@ -10,6 +10,7 @@ from fastpipe.ops.base import (
     Contract,
     Operation,
     contracts_of,
+    kept,
     register,
 )
 from fastpipe.ops.color import (
@@ -118,6 +119,7 @@ __all__ = [
     "ahead_of",
     "contracts_of",
     "fused_conversion",
+    "kept",
     "reduced_scale",
     "register",
 ]

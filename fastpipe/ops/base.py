@@ -34,6 +34,7 @@ __all__ = [
     "Contract",
     "Operation",
     "contracts_of",
+    "kept",
     "number",
     "register",
 ]
@@ -71,7 +72,10 @@ class Operation:
         makes_tensor: the result is a tensor, whatever the input.
     """
 
-    __slots__ = ()
+    __slots__ = ("memory",)
+
+    memory: dict[Any, Any] | None
+    """What others have worked out about an operation that is `kept`; no part of its value."""
 
     op: ClassVar[str]
     pointwise: ClassVar[bool] = False
@@ -150,6 +154,15 @@ class Operation:
     def __str__(self) -> str:
         shown = ((name, value) for name, value in self.arguments().items() if value is not None)
         return f"{self.op}({', '.join(f'{name}={_text(value)}' for name, value in shown)})"
+
+
+Kept = TypeVar("Kept", bound=Operation)
+
+
+def kept(operation: Kept) -> Kept:
+    """The operation, which will be drawn again and again: what is worked out about it is kept with it."""
+    object.__setattr__(operation, "memory", {})  # frozen
+    return operation
 
 
 REGISTRY: dict[str, type[Operation]] = {}

@@ -265,7 +265,7 @@ class Resize(Operation):
         height, width, _ = self.output_shape(shape)
         if height < 1 or width < 1:
             return False
-        resizing.add_resize(job, shape[:2], (0, 0), (height, width), (0, 0, height, width), self.mode)
+        resizing.add_resize(job, None, (0, 0), (height, width), (0, 0, height, width), self.mode)
         return True
 
     def motion(self, shape: ImageShape) -> NDArray[np.float64]:

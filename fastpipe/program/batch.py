@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextvars
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -121,35 +121,42 @@ class BatchBuilder:
     count: int
     options: BatchOptions
     shared: bool
-    _programs: dict[int, Program] = field(default_factory=dict)
+    _works: dict[int, Work] = field(default_factory=dict)
+    _numbers: dict[int, tuple[tuple[float, ...], tuple[float, ...]]] = field(default_factory=dict)
+    _first: Program | None = None
     _images: torch.Tensor | None = None
     _slot: Slot | None = None
 
-    def accept(self, position: int, program: Program) -> bool:
-        """Takes the program of a slot's image; False where it doesn't fit into a batch with the ones before."""
-        first = next(iter(self._programs.values()), program)
-        if not _fits_a_slot(program) or program.result != first.result:
-            return False
-        if _dtype(program, self.options) != _dtype(first, self.options) or (self.options.defer and program.after):
-            return False
-        if isinstance(program.conversion, ToPlanarTensor) and program.after:
-            return False
-        if self.options.defer and _multiplied(program) != _multiplied(first):
+    def accept(self, position: int, program: Program, encoded: Encoded) -> bool:
+        """Takes what makes the image of a slot; False where it doesn't fit into a batch with the ones before."""
+        first = self._first
+        # Most have the same end; then nothing else need be looked at.
+        same = first is not None and program.conversion is first.conversion and not (program.after or first.after)
+        if not (same or self._takes(program)) or (first is not None and program.result != first.result):
             return False
         if self._images is None:
-            shape = (self.count, *program.result)
-            dtype = _dtype(program, self.options)
+            shape, dtype = (self.count, *program.result), _dtype(program, self.options)
+            self._first = program
             self._images, self._slot = _allocate(shape, dtype, self.options.channels_last, self.shared)
-        self._programs[position] = program
+        if self.options.defer:
+            conversion = program.conversion
+            if isinstance(conversion, ToNormalizedTensor):
+                self._numbers[position] = conversion.mean, conversion.std
+            program = program._replace(conversion=ToPlanarTensor())
+        self._works[position] = Work(program, encoded, self._images, position)
         return True
 
-    def work(self, position: int, encoded: Encoded) -> Work:
+    def _takes(self, program: Program) -> bool:
+        first, defer = self._first or program, self.options.defer
+        if not _fits_a_slot(program) or _dtype(program, self.options) != _dtype(first, self.options):
+            return False
+        if defer and (type(program.conversion), _multiplied(program)) != (type(first.conversion), _multiplied(first)):
+            return False
+        return not program.after or not (defer or isinstance(program.conversion, ToPlanarTensor))
+
+    def work(self, position: int) -> Work:
         """What makes the image of a slot, in the slot."""
-        assert self._images is not None
-        program = self._programs[position]
-        if self.options.defer:
-            program = replace(program, conversion=ToPlanarTensor())
-        return Work(program, encoded, self._images, position)
+        return self._works.pop(position)
 
     def finish(self, targets: list[Any], positions: Sequence[int]) -> ImageBatch:
         """The batch of these slots, which are filled; the others are left out.
@@ -163,10 +170,9 @@ class BatchBuilder:
             if place != position:
                 self._images[place].copy_(self._images[position])
         images = self._images[: len(positions)]
-        conversions = [self._programs[position].conversion for position in positions]
-        numbers = [(c.mean, c.std) for c in conversions if isinstance(c, ToNormalizedTensor)]
-        deferred = numbers if self.options.defer and numbers else None
-        return ImageBatch(images, targets, deferred, self._slot, _multiplied(self._programs[positions[0]]))
+        numbers = [self._numbers[position] for position in positions] if self._numbers else None
+        deferred = self._first if self.options.defer else None
+        return ImageBatch(images, targets, numbers, self._slot, deferred is not None and _multiplied(deferred))
 
 
 def _allocate(

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
+from fastpipe.transforms import transforms
 from fastpipe.transforms._base import drawable
 from fastpipe.transforms.compose import members_of
-from fastpipe.transforms.drawing import WordGenerators, draw_steps, drawing
+from fastpipe.transforms.drawing import WordGenerators, drawing, draws_from_words
 from fastpipe.types import Generators, ImageShape, Recipe, Step
 
 __all__ = ["Pipeline", "compile_pipeline", "flatten"]
@@ -25,6 +26,15 @@ class Pipeline:
 
     drawn: tuple[Any, ...]
     rest: tuple[Callable[[Any], Any], ...]
+    # Of each of `drawn` its method, whether it takes words, and whether a later one looks at the shape that it gives.
+    _draws: tuple[tuple[Callable[..., tuple[Step, ...]], bool, bool], ...] = field(
+        init=False, repr=False, compare=False
+    )
+
+    def __post_init__(self) -> None:
+        looks = max((number for number, one in enumerate(self.drawn) if type(one) not in _BLIND), default=0)
+        draws = ((one.draw, draws_from_words(one), number < looks) for number, one in enumerate(self.drawn))
+        object.__setattr__(self, "_draws", tuple(draws))  # frozen
 
     def draw(self, shape: ImageShape, generators: Generators | None = None) -> Recipe:
         """Draws every random parameter of `drawn`, in torchvision's order, touching no pixel.
@@ -44,10 +54,16 @@ class Pipeline:
     def _drawn(self, start: ImageShape, generators: Generators) -> Recipe:
         steps: list[Step] = []
         shape = start
-        for transform in self.drawn:
-            for step in draw_steps(transform, shape, generators):
-                steps.append(step)
-                shape = step.output_shape(shape)
+        for draw, takes_words, is_seen in self._draws:
+            given = generators
+            if not takes_words and isinstance(generators, WordGenerators):
+                given = generators.plain()
+            drawn = draw(shape, given)
+            if drawn:
+                steps += drawn
+                if is_seen:
+                    for step in drawn:
+                        shape = step.output_shape(shape)
         return Recipe(start, tuple(steps))
 
 
@@ -75,3 +91,16 @@ def compile_pipeline(transform: Any) -> Pipeline:
 
 def _is_v2(transform: Any) -> bool:
     return hasattr(transform, "_plans_itself")
+
+
+_BLIND = frozenset(
+    {
+        transforms.ConvertImageDtype,
+        transforms.Normalize,
+        transforms.PILToTensor,
+        transforms.RandomHorizontalFlip,
+        transforms.RandomVerticalFlip,
+        transforms.ToTensor,
+    }
+)
+"""What is drawn for them is the same for images of any shape."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -18,7 +19,7 @@ from PIL import Image
 from fastpipe import core, readers
 from fastpipe.config import MachineConfig
 from fastpipe.errors import PlanError
-from fastpipe.ops import Operation, ScaledResize, ToNormalizedTensor, ToPlanarTensor
+from fastpipe.ops import Operation, Resize, ScaledResize, ToNormalizedTensor, ToPlanarTensor
 from fastpipe.program.laps import lap, listening
 from fastpipe.program.program import Program, Views
 from fastpipe.readers import MaxPixels
@@ -192,10 +193,29 @@ def _claimed(image: Any, steps: tuple[Step, ...], conversion: Any, out: torch.Te
 def add_steps(job: core.Job, steps: tuple[Step, ...], shape: ImageShape) -> tuple[ImageShape, int]:
     """Adds the first steps that the core has to a job; the shape behind them, and how many they are."""
     for number, step in enumerate(steps):
+        memory = getattr(step, "memory", None)
+        if memory:
+            known = memory.get(shape) or memory.get(shape[2])
+            if known is not None:
+                packed, behind = known
+                if not job.add(packed):
+                    return shape, number
+                shape = behind
+                continue
+        mark = job.mark()
         if job.room < _MOST_AT_ONCE or not isinstance(step, Operation) or not step.to_core(job, shape):
             return shape, number
-        shape = step.output_shape(shape)
+        behind = step.output_shape(shape)
+        if memory is not None:
+            if len(memory) == _MOST_KEPT:
+                memory.clear()
+            # a resize to a given size is the same for images of any size
+            memory[shape[2] if isinstance(step, Resize) and step.fixed else shape] = job.packed(mark), behind
+        shape = behind
     return shape, len(steps)
+
+
+_MOST_KEPT = 64
 
 
 def _sink(
@@ -211,6 +231,7 @@ def _sink(
     return out
 
 
+@lru_cache(maxsize=64)
 def normalization_of(conversion: ToPlanarTensor | ToNormalizedTensor) -> tuple[Numbers, Numbers, bool]:
     """The mean and std that the core is to normalise with, Nones where it isn't to; and whether it multiplies."""
     if isinstance(conversion, ToPlanarTensor):

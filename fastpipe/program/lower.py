@@ -10,24 +10,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 from itertools import groupby
+from typing import Any
+
+import torch
 
 from fastpipe.ops import (
     AsTvImage,
-    ConvertImageDtype,
     Crop,
     HFlip,
     LookUp,
-    Normalize,
     Operation,
-    PilToTensor,
     Resize,
     ResizeWindow,
     ScaledResize,
     TensorOperation,
-    ToDtype,
     ToImage,
     ToPureTensor,
-    ToTensor,
     Transpose,
     VFlip,
     ahead_of,
@@ -55,14 +53,10 @@ def lower(recipe: Recipe, fidelity: Fidelity = "torchvision", *, orientation: in
         steps = (*turns(orientation), *steps)
         if orientation >= 5:
             stored = ImageShape(stored.width, stored.height, stored.channels)
+    if fidelity == "torchvision" and (known := _crop_and_resize(steps, stored)) is not None:
+        return known
     shape, shapes = stored, [stored]
     for number, step in enumerate(steps):
-        if type(step) is Resize and step.fixed and all(type(one) in _CONSTANT for one in steps[number + 1 :]):
-            known = _tail(steps[number + 1 :], step.output_shape(shape))
-            if known.request.box is None:  # all of the resized image is needed
-                tail, steps = known, (*steps[:number], step)
-                shapes.append(known.shape)
-                break
         if getattr(step, "makes_tensor", False):
             before, behind = _needed_tail(steps[number:], shape)
             steps = (*steps[:number], *before)
@@ -76,22 +70,62 @@ def lower(recipe: Recipe, fidelity: Fidelity = "torchvision", *, orientation: in
     else:
         tail = _tail_of((), shape)
     box, local = _backwards(steps, shapes)
-    local = (*local, *tail.steps)
     request = _WHOLE if box == (0, 0, stored.height, stored.width) else DecodeRequest(box)
     if fidelity == "fast":
         request, local = _scaled(box, request, local)
     return Program(stored, request, local, tail.conversion, tail.after, tail.result, tail.tv_image)
 
 
-_CONSTANT = frozenset(
-    {HFlip, VFlip, ToTensor, PilToTensor, ConvertImageDtype, Normalize, ToImage, ToDtype, ToPureTensor}
-)
+def _crop_and_resize(steps: tuple[Step, ...], stored: ImageShape) -> Program | None:
+    """What most training comes to: a crop, resized to a size that is given; None for any other program.
+
+    What is behind the crop doesn't depend on the image.
+    """
+    if not steps:
+        return None
+    height, width, channels = stored
+    crop = steps[0]
+    request = _WHOLE
+    if type(crop) is Crop:
+        top, left, rows, columns = crop.top, crop.left, crop.height, crop.width
+        if top < 0 or left < 0 or top + rows > height or left + columns > width:
+            return None
+        if rows != height or columns != width:
+            request = DecodeRequest(Box(top, left, rows, columns))
+            height, width = rows, columns
+        steps = steps[1:]
+    key = torch.get_default_dtype(), *map(id, steps)
+    known = _known.get(key)
+    if known is None:
+        known = steps, _resized(steps)
+        # An object's number is its own as long as it's held.
+        if all(getattr(step, "memory", None) is not None for step in steps):
+            if len(_known) == _MOST_KNOWN:
+                _known.clear()
+            _known[key] = known
+    program = known[1]
+    if program is None or channels != 3 or height < 1 or width < 1:
+        return None
+    size, _, *rest = program
+    if height == size[0] and width == size[1]:
+        return None
+    return Program(stored, request, *rest)
 
 
-@lru_cache(maxsize=256)
-def _tail(steps: tuple[Step, ...], shape: ImageShape) -> Program:
-    """What steps that aren't drawn come to behind a resize to a fixed size: the same for every image."""
-    return lower(Recipe(shape, steps))
+_MOST_KNOWN = 4096
+_known: dict[tuple[Any, ...], tuple[tuple[Step, ...], Program | None]] = {}
+
+
+def _resized(steps: tuple[Step, ...]) -> Program | None:
+    """The program for a resize to a given size and what follows it, its shape the result's of the resize.
+
+    None for other steps, and where not all of what the resize gives is needed.
+    """
+    resize = steps[0] if steps else None
+    if not isinstance(resize, Resize) or not resize.fixed:
+        return None
+    behind = lower(Recipe(resize.output_shape(ImageShape(1, 1)), steps[1:]))
+    return None if behind.request.box is not None else behind._replace(steps=(resize, *behind.steps))
 
 
 def _tail_of(steps: Sequence[Step], shape: ImageShape) -> Program:

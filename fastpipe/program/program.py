@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from fastpipe.ops import ToNormalizedTensor, ToPlanarTensor, contracts_of
 from fastpipe.ops.base import EXACT, Contract
@@ -15,8 +15,7 @@ __all__ = ["Fidelity", "Program", "Views", "in_words", "steps_in_words"]
 Fidelity = Literal["torchvision", "fast"]
 
 
-@dataclass(frozen=True, slots=True)
-class Program:
+class Program(NamedTuple):
     """What runs for one image.
 
     Attributes:

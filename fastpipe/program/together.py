@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 
@@ -15,13 +15,12 @@ from fastpipe import core, readers
 from fastpipe.program.execute import DIRECT, Encoded, add_steps, normalization_of
 from fastpipe.program.laps import lap, listening
 from fastpipe.program.program import Program
-from fastpipe.types import Header, ImageShape
+from fastpipe.types import Box, Header, ImageShape
 
 __all__ = ["Work", "end_threads", "read_together", "run_together", "works_together"]
 
 
-@dataclass(slots=True)
-class Work:
+class Work(NamedTuple):
     """One image of a batch.
 
     Attributes:
@@ -113,19 +112,20 @@ def run_together(works: Sequence[Work], threads: int) -> list[Work]:
     left: list[Work] = []
     taken: list[Work] = []
     by_core: dict[tuple[str, bool], bool] = {}
+    # What is beyond it is refused here, and `execute` says what becomes of it.
     limit = readers.pixel_limit(works[0].encoded.max_pixels)
-    scratch = readers.most_scratch(limit)
+    limits = limit or 0, readers.most_scratch(limit)
     for work in works:
-        encoded = work.encoded
+        program, encoded, _, number = work
         header = encoded.header
         kind = header.format, header.plain
         claimed = by_core.get(kind)
         if claimed is None:
-            request = work.program.request
-            claimed = readers.choose(header, request, encoded.reader, encoded.config).name == "core"
+            claimed = readers.choose(header, program.request, encoded.reader, encoded.config).name == "core"
             by_core[kind] = claimed
-        within = limit is None or header.height * header.width <= limit  # beyond it, `execute` warns or refuses
-        if claimed and within and _fill(batch[len(taken)], work, places, scratch):
+        job = batch[len(taken)]
+        if claimed and _fill(job, program, encoded, limits):
+            places.write(job, number, *normalization_of(program.conversion))
             taken.append(work)
         else:
             left.append(work)
@@ -137,27 +137,26 @@ def run_together(works: Sequence[Work], threads: int) -> list[Work]:
     return left
 
 
-def _fill(job: core.Job, work: Work, places: core.Places, scratch: int) -> bool:
-    """A job for the whole program, with at most so much scratch; False where the core can't run all of it."""
-    program = work.program
-    conversion, request = program.conversion, program.request
-    if program.after or request.scale != 1 or conversion is None:
+def _fill(job: core.Job, program: Program, encoded: Encoded, limits: tuple[int, int]) -> bool:
+    """A job for the whole program, but for where it writes to; False where the core can't run all of it."""
+    shape, (box, scale), steps, conversion, after, *_ = program
+    if after or scale != 1 or conversion is None:
         return False
     job.clear()
-    job.limit(max_bytes=scratch)
-    if request.box is None:
-        job.box()
-        shape = program.shape
+    if box is None:
+        box = _WHOLE
     else:
-        job.box(*request.box)
-        shape = ImageShape(request.box.height, request.box.width)
-    _, taken = add_steps(job, program.steps, shape)
-    if taken != len(program.steps):
+        shape = ImageShape(box[2], box[3])
+    if add_steps(job, steps, shape)[1] != len(steps):
         return False
-    held = work.encoded.held
-    if held is None:
-        job.read(work.encoded.data)
+    if encoded.held is None:
+        job.read(encoded.data)
+        job.box(*box)
+        job.limit(*limits)
     else:
-        job.read_address(*held[0].place(held[1]))
-    places.write(job, work.number, *normalization_of(conversion))
+        files, number = encoded.held
+        job.read_address(*files.place(number), box, limits)
     return True
+
+
+_WHOLE = Box(0, 0, 0, 0)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import zlib
-from dataclasses import replace
 from struct import Struct
 
 from fastpipe.readers._exif import orientation_of
@@ -179,7 +178,7 @@ def _parse_extended_webp(data: bytes) -> Header | None:
             canvas = (int.from_bytes(data[27:30], "little") + 1, int.from_bytes(data[24:27], "little") + 1)
             if inner is None or inner.size != canvas:
                 return None
-            return replace(inner, data_offset=position + 8)
+            return inner._replace(data_offset=position + 8)
         if kind != b"ICCP":
             return None
         position += 8 + size + (size & 1)

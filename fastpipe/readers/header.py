@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import io
 import os
-from dataclasses import replace
 from typing import IO, Any
 
 from PIL import Image
@@ -129,7 +128,7 @@ def _completed(header: Header | None, pillows: Header) -> Header:
     """Pillow's header, or the parsed one with the format and frames that only Pillow's reading of an index tells."""
     if header is None:
         return pillows
-    return replace(header, format=pillows.format, animated=pillows.animated)
+    return header._replace(format=pillows.format, animated=pillows.animated)
 
 
 def _parse(data: bytes, source: str) -> Header | None:

@@ -72,6 +72,17 @@ def apply_op(img: Image, op_name: str, magnitude: float, interpolation: Interpol
 
 def op_calls(op_name: str, magnitude: float, interpolation: InterpolationMode, fill: Any) -> tuple[ops.Operation, ...]:
     """What `apply_op` calls, as drawn calls (TorchScript can't compile these, nor a look-up by name)."""
+    if isinstance(fill, list):
+        return _op_calls(op_name, magnitude, interpolation, fill)
+    return _kept_calls(op_name, magnitude + 0.0, interpolation, fill)  # -0.0, equal to 0.0, gives the same pixels
+
+
+@functools.lru_cache(maxsize=4096)
+def _kept_calls(*arguments: Any) -> tuple[ops.Operation, ...]:
+    return tuple(map(ops.kept, _op_calls(*arguments)))
+
+
+def _op_calls(op_name: str, magnitude: float, interpolation: InterpolationMode, fill: Any) -> tuple[ops.Operation, ...]:
     if op_name == "Identity":
         return ()
     if op_name in _PLAIN:

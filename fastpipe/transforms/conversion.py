@@ -68,7 +68,7 @@ class ConvertImageDtype(torch.nn.Module):
         return F.convert_image_dtype(image, self.dtype)
 
     def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
-        return (ops.ConvertImageDtype(self.dtype),)
+        return (_convert(self.dtype),)
 
 
 class ToPILImage:
@@ -179,10 +179,15 @@ class LinearTransformation(torch.nn.Module):
         )
 
 
-_TO_TENSOR = ops.ToTensor()
-_PIL_TO_TENSOR = ops.PilToTensor()
+_TO_TENSOR = ops.kept(ops.ToTensor())
+_PIL_TO_TENSOR = ops.kept(ops.PilToTensor())
 
 
 @lru_cache(maxsize=64)
 def _normalize(mean: Any, std: Any) -> ops.Normalize:
-    return ops.Normalize(mean, std)
+    return ops.kept(ops.Normalize(mean, std))
+
+
+@lru_cache(maxsize=16)
+def _convert(dtype: torch.dtype) -> ops.ConvertImageDtype:
+    return ops.kept(ops.ConvertImageDtype(dtype))

@@ -16,7 +16,16 @@ from torch import Generator
 from fastpipe.transforms.words import Source, Words, words_agree
 from fastpipe.types import Generators, ImageShape, Step
 
-__all__ = ["OwnGenerators", "WordGenerators", "draw_steps", "drawing", "keyed", "keyed_together", "torch_seed"]
+__all__ = [
+    "OwnGenerators",
+    "WordGenerators",
+    "draw_steps",
+    "drawing",
+    "draws_from_words",
+    "keyed",
+    "keyed_together",
+    "torch_seed",
+]
 
 
 class WordGenerators(Generators):
@@ -196,9 +205,14 @@ def keyed_together(keys: Sequence[int]) -> list[Generators]:
     return [WordGenerators(one, key=key) for one, key in zip(words, keys, strict=True)]
 
 
+def draws_from_words(transform: Any) -> bool:
+    """Whether a transform's ``draw`` is fastpipe's own, which knows `Words`."""
+    return bool(type(transform).draw.__module__.startswith("fastpipe."))
+
+
 def draw_steps(transform: Any, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
     """``transform.draw(shape, generators)``, with torch's own generator for a class that isn't fastpipe's."""
-    if isinstance(generators, WordGenerators) and not type(transform).draw.__module__.startswith("fastpipe."):
+    if isinstance(generators, WordGenerators) and not draws_from_words(transform):
         generators = generators.plain()
     steps: tuple[Step, ...] = transform.draw(shape, generators)
     return steps

@@ -22,10 +22,11 @@ from fastpipe.transforms._base import (
 )
 from fastpipe.transforms.functional import InterpolationMode
 from fastpipe.transforms.functional._types import Floats, Image
+from fastpipe.transforms.words import Words
 from fastpipe.types import Generators, ImageShape, Step
 
 _TWO_SIZES = "Please provide only two dimensions (h, w) for size."
-_HFLIP, _VFLIP = ops.HFlip(), ops.VFlip()
+_HFLIP, _VFLIP = ops.kept(ops.HFlip()), ops.kept(ops.VFlip())
 
 
 class Resize(torch.nn.Module):
@@ -328,11 +329,13 @@ class RandomResizedCrop(torch.nn.Module):
 
     def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
         log_ratio = cached_log_ratio(tuple(self.ratio), torch.get_default_dtype())
-        box = _draw_resized_crop(shape.height, shape.width, self.scale, self.ratio, log_ratio, generators.words)
-        return (
-            ops.Crop(*box),
-            _resize(tuple(self.size), self.interpolation, self.antialias),
-        )
+        words, box = generators.words, None
+        height, width, _ = shape
+        if isinstance(words, Words):
+            box = words.resized_crop(height, width, self.scale, log_ratio)
+        if box is None:
+            box = _draw_resized_crop(height, width, self.scale, self.ratio, log_ratio, words)
+        return ops.Crop(*box), _resize(tuple(self.size), self.interpolation, self.antialias)
 
     def __repr__(self) -> str:
         return (
@@ -378,7 +381,7 @@ def _draw_resized_crop(
 
 @lru_cache(maxsize=64)
 def _resize(size: tuple[int, ...], interpolation: InterpolationMode, antialias: bool | None) -> ops.Resize:
-    return ops.Resize(list(size), interpolation, None, antialias)
+    return ops.kept(ops.Resize(list(size), interpolation, None, antialias))
 
 
 class FiveCrop(torch.nn.Module):

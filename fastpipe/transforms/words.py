@@ -218,30 +218,60 @@ class Words:
 
     def log_uniform(self, log_low: float, log_high: float) -> float:
         """``torch.empty(1).uniform_(log_low, log_high).exp().item()``."""
-        if _span(log_low, log_high) is None:
-            pass  # torch draws, from the state as it is: no words may have been looked at
-        elif self._source is not None:
-            if self._at == len(self._words):
+        if _span(log_low, log_high) is not None:  # else torch draws, from the state as it is: no words are looked at
+            if self._source is not None and self._at == len(self._words):
                 self._refill()
-            powers = self._powers.get((log_low, log_high))
-            if powers is None:
-                powers = self._powers[log_low, log_high] = _exponentials(self._words, log_low, log_high)
-            if powers:
-                power = powers[self._at]
+            powers = self._powers_at_hand(log_low, log_high)
+            if self._at < len(powers):
                 self._at += 1
-                return power
-        elif self._together is not None and self._at < _FIRST:
-            together, number = self._together
-            powers = together.log_uniform(number, log_low, log_high)
-            if powers:
-                power = powers[self._at]
-                self._at += 1
-                return power
+                return powers[self._at - 1]
         bench = _bench
         bench.value[0] = self.uniform(log_low, log_high)
         torch.exp(bench.number, out=bench.number)
         value: float = bench.value[0]
         return value
+
+    def _powers_at_hand(self, log_low: float, log_high: float) -> list[float]:
+        """What `log_uniform` gives for each of the first words at hand; none where that isn't known beforehand."""
+        if self._source is None:
+            return [] if self._together is None else self._together[0].log_uniform(self._together[1], log_low, log_high)
+        powers = self._powers.get((log_low, log_high))
+        if powers is None:
+            powers = self._powers[log_low, log_high] = _exponentials(self._words, log_low, log_high)
+        return powers
+
+    def resized_crop(
+        self, height: int, width: int, scale: Sequence[float], log_ratio: Sequence[float]
+    ) -> tuple[int, int, int, int] | None:
+        """`RandomResizedCrop`'s ``(top, left, height, width)`` at one go, where the words for it are at hand.
+
+        None, with nothing drawn, where they aren't, or ten tries came to nothing: then it is drawn number by number.
+
+        Args:
+            height, width: of the image.
+            scale: range of the crop's area as a fraction of the image's.
+            log_ratio: range of the logarithm of its width divided by its height.
+        """
+        span = _span(scale[0], scale[1])
+        if span is None or not span.exact or _span(log_ratio[0], log_ratio[1]) is None:
+            return None
+        if self._at == len(self._words):
+            self._refill()
+        words = self._words
+        start, extent, end, _ = span
+        powers = self._powers_at_hand(log_ratio[0], log_ratio[1])
+        area = height * width
+        first = self._at
+        for at in range(first, min(first + 20, len(powers) - 3), 2):
+            fraction: float = _unpack(_pack((words[at] & _MASK) * _STEP * extent + start))[0]
+            if fraction == end:
+                fraction = start
+            target, ratio = area * fraction, powers[at + 1]
+            w, h = round(math.sqrt(target * ratio)), round(math.sqrt(target / ratio))
+            if 0 < w <= width and 0 < h <= height:
+                self._at = at + 4
+                return words[at + 2] % (height - h + 1), words[at + 3] % (width - w + 1), h, w
+        return None
 
     def integer(self, low: int, high: int) -> int:
         """``torch.randint(low, high, [1]).item()``."""

@@ -16,7 +16,6 @@ from PIL import Image, ImageOps
 
 from fastpipe import core
 from fastpipe.core import Filter, Padding, Status
-from fastpipe.kernels.resizing import vertical_first
 from fastpipe.transforms import functional
 
 MEAN, STD = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]
@@ -64,17 +63,42 @@ def test_resize(case: dict[str, Any], flip: bool) -> None:
         pytest.skip(core.why_not())
     image, out, box, filter = case["image"], case["out"], case["box"], case["filter"]
     expected = resized(image, out, filter, box)
-    first = vertical_first(*image.shape[:2], *out)
+    first = core_jobs.vertical_first(*image.shape[:2], *out)
     for isa in core_jobs.isas():
         context = core.Context(isa)
         for window in ((0, 0, *out), case["window"]):
             operations: list[Any] = [("resize", image.shape[:2], (0, 0), out, window, filter, first, box)]
             part = expected[window[0] : window[0] + window[2], window[1] : window[1] + window[3]]
+            others: list[Any] = [("resize", None, (0, 0), out, window, filter, 2 * core_jobs.PILLOW_CHOOSES)]
             if flip:
                 operations.append(("flip",))
+                others.append(("flip",))
                 part = part[:, ::-1]
             got = core_jobs.pixels(context, image, part.shape, *operations)
             np.testing.assert_array_equal(got, part, err_msg=f"{isa.name} {window}")
+            if box is None:  # the same without the input's size
+                got = core_jobs.pixels(context, image, part.shape, *others)
+                np.testing.assert_array_equal(got, part, err_msg=f"{isa.name} {window}")
+
+
+@given(case=resizes())
+@settings(max_examples=200)
+def test_the_order_of_passes_is_chosen_as_pillow_13_does(case: dict[str, Any]) -> None:
+    """By the size of what is there, whichever Pillow is installed."""
+    if not core.available():
+        pytest.skip(core.why_not())
+    image, out = case["image"], case["out"]
+    rows, columns = image.shape[:2]
+    first = rows > out[0] and rows - out[0] > 2 * (columns - out[1])
+    context = core.Context(core_jobs.isas()[0])
+    for whole in (None, (rows, columns)):
+        got = [
+            core_jobs.pixels(
+                context, image, (*out, image.shape[2]), ("resize", whole, (0, 0), out, (0, 0, *out), case["filter"], n)
+            )
+            for n in (2, int(first))
+        ]
+        np.testing.assert_array_equal(*got)
 
 
 @pytest.mark.parametrize("filter", list(Filter))
@@ -82,7 +106,7 @@ def test_resize(case: dict[str, Any], flip: bool) -> None:
 def test_resize_of_photos(context: core.Context, filter: Filter, size: tuple[int, int, int, int]) -> None:
     height, width, *out = size
     image = corpus.photo(height, width)
-    first = vertical_first(height, width, *out)
+    first = core_jobs.vertical_first(height, width, *out)
     window = (0, 0, *out)
     got = core_jobs.pixels(
         context, image, (*out, 3), ("resize", (height, width), (0, 0), tuple(out), window, filter, first)
@@ -95,7 +119,7 @@ def test_a_window_needs_only_its_part_of_the_source(context: core.Context) -> No
     image = corpus.photo(300, 400)
     out, window = (256, 341), (16, 58, 224, 224)
     expected = resized(image, out, Filter.BILINEAR)[16:240, 58:282]
-    first = vertical_first(300, 400, *out)
+    first = core_jobs.vertical_first(300, 400, *out)
     part = image[10:290, 60:340]
     operation = ("resize", (300, 400), (10, 60), out, window, Filter.BILINEAR, first)
     np.testing.assert_array_equal(core_jobs.pixels(context, part, (224, 224, 3), operation), expected)
@@ -117,7 +141,9 @@ def test_decoded_and_resized(context: core.Context) -> None:
         job = core.Job()
         job.read(data)
         job.box(top, left, height, width)
-        job.resize((height, width), (0, 0), out, (0, 0, *out), Filter.BILINEAR, vertical_first(height, width, *out))
+        job.resize(
+            (height, width), (0, 0), out, (0, 0, *out), Filter.BILINEAR, core_jobs.vertical_first(height, width, *out)
+        )
         if seed % 2:
             job.flip()
         got = np.empty((*out, 3), np.uint8)
@@ -211,7 +237,7 @@ def test_a_chain(context: core.Context) -> None:
         image,
         expected.shape,
         ("crop", 10, 5, 70, 100),
-        ("resize", (70, 100), (0, 0), out, (0, 0, *out), Filter.BICUBIC, vertical_first(70, 100, *out)),
+        ("resize", (70, 100), (0, 0), out, (0, 0, *out), Filter.BICUBIC, core_jobs.vertical_first(70, 100, *out)),
         ("flip",),
         ("pad", 1, 2, 3, 4, Padding.REFLECT),
         ("look_up", tables.tobytes()),
@@ -319,6 +345,8 @@ def bad_jobs() -> dict[str, Any]:
         "padding negative": lambda job: job.pad(-1, 0, 1, 0),
         "padding huge": lambda job: job.pad(2**31 - 1, 0, 2**31 - 1, 0),
         "resize of another size": lambda job: job.resize((21, 30), (0, 0), (20, 30), (0, 0, 20, 30), 2, False),
+        "resize of no height": lambda job: job.resize((0, 30), (0, 0), (20, 30), (0, 0, 20, 30)),
+        "resize of what isn't there": lambda job: job.resize(None, (1, 0), (20, 30), (0, 0, 20, 30)),
         "resize to nothing": lambda job: job.resize((20, 30), (0, 0), (0, 30), (0, 0, 20, 30)),
         "resize to a huge size": lambda job: job.resize((20, 30), (0, 0), (2**31 - 1, 2**31 - 1), (0, 0, 20, 30)),
         "resize from a huge size": lambda job: job.resize((2**31 - 1, 2**31 - 1), (0, 0), (20, 30), (0, 0, 20, 30)),

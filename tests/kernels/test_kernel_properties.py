@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
+import core_jobs
 import numpy as np
 import pytest
 from hypothesis import given
@@ -19,7 +20,6 @@ from fastpipe.transforms import functional as F
 Array = np.ndarray[Any, np.dtype[np.uint8]]
 SIDE = st.integers(1, 70)
 SEED = st.integers(0, 2**32 - 1)
-PILLOW_CHOOSES_ITS_ORDER = int(Image.__version__.partition(".")[0]) >= 13
 FILTERS = st.sampled_from(["box", "bilinear", "hamming", "bicubic", "lanczos"])
 
 
@@ -55,13 +55,13 @@ def test_nearest_resize_is_pillows(seed: int, rows: int, columns: int, height: i
         assert np.array_equal(resizing.resize(image, height, width, name), expected)
 
 
-@pytest.mark.skipif(not PILLOW_CHOOSES_ITS_ORDER, reason="Pillow before 13 always resizes rows first")
+@pytest.mark.skipif(not core_jobs.PILLOW_CHOOSES, reason="Pillow before 13 always resizes rows first")
 @given(SEED, SIDE, SIDE, SIDE, SIDE)
 def test_order_of_passes_is_pillows(seed: int, rows: int, columns: int, height: int, width: int) -> None:
     picture = Image.fromarray(_noise(seed, rows, columns, 3))
     bilinear = Image.Resampling.BILINEAR
     steps = [(width, rows), (width, height)]
-    if resizing.vertical_first(rows, columns, height, width):
+    if core_jobs.vertical_first(rows, columns, height, width):
         steps[0] = (columns, height)
     stepwise = picture
     for size in steps:

@@ -39,7 +39,7 @@ from fastpipe.program import MultiView, compile_pipeline, keyed_generators
 from fastpipe.transforms import drawing as drawing_module
 from fastpipe.transforms import words as words_module
 from fastpipe.transforms.drawing import WordGenerators, drawing, keyed
-from fastpipe.transforms.words import words_agree
+from fastpipe.transforms.words import Words, words_agree
 from fastpipe.types import Generators, ImageShape
 
 V = torchvision.transforms
@@ -128,6 +128,35 @@ class kept_state:
 
     def __exit__(self, *_: Any) -> None:
         torch.set_rng_state(self.state)
+
+
+@pytest.mark.parametrize("seeds", [False, True], ids=["a stream", "seeds of a batch"])
+@pytest.mark.parametrize(
+    ("scale", "ratio"), [((0.08, 1.0), (3 / 4, 4 / 3)), ([0.3, 4.0], [0.2, 5.0]), ((2.0, 3.0), (1.0, 1.0))]
+)
+def test_a_crop_drawn_at_one_go(scale: Any, ratio: Any, seeds: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its numbers and the state behind are those of number by number; crops that rarely or never fit among them."""
+    crop, at_once = Words.resized_crop, []
+
+    def noted(*given: Any) -> Any:
+        at_once.append(crop(*given))
+        return at_once[-1]
+
+    monkeypatch.setattr(Words, "resized_crop", noted)
+    transform = T.RandomResizedCrop(32, scale, ratio)
+    sizes = random.Random(3)
+    shapes = [ImageShape(sizes.choice([1, 7, 375, 500]), sizes.choice([1, 40, 333, 1000])) for _ in range(1500)]
+    theirs, words = seeded(5), Words(seeded(5))
+    several = Words.seeded_together(list(range(len(shapes))))
+    for number, shape in enumerate(shapes):
+        if seeds:
+            words, theirs = several[number], seeded(number)
+        assert transform.draw(shape, WordGenerators(words)) == transform.draw(shape, Generators(theirs))
+        if seeds:
+            assert same(words.generator(), theirs)
+    assert same(words.generator(), theirs)
+    assert len(at_once) == len(shapes)
+    assert at_once.count(None) < 1400 or scale == (2.0, 3.0)
 
 
 @pytest.mark.parametrize("case", CASES, ids=ident)

@@ -23,7 +23,7 @@ extern "C" {
 #define FPC_API __attribute__((visibility("default")))
 #endif
 
-#define FPC_ABI 4 /* changes with every struct below */
+#define FPC_ABI 5 /* changes with every struct below */
 
 /* ---- outcomes ------------------------------------------------------------------------------------------------- */
 
@@ -103,9 +103,11 @@ typedef enum fpc_padding { FPC_CONSTANT = 0, FPC_EDGE, FPC_REFLECT, FPC_SYMMETRI
 typedef enum fpc_kind {
     FPC_OP_CROP = 1, /* i: top, left, height, width; inside the image */
     FPC_OP_RESIZE,   /* as Pillow's resize of a whole image, of which only parts are there and wanted.
-                         i: [0] whole input height, [1] width; [2] top, [3] left of the pixels that are there, in it;
+                         i: [0] whole input height, [1] width, both 0 for what is there (and d unused but for 0, 0);
+                            [2] top, [3] left of the pixels that are there, in it;
                             [4] whole output height, [5] width; [6] top, [7] left, [8] height, [9] width of the window of
-                            it that is wanted; [10] fpc_filter; [11] vertical pass first: 0 no, 1 yes
+                            it that is wanted; [10] fpc_filter; [11] vertical pass first: 0 no, 1 yes, 2 where
+                            more rows go away than twice the columns that do, as Pillow has it from version 13 on
                          d: source box x0, y0, x1, y1 in the whole input, as Pillow's resize(box=) */
     FPC_OP_HFLIP,
     FPC_OP_VFLIP,

@@ -127,11 +127,13 @@ static int next_nearest(fpc_stage *stage, uint8_t *out) {
 int fpc_resize_prepare(fpc_stage *stage, const fpc_operation *operation, int32_t height, int32_t width,
                        int32_t channels, bool mirrored_inputs, bool mirrored_outputs, int64_t max_bytes) {
     const int32_t *i = operation->i;
+    const bool all = i[0] == 0 && i[1] == 0; /* the whole input is what is there */
+    const int32_t rows = all ? height : i[0], columns = all ? width : i[1];
     fpc_axis_request across = {.filter = i[10],
-                               .inputs = i[1],
+                               .inputs = columns,
                                .outputs = i[5],
                                .box_start = operation->d[0],
-                               .box_end = operation->d[2],
+                               .box_end = all ? columns : operation->d[2],
                                .window_start = i[7],
                                .window = i[9],
                                .there_start = i[3],
@@ -139,10 +141,10 @@ int fpc_resize_prepare(fpc_stage *stage, const fpc_operation *operation, int32_t
                                .mirrored_inputs = mirrored_inputs,
                                .mirrored_outputs = mirrored_outputs};
     fpc_axis_request down = {.filter = i[10],
-                             .inputs = i[0],
+                             .inputs = rows,
                              .outputs = i[4],
                              .box_start = operation->d[1],
-                             .box_end = operation->d[3],
+                             .box_end = all ? rows : operation->d[3],
                              .window_start = i[6],
                              .window = i[8],
                              .there_start = i[2],
@@ -154,7 +156,9 @@ int fpc_resize_prepare(fpc_stage *stage, const fpc_operation *operation, int32_t
     stage->height = i[8];
     stage->width = i[9];
     stage->channels = channels;
-    stage->vertical_first = i[11] == 1;
+    const int64_t rows_less = (int64_t)rows - i[4], columns_less = (int64_t)columns - i[5];
+    const bool pillow_13 = rows_less > 0 && rows_less > 2 * columns_less;
+    stage->vertical_first = i[11] == 1 || (i[11] == 2 && pillow_13);
     stage->goes_across = !stage->across.identity || mirrored_inputs != mirrored_outputs;
     stage->goes_down = !stage->down.identity;
     stage->column = stage->across.first;
