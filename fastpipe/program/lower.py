@@ -106,10 +106,10 @@ def _crop_and_resize(steps: tuple[Step, ...], stored: ImageShape) -> Program | N
     program = known[1]
     if program is None or channels != 3 or height < 1 or width < 1:
         return None
-    size, _, *rest = program
+    size, _, local, conversion, after, result, tv_image = program
     if height == size[0] and width == size[1]:
         return None
-    return Program(stored, request, *rest)
+    return Program(stored, request, local, conversion, after, result, tv_image)
 
 
 _MOST_KNOWN = 4096
