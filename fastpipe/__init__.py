@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from fastpipe import readers, transforms
     from fastpipe.config import MachineConfig
-    from fastpipe.data import ImageFolder, ImageIndex, ImageList, ImageShards, ImageTable
+    from fastpipe.data import ArrayFolder, ArrayList, ImageFolder, ImageIndex, ImageList, ImageShards, ImageTable
     from fastpipe.loading import DataLoader, samplers, tune
     from fastpipe.program import MultiView, explain
     from fastpipe.tools.check.run import check
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "ArrayFolder",
+    "ArrayList",
     "DataLoader",
     "ImageFolder",
     "ImageIndex",
@@ -43,6 +45,8 @@ __all__ = [
 ]
 
 _HOME = {
+    "ArrayFolder": "fastpipe.data",
+    "ArrayList": "fastpipe.data",
     "DataLoader": "fastpipe.loading",
     "ImageFolder": "fastpipe.data",
     "ImageIndex": "fastpipe.data",

@@ -17,6 +17,7 @@ The layer stands below the readers: it imports `fastpipe.types` and `fastpipe.er
 
 from __future__ import annotations
 
+from fastpipe.core.arrays import ArrayForm, ArrayPart, read_arrays
 from fastpipe.core.files import Files
 from fastpipe.core.jobs import MAX_OPERATIONS, Job, Packed, Places, read_header
 from fastpipe.core.library import (
@@ -35,6 +36,8 @@ from fastpipe.core.running import Batch, Context, Pool, run
 
 __all__ = [
     "MAX_OPERATIONS",
+    "ArrayForm",
+    "ArrayPart",
     "Batch",
     "Context",
     "DType",
@@ -50,6 +53,7 @@ __all__ = [
     "available",
     "check",
     "isa",
+    "read_arrays",
     "read_header",
     "refused",
     "run",

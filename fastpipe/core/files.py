@@ -19,7 +19,7 @@ from fastpipe.core.library import RawFile, Status, native
 from fastpipe.core.running import Pool
 from fastpipe.types import Header, Member
 
-__all__ = ["Files"]
+__all__ = ["Files", "c_strings"]
 
 _GIVEN = Struct("@6q")
 _FILE = Struct("@6q4i13iq")
@@ -88,7 +88,7 @@ class Files:
         self._places = places
         count = len(sources)
         raws, pack = self._raws, _GIVEN.pack_into
-        names, addresses = _c_strings([one.container if isinstance(one, Member) else one for one in sources])
+        names, addresses = c_strings([one.container if isinstance(one, Member) else one for one in sources])
         self._keep = names
         for index, (source, address) in enumerate(zip(sources, addresses, strict=True)):
             given = (address, 0, 0, 0, 0)
@@ -167,7 +167,7 @@ class Files:
             self._address, self._busy, self._places = None, False, []
 
 
-def _c_strings(names: Sequence[str | bytes]) -> tuple[object, list[int]]:
+def c_strings(names: Sequence[str | bytes]) -> tuple[object, list[int]]:
     """Names as C has them, in one piece of memory: what keeps it, and where each begins."""
     if not names:
         return None, []

@@ -26,6 +26,7 @@ __all__ = [
     "Kind",
     "Loaded",
     "Padding",
+    "RawArray",
     "RawFile",
     "RawHeader",
     "RawJob",
@@ -169,6 +170,30 @@ class RawFile(ctypes.Structure):
         ("header_status", ctypes.c_int32),
         ("reserved", ctypes.c_int32),
         ("header", RawHeader),
+    )
+
+
+class RawArray(ctypes.Structure):
+    """fpc_array."""
+
+    _fields_ = (
+        ("path", ctypes.c_void_p),
+        ("offset", ctypes.c_int64),
+        ("length", ctypes.c_int64),
+        ("header", ctypes.c_void_p),
+        ("header_size", ctypes.c_int64),
+        ("planes", ctypes.c_int64),
+        ("height", ctypes.c_int64),
+        ("width", ctypes.c_int64),
+        ("top", ctypes.c_int64),
+        ("left", ctypes.c_int64),
+        ("rows", ctypes.c_int64),
+        ("columns", ctypes.c_int64),
+        ("out", ctypes.c_void_p),
+        ("item", ctypes.c_int32),
+        ("status", ctypes.c_int32),
+        ("os_error", ctypes.c_int32),
+        ("reserved", ctypes.c_int32),
     )
 
 
@@ -345,6 +370,8 @@ def _declare(functions: ctypes.CDLL) -> None:
         ("fpc_files_clear", None, [pointer]),
         ("fpc_files_bytes", ctypes.c_size_t, [pointer]),
         ("fpc_read_files", None, [pointer, pointer, ctypes.c_size_t]),
+        ("fpc_read_arrays", None, [pointer, pointer, ctypes.c_size_t]),
+        ("fpc_pool_arrays", None, [pointer, pointer, ctypes.c_size_t]),
         ("fpc_pool_read", None, [pointer, pointer, pointer, ctypes.c_size_t]),
         ("fpc_pool_free", None, [pointer]),
         ("fpc_pool_forget", None, [pointer]),

@@ -141,6 +141,11 @@ class Pool:
         with self._lock:
             self._functions.fpc_pool_read(self._threads(), files, raws, count)
 
+    def read_arrays(self, raws: int, count: int) -> None:
+        """Read a list of arrays, by its address; see `fastpipe.core.read_arrays`."""
+        with self._lock:
+            self._functions.fpc_pool_arrays(self._threads(), raws, count)
+
     def _threads(self) -> int:
         """The fpc_pool; the lock is held."""
         if not self._address:

@@ -1,5 +1,6 @@
 """Map-style datasets of image files."""
 
+from fastpipe.data.arrays import ArrayFolder, ArrayList
 from fastpipe.data.bad_files import BadFile, BadFileCounts
 from fastpipe.data.base import ImageDataset, StandardTransform, default_loader
 from fastpipe.data.folder import ImageFolder
@@ -18,6 +19,8 @@ from fastpipe.data.statistics import index_statistics
 
 __all__ = [
     "IMG_EXTENSIONS",
+    "ArrayFolder",
+    "ArrayList",
     "BadFile",
     "BadFileCounts",
     "ImageDataset",

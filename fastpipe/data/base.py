@@ -237,11 +237,15 @@ class ImageDataset(BadFileHandling, Dataset[tuple[Any, Any]]):
             return Assembly(self, threads, None, planned, [job]).mended()
         builder = None
         if options is not None and not options.as_list and self.plans and planned and indices:
-            builder = BatchBuilder(len(indices), options, get_worker_info() is not None)
+            builder = self._builder(len(indices), options)
         assembly = Assembly(self, threads, builder, planned)
         for jobs in self._read_and_drawn(indices, threads, planned, builder is not None and works_together()):
             assembly.add(jobs)
         return assembly.mended()
+
+    def _builder(self, count: int, options: BatchOptions) -> BatchBuilder | None:
+        """What holds a batch that is made in one piece; None for a list of samples."""
+        return BatchBuilder(count, options, get_worker_info() is not None)
 
     def _read_and_drawn(
         self, indices: list[int], threads: int, with_targets: bool, together: bool
@@ -479,10 +483,12 @@ class ImageDataset(BadFileHandling, Dataset[tuple[Any, Any]]):
         job = Job(index, index, path, target, self._epoch_now() if epoch is None else epoch)
         if generators is None:
             generators = copied_generators() if job.epoch is None else keyed_generators(self._key(job))
-        header = readers.read_header(path)
-        shape = _upright(header, header.orientation if self.apply_exif else 1)
-        drawn = self.pipeline.draw(shape, generators)
+        drawn = self.pipeline.draw(self._shape_of(path), generators)
         return replace(drawn, index=index, epoch=job.epoch)
+
+    def _shape_of(self, path: str) -> ImageShape:
+        header = readers.read_header(path)
+        return _upright(header, header.orientation if self.apply_exif else 1)
 
     def replay(self, recipe: Recipe, index: int | None = None) -> tuple[Any, Any]:
         """Makes a sample by a recipe that was drawn before: the same image, whatever the generators say now.

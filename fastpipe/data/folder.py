@@ -90,6 +90,8 @@ class ImageFolder(ImageDataset):
         BadFilesError: of ``dataset[index]``: too many files are bad, or a class has no good one to replace a bad one.
     """
 
+    _endings: tuple[str, ...] = IMG_EXTENSIONS
+
     def __init__(
         self,
         root: str | Path,
@@ -127,7 +129,7 @@ class ImageFolder(ImageDataset):
             max_bad_fraction=max_bad_fraction,
         )
         self.root = os.path.expanduser(root) if isinstance(root, str) else root
-        self.extensions = IMG_EXTENSIONS if is_valid_file is None else None
+        self.extensions = self._endings if is_valid_file is None else None
         self.samples: Samples | list[tuple[str, int]]
         self.targets: Targets | list[int]
         if is_valid_file is None and self._lists_as_usual():
@@ -157,7 +159,7 @@ class ImageFolder(ImageDataset):
     def _opened(self, index: ImageIndex | str | os.PathLike[str] | None) -> ImageIndex:
         assert self.root is not None
         if not isinstance(index, ImageIndex):
-            return ImageIndex.from_folder(self.root, location=index)
+            return ImageIndex.from_folder(self.root, location=index, extensions=self._endings)
         if os.path.abspath(index.root) != os.path.abspath(self.root):
             raise DatasetError(
                 f"the index is of {index.root}, not of {self.root}: make one with ImageIndex.from_folder."

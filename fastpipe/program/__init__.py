@@ -5,6 +5,7 @@ from fastpipe.program.batch import (
     BatchOptions,
     ImageBatch,
     batch_bytes,
+    batch_memory,
     request_batches,
     requested_batches,
 )
@@ -28,7 +29,7 @@ from fastpipe.program.seeding import (
 from fastpipe.program.shared_memory import shared_memory_room, too_small
 from fastpipe.program.slots import Slots
 from fastpipe.program.streams import Streams, StreamState
-from fastpipe.program.together import Work, end_threads, read_together, run_together, works_together
+from fastpipe.program.together import Work, end_threads, pool_of, read_together, run_together, works_together
 from fastpipe.program.views import MultiView
 
 __all__ = [
@@ -47,6 +48,7 @@ __all__ = [
     "Views",
     "Work",
     "batch_bytes",
+    "batch_memory",
     "compile_pipeline",
     "copied_generators",
     "drawing",
@@ -63,6 +65,7 @@ __all__ = [
     "listen",
     "lower",
     "pinned_batches",
+    "pool_of",
     "read_together",
     "request_batches",
     "requested_batches",

@@ -25,7 +25,15 @@ from fastpipe.program.slots import Slot, worker_slots
 from fastpipe.program.together import Work
 from fastpipe.types import Recipe
 
-__all__ = ["BatchBuilder", "BatchOptions", "ImageBatch", "batch_bytes", "request_batches", "requested_batches"]
+__all__ = [
+    "BatchBuilder",
+    "BatchOptions",
+    "ImageBatch",
+    "batch_bytes",
+    "batch_memory",
+    "request_batches",
+    "requested_batches",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,16 +189,19 @@ def _allocate(
     """An uninitialised batch; shape is ``(N, H, W, C)``, the result ``(N, C, H, W)``."""
     count, height, width, channels = shape
     layout = (count, height, width, channels) if channels_last else (count, channels, height, width)
-    slot = None
-    if shared:
-        size = count * height * width * channels * dtype.itemsize
-        slots = worker_slots()
-        slot = slots.find(size, _new_shared) if slots is not None and size else None
-        piece = _new_shared(size) if slot is None else slot.piece
-        batch = piece[:size].view(dtype).view(layout)
-    else:
-        batch = reused(layout, dtype)
+    batch, slot = batch_memory(layout, dtype, shared)
     return batch.permute(0, 3, 1, 2) if channels_last else batch, slot
+
+
+def batch_memory(shape: tuple[int, ...], dtype: torch.dtype, shared: bool) -> tuple[torch.Tensor, Slot | None]:
+    """An uninitialised, contiguous batch, and the slot that it is in; `shared` for another process."""
+    if not shared:
+        return reused(shape, dtype), None
+    size = math.prod(shape) * dtype.itemsize
+    slots = worker_slots()
+    slot = slots.find(size, _new_shared) if slots is not None and size else None
+    piece = _new_shared(size) if slot is None else slot.piece
+    return piece[:size].view(dtype).view(shape), slot
 
 
 def _new_shared(size: int) -> torch.Tensor:

@@ -89,6 +89,11 @@ def read_together(paths: Sequence[str], threads: int, max_bytes: int) -> tuple[c
     return engine.files, engine.files.read(paths, max_bytes, engine.pool)
 
 
+def pool_of(threads: int) -> core.Pool:
+    """The calling thread's own pool, which `run_together` has."""
+    return _engine(max(threads, 1)).pool
+
+
 def end_threads() -> None:
     """Ends the threads that the calling thread's batches were made by; the next batch starts its own."""
     engine: _Engine | None = getattr(_mine, "engine", None)

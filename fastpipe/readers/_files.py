@@ -109,9 +109,15 @@ def read_file(path: str | os.PathLike[str], max_pixels: MaxPixels = "auto") -> b
         os.close(descriptor)
 
 
-def read_start(member: Member, length: int) -> bytes:
-    """Up to so many of a member's first bytes; raises as `read_file`."""
-    return _read_member(Member(member, member.container, member.offset, min(length, member.length)), 0)
+def read_start(path: str | os.PathLike[str], length: int) -> bytes:
+    """Up to so many of a file's first bytes; raises as `read_file`."""
+    if isinstance(path, Member):
+        return _read_member(Member(path, path.container, path.offset, min(length, path.length)), 0)
+    descriptor, _ = open_file(path)
+    try:
+        return os.read(descriptor, length)
+    finally:
+        os.close(descriptor)
 
 
 def _read_member(member: Member, longest: int) -> bytes:

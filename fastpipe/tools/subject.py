@@ -19,6 +19,7 @@ from torch.utils.data import ConcatDataset, IterableDataset, Subset, default_col
 from torch.utils.data import DataLoader as TorchDataLoader
 
 from fastpipe.data import ImageDataset, ImageFolder, ImageIndex, ImageList, is_image_file, store
+from fastpipe.data.arrays import Arrays
 from fastpipe.data.contained import open_container
 from fastpipe.data.listing import IMG_EXTENSIONS, has_file_allowed_extension
 from fastpipe.data.table import unpack_paths
@@ -165,6 +166,8 @@ def index_of(source: Any, *, progress: bool = True) -> ImageIndex:
     """
     if isinstance(source, ImageIndex):
         return source
+    if isinstance(source, Arrays):
+        raise DatasetError(f"check examines images, and {type(source).__name__} holds arrays.")
     if isinstance(source, (ImageFolder, ImageList)):
         samples = source.samples
         return samples.index_ if isinstance(samples, Samples) else _listed([path for path, _ in samples])
@@ -304,6 +307,8 @@ def subject_of(given: Any, transform: Any, batch_size: int | None, workers: int 
         name = str(given) if dataset is not given else f"a {type(dataset).__name__}"
         loader = None
     batch_size = 256 if batch_size is None else batch_size
+    if isinstance(dataset, Arrays):
+        raise DatasetError(f"doctor looks at the way of images, and {type(dataset).__name__} holds arrays.")
     if isinstance(dataset, IterableDataset):
         raise DatasetError(
             f"doctor got a {type(dataset).__name__}, which is an IterableDataset: it takes samples by index, so give "

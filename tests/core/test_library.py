@@ -127,6 +127,7 @@ def test_structs_are_those_of_the_header(tmp_path: Path) -> None:
     for name, struct in (
         ("fpc_header", library.RawHeader),
         ("fpc_file", library.RawFile),
+        ("fpc_array", library.RawArray),
         ("fpc_operation", library.RawOperation),
         ("fpc_sink", library.RawSink),
         ("fpc_pixels", library.RawPixels),

@@ -216,6 +216,31 @@ FPC_API size_t fpc_files_bytes(fpc_files *files);
 /* Reads each file and its header in the calling thread; what was read before is gone. One call at a time. */
 FPC_API void fpc_read_files(fpc_files *files, fpc_file *list, size_t count);
 
+/* ---- arrays ---------------------------------------------------------------------------------------------------- */
+
+/* A raw array in a file: behind a header, which has to be the one that is given, `planes` of `height` rows of `width`
+ * bytes each. Of every plane the same window goes to `out`, row behind row and plane behind plane. */
+typedef struct fpc_array {
+    const char *path; /* as fpc_job has it */
+    /* Where the header begins; header and array have at most `length` bytes, 0 for all there are. */
+    int64_t offset, length;
+    const uint8_t *header;
+    int64_t header_size; /* at most FPC_LONGEST_HEADER */
+    int64_t planes, height, width;
+    /* The window; left and columns in bytes. Rows 0: nothing is read but the header. */
+    int64_t top, left, rows, columns;
+    void *out;
+    int32_t item;     /* bytes that change their order, each so many: 2, 4 or 8; 1 for none */
+    int32_t status;   /* FPC_OK, FPC_UNUSUAL_HEADER (another one), FPC_TRUNCATED, FPC_BAD_REGION, FPC_TOO_LARGE, … */
+    int32_t os_error; /* errno, with FPC_IO_ERROR */
+    int32_t reserved;
+} fpc_array;
+
+#define FPC_LONGEST_HEADER (1 << 20)
+
+/* Reads each in the calling thread. With another status than FPC_OK the memory of `out` is undefined. */
+FPC_API void fpc_read_arrays(fpc_context *context, fpc_array *list, size_t count);
+
 /* ---- pools ----------------------------------------------------------------------------------------------------- */
 
 typedef struct fpc_pool fpc_pool;
@@ -226,6 +251,8 @@ FPC_API fpc_pool *fpc_pool_new(int threads, int isa);
 FPC_API void fpc_pool_run(fpc_pool *pool, fpc_job *jobs, size_t count);
 /* fpc_read_files on the pool's threads. One call at a time, of the pool's and of the files'. */
 FPC_API void fpc_pool_read(fpc_pool *pool, fpc_files *files, fpc_file *list, size_t count);
+/* fpc_read_arrays on the pool's threads. One call at a time. */
+FPC_API void fpc_pool_arrays(fpc_pool *pool, fpc_array *list, size_t count);
 /* Ends the threads. In a child of fork the threads aren't there: free only the memory (fpc_pool_forget). */
 FPC_API void fpc_pool_free(fpc_pool *pool);
 FPC_API void fpc_pool_forget(fpc_pool *pool);

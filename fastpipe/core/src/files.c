@@ -193,3 +193,18 @@ fpc_place fpc_buffer_place(fpc_buffer *buffer) {
     const fpc_place place = {take_of_buffer, buffer};
     return place;
 }
+
+int fpc_open(const char *path, fpc_opened *file, int32_t *os_error) {
+    file_handle handle;
+    if (!open_regular(path, &handle, &file->there, os_error)) return FPC_IO_ERROR;
+    file->handle = (intptr_t)handle;
+    return FPC_OK;
+}
+
+int fpc_read_part(const fpc_opened *file, void *to, size_t size, int64_t offset, int32_t *os_error) {
+    size_t done = 0;
+    const int status = read_all((file_handle)file->handle, to, size, size, offset, &done, os_error);
+    return status == FPC_OK && done < size ? FPC_TRUNCATED : status;
+}
+
+void fpc_close(const fpc_opened *file) { close_file((file_handle)file->handle); }

@@ -21,6 +21,21 @@ fpc_place fpc_buffer_place(fpc_buffer *buffer);
 int fpc_read_file(const char *path, int64_t offset, int64_t length, int64_t max_bytes, fpc_place place,
                   const uint8_t **data, size_t *size, int32_t *os_error);
 
+/* An open file. */
+typedef struct fpc_opened {
+    intptr_t handle;
+    int64_t there; /* its bytes */
+} fpc_opened;
+
+/* Opens a regular file, as fpc_read_file does; FPC_OK or FPC_IO_ERROR. */
+int fpc_open(const char *path, fpc_opened *file, int32_t *os_error);
+/* `size` bytes from `offset` on: FPC_OK, FPC_IO_ERROR, or FPC_TRUNCATED where there are fewer. */
+int fpc_read_part(const fpc_opened *file, void *to, size_t size, int64_t offset, int32_t *os_error);
+void fpc_close(const fpc_opened *file);
+
+/* Reads one array. */
+void fpc_read_array(fpc_context *context, fpc_array *array);
+
 /* Reads one file of a list, and looks at its header. Several threads may, with files of their own. */
 void fpc_files_read_one(fpc_files *files, fpc_file *file);
 

@@ -16,12 +16,13 @@ typedef struct worker {
     fpc_thread thread; /* not of the first one, which is the caller of fpc_pool_run */
 } worker;
 
-/* What is done with each of a list: jobs are run, files read. */
+/* What is done with each of a list: jobs are run, files and arrays read. */
 typedef struct task {
     void (*one)(const struct task *task, fpc_context *context, size_t index);
     fpc_job *jobs;
     fpc_files *files;
     fpc_file *list;
+    fpc_array *arrays;
     size_t count;
 } task;
 
@@ -140,7 +141,7 @@ static void run_one(const task *task, fpc_context *context, size_t index) { fpc_
 
 void fpc_pool_run(fpc_pool *pool, fpc_job *jobs, size_t count) {
     if (!pool || !jobs) return;
-    const task list = {run_one, jobs, NULL, NULL, count};
+    const task list = {run_one, jobs, NULL, NULL, NULL, count};
     run_task(pool, &list);
 }
 
@@ -152,7 +153,17 @@ static void read_one(const task *task, fpc_context *context, size_t index) {
 void fpc_pool_read(fpc_pool *pool, fpc_files *files, fpc_file *list, size_t count) {
     if (!pool || !files || !list) return;
     fpc_files_clear(files);
-    const task all = {read_one, NULL, files, list, count};
+    const task all = {read_one, NULL, files, list, NULL, count};
+    run_task(pool, &all);
+}
+
+static void read_one_array(const task *task, fpc_context *context, size_t index) {
+    fpc_read_array(context, &task->arrays[index]);
+}
+
+void fpc_pool_arrays(fpc_pool *pool, fpc_array *list, size_t count) {
+    if (!pool || !list) return;
+    const task all = {read_one_array, NULL, NULL, NULL, list, count};
     run_task(pool, &all);
 }
 

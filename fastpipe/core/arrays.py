@@ -1,0 +1,73 @@
+"""Raw arrays from files, read straight into memory of the caller's by a pool's threads, without the GIL."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from struct import Struct
+from typing import NamedTuple
+
+from fastpipe.core.files import c_strings
+from fastpipe.core.library import RawArray
+from fastpipe.core.running import Pool
+from fastpipe.types import Member
+
+__all__ = ["ArrayForm", "ArrayPart", "read_arrays"]
+
+_ARRAY = Struct("@13q4i")
+_SIZE = _ARRAY.size
+
+
+class ArrayForm(NamedTuple):
+    """How an array lies in a file: behind a header, `planes` of `height` rows of `width` bytes.
+
+    Attributes:
+        header: the bytes that the file has to begin with.
+        planes, height, width: the array's leading axes as one, its last but one, and its last in bytes.
+        item: the bytes that change their order, each so many: 2, 4 or 8; 1 for none.
+    """
+
+    header: bytes
+    planes: int
+    height: int
+    width: int
+    item: int = 1
+
+
+class ArrayPart(NamedTuple):
+    """What is wanted of a file.
+
+    Attributes:
+        path: of the file, or a `Member` of one.
+        window: first row, first byte of each row, rows, and bytes of each row; without rows the header is compared, and
+            the length checked, and that is all.
+        out: the address of the memory that it goes to, as many bytes as the window has in all planes.
+    """
+
+    path: str
+    window: tuple[int, int, int, int]
+    out: int
+
+
+def read_arrays(form: ArrayForm, parts: Sequence[ArrayPart], pool: Pool) -> list[int]:
+    """Reads parts of files that have one form.
+
+    Returns:
+        For each its `Status`: ``OK``; ``UNUSUAL_HEADER`` where the file begins otherwise, ``TRUNCATED`` where it is too
+        short, ``IO_ERROR`` where it can't be opened. The memory of one that isn't ``OK`` is undefined.
+    """
+    raws = (RawArray * len(parts))()
+    names, addresses = c_strings(
+        [part.path.container if isinstance(part.path, Member) else part.path for part in parts]
+    )
+    header = ctypes.cast(ctypes.c_char_p(form.header), ctypes.c_void_p).value or 0
+    rest = (header, len(form.header), form.planes, form.height, form.width)
+    for number, (part, address) in enumerate(zip(parts, addresses, strict=True)):
+        place = (part.path.offset, part.path.length) if isinstance(part.path, Member) else (0, 0)
+        # A length of 0 is all of the file to C: an empty member has less than nothing.
+        if isinstance(part.path, Member) and not part.path.length:
+            address = 0
+        _ARRAY.pack_into(raws, number * _SIZE, address, *place, *rest, *part.window, part.out, form.item, 0, 0, 0)
+    pool.read_arrays(ctypes.addressof(raws), len(parts))
+    del names  # until here
+    return [raw.status for raw in raws]

@@ -1,0 +1,181 @@
+"""How an array lies in its file: `.npy`'s header, or what the caller says of raw bytes."""
+
+from __future__ import annotations
+
+import io
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+
+from fastpipe import core, readers
+from fastpipe.errors import DatasetError, DecodeError
+from fastpipe.types import ImageShape
+
+__all__ = ["ArrayFile", "Form", "form_of", "load", "raw_form"]
+
+_START = 4096
+_MAGIC = b"\x93NUMPY"
+# What numpy has no type for travels as integers of the same size.
+_AS_INTEGERS: dict[torch.dtype, np.dtype[Any]] = {torch.bfloat16: np.dtype("<i2")}
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """What a file holds, and where.
+
+    Attributes:
+        header: the bytes before the array; a file that begins with the same ones holds an array of the same form.
+        stored: NumPy's type of the elements, with their order of bytes.
+        dtype: torch's type.
+        shape: of the array.
+        in_order: whether the last axis varies fastest; only such files are read straight into a batch.
+    """
+
+    header: bytes
+    stored: np.dtype[Any]
+    dtype: torch.dtype
+    shape: tuple[int, ...]
+    in_order: bool = True
+
+    def __str__(self) -> str:
+        return f"{self.stored.name} {self.shape}"
+
+    @property
+    def size(self) -> ImageShape:
+        """The last two axes, as transforms see them; 1 for those that aren't there."""
+        rows, columns = (1, 1, *self.shape)[-2:]
+        return ImageShape(rows, columns)
+
+    @property
+    def swapped(self) -> bool:
+        """Whether the bytes of an element are in another order than here."""
+        return not self.stored.isnative
+
+    def in_core(self) -> core.ArrayForm:
+        rows, columns = self.size.height, self.size.width
+        width = columns * self.stored.itemsize
+        item = self.stored.itemsize // (2 if self.stored.kind == "c" else 1) if self.swapped else 1
+        return core.ArrayForm(self.header, math.prod(self.shape[:-2]), rows, width, item)
+
+    def window(self, crop: tuple[int, int, int, int] | None) -> tuple[int, int, int, int]:
+        """First row, first byte, rows and bytes of a row, of a box ``(top, left, height, width)``; None for all."""
+        top, left, height, width = (0, 0, *self.size.size) if crop is None else crop
+        return top, left * self.stored.itemsize, height, width * self.stored.itemsize
+
+    def cropped(self, crop: tuple[int, int, int, int] | None) -> tuple[int, ...]:
+        """The shape of a box of it."""
+        return self.shape if crop is None else (*self.shape[:-2], *crop[2:])
+
+
+@dataclass(slots=True)
+class ArrayFile:
+    """What a dataset's job holds of an array's file: its form, and with that what a transform has to know."""
+
+    form: Form
+
+    @property
+    def header(self) -> ImageShape:
+        return self.form.size
+
+
+def form_of(path: str) -> Form:
+    """The form of a ``.npy`` file, of which only the header is read.
+
+    Raises:
+        DecodeError: it is none, or holds Python objects, or elements that torch has no type for.
+        OSError: it can't be opened.
+    """
+    return _parsed(readers.read_start(path, _START), path)
+
+
+def _parsed(start: bytes, path: str) -> Form:
+    stream = io.BytesIO(start)
+    try:
+        if not start.startswith(_MAGIC):
+            raise ValueError("it doesn't begin as a .npy file")
+        version = np.lib.format.read_magic(stream)
+        length_of = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+        if version == (3, 0):  # as 2.0, with names of fields in UTF-8
+            stream = io.BytesIO(_MAGIC + b"\2\0" + start[8:])
+            version = np.lib.format.read_magic(stream)
+        shape, by_column, stored = length_of[version](stream)
+    except (ValueError, KeyError, EOFError, SyntaxError) as error:
+        raise DecodeError(path, "NPY", "numpy", str(error) or type(error).__name__) from error
+    header = start[: stream.tell()]
+    try:
+        dtype = _torch_type(stored)
+    except TypeError as error:
+        raise DecodeError(path, "NPY", "numpy", str(error)) from error
+    # An array with one long axis lies the same way in either order.
+    in_order = not by_column or sum(length > 1 for length in shape) < 2
+    return Form(header, stored, dtype, tuple(shape), in_order)
+
+
+def raw_form(dtype: Any, shape: Sequence[int]) -> Form:
+    """The form of files without a header.
+
+    Args:
+        dtype: of the elements: torch's, or anything that `numpy.dtype` takes (``">f4"`` for big-endian).
+        shape: of the array.
+
+    Raises:
+        DatasetError: there is no such type, or a length is negative.
+    """
+    lengths = tuple(int(length) for length in shape)
+    if any(length < 0 for length in lengths):
+        raise DatasetError(f"shape={tuple(shape)!r}: give whole numbers from 0.")
+    try:
+        if isinstance(dtype, torch.dtype):
+            stored = _AS_INTEGERS.get(dtype)
+            if stored is None:
+                stored = torch.empty(0, dtype=dtype).numpy().dtype
+            return Form(b"", stored, dtype, lengths)
+        stored = np.dtype(dtype)
+        return Form(b"", stored, _torch_type(stored), lengths)
+    except TypeError as error:
+        raise DatasetError(f"dtype={dtype!r}: {error}; give a dtype of torch or NumPy.") from error
+
+
+def _torch_type(stored: np.dtype[Any]) -> torch.dtype:
+    if stored.kind not in "biufc":
+        what = "Python objects, which fastpipe doesn't load" if stored.kind == "O" else f"{stored}, no numbers"
+        raise TypeError(f"it holds {what}")
+    try:
+        return torch.from_numpy(np.empty(0, stored.newbyteorder("="))).dtype
+    except TypeError:
+        raise TypeError(f"it holds {stored}, which torch has no type for") from None
+
+
+def load(path: str, form: Form, crop: tuple[int, int, int, int] | None) -> torch.Tensor:
+    """An array, or a box of it, read the plain way: NumPy's.
+
+    Raises:
+        DatasetError: the file holds an array of another type or shape.
+        DecodeError: it holds none, or is too short.
+        OSError: it can't be read.
+    """
+    data = readers.read_file(path, None)
+    taken = form
+    if not data.startswith(form.header):
+        form = _parsed(data[:_START], path)
+    if (form.shape, form.dtype) != (taken.shape, taken.dtype):
+        raise DatasetError(
+            f"{path} holds {form}, where other files hold {taken}: a batch has arrays of one type and shape. Give the "
+            "loader a collate_fn for several, or crop= a window of one size."
+        )
+    count, start = math.prod(form.shape), len(form.header)
+    wanted = count * form.stored.itemsize
+    if len(data) - start < wanted:
+        reason = f"it has {len(data) - start} bytes behind its header of {start}, and {form} takes {wanted}"
+        raise DecodeError(path, "NPY" if start else "raw", "numpy", reason)
+    array = np.frombuffer(data, form.stored, count, start).reshape(form.shape, order="C" if form.in_order else "F")
+    if crop is not None:
+        top, left, height, width = crop
+        array = array[..., top : top + height, left : left + width]
+    native = np.array(array, dtype=form.stored.newbyteorder("="), order="C", copy=True)
+    made = torch.from_numpy(native)
+    return made.view(form.dtype) if form.dtype in _AS_INTEGERS else made
