@@ -22,7 +22,7 @@ from fastpipe.data.index import ImageIndex
 from fastpipe.data.jobs import Job
 from fastpipe.errors import DatasetError
 from fastpipe.program import BatchOptions, ImageBatch, Pipeline, batch_memory, lap, pool_of, works_together
-from fastpipe.transforms import RandomCrop
+from fastpipe.transforms.geometry import RandomCrop
 from fastpipe.types import ImageShape
 
 __all__ = ["ArrayFolder", "ArrayList", "Arrays"]
