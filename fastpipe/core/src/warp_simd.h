@@ -2,6 +2,9 @@
 #include "warp_plain.h"
 
 #if defined(FPC_SIMD_AVX2)
+/* Of four pixels of four bytes the first three of each. */
+static const uint8_t warp_joined[16] = {0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 13, 14, 255, 255, 255, 255};
+
 SIMD __m128i warp_load(const uint8_t *pixel) { /* four bytes: another pixel's, or slack, is behind */
     int32_t bytes;
     memcpy(&bytes, pixel, sizeof bytes);
@@ -39,6 +42,98 @@ SIMD void warp_bilinear_at(const uint8_t *upper, const uint8_t *lower, int64_t r
                            uint8_t *out) {
     const __m256d above = warp_between(upper, upper + right, dx), below = warp_between(lower, lower + right, dx);
     warp_store(out, _mm256_add_pd(above, _mm256_mul_pd(_mm256_sub_pd(below, above), dy)));
+}
+
+/* Eight points at once, in float32, which is off by less than WARP_UNSURE: by the fractions' and each step's rounding, 7e-5
+ * together. Values that near to a whole number may have to be cut to another one: false then, and nothing is done, unless all
+ * four neighbours are equal, whose mean float32 has, too. All have to be inner ones in an image of less than 2**31 bytes. */
+#define WARP_UNSURE (1.0f / 8192.0f)
+
+SIMD __m256 warp_channel(__m256i pixels, int bits) {
+    return _mm256_cvtepi32_ps(_mm256_and_si256(_mm256_srli_epi32(pixels, bits), _mm256_set1_epi32(255)));
+}
+
+SIMD __m256 warp_between_eight(__m256 a, __m256 b, __m256 d) { return _mm256_fmadd_ps(_mm256_sub_ps(b, a), d, a); }
+
+/* What is left of the points behind their whole part. */
+SIMD __m256 warp_rests(__m256d first, __m256d second, __m256i whole) {
+    const __m256d a = _mm256_sub_pd(first, _mm256_cvtepi32_pd(_mm256_castsi256_si128(whole)));
+    const __m256d b = _mm256_sub_pd(second, _mm256_cvtepi32_pd(_mm256_extracti128_si256(whole, 1)));
+    return _mm256_set_m128(_mm256_cvtpd_ps(b), _mm256_cvtpd_ps(a));
+}
+
+/* Eight bytes from each of the places 0, 1, 4 and 5: two pixels, and slack. */
+SIMD __m256i warp_pairs(const uint8_t *image, const int32_t *places) {
+    const __m128i a = _mm_loadl_epi64((const __m128i *)(const void *)(image + places[0]));
+    const __m128i b = _mm_loadl_epi64((const __m128i *)(const void *)(image + places[1]));
+    const __m128i c = _mm_loadl_epi64((const __m128i *)(const void *)(image + places[4]));
+    const __m128i d = _mm_loadl_epi64((const __m128i *)(const void *)(image + places[5]));
+    return _mm256_set_m128i(_mm_unpacklo_epi64(c, d), _mm_unpacklo_epi64(a, b));
+}
+
+/* Of two such fours the eight first pixels in order, and the second ones, in the lower three bytes. */
+SIMD __m256i warp_firsts(__m256i first, __m256i second) {
+    return _mm256_castps_si256(_mm256_shuffle_ps(_mm256_castsi256_ps(first), _mm256_castsi256_ps(second), 0x88));
+}
+
+SIMD __m256i warp_seconds(__m256i first, __m256i second) {
+    return warp_firsts(_mm256_srli_epi64(first, 24), _mm256_srli_epi64(second, 24));
+}
+
+SIMD bool warp_bilinear_eight(const fpc_warp *warp, const double *xs, const double *ys, uint8_t *out) {
+    const __m256d half = _mm256_set1_pd(0.5);
+    const __m256d x0 = _mm256_sub_pd(_mm256_loadu_pd(xs), half), x1 = _mm256_sub_pd(_mm256_loadu_pd(xs + 4), half);
+    const __m256d y0 = _mm256_sub_pd(_mm256_loadu_pd(ys), half), y1 = _mm256_sub_pd(_mm256_loadu_pd(ys + 4), half);
+    const __m256i x = _mm256_set_m128i(_mm256_cvttpd_epi32(x1), _mm256_cvttpd_epi32(x0));
+    const __m256i y = _mm256_set_m128i(_mm256_cvttpd_epi32(y1), _mm256_cvttpd_epi32(y0));
+    /* signs: negative points, and those that are no 32-bit number, become or are negative */
+    const __m256i beyond = _mm256_or_si256(_mm256_cmpgt_epi32(x, _mm256_set1_epi32(warp->width - 2)),
+                                           _mm256_cmpgt_epi32(y, _mm256_set1_epi32(warp->height - 2)));
+    const __m256d negative = _mm256_or_pd(_mm256_or_pd(x0, x1), _mm256_or_pd(y0, y1));
+    const __m256i outer = _mm256_or_si256(beyond, _mm256_or_si256(x, y));
+    if (_mm256_movemask_ps(_mm256_castsi256_ps(outer)) || _mm256_movemask_pd(negative)) return false;
+
+    const __m256i stride = _mm256_set1_epi32(3 * warp->width), three = _mm256_set1_epi32(3);
+    const __m256i at = _mm256_add_epi32(_mm256_mullo_epi32(x, three), _mm256_mullo_epi32(y, stride));
+    int32_t places[8];
+    v_store(places, at);
+    const uint8_t *upper = warp->image, *lower = warp->image + 3 * (int64_t)warp->width;
+    const __m256i first_above = warp_pairs(upper, places), second_above = warp_pairs(upper, places + 2);
+    const __m256i first_below = warp_pairs(lower, places), second_below = warp_pairs(lower, places + 2);
+    const __m256i a = warp_firsts(first_above, second_above), b = warp_seconds(first_above, second_above);
+    const __m256i c = warp_firsts(first_below, second_below), d = warp_seconds(first_below, second_below);
+    const __m256 dx = warp_rests(x0, x1, x), dy = warp_rests(y0, y1, y), unsure = _mm256_set1_ps(WARP_UNSURE);
+    __m256i found = _mm256_setzero_si256(), other = found;
+    for (int bits = 16; bits >= 0; bits -= 8) {
+        const __m256 above = warp_between_eight(warp_channel(a, bits), warp_channel(b, bits), dx);
+        const __m256 below = warp_between_eight(warp_channel(c, bits), warp_channel(d, bits), dx);
+        const __m256 value = warp_between_eight(above, below, dy);
+        found = _mm256_or_si256(_mm256_slli_epi32(found, 8), _mm256_cvttps_epi32(_mm256_add_ps(value, unsure)));
+        other = _mm256_or_si256(_mm256_slli_epi32(other, 8), _mm256_cvttps_epi32(_mm256_sub_ps(value, unsure)));
+    }
+    const __m256i varied =
+        _mm256_or_si256(_mm256_or_si256(_mm256_xor_si256(a, b), _mm256_xor_si256(c, d)), _mm256_xor_si256(a, c));
+    const __m256i sure =
+        _mm256_or_si256(_mm256_cmpeq_epi8(found, other), _mm256_cmpeq_epi8(varied, _mm256_setzero_si256()));
+    if (_mm256_movemask_epi8(sure) != -1) return false;
+    const __m256i packed = _mm256_shuffle_epi8(found, v_load_twice(warp_joined));
+    v_store_low(out, packed);
+    v_store_high(out + 12, packed);
+    return true;
+}
+
+/* Whether all eight points are outside of the image, and no number among them is none. */
+SIMD bool warp_all_outside(const fpc_warp *warp, const double *xs, const double *ys) {
+    const __m256d zero = _mm256_setzero_pd(), width = _mm256_set1_pd(warp->width),
+                  height = _mm256_set1_pd(warp->height);
+    __m256d outside = _mm256_cmp_pd(zero, zero, _CMP_EQ_OQ);
+    for (int k = 0; k < 8; k += 4) {
+        const __m256d x = _mm256_loadu_pd(xs + k), y = _mm256_loadu_pd(ys + k);
+        const __m256d across = _mm256_or_pd(_mm256_cmp_pd(x, zero, _CMP_LT_OQ), _mm256_cmp_pd(x, width, _CMP_GE_OQ));
+        const __m256d down = _mm256_or_pd(_mm256_cmp_pd(y, zero, _CMP_LT_OQ), _mm256_cmp_pd(y, height, _CMP_GE_OQ));
+        outside = _mm256_and_pd(outside, _mm256_or_pd(across, down));
+    }
+    return _mm256_movemask_pd(outside) == 15;
 }
 
 SIMD void warp_bilinear_rgb(const fpc_warp *warp, const warp_place *place, uint8_t *out) {
@@ -105,13 +200,29 @@ SIMD void warp_bicubic_rgb(const fpc_warp *warp, const warp_place *place, uint8_
         out += 3;                                                                                                      \
     }
 
-static void warp_bilinear(const fpc_warp *warp, const double *xs, const double *ys, int32_t count, uint8_t *out) {
+static void warp_bilinear_rgb_row(const fpc_warp *warp, const double *xs, const double *ys, int32_t count,
+                                  uint8_t *out) {
     const int64_t stride = 3 * (int64_t)warp->width;
-    if (warp->channels == 3) {
-        WARP_ROW_RGB(warp_bilinear_rgb, 0, warp_bilinear_at(at, at + stride, 3, dx, dy, out))
-    } else {
+    WARP_ROW_RGB(warp_bilinear_rgb, 0, warp_bilinear_at(at, at + stride, 3, dx, dy, out))
+}
+
+static void warp_bilinear(const fpc_warp *warp, const double *xs, const double *ys, int32_t count, uint8_t *out) {
+    if (warp->channels != 3) {
         WARP_ROW(warp_bilinear_pixel)
+        return;
     }
+    int32_t x = 0;
+    if ((int64_t)warp->height * warp->width < INT32_MAX / 3) {
+        for (; x + 8 <= count; x += 8, xs += 8, ys += 8, out += 24) {
+            if (warp_bilinear_eight(warp, xs, ys, out)) continue;
+            if (warp_all_outside(warp, xs, ys)) {
+                for (int k = 0; k < 24; k += 3) memcpy(out + k, warp->fill, 3);
+            } else {
+                warp_bilinear_rgb_row(warp, xs, ys, 8, out);
+            }
+        }
+    }
+    warp_bilinear_rgb_row(warp, xs, ys, count - x, out);
 }
 
 SIMD void warp_bicubic_inner(const uint8_t *at, int64_t stride, __m256d dx, __m256d dy, uint8_t *out) {
@@ -135,8 +246,7 @@ static void warp_fixed(const fpc_warp *warp, int32_t x, int32_t y, int32_t dx, i
     int32_t k = 0;
     if (warp->channels == 3 && (int64_t)warp->height * warp->width < INT32_MAX / 3) {
         const __m256i eight = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7), three = _mm256_set1_epi32(3);
-        const __m256i joined = _mm256_setr_epi8(0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 13, 14, -1, -1, -1, -1, /**/
-                                                0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 13, 14, -1, -1, -1, -1);
+        const __m256i joined = v_load_twice(warp_joined);
         const __m256i stride = _mm256_set1_epi32(3 * warp->width);
         __m256i xs = _mm256_add_epi32(_mm256_set1_epi32(x), _mm256_mullo_epi32(eight, _mm256_set1_epi32(dx)));
         __m256i ys = _mm256_add_epi32(_mm256_set1_epi32(y), _mm256_mullo_epi32(eight, _mm256_set1_epi32(dy)));
