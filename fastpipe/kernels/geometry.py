@@ -10,7 +10,8 @@ from collections.abc import Sequence
 import cv2
 import numpy as np
 
-from fastpipe.kernels._arrays import UInt8Array, channels, copied, like
+from fastpipe import core
+from fastpipe.kernels._arrays import UInt8Array, channels, copied, like, through_core
 
 _BORDERS = {
     "constant": cv2.BORDER_CONSTANT,
@@ -37,6 +38,8 @@ def crop(image: UInt8Array, top: int, left: int, height: int, width: int) -> UIn
 
 def hflip(image: UInt8Array) -> UInt8Array:
     """Columns in reverse order, as a new contiguous array."""
+    if channels(image) == 3 and image.size and core.available():
+        return through_core(image, core.Job.flip)
     return like(cv2.flip(image, 1), image) if image.size else copied(image)
 
 

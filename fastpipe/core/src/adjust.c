@@ -18,9 +18,11 @@ static int take_factor(fpc_stage *stage) {
 
 static int next_saturated(fpc_stage *stage, uint8_t *row) {
     const fpc_kernels *kernels = stage->kernels;
-    uint8_t *in = stage->rows.data, *gray = in + stage->row_bytes, *grays = gray + stage->row_bytes;
-    const int status = fpc_stage_pull(stage->from, stage->channels == 3 ? in : row);
-    if (status != FPC_OK || stage->channels == 1) return status; /* gray is its own gray */
+    if (stage->channels == 1) return fpc_stage_pull(stage->from, row); /* gray is its own gray */
+    uint8_t *room = stage->rows.data, *gray = room + stage->row_bytes, *grays = gray + stage->row_bytes;
+    const uint8_t *in;
+    const int status = fpc_stage_borrow(stage->from, room, &in);
+    if (status != FPC_OK) return status;
     kernels->rgb_to_gray(in, stage->width, gray);
     kernels->planes_to_rgb(gray, gray, gray, grays, stage->width);
     kernels->blend_rows(grays, in, stage->factor, bytes_of(stage), row);
@@ -42,13 +44,13 @@ static uint64_t sum_of(const uint8_t *row, int32_t count) {
 
 static int start_contrast(fpc_stage *stage, fpc_images *images) {
     int status = take_factor(stage);
-    if (status == FPC_OK) status = fpc_take_image(stage, images);
+    if (status == FPC_OK) status = fpc_see_image(stage, images);
     if (status != FPC_OK) return status;
     uint8_t *rows = fpc_need_rows(stage, 1);
     if (!rows) return FPC_NO_MEMORY;
     uint64_t sum = 0;
     for (int32_t y = 0; y < stage->height; y++) {
-        const uint8_t *row = stage->image + y * bytes_of(stage);
+        const uint8_t *row = fpc_image_row(stage, y);
         if (stage->channels == 3) {
             stage->kernels->rgb_to_gray(row, stage->width, rows);
             row = rows;
@@ -98,9 +100,10 @@ static int start_blend(fpc_stage *stage, int (*next)(fpc_stage *stage, uint8_t *
 /* ---- hue ---- */
 
 static int next_turned(fpc_stage *stage, uint8_t *row) {
-    uint8_t *in = stage->channels == 3 ? stage->rows.data : row; /* gray has no hue */
-    const int status = fpc_stage_pull(stage->from, in);
-    if (status != FPC_OK || stage->channels == 1) return status;
+    if (stage->channels == 1) return fpc_stage_pull(stage->from, row); /* gray has no hue */
+    const uint8_t *in;
+    const int status = fpc_stage_borrow(stage->from, stage->rows.data, &in);
+    if (status != FPC_OK) return status;
     stage->kernels->turn_hue(in, stage->width, stage->operation->i[0], row);
     return FPC_OK;
 }
@@ -122,7 +125,7 @@ static void widen_range(const uint8_t *row, int64_t count, uint8_t *least, uint8
 }
 
 static int start_autocontrast(fpc_stage *stage, fpc_images *images) {
-    const int status = fpc_take_image(stage, images);
+    const int status = fpc_see_image(stage, images);
     if (status != FPC_OK) return status;
     uint8_t *least = fpc_need_rows(stage, 2);
     if (!least) return FPC_NO_MEMORY;
@@ -130,7 +133,7 @@ static int start_autocontrast(fpc_stage *stage, fpc_images *images) {
     const int64_t bytes = bytes_of(stage);
     memset(least, 255, (size_t)bytes);
     memset(most, 0, (size_t)bytes);
-    for (int32_t y = 0; y < stage->height; y++) widen_range(stage->image + y * bytes, bytes, least, most);
+    for (int32_t y = 0; y < stage->height; y++) widen_range(fpc_image_row(stage, y), bytes, least, most);
     for (int c = 0; c < stage->channels; c++) {
         int low = 255, high = 0;
         for (int64_t x = c; x < bytes; x += stage->channels) {
@@ -171,13 +174,13 @@ static void equalize_table(const int64_t *counts, uint8_t *table) {
 #define COUNTERS 4 /* of each value: neighbours are often equal, and a counter can't be raised twice at once */
 
 static int start_equalize(fpc_stage *stage, fpc_images *images) {
-    const int status = fpc_take_image(stage, images);
+    const int status = fpc_see_image(stage, images);
     if (status != FPC_OK) return status;
     const int channels = stage->channels;
     int64_t counts[3][256] = {{0}};
     uint32_t parts[3][COUNTERS][256];
     for (int32_t y = 0; y < stage->height; y++) {
-        const uint8_t *row = stage->image + y * bytes_of(stage);
+        const uint8_t *row = fpc_image_row(stage, y);
         if (y % 128 == 0) memset(parts, 0, sizeof parts); /* 2**24 pixels a row fit 128 times */
         for (int c = 0; c < channels; c++) {
             int32_t x = 0;

@@ -54,6 +54,15 @@ static void look_up(const uint8_t *in, int64_t count, const uint8_t *table, uint
     for (int64_t x = 0; x < count; x++) out[x] = table[in[x]];
 }
 
+static void look_up_rgb(const uint8_t *in, int32_t count, const uint8_t *tables, uint8_t *out) {
+    for (int32_t x = 0; x < count; x++, in += 3, out += 3) {
+        const uint8_t red = tables[in[0]], green = tables[256 + in[1]], blue = tables[512 + in[2]];
+        out[0] = red;
+        out[1] = green;
+        out[2] = blue;
+    }
+}
+
 /* Pillow's Blend.c in float32, cut off. Between the two nothing leaves 0 to 255. */
 static void blend_rows(const uint8_t *first, const uint8_t *second, float factor, int64_t count, uint8_t *out) {
     for (int64_t x = 0; x < count; x++) {

@@ -1,6 +1,42 @@
 /* adjust_simd.h: values looked up, rows blended and smoothed, hues turned. */
 #include "adjust_plain.h"
 
+#if defined(FPC_SIMD_VBMI)
+/* 64 bytes at once: an instruction chooses among 128, the highest bit between two of them. */
+SIMD __m512i adjust_entries(__m512i bytes, const uint8_t *table) {
+    const __m512i low = _mm512_permutex2var_epi8(_mm512_loadu_si512(table), bytes, _mm512_loadu_si512(table + 64));
+    const __m512i high =
+        _mm512_permutex2var_epi8(_mm512_loadu_si512(table + 128), bytes, _mm512_loadu_si512(table + 192));
+    return _mm512_mask_blend_epi8(_mm512_movepi8_mask(bytes), low, high);
+}
+
+/* Of the bytes from x on those that are there, 64 at most. */
+SIMD __mmask64 adjust_there(int64_t x, int64_t count) {
+    return count - x >= 64 ? ~UINT64_C(0) : (UINT64_C(1) << (count - x)) - 1;
+}
+
+static void look_up(const uint8_t *in, int64_t count, const uint8_t *table, uint8_t *out) {
+    for (int64_t x = 0; x < count; x += 64) {
+        const __mmask64 there = adjust_there(x, count);
+        _mm512_mask_storeu_epi8(out + x, there, adjust_entries(_mm512_maskz_loadu_epi8(there, in + x), table));
+    }
+}
+
+static void look_up_rgb(const uint8_t *in, int32_t count, const uint8_t *tables, uint8_t *out) {
+    const uint64_t third =
+        UINT64_C(0x9249249249249249); /* bytes 0, 3, … 63; the next 64 begin with the second channel */
+    const uint64_t reds[3] = {third, third << 2, third << 1}, greens[3] = {third << 1, third, third << 2};
+    const int64_t bytes = 3 * (int64_t)count;
+    for (int64_t x = 0, turn = 0; x < bytes; x += 64, turn = turn == 2 ? 0 : turn + 1) {
+        const __mmask64 there = adjust_there(x, bytes);
+        const __m512i levels = _mm512_maskz_loadu_epi8(there, in + x);
+        __m512i found = adjust_entries(levels, tables + 512);
+        found = _mm512_mask_blend_epi8(greens[turn], found, adjust_entries(levels, tables + 256));
+        found = _mm512_mask_blend_epi8(reds[turn], found, adjust_entries(levels, tables));
+        _mm512_mask_storeu_epi8(out + x, there, found);
+    }
+}
+#else
 /* A table's sixteen parts of 16 bytes, each but the first of a half as what it differs in from the one before: all parts up
  * to an index's own, joined by XOR, are its own. Behind that the index, less 16 for each part, is negative. */
 static void look_up(const uint8_t *in, int64_t count, const uint8_t *table, uint8_t *out) {
@@ -22,6 +58,22 @@ static void look_up(const uint8_t *in, int64_t count, const uint8_t *table, uint
         v_store(out + x, found);
     }
 }
+
+static void split_channels(const uint8_t *rgb, int32_t count, uint8_t *const out[3]);
+
+#define ADJUST_AT_ONCE 1024 /* a multiple of 32: what is written behind these is the next ones' place */
+
+static void look_up_rgb(const uint8_t *in, int32_t count, const uint8_t *tables, uint8_t *out) {
+    uint8_t planes[3][ADJUST_AT_ONCE + 32];
+    uint8_t *const each[3] = {planes[0], planes[1], planes[2]};
+    for (int32_t x = 0; x < count; x += ADJUST_AT_ONCE) {
+        const int32_t part = count - x < ADJUST_AT_ONCE ? count - x : ADJUST_AT_ONCE;
+        split_channels(in + 3 * (int64_t)x, part, each);
+        for (int c = 0; c < 3; c++) look_up(planes[c], part, tables + 256 * c, planes[c]);
+        planes_to_rgb(planes[0], planes[1], planes[2], out + 3 * (int64_t)x, part);
+    }
+}
+#endif
 
 #define NONE 255
 /* Bytes 0 to 3, 4 to 7, 8 to 11, 12 to 15 of each half as four numbers of 32 bits. */

@@ -49,6 +49,14 @@ static int has_avx512(void) {
 }
 #endif
 
+#if FPC_HAVE_AVX512
+static int has_vbmi(void) {
+    unsigned extended[4];
+    cpuid(7, extended);
+    return extended[2] >> 1 & 1;
+}
+#endif
+
 int fpc_best_isa(void) {
 #if FPC_HAVE_NEON
     return FPC_ISA_NEON;
@@ -70,7 +78,7 @@ const fpc_kernels *fpc_kernels_of(int isa) {
     if (isa == FPC_ISA_AVX2 && best != FPC_ISA_PORTABLE) return &fpc_kernels_avx2;
 #endif
 #if FPC_HAVE_AVX512
-    if (isa == FPC_ISA_AVX512 && isa == best) return &fpc_kernels_avx512;
+    if (isa == FPC_ISA_AVX512 && isa == best) return has_vbmi() ? &fpc_kernels_vbmi : &fpc_kernels_avx512;
 #endif
     return NULL;
 }

@@ -56,7 +56,7 @@ FPC_API int fpc_abi(void);
 
 /* ---- instruction sets ------------------------------------------------------------------------------------------ */
 
-/* FPC_ISA_AVX512 is AVX2 with AVX-512's VNNI on vectors of the same width. */
+/* FPC_ISA_AVX512 is AVX2 with AVX-512's VNNI on vectors of the same width, and its VBMI where there is that. */
 typedef enum fpc_isa { FPC_ISA_BEST = 0, FPC_ISA_PORTABLE, FPC_ISA_AVX2, FPC_ISA_NEON, FPC_ISA_AVX512 } fpc_isa;
 
 /* The instruction set that FPC_ISA_BEST means on this machine; FPC_ISA_PORTABLE where there is none of the others. */

@@ -6,12 +6,28 @@
 #include <immintrin.h>
 #include <string.h>
 
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC push_options
+#endif
+
+/* isa_vbmi.c is this file once more, with FPC_SIMD_VBMI. */
+#if defined(FPC_SIMD_VBMI)
+#define KERNELS fpc_kernels_vbmi
+#if defined(__clang__)
+#pragma clang attribute push(                                                                                          \
+    __attribute__((target("avx2,fma,bmi,bmi2,f16c,avx512f,avx512bw,avx512vl,avx512vnni,avx512vbmi"))),                 \
+    apply_to = function)
+#elif defined(__GNUC__)
+#pragma GCC target("avx2,fma,bmi,bmi2,f16c,avx512f,avx512bw,avx512vl,avx512vnni,avx512vbmi")
+#endif
+#else
+#define KERNELS fpc_kernels_avx512
 #if defined(__clang__)
 #pragma clang attribute push(__attribute__((target("avx2,fma,bmi,bmi2,f16c,avx512f,avx512bw,avx512vl,avx512vnni"))),   \
                              apply_to = function)
 #elif defined(__GNUC__)
-#pragma GCC push_options
 #pragma GCC target("avx2,fma,bmi,bmi2,f16c,avx512f,avx512bw,avx512vl,avx512vnni")
+#endif
 #endif
 
 #define FPC_SIMD_AVX2 1
@@ -33,5 +49,5 @@
 #pragma GCC pop_options
 #endif
 
-const fpc_kernels fpc_kernels_avx512 = FPC_KERNELS;
+const fpc_kernels KERNELS = FPC_KERNELS;
 #endif

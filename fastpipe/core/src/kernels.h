@@ -3,7 +3,7 @@
  * A stage's kernels have two bodies with the same signatures and, byte for byte, the same results:
  *   <stage>_simd.h   in the words of simd.h (AVX2 and NEON);
  *   <stage>_plain.h  in plain C, which is the portable form and the one that the other is tested against.
- * isa_avx2.c, isa_avx512.c, isa_neon.c and isa_portable.c each include the bodies of all stages (functions are `static`, so the names
+ * isa_avx2.c, isa_avx512.c, isa_vbmi.c, isa_neon.c and isa_portable.c each include the bodies of all stages (functions are `static`, so the names
  * are the same in all of them) and fill one table. To add a kernel: a pointer here, the function in both bodies, one line
  * in FPC_KERNELS below. SIMD kernels may call a plain one for what is rare: the isa files include the plain bodies first.
  */
@@ -64,6 +64,8 @@ typedef struct fpc_kernels {
     void (*rgb_to_gray)(const uint8_t *in, int32_t count, uint8_t *out);
     /* Each byte's entry of a table; `out` may be `in`. */
     void (*look_up)(const uint8_t *in, int64_t count, const uint8_t *table, uint8_t *out);
+    /* The same for `count` pixels of three channels, each with a table of its own, one behind the other. */
+    void (*look_up_rgb)(const uint8_t *in, int32_t count, const uint8_t *tables, uint8_t *out);
     /* adjust.c: whole groups of 32 bytes are read and written. `first` and `second` mixed, as Pillow's blend. */
     void (*blend_rows)(const uint8_t *first, const uint8_t *second, float factor, int64_t count, uint8_t *out);
     /* Bytes of the middle one of three rows smoothed; the neighbours are `step` bytes away. */
@@ -99,6 +101,7 @@ typedef struct fpc_kernels {
         .flip_rgb = flip_rgb,                                                                                          \
         .rgb_to_gray = rgb_to_gray,                                                                                    \
         .look_up = look_up,                                                                                            \
+        .look_up_rgb = look_up_rgb,                                                                                    \
         .blend_rows = blend_rows,                                                                                      \
         .smooth_row = smooth_row,                                                                                      \
         .turn_hue = turn_hue,                                                                                          \
@@ -117,6 +120,7 @@ extern const fpc_kernels fpc_kernels_avx2;
 #endif
 #if FPC_HAVE_AVX512
 extern const fpc_kernels fpc_kernels_avx512;
+extern const fpc_kernels fpc_kernels_vbmi;
 #endif
 #if FPC_HAVE_NEON
 extern const fpc_kernels fpc_kernels_neon;

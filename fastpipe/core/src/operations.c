@@ -22,6 +22,26 @@ int fpc_take_image(fpc_stage *stage, fpc_images *images) {
     return FPC_OK;
 }
 
+int fpc_see_image(fpc_stage *stage, fpc_images *images) {
+    fpc_stage *from = stage->from;
+    const int64_t stride = stride_of(from);
+    if (stride < FPC_ROW_SLACK) return fpc_take_image(stage, images); /* more than a row were behind a row's end */
+    const uint8_t *image = fpc_stage_whole(from);
+    if (!image) return fpc_take_image(stage, images);
+    uint8_t *last = fpc_buffer_need(&images->buffers[images->turn], (size_t)(stride + FPC_ROW_SLACK));
+    if (!last) return FPC_NO_MEMORY;
+    images->turn ^= 1;
+    memcpy(last, image + (from->height - 1) * stride, (size_t)stride);
+    stage->image = image;
+    stage->last = last;
+    return FPC_OK;
+}
+
+const uint8_t *fpc_image_row(const fpc_stage *stage, int32_t y) {
+    if (stage->last && y == stage->from->height - 1) return stage->last;
+    return stage->image + y * stride_of(stage->from);
+}
+
 uint8_t *fpc_need_rows(fpc_stage *stage, int32_t count) {
     stage->row_bytes = fpc_row_bytes(stage->from->width, stage->from->channels);
     return fpc_buffer_need(&stage->rows, (size_t)stage->row_bytes * (size_t)count);
@@ -31,12 +51,13 @@ uint8_t *fpc_need_rows(fpc_stage *stage, int32_t count) {
 
 static int next_crop(fpc_stage *stage, uint8_t *row) {
     const int32_t *i = stage->operation->i;
+    const uint8_t *in = NULL;
     while (stage->taken <= i[0] + stage->given) {
         stage->taken++;
-        const int status = fpc_stage_pull(stage->from, stage->rows.data);
+        const int status = fpc_stage_borrow(stage->from, stage->rows.data, &in);
         if (status != FPC_OK) return status;
     }
-    memcpy(row, stage->rows.data + (int64_t)i[1] * stage->channels, (size_t)stride_of(stage));
+    memcpy(row, in + (int64_t)i[1] * stage->channels, (size_t)stride_of(stage));
     return FPC_OK;
 }
 
@@ -53,8 +74,8 @@ static int start_crop(fpc_stage *stage) {
 /* ---- flips, transposed ---- */
 
 static int next_hflip(fpc_stage *stage, uint8_t *row) {
-    const uint8_t *in = stage->rows.data;
-    const int status = fpc_stage_pull(stage->from, stage->rows.data);
+    const uint8_t *in;
+    const int status = fpc_stage_borrow(stage->from, stage->rows.data, &in);
     if (status != FPC_OK) return status;
     if (stage->channels == 3) {
         stage->kernels->flip_rgb(in, stage->width, row);
@@ -70,14 +91,13 @@ static int start_hflip(fpc_stage *stage) {
 }
 
 static int next_vflip(fpc_stage *stage, uint8_t *row) {
-    const int64_t stride = stride_of(stage);
-    memcpy(row, stage->image + (stage->height - 1 - stage->given) * stride, (size_t)stride);
+    memcpy(row, fpc_image_row(stage, stage->height - 1 - stage->given), (size_t)stride_of(stage));
     return FPC_OK;
 }
 
 static int start_vflip(fpc_stage *stage, fpc_images *images) {
     stage->next = next_vflip;
-    return fpc_take_image(stage, images);
+    return fpc_see_image(stage, images);
 }
 
 #define TRANSPOSED_AT_ONCE 16 /* columns of the input, so that each cache line is read once */
@@ -141,7 +161,7 @@ static int next_padded(fpc_stage *stage, uint8_t *row) {
         for (int64_t x = 0; x < stage->width; x++) fill_pixel(stage, row + x * channels);
         return FPC_OK;
     }
-    const uint8_t *in = stage->image + y * in_width * channels;
+    const uint8_t *in = fpc_image_row(stage, (int32_t)y);
     memcpy(row + i[0] * channels, in, (size_t)(in_width * channels));
     for (int64_t x = 0; x < stage->width; x++) {
         if (x == i[0]) x += in_width; /* the middle is there */
@@ -170,7 +190,7 @@ static int start_padded(fpc_stage *stage, fpc_images *images) {
     stage->height = (int32_t)height;
     stage->width = (int32_t)width;
     stage->next = next_padded;
-    return fpc_take_image(stage, images);
+    return fpc_see_image(stage, images);
 }
 
 /* ---- values ---- */
@@ -179,9 +199,9 @@ static int next_table(fpc_stage *stage, uint8_t *row) {
     const int64_t stride = stride_of(stage);
     const uint8_t *in = row, *table = stage->table;
     if (stage->image) {
-        in = stage->image + stage->given * stride;
+        in = fpc_image_row(stage, stage->given);
     } else {
-        const int status = fpc_stage_pull(stage->from, row);
+        const int status = fpc_stage_borrow(stage->from, row, &in);
         if (status != FPC_OK) return status;
     }
     if (stage->plain_table) {
@@ -189,12 +209,7 @@ static int next_table(fpc_stage *stage, uint8_t *row) {
     } else if (stage->one_table) {
         stage->kernels->look_up(in, stride, table, row);
     } else {
-        for (int64_t x = 0; x < stage->width; x++, in += 3, row += 3) {
-            const uint8_t red = table[in[0]], green = table[256 + in[1]], blue = table[512 + in[2]];
-            row[0] = red;
-            row[1] = green;
-            row[2] = blue;
-        }
+        stage->kernels->look_up_rgb(in, stage->width, table, row);
     }
     return FPC_OK;
 }
@@ -212,9 +227,10 @@ int fpc_stage_table(fpc_stage *stage, const uint8_t *table) {
 /* A gray image stays what it is; three channels are one, three times. */
 static int next_gray(fpc_stage *stage, uint8_t *row) {
     const fpc_kernels *kernels = stage->kernels;
-    uint8_t *in = stage->rows.data, *gray = stage->channels == 1 ? row : in + stage->row_bytes;
+    uint8_t *room = stage->rows.data, *gray = stage->channels == 1 ? row : room + stage->row_bytes;
     const bool colored = stage->from->channels == 3;
-    const int status = fpc_stage_pull(stage->from, colored ? in : gray);
+    const uint8_t *in = NULL;
+    const int status = colored ? fpc_stage_borrow(stage->from, room, &in) : fpc_stage_pull(stage->from, gray);
     if (status != FPC_OK) return status;
     if (colored) kernels->rgb_to_gray(in, stage->width, gray);
     if (stage->channels == 3) kernels->planes_to_rgb(gray, gray, gray, row, stage->width);
@@ -238,6 +254,7 @@ int fpc_stage_operation(fpc_stage *stage, fpc_stage *from, const fpc_operation *
     stage->given = 0;
     stage->taken = 0;
     stage->image = NULL;
+    stage->last = NULL;
     switch (operation->kind) {
     case FPC_OP_CROP: return start_crop(stage);
     case FPC_OP_HFLIP: return start_hflip(stage);

@@ -114,13 +114,18 @@ static void pick_pixels(const uint8_t *in, const fpc_axis *axis, int32_t channel
 
 static int next_nearest(fpc_stage *stage, uint8_t *out) {
     const int32_t y = stage->given, row = stage->down.starts[y];
-    if (stage->taken <= row) { /* else the row before is this row, too */
-        const int status = row_from_input(stage, y, stage->pair[0]);
-        if (status != FPC_OK) return status;
-        const uint8_t *in = stage->pair[0] + (int64_t)stage->column * stage->channels;
-        pick_pixels(in, &stage->across, stage->channels, stage->kept);
+    const size_t bytes = (size_t)stage->width * (size_t)stage->channels;
+    if (stage->taken > row) { /* the row before is this row, too */
+        memcpy(out, stage->kept, bytes);
+        return FPC_OK;
     }
-    memcpy(out, stage->kept, (size_t)stage->width * (size_t)stage->channels);
+    const uint8_t *in = NULL;
+    for (; stage->taken <= row; stage->taken++) {
+        const int status = fpc_stage_borrow(stage->from, stage->pair[0], &in);
+        if (status != FPC_OK) return status;
+    }
+    pick_pixels(in + (int64_t)stage->column * stage->channels, &stage->across, stage->channels, out);
+    if (y + 1 < stage->height && stage->down.starts[y + 1] == row) memcpy(stage->kept, out, bytes);
     return FPC_OK;
 }
 

@@ -46,6 +46,14 @@ int fpc_stage_borrow(fpc_stage *stage, uint8_t *room, const uint8_t **row) {
     return fpc_stage_pull(stage, room);
 }
 
+const uint8_t *fpc_stage_whole(fpc_stage *stage) {
+    const fpc_pixels *pixels = &stage->pixels;
+    if (stage->next != next_pixels || stage->given > 0 || !together(pixels)) return NULL;
+    if (pixels->row_stride != (int64_t)stage->width * stage->channels) return NULL;
+    stage->given = stage->height;
+    return pixels->data;
+}
+
 void fpc_stage_pixels(fpc_stage *stage, const fpc_pixels *pixels) {
     stage->height = pixels->height;
     stage->width = pixels->width;

@@ -24,6 +24,7 @@ struct fpc_stage {
     fpc_rows *jpeg;       /* fpc_stage_jpeg */
     fpc_pixels pixels;    /* fpc_stage_pixels: what is left of the image */
     const uint8_t *image; /* stages that need all rows before the first: those, one behind the other */
+    const uint8_t *last;  /* the last of them, with slack behind it; NULL where that is the image's own */
 
     const uint8_t *table;         /* 256 bytes for each channel */
     uint8_t tables[3 * 256];      /* those that are worked out here */
@@ -56,6 +57,9 @@ int fpc_stage_pull(fpc_stage *stage, uint8_t *row);
  * it may be read. */
 int fpc_stage_borrow(fpc_stage *stage, uint8_t *room, const uint8_t **row);
 
+/* All of a stage's rows, one behind the other, where they are in memory already, without slack; else NULL. */
+const uint8_t *fpc_stage_whole(fpc_stage *stage);
+
 /* ---- sources: height, width and channels are the caller's to check ---- */
 void fpc_stage_pixels(fpc_stage *stage, const fpc_pixels *pixels);
 void fpc_stage_jpeg(fpc_stage *stage, fpc_rows *rows, int32_t height, int32_t width);
@@ -82,6 +86,10 @@ typedef struct fpc_images {
 
 /* All rows of the stage before into one of the two images, one behind the other, with FPC_ROW_SLACK behind the last. */
 int fpc_take_image(fpc_stage *stage, fpc_images *images);
+/* The same for what reads row by row: without a copy where the rows are in memory already. */
+int fpc_see_image(fpc_stage *stage, fpc_images *images);
+/* Row y of such an image, with FPC_ROW_SLACK behind it that may be read. */
+const uint8_t *fpc_image_row(const fpc_stage *stage, int32_t y);
 /* Room for `count` rows of the input; NULL where there is no memory. */
 uint8_t *fpc_need_rows(fpc_stage *stage, int32_t count);
 /* From now on each channel's values are looked up in `table`, of the image that was taken, or of the stage before. */
