@@ -41,6 +41,7 @@ _NO_NUMBERS = (0.0,) * 8
 _INTEGERS = tuple(Struct(f"@{1 + count}i") for count in range(14))  # kind, and the numbers that it has
 _KIND = _INTEGERS[0]
 _SOURCE = Struct("@3P2q6i2q")
+_EXTENT = Struct("@2q6i2q")
 _HFLIP, _RESIZE = int(Kind.HFLIP), int(Kind.RESIZE)
 _BOX = Struct("@4i")
 _SINK = Struct("@P3q5i6f")
@@ -49,6 +50,7 @@ _HEADER = Struct("@13iq")
 _LIMITS = Struct("@2q")
 _LIMITS_AT: int = RawJob.max_pixels.offset  # type: ignore[attr-defined]
 _BOX_AT: int = RawJob.top.offset  # type: ignore[attr-defined]
+_EXTENT_AT: int = RawJob.offset.offset  # type: ignore[attr-defined]
 _SINK_AT: int = RawJob.sink.offset
 _NO_MEAN = (0.0,) * 6
 _NORMALIZE, _MULTIPLY = 1, 2  # fpc_sink's normalize
@@ -123,14 +125,15 @@ class Job:
 
     # -- the source
 
-    def read(self, data: bytes) -> None:
-        """A JPEG in memory."""
+    def read(
+        self, data: bytes, box: tuple[int, int, int, int] = (0, 0, 0, 0), limits: tuple[int, int] = (0, 0)
+    ) -> None:
+        """A JPEG in memory; ``box`` and ``limits`` as `box` and `limit` take them."""
         raw = self.raw
         raw.path = None
         raw.pixels = None
         raw.data.bytes = data
-        raw.offset = 0
-        raw.length = len(data)
+        _EXTENT.pack_into(raw, _EXTENT_AT, 0, len(data), *box, 0, 0, *limits)
         self._keep = data
 
     def read_address(
@@ -397,6 +400,20 @@ class Job:
         (height, width, channels), (row, column, channel) = whole.shape, whole.strides
         address = array.__array_interface__["data"][0]
         self.write(address, (height, width, channels), (row, column, channel), dtype, mean, std)
+
+    def write_planes(
+        self,
+        address: int,
+        shape: tuple[int, int, int],
+        dtype: int,
+        mean: Sequence[float] | None = None,
+        std: Sequence[float] | None = None,
+        multiplied: bool = False,
+    ) -> None:
+        """Memory ``(C, H, W)`` without gaps, of uint8 or float32; arguments as `write`'s."""
+        _, width, _ = shape
+        size = 1 if dtype == DType.UINT8 else 4
+        self.write(address, shape, (width * size, size, shape[0] * width * size), dtype, mean, std, multiplied)
 
     def write_tensor(
         self,

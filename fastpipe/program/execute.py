@@ -89,8 +89,9 @@ def execute(program: Program, encoded: Encoded, out: torch.Tensor | None = None)
     chosen = readers.choose(encoded.header, program.request, encoded.reader, encoded.config)
     by_core = chosen.name == "core"
     if by_core:
-        readers.check_limit(encoded.header, encoded.max_pixels, encoded.source)
-        done = _by_core(program, encoded, into)
+        limit = readers.pixel_limit(encoded.max_pixels)
+        readers.check_limit(encoded.header, limit, encoded.source)
+        done = _by_core(program, encoded, into, limit)
         if done is not None:
             return _behind(program, done, out)
     image: Any
@@ -113,13 +114,11 @@ def execute(program: Program, encoded: Encoded, out: torch.Tensor | None = None)
     return _behind(program, _on_pixels(image, steps, program.conversion, into), out)
 
 
-def _by_core(program: Program, encoded: Encoded, out: torch.Tensor | None) -> Any:
+def _by_core(program: Program, encoded: Encoded, out: torch.Tensor | None, limit: int | None) -> Any:
     """What the core makes of a JPEG, and kernels of the rest; None where it refuses the file."""
     job = core.thread_job()
-    job.read(encoded.content)
-    job.limit(max_bytes=readers.most_scratch(readers.pixel_limit(encoded.max_pixels)))
     box = program.box
-    job.box(*box)
+    job.read(encoded.content, box, (0, readers.most_scratch(limit)))
     shape = ImageShape(box.height, box.width)
     taken = 0
     if not listening():  # who listens wants to hear the decode alone
@@ -192,6 +191,22 @@ def _claimed(image: Any, steps: tuple[Step, ...], conversion: Any, out: torch.Te
 
 def add_steps(job: core.Job, steps: tuple[Step, ...], shape: ImageShape) -> tuple[ImageShape, int]:
     """Adds the first steps that the core has to a job; the shape behind them, and how many they are."""
+    chain = getattr(steps, "memory", None)
+    if chain is None:
+        return _add_steps(job, steps, shape)
+    channels = shape[2]
+    known = chain.get(channels)
+    if known is None:
+        mark = job.mark()
+        shape, number = _add_steps(job, steps, shape)
+        if number == len(steps):
+            chain[channels] = job.packed(mark), shape
+        return shape, number
+    packed, behind = known
+    return (behind, len(steps)) if job.add(packed) else _add_steps(job, steps, shape)
+
+
+def _add_steps(job: core.Job, steps: tuple[Step, ...], shape: ImageShape) -> tuple[ImageShape, int]:
     for number, step in enumerate(steps):
         memory = getattr(step, "memory", None)
         if memory:
@@ -227,6 +242,9 @@ def _sink(
             out = torch.empty(shape, dtype=dtype).permute(2, 0, 1)
         else:
             out = torch.empty(_tensor_shape(shape), dtype=dtype)
+            kind = core.DType.UINT8 if dtype is torch.uint8 else core.DType.FLOAT32
+            job.write_planes(out.data_ptr(), shape, kind, *normalization_of(conversion))
+            return out
     job.write_tensor(out, *normalization_of(conversion))
     return out
 

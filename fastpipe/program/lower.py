@@ -32,7 +32,7 @@ from fastpipe.ops import (
     fused_conversion,
     reduced_scale,
 )
-from fastpipe.program.program import Fidelity, Program, Views
+from fastpipe.program.program import Fidelity, KeptSteps, Program, Views
 from fastpipe.types import Box, DecodeRequest, ImageShape, Recipe, Size, Step
 
 __all__ = ["lower", "turns"]
@@ -91,7 +91,7 @@ def _crop_and_resize(steps: tuple[Step, ...], stored: ImageShape) -> Program | N
         if top < 0 or left < 0 or top + rows > height or left + columns > width:
             return None
         if rows != height or columns != width:
-            request = DecodeRequest(Box(top, left, rows, columns))
+            request = _tuple(DecodeRequest, (_tuple(Box, (top, left, rows, columns)), 1))
             height, width = rows, columns
         steps = steps[1:]
     key = torch.get_default_dtype(), *map(id, steps)
@@ -100,6 +100,8 @@ def _crop_and_resize(steps: tuple[Step, ...], stored: ImageShape) -> Program | N
         known = steps, _resized(steps)
         # An object's number is its own as long as it's held.
         if all(getattr(step, "memory", None) is not None for step in steps):
+            if known[1] is not None:
+                known = steps, known[1]._replace(steps=KeptSteps(known[1].steps))
             if len(_known) == _MOST_KNOWN:
                 _known.clear()
             _known[key] = known
@@ -109,9 +111,11 @@ def _crop_and_resize(steps: tuple[Step, ...], stored: ImageShape) -> Program | N
     size, _, local, conversion, after, result, tv_image = program
     if height == size[0] and width == size[1]:
         return None
-    return Program(stored, request, local, conversion, after, result, tv_image)
+    made: Program = _tuple(Program, (stored, request, local, conversion, after, result, tv_image))
+    return made
 
 
+_tuple: Any = tuple.__new__  # a named tuple's own is slower
 _MOST_KNOWN = 4096
 _known: dict[tuple[Any, ...], tuple[tuple[Step, ...], Program | None]] = {}
 

@@ -155,9 +155,7 @@ def _fill(job: core.Job, program: Program, encoded: Encoded, limits: tuple[int, 
     if add_steps(job, steps, shape)[1] != len(steps):
         return False
     if encoded.held is None:
-        job.read(encoded.data)
-        job.box(*box)
-        job.limit(*limits)
+        job.read(encoded.data, box, limits)
     else:
         files, number = encoded.held
         job.read_address(*files.place(number), box, limits)

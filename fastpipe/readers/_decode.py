@@ -245,7 +245,8 @@ def choose(
             if reader is not None:
                 raise
             continue
-        if candidate.accepts(header) and (reader or candidate.resolve(header, request).scale == request.scale):
+        same_scale = reader or request.scale == 1 or candidate.resolve(header, request).scale == request.scale
+        if same_scale and candidate.accepts(header):
             return candidate
     return get_reader(_PILLOW)
 

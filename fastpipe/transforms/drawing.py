@@ -95,7 +95,7 @@ class drawing:
     __slots__ = ("_given", "_lock", "_words")
 
     def __init__(self, generators: Generators | None = None) -> None:
-        self._given = Generators() if generators is None else generators
+        self._given = _GLOBAL if generators is None else generators
         self._words: Words | None = None
         self._lock: Any = None
 
@@ -127,6 +127,9 @@ class drawing:
             self._words.put_back()
         if self._lock is not None:
             self._lock.release()
+
+
+_GLOBAL = Generators()
 
 
 class OwnGenerators:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import itertools
 from typing import Any
 
 import numpy as np
@@ -108,8 +110,6 @@ def test_any_chain_gives_the_same_pixels(steps: Any, height: int, width: int) ->
 
 
 def png(image: np.ndarray[Any, Any]) -> bytes:
-    import io
-
     file = io.BytesIO()
     Image.fromarray(image).save(file, "PNG")
     return file.getvalue()
@@ -173,7 +173,7 @@ def test_only_runs_of_look_ups_are_fused() -> None:
 
 
 def test_arguments_that_are_refused_alone_are_refused_in_a_chain() -> None:
-    chain = (Invert(), ops.Posterize(0))
+    chain = (Invert(), ops.AdjustBrightness(-1.0))
     assert fused(*chain) == chain
 
 
@@ -262,3 +262,41 @@ def test_a_program_prints_what_runs() -> None:
         "decode rows 9–31, columns 9–31 → resize(size=[20, 25], interpolation=bilinear), rows 5–15, columns 5–15 alone"
     )
     assert str(program) == f"{text} → to_tensor()"
+
+
+def test_what_is_kept_of_a_chain_is_what_it_comes_to_anew() -> None:
+    """Operations that transforms draw again and again, and equal ones of which nothing is kept."""
+    dtype = torch.get_default_dtype()
+    fresh = ops.Resize([8, 9]), HFlip(), Invert(), ops.ToTensor(), NORMALIZE
+    again = tuple(ops.kept(ops.REGISTRY[step.op](**step.arguments())) for step in fresh)
+    heads: list[tuple[Any, ...]] = [(), (Crop(3, 4, 10, 20),), (Crop(-1, 4, 10, 20),), (Crop(0, 0, 8, 9),)]
+    shapes = [ImageShape(23, 37), ImageShape(8, 9), ImageShape(23, 37, 1), ImageShape(10, 24)]
+    try:
+        for default in (torch.float32, torch.float64, torch.float32):
+            torch.set_default_dtype(default)
+            for head, shape, _ in itertools.product(heads, shapes, range(3)):
+                expected = lower(Recipe(shape, (*head, *fresh)))
+                assert lower(Recipe(shape, (*head, *again))) == expected
+                assert (expected.conversion is None) == (default is torch.float64)
+    finally:
+        torch.set_default_dtype(dtype)
+
+
+def test_kept_operations_run_as_fresh_ones_do() -> None:
+    """For images of several sizes, in turns: what the core was given for one is right for the next."""
+    kept_ = [ops.kept(step) for step in (ops.Resize([8, 9]), HFlip(), ops.Posterize(3), ops.Rotate(30.0), VFlip())]
+    fresh = [ops.Resize([8, 9]), HFlip(), ops.Posterize(3), ops.Rotate(30.0), VFlip()]
+    files = {size: Encoded.of(jpeg(numbered(*size))) for size in ((23, 37), (40, 31), (8, 9))}
+    for order in (slice(None), slice(None, None, -1)):
+        for _ in range(3):
+            for size, encoded in files.items():
+                made = [
+                    execute(lower(Recipe(ImageShape(*size), tuple(steps[order]))), encoded) for steps in (kept_, fresh)
+                ]
+                np.testing.assert_array_equal(*(np.array(image) for image in made))
+
+
+def jpeg(image: np.ndarray[Any, Any]) -> bytes:
+    file = io.BytesIO()
+    Image.fromarray(image).save(file, "JPEG")
+    return file.getvalue()
