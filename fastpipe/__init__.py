@@ -11,7 +11,24 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from fastpipe import readers, transforms
     from fastpipe.config import MachineConfig
-    from fastpipe.data import ArrayFolder, ArrayList, ImageFolder, ImageIndex, ImageList, ImageShards, ImageTable
+    from fastpipe.data import (
+        ArrayFolder,
+        ArrayList,
+        Boxes,
+        CocoDetection,
+        ImageFolder,
+        ImageIndex,
+        ImageList,
+        ImageShards,
+        ImageTable,
+        KeyPoints,
+        MaskFile,
+        SampleDataset,
+        VOCDetection,
+        VOCSegmentation,
+        collate_fn,
+        wrap_dataset_for_transforms_v2,
+    )
     from fastpipe.loading import DataLoader, samplers, tune
     from fastpipe.program import MultiView, explain
     from fastpipe.tools.check.run import check
@@ -24,16 +41,24 @@ __version__ = "0.1.0"
 __all__ = [
     "ArrayFolder",
     "ArrayList",
+    "Boxes",
+    "CocoDetection",
     "DataLoader",
     "ImageFolder",
     "ImageIndex",
     "ImageList",
     "ImageShards",
     "ImageTable",
+    "KeyPoints",
     "MachineConfig",
+    "MaskFile",
     "MultiView",
+    "SampleDataset",
+    "VOCDetection",
+    "VOCSegmentation",
     "__version__",
     "check",
+    "collate_fn",
     "doctor",
     "explain",
     "preview",
@@ -42,11 +67,21 @@ __all__ = [
     "transforms",
     "tune",
     "verify",
+    "wrap_dataset_for_transforms_v2",
 ]
 
 _HOME = {
     "ArrayFolder": "fastpipe.data",
     "ArrayList": "fastpipe.data",
+    "Boxes": "fastpipe.data",
+    "CocoDetection": "fastpipe.data",
+    "KeyPoints": "fastpipe.data",
+    "MaskFile": "fastpipe.data",
+    "SampleDataset": "fastpipe.data",
+    "VOCDetection": "fastpipe.data",
+    "VOCSegmentation": "fastpipe.data",
+    "collate_fn": "fastpipe.data",
+    "wrap_dataset_for_transforms_v2": "fastpipe.data",
     "DataLoader": "fastpipe.loading",
     "ImageFolder": "fastpipe.data",
     "ImageIndex": "fastpipe.data",

@@ -9,7 +9,9 @@ that are looked up at import makes every Python part work (transforms, datasets)
 
 from __future__ import annotations
 
+import importlib
 import sys
+from typing import Any
 
 import torch
 
@@ -33,3 +35,8 @@ def _import_torchvision() -> object:
 
 
 torchvision = _import_torchvision()
+
+
+def module(name: str) -> Any:
+    """A module of torchvision's, or one that imports it."""
+    return importlib.import_module(name)

@@ -3,10 +3,12 @@
 from fastpipe.data.arrays import ArrayFolder, ArrayList
 from fastpipe.data.bad_files import BadFile, BadFileCounts
 from fastpipe.data.base import ImageDataset, StandardTransform, default_loader
+from fastpipe.data.detection import CocoDetection, VOCDetection, VOCSegmentation, wrap_dataset_for_transforms_v2
 from fastpipe.data.folder import ImageFolder
 from fastpipe.data.image_list import ImageList
 from fastpipe.data.image_table import ImageTable
 from fastpipe.data.index import ImageIndex
+from fastpipe.data.joint import Boxes, JointDataset, KeyPoints, MaskFile, SampleDataset, collate_fn
 from fastpipe.data.listing import (
     IMG_EXTENSIONS,
     find_classes,
@@ -23,17 +25,27 @@ __all__ = [
     "ArrayList",
     "BadFile",
     "BadFileCounts",
+    "Boxes",
+    "CocoDetection",
     "ImageDataset",
     "ImageFolder",
     "ImageIndex",
     "ImageList",
     "ImageShards",
     "ImageTable",
+    "JointDataset",
+    "KeyPoints",
+    "MaskFile",
+    "SampleDataset",
     "StandardTransform",
+    "VOCDetection",
+    "VOCSegmentation",
+    "collate_fn",
     "default_loader",
     "find_classes",
     "has_file_allowed_extension",
     "index_statistics",
     "is_image_file",
     "make_dataset",
+    "wrap_dataset_for_transforms_v2",
 ]

@@ -233,7 +233,7 @@ class ImageDataset(BadFileHandling, Dataset[tuple[Any, Any]]):
             self._draw_all((job,), planned)
             image = self._decode_or_fail(job)
             if job.error is None:
-                return [(image, job.target) if planned else self._finish(job, image)]
+                return [self._assembled(job, image) if planned else self._finish(job, image)]
             return Assembly(self, threads, None, planned, [job]).mended()
         builder = None
         if options is not None and not options.as_list and self.plans and planned and indices:
@@ -409,6 +409,10 @@ class ImageDataset(BadFileHandling, Dataset[tuple[Any, Any]]):
         finished = to_pil(execute(self._program(job), job.encoded))
         lap("to PIL")
         return finished
+
+    def _assembled(self, job: Job, image: Any) -> tuple[Any, Any]:
+        """The sample, where nothing is left to do."""
+        return image, job.target
 
     def _finish(self, job: Job, image: Any) -> tuple[Any, Any]:
         """What can't be planned: foreign transforms and the target's, which may draw from the global generators."""

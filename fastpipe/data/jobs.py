@@ -103,7 +103,8 @@ class Assembly:
         return [job.finished or self._finished(job, self._images[position]) for position, job in kept]
 
     def _finished(self, job: Job, image: Any) -> tuple[Any, Any]:
-        return (image, job.target) if self._planned else self._dataset._finish(job, image)
+        dataset = self._dataset
+        return dataset._assembled(job, image) if self._planned else dataset._finish(job, image)
 
     def _first_bad(self) -> tuple[int, Job] | None:
         for position, job in enumerate(self._jobs):

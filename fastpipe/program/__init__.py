@@ -13,7 +13,7 @@ from fastpipe.program.compile import Pipeline, compile_pipeline, flatten
 from fastpipe.program.execute import Encoded, execute, to_pil
 from fastpipe.program.explanation import explain
 from fastpipe.program.laps import lap, listen
-from fastpipe.program.lower import lower
+from fastpipe.program.lower import lower, needed
 from fastpipe.program.memory import pinned_batches
 from fastpipe.program.program import Fidelity, Program, Views, in_words, steps_in_words
 from fastpipe.program.seeding import (
@@ -64,6 +64,7 @@ __all__ = [
     "lap",
     "listen",
     "lower",
+    "needed",
     "pinned_batches",
     "pool_of",
     "read_together",

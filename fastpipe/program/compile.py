@@ -79,10 +79,16 @@ def flatten(transform: Any) -> Iterable[Any]:
         yield transform
 
 
-def compile_pipeline(transform: Any) -> Pipeline:
-    """Splits a transform at the first member that isn't drawable (a foreign callable, a `Lambda`, …)."""
+def compile_pipeline(transform: Any, *, v2_alone: bool = False) -> Pipeline:
+    """Splits a transform at the first member that isn't drawable (a foreign callable, a `Lambda`, …).
+
+    Args:
+        transform: one, or a `Compose`.
+        v2_alone: what isn't v2's is no part of the plan: it would not know what to do with boxes.
+    """
     members = tuple(flatten(transform))
-    cut = next((index for index, member in enumerate(members) if not drawable(member)), len(members))
+    takes = (drawable(member) and (_is_v2(member) or not v2_alone) for member in members)
+    cut = next((index for index, taken in enumerate(takes) if not taken), len(members))
     # v1 and v2 say differently what an image is behind a conversion: a plan is of one of them.
     changes = (index for index in range(1, cut) if _is_v2(members[index]) != _is_v2(members[0]))
     cut = next(changes, cut)

@@ -173,17 +173,19 @@ def explain(subject: Any, *, shape: ImageShape | None = None, fidelity: Fidelity
     while isinstance(subject, torch.utils.data.Subset):
         subject = subject.dataset
     is_dataset = hasattr(subject, "__getitem__") and hasattr(subject, "transform")
-    transform = subject.transform if is_dataset else subject
+    joint = getattr(subject, "_joint", None)  # transforms of image and targets together
+    transform = joint or (subject.transform if is_dataset else subject)
     chosen: Fidelity = getattr(subject, "fidelity", "torchvision") if fidelity is None else fidelity
     if chosen not in get_args(Fidelity):
         raise ValueError(f"fidelity={chosen!r}: choose one of {', '.join(map(repr, get_args(Fidelity)))}.")
-    pipeline = compile_pipeline(transform)
+    pipeline = compile_pipeline(transform, v2_alone=joint is not None)
     if not (transform is None or callable(transform)):
         raise PlanError(f"explain takes a transform, or a dataset with one, not {type(transform).__name__}")
     headers, example = _examples(subject if is_dataset else None, shape)
     size = ImageShape(headers[0].height, headers[0].width)
     try:
-        recipe = pipeline.draw(size, Generators(torch.Generator().manual_seed(0), random.Random(0)))
+        generators = Generators(torch.Generator().manual_seed(0), random.Random(0))
+        recipe = pipeline.draw(size, generators) if joint is None else subject.recipe(0, generators=generators)
     except ValueError as error:
         what = f"an image of {size.height}×{size.width} can't be transformed"
         raise PlanError(f"{what}: {error}. Give another shape.") from error

@@ -35,7 +35,7 @@ from fastpipe.ops import (
 from fastpipe.program.program import Fidelity, KeptSteps, Program, Views
 from fastpipe.types import Box, DecodeRequest, ImageShape, Recipe, Size, Step
 
-__all__ = ["lower", "turns"]
+__all__ = ["lower", "needed", "turns"]
 
 _WHOLE = DecodeRequest()
 
@@ -164,6 +164,14 @@ def turns(orientation: int) -> tuple[Operation, ...]:
     rows_back = (VFlip(),) if orientation in (3, 4, 7, 8) else ()
     columns_back = (HFlip(),) if orientation in (2, 3, 6, 7) else ()
     return (*swapped, *rows_back, *columns_back)
+
+
+def needed(steps: Sequence[Step], shape: ImageShape) -> tuple[Box, tuple[Step, ...]]:
+    """The box of something of that shape, such as a mask, that steps need; and the steps in its coordinates."""
+    shapes = [shape]
+    for step in steps:
+        shapes.append(step.output_shape(shapes[-1]))
+    return _backwards(steps, shapes)
 
 
 def _backwards(steps: Sequence[Step], shapes: Sequence[ImageShape]) -> tuple[Box, tuple[Step, ...]]:

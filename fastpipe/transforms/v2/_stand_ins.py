@@ -32,6 +32,8 @@ __all__ = [
     "TensorStandIn",
     "Untraceable",
     "drawing_from",
+    "given_by_name",
+    "resized",
     "shape_of",
     "stand_in",
 ]
@@ -119,7 +121,8 @@ def _mode(interpolation: Any) -> InterpolationMode:
     return InterpolationMode(getattr(interpolation, "value", interpolation))
 
 
-def _resized(image: StandIn, size: Any, max_size: Any) -> tuple[int, int]:
+def resized(image: Any, size: Any, max_size: Any) -> tuple[int, int]:
+    """The ``(height, width)`` that ``resize`` gives."""
     height, width = F.get_size(image)
     height, width = F._geometry._compute_resized_output_size((height, width), size=size, max_size=max_size)
     return height, width
@@ -130,7 +133,7 @@ def _resize(image: Any, size: Any, interpolation: Any = "bilinear", max_size: An
         warnings.warn(
             "Anti-alias option is always applied for PIL Image input. Argument antialias is ignored.", stacklevel=2
         )
-    height, width = _resized(image, size, max_size)
+    height, width = resized(image, size, max_size)
     if (height, width) == image.shape.size:
         return image
     if height < 1 or width < 1:
@@ -260,10 +263,10 @@ def _on_pil(name: str, image: PilStandIn, /, *args: Any, **kwargs: Any) -> Any:
         return made
     if name not in _KEEPS_SHAPE or name in ("pad", "grayscale_to_rgb"):
         raise Untraceable(f"{name} isn't known ahead")
-    return image.then(ops.PilOperation(name, _given(name, args, kwargs), image.shape))
+    return image.then(ops.PilOperation(name, given_by_name(name, args, kwargs), image.shape))
 
 
-def _given(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+def given_by_name(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
     """The arguments by name."""
     if not args:
         return kwargs
@@ -299,7 +302,7 @@ _SAME_SIZE = _BY_PIXEL | {
 
 
 def _on_tensor(name: str, image: Any, /, *args: Any, **kwargs: Any) -> Any:
-    given = _given(name, args, kwargs)
+    given = given_by_name(name, args, kwargs)
     special = _ON_TENSOR.get(name)
     return special(image, **given) if special is not None else _plainly(name, image, given)
 
@@ -332,7 +335,7 @@ def _steps(image: Any) -> tuple[Step, ...]:
 def _tensor_resize(
     image: Any, size: Any, interpolation: Any = "bilinear", max_size: Any = None, antialias: Any = True
 ) -> Any:
-    height, width = _resized(image, size, max_size)
+    height, width = resized(image, size, max_size)
     if (height, width) == tuple(image.shape[-2:]):
         return image
     if height < 1 or width < 1:

@@ -1,0 +1,223 @@
+"""Whole samples without pixels: an image that is still in its file, boxes, and masks that are nowhere yet.
+
+Boxes and labels are small: torchvision transforms them at once. Masks are as large as the image; like it they are stood
+in for, and made when it is known which part of them is left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import torch
+from torch.utils._pytree import tree_leaves, tree_map
+from torchvision import tv_tensors
+from torchvision.transforms.v2 import functional as F
+from torchvision.transforms.v2.functional._utils import _KERNEL_REGISTRY, _register_kernel_internal
+
+from fastpipe import ops
+from fastpipe.ops.interpolation import InterpolationMode
+from fastpipe.transforms.v2._stand_ins import (
+    PilStandIn,
+    PureStandIn,
+    TensorStandIn,
+    Untraceable,
+    drawing_from,
+    given_by_name,
+    resized,
+    stand_in,
+)
+from fastpipe.types import Box, Generators, ImageShape, Step
+
+__all__ = [
+    "Drawn",
+    "Untraceable",
+    "box_tensor",
+    "draw_sample",
+    "drawing_from",
+    "keypoint_tensor",
+    "mask_stand_in",
+    "with_pixels",
+    "xyxy",
+]
+
+_IMAGES = (PilStandIn, TensorStandIn, PureStandIn)
+Load = Callable[[Box, Any], torch.Tensor]
+"""Makes a region of masks, uint8 ``(N, h, w)``; of those at some positions, or of all (None)."""
+
+
+class _Later:
+    """What a mask that isn't there yet is made by, in attributes of a tensor without memory."""
+
+    load: Load
+    whole: tuple[int, int]
+    steps: tuple[Step, ...]
+    keep: Any
+    dtype: torch.dtype
+    shape: Any
+
+    def __getitem__(self, index: Any) -> Any:
+        if not isinstance(index, torch.Tensor) or index.dtype != torch.bool or index.device.type == "meta":
+            raise Untraceable("a part of the masks is wanted that isn't known ahead")
+        if index.ndim != 1 or len(index) != self.shape[0]:
+            raise IndexError("the mask of booleans has another length than the masks")
+        places = torch.arange(self.shape[0]) if self.keep is None else self.keep
+        return _mask(self, (int(index.sum()), *self.shape[1:]), self.steps, places[index], self.dtype, type(self))
+
+    def as_subclass(self, cls: type) -> Any:
+        kind = MaskStandIn if issubclass(cls, tv_tensors.Mask) else PureMaskStandIn
+        return _mask(self, tuple(self.shape), self.steps, self.keep, self.dtype, kind)
+
+
+class MaskStandIn(_Later, tv_tensors.Mask):  # type: ignore[misc]
+    """In place of a ``tv_tensors.Mask`` ``(N, H, W)``."""
+
+
+class PureMaskStandIn(_Later, torch.Tensor):
+    """In place of the plain tensor that a mask has become."""
+
+
+def _mask(like: Any, size: tuple[int, ...], steps: Any, keep: Any, dtype: torch.dtype, kind: type) -> Any:
+    made: Any = torch.Tensor._make_subclass(kind, torch.empty(size, dtype=dtype, device="meta"))
+    made.load, made.whole, made.steps, made.keep = like.load, like.whole, steps, keep
+    return made
+
+
+@dataclass(frozen=True, slots=True)
+class _Source:
+    load: Load
+    whole: tuple[int, int]
+
+
+def mask_stand_in(load: Load, count: int, size: tuple[int, int]) -> Any:
+    """A ``tv_tensors.Mask`` of ``count`` masks of that ``(height, width)``, made by ``load`` when it is needed."""
+    return _mask(_Source(load, size), (count, *size), (), None, torch.uint8, MaskStandIn)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _MaskOperation(ops.TensorOperation):
+    """One of torchvision's v2 functions on a mask."""
+
+    def apply(self, image: Any) -> Any:
+        return getattr(F, self.name)(tv_tensors.Mask(image), **self.given).as_subclass(torch.Tensor)
+
+
+_SAME_SIZE = {"affine", "elastic", "perspective", "horizontal_flip", "vertical_flip", "to_dtype"}
+
+
+def _on_mask(name: str, mask: Any, /, *args: Any, **kwargs: Any) -> Any:
+    given = given_by_name(name, args, kwargs)
+    if name == "resized_crop":
+        place = {key: given[key] for key in ("top", "left", "height", "width")}
+        rest = {key: given[key] for key in ("size", "interpolation", "antialias") if key in given}
+        return _on_mask("resize", _on_mask("crop", mask, **place), **rest)
+    count, height, width = mask.shape
+    like: Any = None
+    if name == "crop":
+        like = ops.Crop(given["top"], given["left"], given["height"], given["width"])
+    elif name == "center_crop":
+        like = ops.CenterCrop(given["output_size"])
+    elif name == "horizontal_flip":
+        like = ops.HFlip()
+    elif name == "vertical_flip":
+        like = ops.VFlip()
+    elif name == "pad":
+        left, right, top, bottom = F._geometry._parse_pad_padding(given["padding"])
+        mode = given.get("padding_mode", "constant")
+        if given.get("fill") in (0, None):
+            like = ops.Pad([left, top, right, bottom], 0, mode)
+    elif name == "resize":
+        new = resized(mask, given["size"], given.get("max_size"))
+        if new == (height, width):
+            return mask
+        given = {**given, "size": list(new), "max_size": None}
+        like = ops.Resize(list(new), InterpolationMode.NEAREST)
+    if like is not None:
+        height, width, _ = like.output_shape(ImageShape(height, width))
+    elif name not in _SAME_SIZE:
+        empty = torch.empty(tuple(mask.shape), dtype=mask.dtype, device="meta")
+        height, width = getattr(F, name)(tv_tensors.Mask(empty), **given).shape[-2:]
+    step = _MaskOperation(name, given, (height, width, count), like, by_pixel=name == "to_dtype")
+    dtype = given["dtype"] if name == "to_dtype" else mask.dtype
+    return _mask(mask, (count, height, width), (*mask.steps, step), mask.keep, dtype, type(mask))
+
+
+def _register() -> None:
+    for functional, kernels in list(_KERNEL_REGISTRY.items()):
+        name = functional.__name__
+        if tv_tensors.Mask in kernels and not name.startswith("get_"):
+            _register_kernel_internal(functional, MaskStandIn, tv_tensor_wrapper=False)(partial(_on_mask, name))
+
+
+_register()
+
+
+@dataclass(slots=True)
+class Drawn:
+    """A sample that is drawn.
+
+    Attributes:
+        steps: what is to be done to the image.
+        sample: what the transforms gave, with stand-ins for the image and for masks.
+    """
+
+    steps: tuple[Step, ...]
+    sample: Any
+
+
+def draw_sample(
+    transforms: Sequence[Any], shape: ImageShape, targets: tuple[Any, ...], generators: Generators
+) -> Drawn:
+    """Runs v2 transforms on an image of that shape and on targets, drawing from generators.
+
+    Raises:
+        Untraceable: a transform wants pixels; the generators have moved.
+    """
+    sample: tuple[Any, ...] = (stand_in(shape), *targets)
+    alone = not targets
+    with drawing_from(generators):
+        for transform in transforms:
+            made = transform(*sample)
+            sample = (made,) if alone else made
+    result: Any = sample[0] if alone else sample
+    images = [leaf for leaf in tree_leaves(result) if isinstance(leaf, _IMAGES)]
+    if len(images) != 1:
+        raise Untraceable("the image isn't in the sample once")
+    for leaf in tree_leaves(result):
+        if isinstance(leaf, torch.Tensor) and leaf.device.type == "meta" and getattr(leaf, "steps", None) is None:
+            raise Untraceable("something was calculated from pixels")
+    return Drawn(images[0].steps, result)
+
+
+def with_pixels(sample: Any, image: Any, finish: Callable[[Any], torch.Tensor]) -> Any:
+    """A drawn sample with the image, and masks as ``finish`` makes them from their stand-ins."""
+
+    def put(leaf: Any) -> Any:
+        if isinstance(leaf, _IMAGES):
+            return image
+        if isinstance(leaf, _Later):
+            made = finish(leaf)
+            return tv_tensors.Mask(made) if isinstance(leaf, MaskStandIn) else made
+        return leaf
+
+    return tree_map(put, sample)
+
+
+# -- targets as torchvision's classes
+
+
+def box_tensor(boxes: Any, format: str, size: tuple[int, int], **options: Any) -> Any:
+    """``tv_tensors.BoundingBoxes`` on an image of that ``(height, width)``."""
+    return tv_tensors.BoundingBoxes(boxes, format=format, canvas_size=size, **options)
+
+
+def xyxy(boxes: Any) -> Any:
+    """Boxes in the format of two corners."""
+    return F.convert_bounding_box_format(boxes, new_format=tv_tensors.BoundingBoxFormat.XYXY)
+
+
+def keypoint_tensor(points: Any, size: tuple[int, int]) -> Any:
+    """``tv_tensors.KeyPoints`` on an image of that ``(height, width)``."""
+    return tv_tensors.KeyPoints(points, canvas_size=size)
