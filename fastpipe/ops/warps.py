@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -16,6 +15,7 @@ from fastpipe.ops.base import WARP, Contract, Operation, register
 from fastpipe.ops.interpolation import InterpolationMode
 from fastpipe.ops.matrices import inverse_affine_matrix, perspective_coeffs
 from fastpipe.ops.sizes import rotated_size
+from fastpipe.ops.tensors import PilOperation
 from fastpipe.types import ImageShape
 
 if TYPE_CHECKING:
@@ -211,8 +211,9 @@ class PerspectiveBy(Operation):
     fill: Any = None
 
     def apply(self, image: Any) -> Any:
-        warps = importlib.import_module("fastpipe.transforms.functional._array_warps")
-        return warps.perspective(image, self.coefficients, self.interpolation, self.fill)
+        given = {"startpoints": None, "endpoints": None, "coefficients": self.coefficients}
+        given |= {"interpolation": self.interpolation.value, "fill": self.fill}
+        return PilOperation("perspective", given, ImageShape(*image.shape[:2])).apply(image)
 
     def to_core(self, job: Job, shape: ImageShape) -> bool:
         if not _takes(self, shape):
