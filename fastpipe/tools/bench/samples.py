@@ -16,7 +16,9 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
+from fastpipe import readers
 from fastpipe.config import format_key
+from fastpipe.data.contained import open_container
 from fastpipe.errors import DatasetError
 from fastpipe.readers import parse_header
 from fastpipe.types import Box, Header
@@ -212,7 +214,7 @@ def sample_folder(
     below four images), so that neither a huge folder nor huge photos make a benchmark of hours.
 
     Args:
-        path: a folder, searched with its subfolders, or a file.
+        path: a folder, searched with its subfolders, a zip, tar, shards or Parquet with images, or a file.
         formats: the config's keys of the formats wanted; None for every format found.
         count: images of each format at most.
         seed: the same folder and arguments give the same sample.
@@ -222,13 +224,17 @@ def sample_folder(
         DatasetError: there is no such path, or no image (of these formats) below it.
     """
     root = Path(path)
-    if not root.exists():
+    index = open_container(os.path.expanduser(os.fspath(path)), progress=False)
+    if index is None and not root.exists():
         raise DatasetError(f"there is no {root}; name a folder that holds images, or none for made ones")
     wanted = None if formats is None else {format_key(name) for name in formats}
     rng = random.Random(seed)
     if progress:
         progress(0, 0, f"looking for images in {root}")
-    files = [str(root)] if root.is_file() else list(_walk(root))
+    if index is not None:
+        files = index.paths(np.arange(min(len(index), _MOST_FILES_SEEN)))
+    else:
+        files = [str(root)] if root.is_file() else list(_walk(root))
     rng.shuffle(files)
     by_format: dict[str, list[Sample]] = {}
     pixels: dict[str, int] = {}
@@ -240,7 +246,7 @@ def sample_folder(
         if progress:
             progress(looked, min(len(files), 20 * count), "reading images")
         try:
-            sample = _sample(name, Path(name).read_bytes(), rng)
+            sample = _sample(name, readers.read_file(name, None), rng)
             Image.open(io.BytesIO(sample.data)).load()
         except Exception:  # not an image or a damaged one: Pillow's plugins raise nearly anything
             continue
