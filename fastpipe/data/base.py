@@ -16,11 +16,11 @@ from torch.utils.data import Dataset, get_worker_info
 
 from fastpipe import readers
 from fastpipe.config import MachineConfig, current_config, format_key, parse_reader_override
-from fastpipe.data.bad_files import OnError, is_bad_file, located, noted, warn_again, without_frames
-from fastpipe.data.handling import BadFileHandling
+from fastpipe.data.bad_files import OnError, is_bad_file, located, noted, without_frames
 from fastpipe.data.jobs import Assembly, Job
+from fastpipe.data.recipes import Recipes, upright
 from fastpipe.data.standard import StandardTransform, default_loader
-from fastpipe.errors import BadFilesError, DatasetError, PlanError
+from fastpipe.errors import BadFilesError, DatasetError
 from fastpipe.program import (
     BatchBuilder,
     BatchOptions,
@@ -32,12 +32,10 @@ from fastpipe.program import (
     SharedEpoch,
     Work,
     compile_pipeline,
-    copied_generators,
     drawing,
     end_threads,
     execute,
     flatten,
-    keyed_generators,
     keyed_globals,
     keyed_together,
     lap,
@@ -45,13 +43,12 @@ from fastpipe.program import (
     read_together,
     requested_batches,
     run_together,
-    sample_key,
     to_pil,
     works_together,
 )
 from fastpipe.readers import MaxPixels
 from fastpipe.transforms.compose import call, members_of
-from fastpipe.types import Generators, Header, ImageShape, Recipe
+from fastpipe.types import Generators, Header
 
 __all__ = ["ImageDataset", "StandardTransform", "default_loader"]
 
@@ -66,7 +63,7 @@ class _Pool(NamedTuple):
     executor: ThreadPoolExecutor
 
 
-class ImageDataset(BadFileHandling, Dataset[tuple[Any, Any]]):
+class ImageDataset(Recipes, Dataset[tuple[Any, Any]]):
     """Base of the image datasets: a subclass says what sample an index is, in `sample` and ``__len__``.
 
     Attributes:
@@ -98,9 +95,7 @@ class ImageDataset(BadFileHandling, Dataset[tuple[Any, Any]]):
     fidelity: Fidelity = "torchvision"
     apply_exif: bool = False
     max_pixels: MaxPixels = "auto"
-    seed: int | None = None
     threads: int = 0
-    _epoch: SharedEpoch | None = None
 
     on_begin: Callable[[int], None] | None = None
     """In a loader's worker: called with the index of each sample that is begun, so that a stall can name its file."""
@@ -298,7 +293,7 @@ class ImageDataset(BadFileHandling, Dataset[tuple[Any, Any]]):
     def _draw_one(self, job: Job, pipeline: Pipeline | None, with_targets: bool, generators: Generators | None) -> None:
         try:
             if pipeline is not None and job.encoded is not None:
-                job.recipe = pipeline.draw(_upright(job.encoded.header, job.orientation), generators)
+                job.recipe = pipeline.draw(upright(job.encoded.header, job.orientation), generators)
                 lap("draw")
             if with_targets and self.target_transform is not None:
                 with keyed_globals(self._key(job)) if job.epoch is not None else contextlib.nullcontext():
@@ -429,98 +424,6 @@ class ImageDataset(BadFileHandling, Dataset[tuple[Any, Any]]):
                 raise noted(error, self._from_front(job.index), job.path)  # noqa: B904
         return image, target
 
-    @property
-    def epoch(self) -> int:
-        """The epoch that samples are drawn for; always 0 without a seed."""
-        return 0 if self._epoch is None else self._epoch.get()
-
-    def set_epoch(self, epoch: int) -> None:
-        """Chooses the epoch whose random numbers the next samples get; running workers follow.
-
-        Raises:
-            DatasetError: the dataset has no seed.
-        """
-        if self._epoch is None:
-            raise DatasetError(
-                "set_epoch chooses among the streams of a seed: give the dataset one, seed=0 for example."
-            )
-        self._epoch.set(epoch)
-        if self.on_error != "raise" and not (record := self._bad_record()).has_loader:
-            record.begin(len(self), by_loader=False)
-
-    def _notice(self, indices: Sequence[int]) -> None:
-        """Warns where a loader that counts no epochs begins the same one again."""
-        if self._epoch is not None and self._epoch.repeats(indices, lambda index: self.sample(index)[0]):
-            warn_again(
-                f"epoch {self.epoch} has begun a second time: with seed={self.seed}, each sample gets the same random "
-                "numbers again. Call dataset.set_epoch(epoch) before each epoch, or use fastpipe.DataLoader, which "
-                "counts them by itself."
-            )
-
-    def _epoch_now(self) -> int | None:
-        return None if self._epoch is None else self._epoch.get()
-
-    def _key(self, job: Job) -> int:
-        assert self.seed is not None  # a job has an epoch only where there is a seed
-        assert job.epoch is not None
-        return sample_key(self.seed, job.epoch, self._from_front(job.place))
-
-    def recipe(self, index: int, epoch: int | None = None, *, generators: Generators | None = None) -> Recipe:
-        """Draws, as ``dataset[index]`` would, what would be done to a sample; reads its header only.
-
-        Without a seed that is what the global generators would give if the sample came next; they don't move.
-
-        Args:
-            index: the sample.
-            epoch: the epoch to draw for; None for the current one. Only with a seed.
-            generators: draw from these instead, and advance them.
-
-        Raises:
-            DatasetError: an epoch is given, but the dataset has no seed.
-        """
-        if epoch is not None and self.seed is None:
-            raise DatasetError(
-                "recipe(index, epoch) needs a dataset with a seed: the global generators know no epochs."
-            )
-        index = operator.index(index)
-        path, target = self.sample(index)
-        job = Job(index, index, path, target, self._epoch_now() if epoch is None else epoch)
-        if generators is None:
-            generators = copied_generators() if job.epoch is None else keyed_generators(self._key(job))
-        drawn = self.pipeline.draw(self._shape_of(path), generators)
-        return replace(drawn, index=index, epoch=job.epoch)
-
-    def _shape_of(self, path: str) -> ImageShape:
-        header = readers.read_header(path)
-        return _upright(header, header.orientation if self.apply_exif else 1)
-
-    def replay(self, recipe: Recipe, index: int | None = None) -> tuple[Any, Any]:
-        """Makes a sample by a recipe that was drawn before: the same image, whatever the generators say now.
-
-        Transforms behind the planned part draw anew, unless the dataset has a seed: then they repeat as well.
-
-        Args:
-            recipe: from `recipe`.
-            index: the sample; None for the one that the recipe was drawn for.
-
-        Raises:
-            PlanError: no sample is named, the recipe is for an image of another size, or this dataset has a loader
-                of its own, which isn't planned.
-        """
-        index = recipe.index if index is None else operator.index(index)
-        if index is None:
-            raise PlanError("this recipe doesn't say which sample it is for: give replay the index.")
-        if not self.plans:
-            raise PlanError("a dataset with a loader of its own loads whole images: it can't replay recipes.")
-        job = self._read(Job(index, index, *self.sample(index), self._epoch_now()))
-        assert job.encoded is not None
-        if _upright(job.encoded.header, job.orientation) != recipe.shape:
-            raise PlanError(f"the recipe is for an image of shape {tuple(recipe.shape)}, {job.path} is another one.")
-        job.recipe = recipe
-        if job.epoch is not None and recipe.epoch is not None:
-            job.epoch = recipe.epoch
-        return self._finish(job, self._decode(job))
-
     def extra_repr(self) -> str:
         """Lines for the repr behind the root folder."""
         return ""
@@ -537,11 +440,3 @@ class ImageDataset(BadFileHandling, Dataset[tuple[Any, Any]]):
     def __getstate__(self) -> dict[str, Any]:
         own = (item for item in self.__dict__.items() if item[0] not in ("_members", "_pipeline", "_pool"))
         return {name: value for name, value in own if getattr(type(self), name, _UNSET) is not value}
-
-
-def _same(some: Sequence[Any], others: Sequence[Any]) -> bool:
-    return len(some) == len(others) and all(map(is_, some, others))
-
-
-def _upright(header: Header, orientation: int) -> ImageShape:
-    return ImageShape(header.width, header.height) if orientation >= 5 else ImageShape(header.height, header.width)

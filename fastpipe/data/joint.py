@@ -19,6 +19,7 @@ from torch.utils._pytree import tree_map
 from fastpipe.data.bad_files import is_bad_file, noted
 from fastpipe.data.base import ImageDataset
 from fastpipe.data.jobs import Job
+from fastpipe.data.recipes import upright
 from fastpipe.data.standard import StandardTransform
 from fastpipe.errors import DatasetError, PlanError
 from fastpipe.program import (
@@ -35,7 +36,7 @@ from fastpipe.program import (
     to_pil,
 )
 from fastpipe.program.laps import lap
-from fastpipe.types import Box, Generators, Header, ImageShape, Recipe
+from fastpipe.types import Box, Generators, ImageShape, Recipe
 
 __all__ = ["Boxes", "JointDataset", "KeyPoints", "MaskFile", "SampleDataset", "collate_fn", "placed", "v2_samples"]
 
@@ -159,7 +160,7 @@ class JointDataset(ImageDataset):
             super()._draw_one(job, pipeline, with_targets, generators)
             return
         header = job.encoded.header
-        shape = _upright(header, job.orientation)
+        shape = upright(header, job.orientation)
         try:
             targets = self.targets_of(job.target, shape.size)
             if self._joint is None:  # transform and target_transform, apart
@@ -249,7 +250,7 @@ class JointDataset(ImageDataset):
         if generators is None:
             generators = copied_generators() if job.epoch is None else keyed_generators(self._key(job))
         assert job.encoded is not None
-        shape = _upright(job.encoded.header, job.orientation)
+        shape = upright(job.encoded.header, job.orientation)
         recipe, _ = self._drawn(job, self.pipeline, shape, self.targets_of(job.target, shape.size), generators)
         if recipe is None:
             raise PlanError(f"the transforms look at the pixels of sample {index}: they have no recipe.")
@@ -297,10 +298,6 @@ def placed(target: Any, size: tuple[int, int]) -> Any:
         return leaf
 
     return tree_map(place, target)
-
-
-def _upright(header: Header, orientation: int) -> ImageShape:
-    return ImageShape(header.width, header.height) if orientation >= 5 else ImageShape(header.height, header.width)
 
 
 class SampleDataset(JointDataset):
