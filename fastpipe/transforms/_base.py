@@ -39,7 +39,7 @@ def drawable(transform: Any) -> bool:
     own_answer = getattr(transform, "_plans_itself", None)  # the classes of v2, which are torchvision's
     if own_answer is not None:
         return bool(own_answer())
-    position = next((i for i, base in enumerate(lineage) if "draw" in vars(base)), None)
+    position = next((i for i, base in enumerate(lineage) if "draw" in vars(base) or _inherits_draw(base)), None)
     if position is None or not _draws_from_shape(lineage[position]):
         return False
     own = {name for base in lineage[position:] if _is_transform(base, lineage[position]) for name in vars(base)}
@@ -56,8 +56,12 @@ def drawable(transform: Any) -> bool:
 
 def _draws_from_shape(cls: type) -> bool:
     """A foreign class may well have a ``draw`` of another meaning."""
-    draw = vars(cls)["draw"]
+    draw: Any = getattr(cls, "draw", None)
     return inspect.isfunction(draw) and list(inspect.signature(draw).parameters)[1:] == ["shape", "generators"]
+
+
+def _inherits_draw(base: type) -> bool:
+    return base.__module__.startswith("fastpipe.transforms.") and hasattr(base, "draw")
 
 
 def _is_transform(base: type, owner: type) -> bool:

@@ -8,7 +8,8 @@ from torch import Tensor
 
 from fastpipe import ops
 from fastpipe.transforms import functional as F
-from fastpipe.transforms._base import draw_chance, draw_chance_exact, draw_permutation, draw_uniform
+from fastpipe.transforms._base import draw_chance, draw_permutation, draw_uniform
+from fastpipe.transforms._chance import WithChance
 from fastpipe.transforms.functional._types import Floats, Image
 from fastpipe.types import Generators, ImageShape, Step
 
@@ -176,31 +177,21 @@ class RandomGrayscale(torch.nn.Module):
         return f"{self.__class__.__name__}(p={self.p})"
 
 
-class RandomInvert(torch.nn.Module):
+class RandomInvert(WithChance):
     """Inverts an image, with probability ``p``.
 
     Args:
         p: the probability.
     """
 
-    def __init__(self, p: float = 0.5) -> None:
-        super().__init__()
-        self.p = p
+    def _changed(self, img: Image) -> Image:
+        return F.invert(img)
 
-    def forward(self, img: Image) -> Image:
-        """The negative, or ``img`` itself."""
-        if draw_chance_exact(float(self.p)):
-            return F.invert(img)
-        return img
-
-    def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
-        return (_INVERT,) if draw_chance_exact(float(self.p), generators.words) else ()
-
-    def __repr__(self) -> str:
-        return f"{self.__class__.__name__}(p={self.p})"
+    def _operation(self) -> ops.Operation:
+        return _INVERT
 
 
-class RandomPosterize(torch.nn.Module):
+class RandomPosterize(WithChance):
     """Keeps only the upper bits of every value, with probability ``p``. For uint8 images.
 
     Args:
@@ -209,24 +200,20 @@ class RandomPosterize(torch.nn.Module):
     """
 
     def __init__(self, bits: int, p: float = 0.5) -> None:
-        super().__init__()
+        super().__init__(p)
         self.bits = bits
-        self.p = p
 
-    def forward(self, img: Image) -> Image:
-        """The posterized image, or ``img`` itself."""
-        if draw_chance_exact(float(self.p)):
-            return F.posterize(img, self.bits)
-        return img
+    def _changed(self, img: Image) -> Image:
+        return F.posterize(img, self.bits)
 
-    def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
-        return (ops.Posterize(self.bits),) if draw_chance_exact(float(self.p), generators.words) else ()
+    def _operation(self) -> ops.Operation:
+        return ops.Posterize(self.bits)
 
     def __repr__(self) -> str:
         return f"{self.__class__.__name__}(bits={self.bits},p={self.p})"
 
 
-class RandomSolarize(torch.nn.Module):
+class RandomSolarize(WithChance):
     """Inverts all values from a threshold on, with probability ``p``.
 
     Args:
@@ -235,68 +222,42 @@ class RandomSolarize(torch.nn.Module):
     """
 
     def __init__(self, threshold: float, p: float = 0.5) -> None:
-        super().__init__()
+        super().__init__(p)
         self.threshold = threshold
-        self.p = p
 
-    def forward(self, img: Image) -> Image:
-        """The solarized image, or ``img`` itself."""
-        if draw_chance_exact(float(self.p)):
-            return F.solarize(img, self.threshold)
-        return img
+    def _changed(self, img: Image) -> Image:
+        return F.solarize(img, self.threshold)
 
-    def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
-        if draw_chance_exact(float(self.p), generators.words):
-            return (ops.Solarize(self.threshold),)
-        return ()
+    def _operation(self) -> ops.Operation:
+        return ops.Solarize(self.threshold)
 
     def __repr__(self) -> str:
         return f"{self.__class__.__name__}(threshold={self.threshold},p={self.p})"
 
 
-class RandomAutocontrast(torch.nn.Module):
+class RandomAutocontrast(WithChance):
     """Stretches each channel to the full range, with probability ``p``.
 
     Args:
         p: the probability.
     """
 
-    def __init__(self, p: float = 0.5) -> None:
-        super().__init__()
-        self.p = p
+    def _changed(self, img: Image) -> Image:
+        return F.autocontrast(img)
 
-    def forward(self, img: Image) -> Image:
-        """The stretched image, or ``img`` itself."""
-        if draw_chance_exact(float(self.p)):
-            return F.autocontrast(img)
-        return img
-
-    def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
-        return (_AUTOCONTRAST,) if draw_chance_exact(float(self.p), generators.words) else ()
-
-    def __repr__(self) -> str:
-        return f"{self.__class__.__name__}(p={self.p})"
+    def _operation(self) -> ops.Operation:
+        return _AUTOCONTRAST
 
 
-class RandomEqualize(torch.nn.Module):
+class RandomEqualize(WithChance):
     """Equalizes each channel's histogram, with probability ``p``. For uint8 images.
 
     Args:
         p: the probability.
     """
 
-    def __init__(self, p: float = 0.5) -> None:
-        super().__init__()
-        self.p = p
+    def _changed(self, img: Image) -> Image:
+        return F.equalize(img)
 
-    def forward(self, img: Image) -> Image:
-        """The equalized image, or ``img`` itself."""
-        if draw_chance_exact(float(self.p)):
-            return F.equalize(img)
-        return img
-
-    def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
-        return (_EQUALIZE,) if draw_chance_exact(float(self.p), generators.words) else ()
-
-    def __repr__(self) -> str:
-        return f"{self.__class__.__name__}(p={self.p})"
+    def _operation(self) -> ops.Operation:
+        return _EQUALIZE

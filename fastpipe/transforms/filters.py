@@ -8,7 +8,8 @@ import torch
 
 from fastpipe import ops
 from fastpipe.transforms import functional as F
-from fastpipe.transforms._base import draw_chance_exact, draw_uniform, setup_size
+from fastpipe.transforms._base import draw_uniform, setup_size
+from fastpipe.transforms._chance import WithChance
 from fastpipe.transforms.functional._types import Image
 from fastpipe.types import Generators, ImageShape, Step
 
@@ -64,7 +65,7 @@ class GaussianBlur(torch.nn.Module):
         return f"{self.__class__.__name__}(kernel_size={self.kernel_size}, sigma={self.sigma})"
 
 
-class RandomAdjustSharpness(torch.nn.Module):
+class RandomAdjustSharpness(WithChance):
     """Sharpens or smooths an image, with probability ``p``.
 
     Args:
@@ -73,20 +74,14 @@ class RandomAdjustSharpness(torch.nn.Module):
     """
 
     def __init__(self, sharpness_factor: float, p: float = 0.5) -> None:
-        super().__init__()
+        super().__init__(p)
         self.sharpness_factor = sharpness_factor
-        self.p = p
 
-    def forward(self, img: Image) -> Image:
-        """The changed image, or ``img`` itself."""
-        if draw_chance_exact(float(self.p)):
-            return F.adjust_sharpness(img, self.sharpness_factor)
-        return img
+    def _changed(self, img: Image) -> Image:
+        return F.adjust_sharpness(img, self.sharpness_factor)
 
-    def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
-        if draw_chance_exact(float(self.p), generators.words):
-            return (ops.AdjustSharpness(self.sharpness_factor),)
-        return ()
+    def _operation(self) -> ops.Operation:
+        return ops.AdjustSharpness(self.sharpness_factor)
 
     def __repr__(self) -> str:
         return f"{self.__class__.__name__}(sharpness_factor={self.sharpness_factor},p={self.p})"

@@ -20,6 +20,7 @@ from fastpipe.transforms._base import (
     draw_uniform,
     setup_size,
 )
+from fastpipe.transforms._chance import WithChance
 from fastpipe.transforms.functional import InterpolationMode
 from fastpipe.transforms.functional._types import Floats, Image
 from fastpipe.transforms.words import Words
@@ -226,52 +227,36 @@ def _draw_crop(
     return i, j, th, tw
 
 
-class RandomHorizontalFlip(torch.nn.Module):
+class RandomHorizontalFlip(WithChance):
     """Mirrors left and right, with probability ``p``.
 
     Args:
         p: the probability.
     """
 
-    def __init__(self, p: float = 0.5) -> None:
-        super().__init__()
-        self.p = p
+    _chance = staticmethod(draw_chance)
 
-    def forward(self, img: Image) -> Image:
-        """The mirrored image, or ``img`` itself."""
-        if draw_chance(float(self.p)):
-            return F.hflip(img)
-        return img
+    def _changed(self, img: Image) -> Image:
+        return F.hflip(img)
 
-    def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
-        return (_HFLIP,) if draw_chance(float(self.p), generators.words) else ()
-
-    def __repr__(self) -> str:
-        return f"{self.__class__.__name__}(p={self.p})"
+    def _operation(self) -> ops.Operation:
+        return _HFLIP
 
 
-class RandomVerticalFlip(torch.nn.Module):
+class RandomVerticalFlip(WithChance):
     """Mirrors top and bottom, with probability ``p``.
 
     Args:
         p: the probability.
     """
 
-    def __init__(self, p: float = 0.5) -> None:
-        super().__init__()
-        self.p = p
+    _chance = staticmethod(draw_chance)
 
-    def forward(self, img: Image) -> Image:
-        """The mirrored image, or ``img`` itself."""
-        if draw_chance(float(self.p)):
-            return F.vflip(img)
-        return img
+    def _changed(self, img: Image) -> Image:
+        return F.vflip(img)
 
-    def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
-        return (_VFLIP,) if draw_chance(float(self.p), generators.words) else ()
-
-    def __repr__(self) -> str:
-        return f"{self.__class__.__name__}(p={self.p})"
+    def _operation(self) -> ops.Operation:
+        return _VFLIP
 
 
 class RandomResizedCrop(torch.nn.Module):
