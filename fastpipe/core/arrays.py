@@ -12,8 +12,6 @@ from fastpipe.core.library import RawArray
 from fastpipe.core.running import Pool
 from fastpipe.types import Member
 
-__all__ = ["ArrayForm", "ArrayPart", "read_arrays"]
-
 _ARRAY = Struct("@13q4i")
 _SIZE = _ARRAY.size
 

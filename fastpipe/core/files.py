@@ -19,8 +19,6 @@ from fastpipe.core.library import RawFile, Status, native
 from fastpipe.core.running import Pool
 from fastpipe.types import Header, Member
 
-__all__ = ["Files", "c_strings"]
-
 _GIVEN = Struct("@6q")
 _FILE = Struct("@6q4i13iq")
 _SIZE = _FILE.size

@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     import numpy as np
     import torch
 
-__all__ = ["MAX_OPERATIONS", "Job", "Packed", "Places", "header_of", "read_header"]
-
 MAX_OPERATIONS = 16
 
 _OPERATION = Struct("@14i8dP")

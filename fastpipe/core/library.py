@@ -17,32 +17,6 @@ from typing import Any
 
 from fastpipe.errors import ConfigError, ReaderUnavailableError
 
-__all__ = [
-    "ABI",
-    "LIBRARY",
-    "DType",
-    "Filter",
-    "Isa",
-    "Kind",
-    "Loaded",
-    "Padding",
-    "RawArray",
-    "RawFile",
-    "RawHeader",
-    "RawJob",
-    "RawOperation",
-    "RawPixels",
-    "RawSink",
-    "Status",
-    "available",
-    "isa",
-    "load",
-    "loaded",
-    "native",
-    "status_text",
-    "why_not",
-]
-
 ABI = 5
 """FPC_ABI of the structs below."""
 

@@ -8,8 +8,6 @@ from fastpipe.core.jobs import Job
 from fastpipe.core.library import Status, status_text
 from fastpipe.errors import CoreError
 
-__all__ = ["check", "refused", "thread_job"]
-
 
 class _Local(threading.local):
     def __init__(self) -> None:

@@ -16,8 +16,6 @@ from typing import Any
 from fastpipe.core.jobs import Job
 from fastpipe.core.library import Isa, RawJob, loaded, native
 
-__all__ = ["Batch", "Context", "Pool", "run"]
-
 
 class Context:
     """Scratch memory for one thread at a time.

@@ -19,8 +19,6 @@ if sys.platform == "win32":
 else:
     import fcntl
 
-__all__ = ["append_once"]
-
 _COLUMNS = ("path", "index", "reason", "time")
 _PATIENCE_S = 10.0
 

@@ -15,8 +15,6 @@ from fastpipe.data.table import ENCODING, ERRORS, Array, Table, joined, offsets_
 from fastpipe.errors import DatasetError
 from fastpipe.types import Member
 
-__all__ = ["Column", "read_list", "table_of"]
-
 Column = str | int
 Row = tuple[str, str, str | int]
 """Where it stands, for an error; the path; the label."""

@@ -14,8 +14,6 @@ from fastpipe._rich import load_rich
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
-__all__ = ["SlowBar"]
-
 
 class SlowBar:
     """Shows itself on standard error after two seconds of work; a context manager, safe in threads.

@@ -18,8 +18,6 @@ from typing import IO, NamedTuple
 from fastpipe.data.containers import ContainerSource, Listing
 from fastpipe.errors import DatasetError
 
-__all__ = ["ArchiveSource", "Entry", "archive_in", "entries", "read_entry"]
-
 _ENDINGS = (".zip", ".tar")
 _COMPRESSED = (".tar.gz", ".tgz", ".tar.bz2", ".tbz", ".tbz2", ".tar.xz", ".txz", ".tar.zst", ".7z", ".rar")
 _MAGIC = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\xfd7zXZ": "xz", b"\x28\xb5\x2f\xfd": "Zstandard"}

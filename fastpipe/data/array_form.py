@@ -15,8 +15,6 @@ from fastpipe import core, readers
 from fastpipe.errors import DatasetError, DecodeError
 from fastpipe.types import ImageShape
 
-__all__ = ["ArrayFile", "Form", "form_of", "load", "raw_form"]
-
 _START = 4096
 _MAGIC = b"\x93NUMPY"
 # What numpy has no type for travels as integers of the same size.

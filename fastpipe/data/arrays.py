@@ -25,8 +25,6 @@ from fastpipe.program import BatchOptions, ImageBatch, Pipeline, batch_memory, l
 from fastpipe.transforms.geometry import RandomCrop
 from fastpipe.types import ImageShape
 
-__all__ = ["ArrayFolder", "ArrayList", "Arrays"]
-
 _RAW = (".bin", ".raw", ".dat")
 Box = tuple[int, int, int, int]
 

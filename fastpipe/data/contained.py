@@ -10,8 +10,6 @@ from fastpipe.data.index import ImageIndex
 from fastpipe.data.keeping import kept_index
 from fastpipe.data.shards import ShardSource, files_of
 
-__all__ = ["open_container"]
-
 _PATTERN = ("*", "?", "[", "{")
 
 

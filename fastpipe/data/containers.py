@@ -17,8 +17,6 @@ from fastpipe.data.details import Known, completed
 from fastpipe.data.index import ImageIndex
 from fastpipe.data.table import Array, Table, joined, offsets_of, pack_paths
 
-__all__ = ["ContainerSource", "Listing", "common_folder"]
-
 
 @dataclass(frozen=True, slots=True)
 class Listing:

@@ -15,8 +15,6 @@ from fastpipe.data.scan import threads_for_files
 from fastpipe.data.table import FLAGS, Array, Table
 from fastpipe.errors import DecodeError
 
-__all__ = ["Known", "completed", "with_headers", "with_sizes"]
-
 Paths = Callable[[Array], list[str]]
 
 _CHUNK = 256

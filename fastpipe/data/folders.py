@@ -16,8 +16,6 @@ from fastpipe.data.scan import Unchanged, scan, unchanged_folders
 from fastpipe.data.table import same_tables
 from fastpipe.errors import FastpipeWarning
 
-__all__ = ["FolderSource"]
-
 
 @dataclass(frozen=True, slots=True)
 class FolderSource:

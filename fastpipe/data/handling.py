@@ -26,8 +26,6 @@ from fastpipe.data.table import Array
 from fastpipe.errors import BadFilesError, DatasetError
 from fastpipe.program import sample_key
 
-__all__ = ["BadFileHandling"]
-
 _TRIES = 32
 
 

@@ -21,8 +21,6 @@ from fastpipe.data.views import Samples, Targets
 from fastpipe.program import Fidelity
 from fastpipe.readers import MaxPixels
 
-__all__ = ["ImageList"]
-
 Self = TypeVar("Self", bound="ImageList")
 
 

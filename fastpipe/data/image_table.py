@@ -20,8 +20,6 @@ from fastpipe.data.keeping import kept_index
 from fastpipe.data.shards import Paths, files_of, given_key
 from fastpipe.errors import DatasetError, FastpipeWarning
 
-__all__ = ["ImageTable", "TableSource", "holds_images"]
-
 _ROWS = 64  # decoded at once: a row group may be larger than memory
 
 

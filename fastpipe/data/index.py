@@ -19,8 +19,6 @@ from fastpipe.data.table import Array, Table, decode_path, unpack_paths
 from fastpipe.errors import DatasetError, FastpipeWarning
 from fastpipe.types import Member
 
-__all__ = ["ImageIndex", "not_kept_reason", "opened_index", "warn_not_kept"]
-
 
 class ImageIndex:
     """n image files and their labels in arrays, without a Python object a file; usually mapped from disk.

@@ -12,8 +12,6 @@ from fastpipe.types import Recipe
 if TYPE_CHECKING:
     from fastpipe.data.base import ImageDataset
 
-__all__ = ["Assembly", "Job"]
-
 
 @dataclass(slots=True)
 class Job:

@@ -13,8 +13,6 @@ from fastpipe.data import store
 from fastpipe.data.index import ImageIndex, not_kept_reason, opened_index, warn_not_kept
 from fastpipe.errors import DatasetError
 
-__all__ = ["IndexSource", "kept_index"]
-
 
 class IndexSource(Protocol):
     """What an index can be made of: a folder, an archive, shards."""

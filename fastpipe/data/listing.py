@@ -12,15 +12,6 @@ import numpy as np
 if TYPE_CHECKING:
     from fastpipe.data.index import ImageIndex
 
-__all__ = [
-    "IMG_EXTENSIONS",
-    "check_no_class_is_empty",
-    "find_classes",
-    "has_file_allowed_extension",
-    "is_image_file",
-    "make_dataset",
-]
-
 IMG_EXTENSIONS = (".jpg", ".jpeg", ".png", ".ppm", ".bmp", ".pgm", ".tif", ".tiff", ".webp")
 
 

@@ -20,8 +20,6 @@ from fastpipe.data._progress import SlowBar
 from fastpipe.data.table import Array, Table, joined, offsets_of, pack_paths, unpack_paths
 from fastpipe.errors import DatasetError
 
-__all__ = ["NEVER_EQUAL", "Scan", "Unchanged", "folder_states", "scan", "threads_for_files", "unchanged_folders"]
-
 NEVER_EQUAL = -1
 """A modification time that makes a folder's state differ from whatever the system says."""
 

@@ -19,8 +19,6 @@ from fastpipe.data.keeping import kept_index
 from fastpipe.data.listing import IMG_EXTENSIONS
 from fastpipe.errors import DatasetError, FastpipeWarning
 
-__all__ = ["ImageShards", "ShardSource", "files_of", "given_key"]
-
 Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 
 _BRACES = re.compile(r"\{(\d+)\.\.(\d+)\}")

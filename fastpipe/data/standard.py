@@ -9,8 +9,6 @@ from PIL import Image
 
 from fastpipe import readers
 
-__all__ = ["StandardTransform", "default_loader"]
-
 
 def default_loader(path: str) -> Image.Image:
     """The whole image as an RGB PIL image, read by this machine's fastest exact reader."""

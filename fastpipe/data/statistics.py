@@ -11,8 +11,6 @@ import numpy as np
 from fastpipe.data.index import ImageIndex
 from fastpipe.data.table import FLAGS, Array
 
-__all__ = ["index_statistics"]
-
 
 def index_statistics(index: ImageIndex) -> dict[str, Any]:
     """Counts and sizes as values that JSON can hold.

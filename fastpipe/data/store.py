@@ -34,8 +34,6 @@ from fastpipe.config import user_folder
 from fastpipe.data.table import ENCODING, SCHEMA, Array, Table
 from fastpipe.errors import DatasetError
 
-__all__ = ["UnusableIndex", "cache_folder", "current_generation", "damaged_arrays", "locked", "read", "write"]
-
 FORMAT = "fastpipe image index"
 VERSION = 1
 

@@ -16,8 +16,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["FLAGS", "SCHEMA", "Array", "Table", "decode_path", "pack_paths", "same_tables", "unpack_paths"]
-
 Array = NDArray[Any]
 
 ENCODING, ERRORS = sys.getfilesystemencoding(), sys.getfilesystemencodeerrors()

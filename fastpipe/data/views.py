@@ -11,8 +11,6 @@ import numpy as np
 if TYPE_CHECKING:
     from fastpipe.data.index import ImageIndex
 
-__all__ = ["Samples", "Targets"]
-
 Item = TypeVar("Item")
 
 _BLOCK = 1 << 16

@@ -11,8 +11,6 @@ from torch.utils.data import ConcatDataset, Dataset
 
 from fastpipe.data import BadFileCounts, ImageDataset
 
-__all__ = ["CollateGood", "EmptyBatch", "bad_files_of", "begin_epoch", "end_epoch", "image_datasets"]
-
 
 @dataclass(frozen=True, slots=True)
 class EmptyBatch:

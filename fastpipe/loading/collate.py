@@ -13,8 +13,6 @@ from torch.utils.data import default_collate
 from fastpipe.errors import PlanError
 from fastpipe.program import BatchOptions, ImageBatch
 
-__all__ = ["BatchCollate", "DeferredImages", "map_tensors"]
-
 
 @dataclass(slots=True)
 class DeferredImages:

@@ -9,8 +9,6 @@ import torch
 
 from fastpipe.loading.collate import DeferredImages, map_tensors
 
-__all__ = ["on_device"]
-
 
 def on_device(batches: Iterator[Any], device: torch.device) -> Iterator[Any]:
     """The batches, moved to a device and finished there.

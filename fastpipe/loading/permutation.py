@@ -22,8 +22,6 @@ from numpy.typing import NDArray
 
 from fastpipe.errors import DatasetError
 
-__all__ = ["Permutation"]
-
 _Words = NDArray[np.uint64]
 
 # Four rounds are enough in theory on large domains; on a handful of cells a round mixes little.

@@ -13,8 +13,6 @@ from fastpipe.errors import FastpipeError, FastpipeWarning
 from fastpipe.program import BatchOptions, batch_bytes, shared_memory_room, too_small
 from fastpipe.types import Generators, ImageShape
 
-__all__ = ["check_shared_memory"]
-
 # Batches have one size whatever the images' sizes are, so that one drawn size serves; no file is read.
 _ANY_SHAPE = ImageShape(480, 640)
 

@@ -41,8 +41,6 @@ from fastpipe.program import (
     request_batches,
 )
 
-__all__ = ["Ahead", "Plan", "ThreadIterator", "in_the_way"]
-
 _LOOK_S = 1.0
 _LAST_BATCH_S = 10.0
 

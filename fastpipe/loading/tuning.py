@@ -20,8 +20,6 @@ from fastpipe.loading.collate import DeferredImages, map_tensors
 from fastpipe.loading.loader import DataLoader, image_datasets
 from fastpipe.program import keyed_globals
 
-__all__ = ["Trial", "Tuning", "tune"]
-
 _NEARLY = 0.95  # of the best throughput: within the noise of a short trial, so memory decides
 _ENDLESS = 10**12
 _PREFETCH = 2

@@ -28,16 +28,6 @@ from fastpipe.data import ImageDataset
 from fastpipe.errors import FastpipeWarning, LoaderError
 from fastpipe.program import Slots
 
-__all__ = [
-    "Notes",
-    "WatchedIterator",
-    "close",
-    "dead_workers",
-    "end_with_what_cannot_be_sent",
-    "explained",
-    "leave_quietly",
-]
-
 PATIENCE_S = 60.0
 """After so long without a batch, a loader without a timeout says what it waits for, once."""
 

@@ -16,21 +16,6 @@ from fastpipe.types import ImageShape
 if TYPE_CHECKING:
     from fastpipe.core import Job
 
-__all__ = [
-    "AdjustBrightness",
-    "AdjustContrast",
-    "AdjustGamma",
-    "AdjustHue",
-    "AdjustSaturation",
-    "Autocontrast",
-    "Equalize",
-    "Invert",
-    "LookUp",
-    "Posterize",
-    "RgbToGrayscale",
-    "Solarize",
-]
-
 
 @register
 @dataclass(frozen=True, slots=True, eq=False)

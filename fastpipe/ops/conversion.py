@@ -16,17 +16,6 @@ from fastpipe.kernels import conversion as kernels
 from fastpipe.ops.base import Operation, register
 from fastpipe.types import Box, ImageShape
 
-__all__ = [
-    "ConvertImageDtype",
-    "Erase",
-    "Normalize",
-    "PilToTensor",
-    "ToNormalizedTensor",
-    "ToPlanarTensor",
-    "ToTensor",
-    "fused_conversion",
-]
-
 
 class _Conversion(Operation):
     __slots__ = ()

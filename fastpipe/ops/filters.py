@@ -14,8 +14,6 @@ from fastpipe.types import Box, ImageShape
 if TYPE_CHECKING:
     from fastpipe.core import Job
 
-__all__ = ["AdjustSharpness", "GaussianBlur"]
-
 
 @register
 @dataclass(frozen=True, slots=True, eq=False)

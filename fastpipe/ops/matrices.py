@@ -7,8 +7,6 @@ import math
 
 import torch
 
-__all__ = ["inverse_affine_matrix", "perspective_coeffs"]
-
 
 def perspective_coeffs(startpoints: list[list[int]], endpoints: list[list[int]]) -> list[float]:
     """``(a, b, c, d, e, f, g, h)`` of the perspective that moves four points to four others.

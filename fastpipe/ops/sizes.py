@@ -11,8 +11,6 @@ import math
 import numbers
 from typing import TYPE_CHECKING, Any
 
-__all__ = ["center_crop_box", "check_size", "height_and_width", "padding_ltrb", "resized_size", "rotated_size"]
-
 if TYPE_CHECKING:
     Ints = Any
 else:

@@ -24,19 +24,6 @@ from fastpipe.ops.geometry import CenterCrop, Crop, HFlip, Pad, VFlip
 from fastpipe.ops.sizes import padding_ltrb
 from fastpipe.types import Box, ImageShape
 
-__all__ = [
-    "AsTvImage",
-    "PermuteChannels",
-    "PilOperation",
-    "TensorOperation",
-    "TensorShape",
-    "ToDtype",
-    "ToFloatTensor",
-    "ToImage",
-    "ToPureTensor",
-    "ahead_of",
-]
-
 _STRIP = 1 << 16  # pixels that torch's temporary tensors leave in the cache
 
 

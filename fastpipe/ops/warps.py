@@ -21,8 +21,6 @@ from fastpipe.types import ImageShape
 if TYPE_CHECKING:
     from fastpipe.core import Job
 
-__all__ = ["Affine", "ElasticTransform", "Perspective", "PerspectiveBy", "Rotate"]
-
 
 def _takes(operation: Rotate | Affine | Perspective | PerspectiveBy, shape: ImageShape) -> bool:
     """Whether the core takes the interpolation and the fill; what is wrong about them, the functional says."""

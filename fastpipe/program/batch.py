@@ -25,16 +25,6 @@ from fastpipe.program.slots import Slot, worker_slots
 from fastpipe.program.together import Work
 from fastpipe.types import Recipe
 
-__all__ = [
-    "BatchBuilder",
-    "BatchOptions",
-    "ImageBatch",
-    "batch_bytes",
-    "batch_memory",
-    "request_batches",
-    "requested_batches",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class BatchOptions:

@@ -17,8 +17,6 @@ import torch
 from fastpipe.transforms import autoaugment, transforms
 from fastpipe.transforms._base import drawable
 
-__all__ = ["Break", "diagnose", "one_line", "shortened"]
-
 _OWN = {name: getattr(module, name) for module in (transforms, autoaugment) for name in module.__all__}
 _ADDRESS = re.compile(r"( object)? at 0x[0-9a-fA-F]+")
 _DRAW = "draw(self, shape, generators)"

@@ -12,8 +12,6 @@ from fastpipe.transforms.compose import members_of
 from fastpipe.transforms.drawing import WordGenerators, drawing, draws_from_words
 from fastpipe.types import Generators, ImageShape, Recipe, Step
 
-__all__ = ["Pipeline", "compile_pipeline", "flatten"]
-
 
 @dataclass(frozen=True, slots=True)
 class Pipeline:

@@ -25,8 +25,6 @@ from fastpipe.program.program import Program, Views
 from fastpipe.readers import MaxPixels
 from fastpipe.types import Header, ImageShape, Step
 
-__all__ = ["DIRECT", "Encoded", "add_steps", "execute", "normalization_of", "to_pil"]
-
 Numbers: TypeAlias = "tuple[float, ...] | None"
 _CONVERSIONS = (ToPlanarTensor, ToNormalizedTensor)
 _MOST_AT_ONCE = 2  # operations of the core's that a step adds

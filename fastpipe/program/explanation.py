@@ -21,8 +21,6 @@ from fastpipe.program.program import Fidelity, Program, Views, steps_in_words
 from fastpipe.transforms._base import drawable
 from fastpipe.types import Box, Generators, Header, ImageShape, Recipe, Step
 
-__all__ = ["ExplainedStep", "Explanation", "explain"]
-
 _LONG = 120
 _SHAPE = ImageShape(375, 500)
 _FILES = 16  # whose headers are read

@@ -10,8 +10,6 @@ import contextlib
 import contextvars
 from collections.abc import Callable, Iterator
 
-__all__ = ["lap", "listen", "listening"]
-
 Listener = Callable[[object], None]
 
 _listener: contextvars.ContextVar[Listener | None] = contextvars.ContextVar("fastpipe_laps", default=None)

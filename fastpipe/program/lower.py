@@ -35,8 +35,6 @@ from fastpipe.ops import (
 from fastpipe.program.program import Fidelity, KeptSteps, Program, Views
 from fastpipe.types import Box, DecodeRequest, ImageShape, Recipe, Size, Step
 
-__all__ = ["lower", "needed", "turns"]
-
 _WHOLE = DecodeRequest()
 
 

@@ -18,8 +18,6 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-__all__ = ["pinned_batches", "reused"]
-
 _SMALL = 1 << 20  # the allocator itself keeps smaller pieces
 _KEPT = 4  # free pieces
 _ALIGNMENT = 64

@@ -10,8 +10,6 @@ from fastpipe.ops import ToNormalizedTensor, ToPlanarTensor, contracts_of
 from fastpipe.ops.base import EXACT, Contract
 from fastpipe.types import Box, DecodeRequest, ImageShape, Step
 
-__all__ = ["Fidelity", "Program", "Views", "in_words", "steps_in_words"]
-
 Fidelity = Literal["torchvision", "fast"]
 
 

@@ -7,8 +7,6 @@ from typing import NamedTuple
 
 from fastpipe.errors import LoaderError
 
-__all__ = ["Room", "shared_memory_room", "too_small"]
-
 _FOLDER = "/dev/shm"
 
 

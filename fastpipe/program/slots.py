@@ -20,8 +20,6 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-__all__ = ["Slot", "Slots", "WorkerSlots", "worker_slots"]
-
 _worker_slots: contextvars.ContextVar[WorkerSlots | None] = contextvars.ContextVar("fastpipe_slots", default=None)
 _owners: weakref.WeakValueDictionary[str, Slots] = weakref.WeakValueDictionary()
 

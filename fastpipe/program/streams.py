@@ -13,8 +13,6 @@ from torch.utils.data._utils.worker import _generate_state
 
 from fastpipe.transforms.drawing import OwnGenerators
 
-__all__ = ["StreamState", "Streams"]
-
 
 class StreamState(NamedTuple):
     """Where three streams are."""

@@ -17,8 +17,6 @@ from fastpipe.program.laps import lap, listening
 from fastpipe.program.program import Program
 from fastpipe.types import Box, Header, ImageShape
 
-__all__ = ["Work", "end_threads", "read_together", "run_together", "works_together"]
-
 
 class Work(NamedTuple):
     """One image of a batch.

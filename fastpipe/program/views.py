@@ -10,8 +10,6 @@ from fastpipe.transforms._base import drawable
 from fastpipe.transforms.drawing import draw_steps
 from fastpipe.types import Generators, ImageShape, Step
 
-__all__ = ["MultiView"]
-
 
 class MultiView:
     """Several augmentations of one image, for self-supervised training: a list of what the transforms give.

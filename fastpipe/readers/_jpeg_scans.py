@@ -12,8 +12,6 @@ import numpy as np
 from fastpipe.readers._jpeg import DHT, DQT, DRI, EOI, SOS
 from fastpipe.types import Header
 
-__all__ = ["MAX_SCANS", "empty_jpeg", "endless_jpeg", "intact_jpeg"]
-
 MAX_SCANS = 500
 """More scans than this are refused: each goes over all of the image, and takes a few bytes of the file only."""
 

@@ -16,17 +16,6 @@ from torch import Generator
 from fastpipe.transforms.words import Source, Words, words_agree
 from fastpipe.types import Generators, ImageShape, Step
 
-__all__ = [
-    "OwnGenerators",
-    "WordGenerators",
-    "draw_steps",
-    "drawing",
-    "draws_from_words",
-    "keyed",
-    "keyed_together",
-    "torch_seed",
-]
-
 
 class WordGenerators(Generators):
     """`Generators` whose numbers come from `Words`, for fastpipe's own transforms.

@@ -19,14 +19,6 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-__all__ = [
-    "Source",
-    "Words",
-    "float32",
-    "plain",
-    "words_agree",
-]
-
 # The 5,056 bytes of get_state: seed (uint64), left (int32), seeded (int32), next (uint64), 624 words as uint64, then
 # the normal numbers that are kept for later. left is 625 - next; a fresh seed has (1, 0): no word is left.
 _SIZE, _COUNT = 5056, 624

@@ -20,8 +20,6 @@ from fastpipe.transforms import color, erasing, geometry
 from fastpipe.transforms._base import cached_log_ratio, draw_chance, draw_integer, draw_permutation
 from fastpipe.types import ImageShape, Step
 
-__all__ = ["QUICK"]
-
 Steps = tuple[Step, ...]
 _HFLIP, _VFLIP, _TO_IMAGE, _TO_PURE, _PIL_TO_TENSOR, _TO_TENSOR = (
     ops.HFlip(),

@@ -28,8 +28,6 @@ from fastpipe.transforms.v2._stand_ins import (
 )
 from fastpipe.types import Generators, ImageShape, Step
 
-__all__ = ["Planned", "planned_class", "steps_of"]
-
 _STAND_INS = (PilStandIn, TensorStandIn, PureStandIn)
 
 

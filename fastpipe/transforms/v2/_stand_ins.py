@@ -25,19 +25,6 @@ from fastpipe.ops.interpolation import InterpolationMode, interpolation_from_int
 from fastpipe.ops.warps import PerspectiveBy
 from fastpipe.types import Generators, ImageShape, Step
 
-__all__ = [
-    "PilStandIn",
-    "PureStandIn",
-    "StandIn",
-    "TensorStandIn",
-    "Untraceable",
-    "drawing_from",
-    "given_by_name",
-    "resized",
-    "shape_of",
-    "stand_in",
-]
-
 
 class Untraceable(Exception):
     """A transform wants pixels while there are none."""
