@@ -18,17 +18,13 @@ from fastpipe.ops.interpolation import InterpolationMode, interpolation_from_int
 from fastpipe.ops.sizes import resized_size
 from fastpipe.transforms import color, erasing, geometry
 from fastpipe.transforms._base import cached_log_ratio, draw_chance, draw_integer, draw_permutation
+from fastpipe.transforms.words import Words
 from fastpipe.types import ImageShape, Step
 
 Steps = tuple[Step, ...]
-_HFLIP, _VFLIP, _TO_IMAGE, _TO_PURE, _PIL_TO_TENSOR, _TO_TENSOR = (
-    ops.HFlip(),
-    ops.VFlip(),
-    ops.ToImage(),
-    ops.ToPureTensor(),
-    ops.PilToTensor(),
-    ops.ToFloatTensor(),
-)
+_HFLIP, _VFLIP = ops.kept(ops.HFlip()), ops.kept(ops.VFlip())
+_TO_IMAGE, _TO_PURE = ops.kept(ops.ToImage()), ops.kept(ops.ToPureTensor())
+_PIL_TO_TENSOR, _TO_TENSOR = ops.kept(ops.PilToTensor()), ops.kept(ops.ToFloatTensor())
 
 
 def _skips(p: float, source: Any) -> bool:
@@ -38,7 +34,7 @@ def _skips(p: float, source: Any) -> bool:
 
 @lru_cache(maxsize=256)
 def _on_tensor(like: Any, name: str, size: ImageShape) -> ops.TensorOperation:
-    return ops.TensorOperation(name, {}, tuple(size), like)  # type: ignore[arg-type]
+    return ops.kept(ops.TensorOperation(name, {}, tuple(size), like))  # type: ignore[arg-type]
 
 
 def _flip(operation: Any, name: str) -> Callable[[Any, ImageShape, Any], Steps]:
@@ -60,14 +56,17 @@ def _mode(interpolation: Any) -> InterpolationMode:
 
 @lru_cache(maxsize=64)
 def _resize(size: tuple[int, ...], interpolation: Any) -> ops.Resize:
-    return ops.Resize(list(size), _mode(interpolation))
+    return ops.kept(ops.Resize(list(size), _mode(interpolation)))
 
 
 def _resized_crop(transform: Any, shape: ImageShape, source: Any) -> Steps | None:
     if isinstance(shape, ops.TensorShape) or transform.antialias is False or torch.get_default_dtype() != torch.float32:
         return None
     log_ratio = cached_log_ratio(tuple(transform.ratio), torch.float32)
-    box = geometry._draw_resized_crop(shape.height, shape.width, transform.scale, transform.ratio, log_ratio, source)
+    height, width, _ = shape
+    box = source.resized_crop(height, width, transform.scale, log_ratio) if isinstance(source, Words) else None
+    if box is None:
+        box = geometry._draw_resized_crop(height, width, transform.scale, transform.ratio, log_ratio, source)
     size = tuple(transform.size)
     if box[2:] == size:
         return (ops.Crop(*box),)
@@ -88,7 +87,7 @@ def _center_crop(transform: Any, shape: ImageShape, source: Any) -> Steps | None
 
 @lru_cache(maxsize=64)
 def _centered(size: tuple[int, ...]) -> ops.CenterCrop:
-    return ops.CenterCrop(size)
+    return ops.kept(ops.CenterCrop(size))
 
 
 def _crop(transform: Any, shape: ImageShape, source: Any) -> Steps | None:
@@ -137,7 +136,7 @@ def _to_dtype(transform: Any, shape: ImageShape, source: Any) -> Steps | None:
 
 @lru_cache(maxsize=64)
 def _converted(dtype: torch.dtype, scale: bool) -> ops.ToDtype:
-    return ops.ToDtype(dtype, scale)
+    return ops.kept(ops.ToDtype(dtype, scale))
 
 
 def _normalize(transform: Any, shape: ImageShape, source: Any) -> Steps | None:
@@ -148,7 +147,7 @@ def _normalize(transform: Any, shape: ImageShape, source: Any) -> Steps | None:
 
 @lru_cache(maxsize=64)
 def _normalized(mean: tuple[float, ...], std: tuple[float, ...]) -> ops.Normalize:
-    return ops.Normalize(mean, std)
+    return ops.kept(ops.Normalize(mean, std))
 
 
 def _random_erasing(transform: Any, shape: ImageShape, source: Any) -> Steps | None:

@@ -47,11 +47,6 @@ class Planned:
             if kind is theirs.RandomApply and not draw_chance(self.p, generators.words):  # type: ignore[attr-defined]
                 return ()
             return draw_all(self.transforms, shape, generators)  # type: ignore[attr-defined]
-        quick = _draws.QUICK.get(kind)
-        if quick is not None:
-            steps = quick(self, shape, generators.words)
-            if steps is not None:
-                return steps
         return steps_of(self, shape, generators)
 
     def _plans_itself(self) -> bool:
@@ -112,10 +107,21 @@ def planned_class(base: Any, module: str) -> type:
         "_made_by_fastpipe": True,
         "_is_compose": base is theirs.Compose,
     }
+    if base in _draws.QUICK:
+        body["draw"] = _drawing(_draws.QUICK[base])
     if base in _CONVERSIONS:
         body["transform"] = _converting(_draws.QUICK[base], base.transform)
     made: type = type(base)(base.__name__, (Planned, base), body)
     return made
+
+
+def _drawing(quick: Any) -> Any:
+    def draw(self: Any, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
+        """`Planned.draw`, without torchvision's code where that is known."""
+        steps: tuple[Step, ...] | None = quick(self, shape, generators.words)
+        return steps_of(self, shape, generators) if steps is None else steps
+
+    return draw
 
 
 _CONVERSIONS = (theirs.PILToTensor, theirs.ToImage, theirs.ToPureTensor, theirs.ToTensor)
