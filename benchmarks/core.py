@@ -99,12 +99,11 @@ def core_decode(files: list[bytes], boxes: list[Box] | None = None) -> Contender
         if boxes is None:
             header = core.read_header(data)
             assert not isinstance(header, core.Status)
-            size = header.size
+            box = Box(0, 0, *header.size)
         else:
-            size = boxes[index].size
-            job.box(*boxes[index])
-        out = np.empty((*size, 3), np.uint8)
-        job.read(data)
+            box = boxes[index]
+        out = np.empty((*box.size, 3), np.uint8)
+        job.read(data, box)
         job.write_array(out)
         if status := core.run(job):
             raise ValueError(core.status_text(status))
