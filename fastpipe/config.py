@@ -42,6 +42,7 @@ __all__ = [
     "library_versions",
     "machine_fingerprint",
     "parse_reader_override",
+    "readers_asked",
     "user_folder",
 ]
 
@@ -278,6 +279,22 @@ def parse_reader_override(text: str, name: str = "FASTPIPE_READER") -> dict[str,
             raise ConfigError(f"{name}={text!r} names two readers for {'every format' if key == ANY_FORMAT else key}")
         found[key] = reader
     return found
+
+
+def readers_asked(reader: str | Mapping[str, str] | None) -> tuple[str | None, dict[str, str]]:
+    """A ``reader=`` argument as a name for every format, and names by format (in the config's writing).
+
+    Args:
+        reader: a reader's name; ``{"jpg": "cv2", "png": "pil"}`` or ``"jpg=cv2,png=pil"``; None.
+
+    Raises:
+        ConfigError: a text that is none of these.
+    """
+    if isinstance(reader, Mapping):
+        return None, {format_key(format): name for format, name in reader.items()}
+    if reader is not None and ("=" in reader or "," in reader):
+        return None, parse_reader_override(reader, "reader")
+    return reader, {}
 
 
 _said: set[str] = set()

@@ -15,7 +15,7 @@ from PIL import Image
 from torch.utils.data import Dataset, get_worker_info
 
 from fastpipe import readers
-from fastpipe.config import MachineConfig, current_config, format_key, parse_reader_override
+from fastpipe.config import MachineConfig, current_config, readers_asked
 from fastpipe.data.bad_files import OnError, is_bad_file, located, noted, without_frames
 from fastpipe.data.jobs import Assembly, Job
 from fastpipe.data.recipes import Recipes, upright
@@ -127,11 +127,7 @@ class ImageDataset(Recipes, Dataset[tuple[Any, Any]]):
             raise DatasetError(f"threads={threads}: give the number of threads that decode a batch, or 0.")
         if fidelity not in get_args(Fidelity):
             raise DatasetError(f"fidelity={fidelity!r}: choose one of {', '.join(map(repr, get_args(Fidelity)))}.")
-        asked: Mapping[str, str] = {}
-        if isinstance(reader, Mapping):
-            asked, reader = {format_key(format): name for format, name in reader.items()}, None
-        elif reader is not None and ("=" in reader or "," in reader):
-            asked, reader = parse_reader_override(reader, "reader"), None
+        reader, asked = readers_asked(reader)
         for name in asked.values() if reader is None else [reader]:
             readers.get_reader(name)  # an unknown or uninstalled one is told here, not in a worker
         readers.pixel_limit(max_pixels)  # as is a limit that is none

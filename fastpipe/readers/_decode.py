@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
+from collections.abc import Mapping
 from typing import Any, Protocol
 
 import numpy as np
@@ -102,7 +103,7 @@ def check_limit(header: Header, max_pixels: MaxPixels, source: str) -> None:
 def read_image(
     src: Source,
     *,
-    reader: str | None = None,
+    reader: str | Mapping[str, str] | None = None,
     region: tuple[int, int, int, int] | None = None,
     apply_exif: bool = False,
     config: ReaderChoice | None = None,
@@ -112,8 +113,9 @@ def read_image(
 
     Args:
         src: a path, or the file as bytes-like data. The format comes from the bytes, never from the extension.
-        reader: the name of the reader to use where it gives Pillow's pixels; see `available_readers`. Without it,
-            the machine's config chooses.
+        reader: the name of the reader to use where it gives Pillow's pixels; see `available_readers`. By format
+            ``{"jpg": "cv2", "png": "pil"}`` or ``"jpg=cv2,png=pil"``. Without it, and for other formats, the machine's
+            config chooses.
         region: ``(top, left, height, width)`` in pixels: only these, and where the reader can, only these are
             decoded. With `apply_exif` it refers to the upright image.
         apply_exif: turn the image upright as its EXIF orientation says, as `PIL.ImageOps.exif_transpose` does.
@@ -149,7 +151,8 @@ def read_image(
         if turn is not None:
             box = _stored_box(box, upright, turn)
     request = DecodeRequest(box)
-    pixels, _ = _decode(data, request, header, choose(header, request, reader, config), source, Scratch())
+    chosen = choose(header, request, _reader_of(header.format, reader), config)
+    pixels, _ = _decode(data, request, header, chosen, source, Scratch())
     if turn is not None:
         swapped, rows_back, columns_back = turn
         if swapped:
@@ -158,6 +161,18 @@ def read_image(
     # Its own scratch makes the result fresh; a copy is made where it is strided, or a part of more memory.
     own = pixels.flags.c_contiguous and pixels.flags.writeable and _fills_its_memory(pixels)
     return pixels if own else np.array(pixels, order="C")
+
+
+def _reader_of(format: str, reader: str | Mapping[str, str] | None) -> str | None:
+    """The reader that is asked for files of a format."""
+    if reader is None:
+        return None
+    from fastpipe.config import ANY_FORMAT, format_key, readers_asked  # what is below doesn't need it
+
+    name, by_format = readers_asked(reader)
+    for one in by_format.values():
+        get_reader(one)  # an unknown one is told for files of any format
+    return by_format.get(format_key(format), by_format.get(ANY_FORMAT, name))
 
 
 def _fills_its_memory(pixels: Pixels) -> bool:

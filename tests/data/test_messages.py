@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import albumentations as A
+import numpy as np
 import pytest
 import torch
 from PIL import Image
@@ -14,6 +15,8 @@ from torch.utils.data import DataLoader as StockLoader
 import fastpipe
 from fastpipe import transforms as T
 from fastpipe.errors import ConfigError, PlanError, UnknownReaderError
+from fastpipe.readers import read_image
+from fastpipe.readers.cv2 import OpenCvReader
 
 NOTES = pytest.mark.skipif(sys.version_info < (3, 11), reason="notes came with Python 3.11")
 
@@ -91,6 +94,21 @@ def test_bare_albumentations(root, transform):
         fastpipe.ImageFolder(root, transform)[0]
     with pytest.raises(KeyError, match="mine"):
         T.Compose([T.Lambda(lambda image: {}["mine"])])(image)
+
+
+@pytest.mark.parametrize("reader", [{"jpg": "cv2", "png": "pil"}, "png=pil,jpg=cv2", "pil,jpeg=cv2", "cv2"])
+def test_read_image_takes_readers_by_format(root, reader, monkeypatch):
+    decode, asked = OpenCvReader.decode, []
+    monkeypatch.setattr(OpenCvReader, "decode", lambda *given: asked.append(1) or decode(*given))
+    path = root / "a/0.jpg"
+    assert np.array_equal(read_image(path, reader=reader), read_image(path, reader="pil"))
+    assert asked
+    read_image(path, reader={"png": "cv2"})
+    assert len(asked) == 1
+    with pytest.raises(UnknownReaderError, match="cv3"):
+        read_image(path, reader={"png": "cv3"})
+    with pytest.raises(ConfigError, match="reader="):
+        read_image(path, reader="jpg=")
 
 
 def test_readers_by_format(root):
