@@ -29,7 +29,7 @@ if TYPE_CHECKING:
         collate_fn,
         wrap_dataset_for_transforms_v2,
     )
-    from fastpipe.loading import DataLoader, samplers, tune
+    from fastpipe.loading import DataLoader, load_batch, samplers, tune
     from fastpipe.program import MultiView, explain
     from fastpipe.tools.check.run import check
     from fastpipe.tools.doctor import doctor
@@ -61,6 +61,7 @@ __all__ = [
     "collate_fn",
     "doctor",
     "explain",
+    "load_batch",
     "preview",
     "readers",
     "samplers",
@@ -93,6 +94,7 @@ _HOME = {
     "check": "fastpipe.tools.check.run",
     "doctor": "fastpipe.tools.doctor",
     "explain": "fastpipe.program",
+    "load_batch": "fastpipe.loading",
     "preview": "fastpipe.tools.preview",
     "samplers": "fastpipe.loading",
     "tune": "fastpipe.loading",

@@ -32,7 +32,7 @@ from fastpipe.core.library import (
     why_not,
 )
 from fastpipe.core.mine import check, refused, thread_job
-from fastpipe.core.running import Batch, Context, Pool, run
+from fastpipe.core.running import Batch, Context, Pool, Run, run
 
 __all__ = [
     "MAX_OPERATIONS",
@@ -49,6 +49,7 @@ __all__ = [
     "Padding",
     "Places",
     "Pool",
+    "Run",
     "Status",
     "available",
     "check",

@@ -58,7 +58,7 @@ class Files:
 
         Args:
             sources: the files' paths, or `Member` of containers. A path that no file can have, with a NUL byte in it,
-                isn't found.
+                isn't found. ``bytes`` are what is in a file: nothing is read then, nor copied.
             max_bytes: longer files aren't read; 0 for no limit.
             pool: whose threads read; this thread where it is None.
 
@@ -86,13 +86,19 @@ class Files:
         self._places = places
         count = len(sources)
         raws, pack = self._raws, _GIVEN.pack_into
-        names, addresses = c_strings([one.container if isinstance(one, Member) else one for one in sources])
-        self._keep = names
-        for index, (source, address) in enumerate(zip(sources, addresses, strict=True)):
-            given = (address, 0, 0, 0, 0)
-            if isinstance(source, Member):
+        names = [one.container if isinstance(one, Member) else one for one in sources if isinstance(one, str)]
+        kept, addresses = c_strings(names)
+        self._keep = kept, [source for source in sources if isinstance(source, bytes)]
+        paths = iter(addresses)
+        for index, source in enumerate(sources):
+            if isinstance(source, bytes):
+                given = (0, 0, 0, _address(source), len(source))
+            elif isinstance(source, Member):
+                address = next(paths)
                 # To C a length of 0 is all of the file: an empty member is memory that has nothing in it.
                 given = (address, source.offset, source.length, 0, 0) if source.length else (0, 0, 0, address, 0)
+            else:
+                given = (next(paths), 0, 0, 0, 0)
             pack(raws, index * _SIZE, *given, max_bytes)
         if pool is None:
             self._functions.fpc_read_files(self._address, self._raws_address, count)
@@ -165,16 +171,20 @@ class Files:
             self._address, self._busy, self._places = None, False, []
 
 
-def c_strings(names: Sequence[str | bytes]) -> tuple[object, list[int]]:
+def _address(data: bytes) -> int:
+    return ctypes.cast(ctypes.c_char_p(data), ctypes.c_void_p).value or 0
+
+
+def c_strings(names: Sequence[str]) -> tuple[object, list[int]]:
     """Names as C has them, in one piece of memory: what keeps it, and where each begins."""
     if not names:
         return None, []
-    encoded = [name if isinstance(name, bytes) else _encoded(name) for name in names]
+    encoded = [_encoded(name) for name in names]
     joined = b"\0".join(encoded)
     if joined.count(0) != len(encoded) - 1:
         encoded = [b"" if 0 in name else name for name in encoded]
         joined = b"\0".join(encoded)
-    start = ctypes.cast(ctypes.c_char_p(joined), ctypes.c_void_p).value or 0
+    start = _address(joined)
     return joined, list(accumulate((len(name) + 1 for name in encoded[:-1]), initial=start))
 
 

@@ -271,11 +271,13 @@ class Loaded:
 
     Attributes:
         functions: the library; None where there is none.
+        start: its fpc_pool_start, called with the GIL held, as it comes back at once.
         isa: what contexts are made for.
         reason: why there is none, and what to do; empty where there is one.
     """
 
     functions: ctypes.CDLL | None
+    start: Any = None
     isa: Isa = Isa.BEST
     reason: str = ""
 
@@ -311,6 +313,8 @@ def load(word: str, library: Path = LIBRARY) -> Loaded:
         found = functions.fpc_abi()
         if found == ABI:
             _declare(functions)
+            start = ctypes.PyDLL(str(library)).fpc_pool_start
+            start.restype, start.argtypes = ctypes.c_void_p, [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t]
     except (OSError, AttributeError) as error:
         return Loaded(None, reason=f"the core doesn't load ({error}): {_INSTALL}")
     if found != ABI:
@@ -323,7 +327,7 @@ def load(word: str, library: Path = LIBRARY) -> Loaded:
             f"its best is {_WORD_OF[functions.fpc_best_isa()]}: unset the variable, or name that",
         )
     functions.fpc_context_free(context)
-    return Loaded(functions, Isa(functions.fpc_best_isa()) if chosen is Isa.BEST else chosen)
+    return Loaded(functions, start, Isa(functions.fpc_best_isa()) if chosen is Isa.BEST else chosen)
 
 
 def _declare(functions: ctypes.CDLL) -> None:
@@ -339,6 +343,7 @@ def _declare(functions: ctypes.CDLL) -> None:
         ("fpc_run", status, [pointer, pointer]),
         ("fpc_pool_new", pointer, [ctypes.c_int, ctypes.c_int]),
         ("fpc_pool_run", None, [pointer, pointer, ctypes.c_size_t]),
+        ("fpc_pool_wait", None, [pointer, pointer]),
         ("fpc_files_new", pointer, []),
         ("fpc_files_free", None, [pointer]),
         ("fpc_files_clear", None, [pointer]),

@@ -101,8 +101,54 @@ class Batch(Sequence[Job]):
         return [raw.status for raw in self._raws]
 
 
+class _Threads:
+    """An fpc_pool: there as long as somebody refers to it, such as a run."""
+
+    __slots__ = ("__weakref__", "address", "owner")
+
+    def __init__(self, threads: int, isa: Isa) -> None:
+        self.address: int | None = native().fpc_pool_new(threads, isa)
+        self.owner = os.getpid()
+        if not self.address:
+            raise MemoryError(f"no pool of {threads} threads for the core")
+
+    def __del__(self) -> None:
+        if not getattr(self, "address", None):
+            return
+        # What other threads had goes away in a child of fork before `_forget_pools` is called there.
+        here = os.getpid() == self.owner
+        (native().fpc_pool_free if here else native().fpc_pool_forget)(self.address)
+
+
+class Run:
+    """Jobs that a pool was told to run; see `Pool.start`."""
+
+    __slots__ = ("_batch", "_count", "_keep", "_list", "_threads")
+
+    def __init__(self, threads: _Threads, batch: Batch, count: int, keep: object) -> None:
+        self._batch, self._count, self._threads, self._keep = batch, count, threads, keep
+        self._list: int | None = loaded().start(threads.address, batch.address, count)
+        if not self._list:
+            native().fpc_pool_run(threads.address, batch.address, count)
+
+    def wait(self) -> list[int]:
+        """How each job ended, when all have."""
+        self._end()
+        return self._batch.statuses[: self._count]
+
+    def _end(self) -> None:
+        given, self._list = self._list, None
+        if given and os.getpid() == self._threads.owner:
+            native().fpc_pool_wait(self._threads.address, given)
+        self._keep = None
+
+    def __del__(self) -> None:
+        if getattr(self, "_list", None):  # their memory must not go before they do
+            self._end()
+
+
 class Pool:
-    """Threads of the library's own, of which the caller is one.
+    """Threads of the library's own; who waits for them is one of them. For any number of callers at a time.
 
     They are started at the first run. In a child of fork they aren't there: the next run there starts others.
 
@@ -121,44 +167,46 @@ class Pool:
         self._functions = native()
         self._isa = loaded().isa if isa is None else isa
         self._lock = threading.Lock()
-        self._address: int | None = None
-        self._owner = 0
+        self._started: _Threads | None = None
         _pools.add(self)
 
     def run(self, batch: Batch, count: int | None = None) -> list[int]:
         """Run the first ``count`` jobs, each once, and wait for them; how each ended."""
-        number = len(batch) if count is None else count
-        if not 0 <= number <= len(batch):
-            raise ValueError(f"the batch has {len(batch)} jobs, not {number}")
-        with self._lock:
-            self._functions.fpc_pool_run(self._threads(), batch.address, number)
+        number = _checked(batch, count)
+        threads = self._threads()
+        self._functions.fpc_pool_run(threads.address, batch.address, number)
         return batch.statuses[:number]
+
+    def start(self, batch: Batch, count: int | None = None, keep: object = None) -> Run:
+        """Have the first ``count`` jobs run, and come back at once.
+
+        Args:
+            batch: the jobs; they stay as they are until the run is over.
+            count: None for all.
+            keep: lives until then: whatever has the memory that they read and write.
+        """
+        return Run(self._threads(), batch, _checked(batch, count), keep)
 
     def read(self, files: int, raws: int, count: int) -> None:
         """Read a list of files, by their addresses; see `Files`."""
-        with self._lock:
-            self._functions.fpc_pool_read(self._threads(), files, raws, count)
+        threads = self._threads()
+        self._functions.fpc_pool_read(threads.address, files, raws, count)
 
     def read_arrays(self, raws: int, count: int) -> None:
         """Read a list of arrays, by its address; see `fastpipe.core.read_arrays`."""
-        with self._lock:
-            self._functions.fpc_pool_arrays(self._threads(), raws, count)
+        threads = self._threads()
+        self._functions.fpc_pool_arrays(threads.address, raws, count)
 
-    def _threads(self) -> int:
-        """The fpc_pool; the lock is held."""
-        if not self._address:
-            self._address = self._functions.fpc_pool_new(self.threads, self._isa)
-            if not self._address:
-                raise MemoryError(f"no pool of {self.threads} threads for the core")
-            self._owner = os.getpid()
-        return self._address
+    def _threads(self) -> _Threads:
+        with self._lock:
+            if self._started is None:
+                self._started = _Threads(self.threads, self._isa)
+            return self._started
 
     def close(self) -> None:
-        """End the threads; the next run starts others."""
+        """End the threads, behind the runs that they are at; the next run starts others."""
         with self._lock:
-            if self._address:
-                self._functions.fpc_pool_free(self._address)
-            self._address = None
+            self._started = None
 
     def __enter__(self) -> Pool:
         return self
@@ -166,18 +214,16 @@ class Pool:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def __del__(self) -> None:
-        if not getattr(self, "_address", None):
-            return
-        # What other threads had goes away in a child of fork before `_forget` is called there.
-        free = self._functions.fpc_pool_free if os.getpid() == self._owner else self._functions.fpc_pool_forget
-        free(self._address)
-
     def _forget(self) -> None:
         self._lock = threading.Lock()  # another thread of the parent may have held it
-        if self._address:
-            self._functions.fpc_pool_forget(self._address)
-        self._address = None
+        self._started = None
+
+
+def _checked(batch: Batch, count: int | None) -> int:
+    number = len(batch) if count is None else count
+    if not 0 <= number <= len(batch):
+        raise ValueError(f"the batch has {len(batch)} jobs, not {number}")
+    return number
 
 
 _pools: weakref.WeakSet[Pool] = weakref.WeakSet()

@@ -21,7 +21,7 @@ from fastpipe.data.image_list import ImageList
 from fastpipe.data.index import ImageIndex
 from fastpipe.data.jobs import Job
 from fastpipe.errors import DatasetError
-from fastpipe.program import BatchOptions, ImageBatch, Pipeline, batch_memory, lap, pool_of, works_together
+from fastpipe.program import BatchOptions, ImageBatch, Pipeline, Started, batch_memory, lap, pool_of, works_together
 from fastpipe.transforms.geometry import RandomCrop
 from fastpipe.types import ImageShape
 
@@ -152,7 +152,7 @@ class Arrays(ImageDataset):
         form = _form(job)
         return bool(builder.accept(form.cropped(_box(job)), form.dtype))
 
-    def _decode_into(self, builder: Any, jobs: Sequence[tuple[int, Job]], threads: int) -> None:
+    def _start_into(self, builder: Any, jobs: Sequence[tuple[int, Job]], threads: int) -> Started:
         """Each job's array into its place in the batch, all of one form in one call of the core."""
         out = builder.arrays
         left: list[tuple[int, Job]] = []
@@ -179,6 +179,7 @@ class Arrays(ImageDataset):
 
         list(self._map(threads, one, left))
         lap("decode")
+        return Started([], [], None, None)  # all are made
 
     def _decode(self, job: Job) -> torch.Tensor:
         made = load(job.path, _form(job), _box(job))

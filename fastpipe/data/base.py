@@ -30,6 +30,7 @@ from fastpipe.program import (
     Pipeline,
     Program,
     SharedEpoch,
+    Started,
     Work,
     compile_pipeline,
     drawing,
@@ -42,7 +43,7 @@ from fastpipe.program import (
     lower,
     read_together,
     requested_batches,
-    run_together,
+    start_together,
     to_pil,
     works_together,
 )
@@ -99,6 +100,9 @@ class ImageDataset(Recipes, Dataset[tuple[Any, Any]]):
 
     on_begin: Callable[[int], None] | None = None
     """In a loader's worker: called with the index of each sample that is begun, so that a stall can name its file."""
+
+    _generators: Generators | None = None
+    """What samples are drawn from without a seed; None for the global generators."""
 
     # Made in each process when they are needed.
     _pool: _Pool | None = None
@@ -226,13 +230,24 @@ class ImageDataset(Recipes, Dataset[tuple[Any, Any]]):
             if job.error is None:
                 return [self._assembled(job, image) if planned else self._finish(job, image)]
             return Assembly(self, threads, None, planned, [job]).mended()
+        return self._assembly(indices, options, threads).mended()
+
+    def _assembly(self, indices: list[int], options: BatchOptions | None, threads: int) -> Assembly:
+        planned = not self._rest()
         builder = None
         if options is not None and not options.as_list and self.plans and planned and indices:
             builder = self._builder(len(indices), options)
-        assembly = Assembly(self, threads, builder, planned)
-        for jobs in self._read_and_drawn(indices, threads, planned, builder is not None and works_together()):
-            assembly.add(jobs)
-        return assembly.mended()
+        coming = self._read_and_drawn(indices, threads, planned, builder is not None and works_together())
+        return Assembly(self, threads, builder, planned, coming=coming)
+
+    def begun(self, indices: Sequence[int], options: BatchOptions) -> Assembly:
+        """``__getitems__`` step by step, for a loader that makes a batch while it finishes the one before.
+
+        To be called where nothing of the dataset is Python code of the user's; in the thread that takes the steps.
+        """
+        indices = [operator.index(index) for index in indices]
+        self._notice(indices)
+        return self._assembly(indices, options, self.threads if options.threads is None else options.threads)
 
     def _builder(self, count: int, options: BatchOptions) -> BatchBuilder | None:
         """What holds a batch that is made in one piece; None for a list of samples."""
@@ -259,7 +274,7 @@ class ImageDataset(Recipes, Dataset[tuple[Any, Any]]):
         """The jobs of several samples, their files read in one call of the core."""
         jobs = [self._begun_job(index) for index in indices]
         limit = readers.longest_file(readers.pixel_limit(self.max_pixels))
-        files, found = read_together([job.path for job in jobs], threads, limit)
+        files, found = read_together([self._source(job) for job in jobs], threads, limit)
         for number, (job, header) in enumerate(zip(jobs, found, strict=True)):
             if isinstance(header, Header) and header.format == "JPEG":
                 encoded = Encoded(b"", header, job.path, self.reader, self.config, self.max_pixels, (files, number))
@@ -282,7 +297,7 @@ class ImageDataset(Recipes, Dataset[tuple[Any, Any]]):
             for job, own in zip(sound, keyed_together([self._key(job) for job in sound]), strict=True):
                 self._draw_one(job, pipeline, with_targets, own)
             return
-        with contextlib.nullcontext() if apart else drawing() as held:
+        with contextlib.nullcontext() if apart else drawing(self._generators) as held:
             for job in sound:
                 self._draw_one(job, pipeline, with_targets, held)
 
@@ -303,10 +318,13 @@ class ImageDataset(Recipes, Dataset[tuple[Any, Any]]):
             return False
         return builder.accept(position, self._program(job), job.encoded)
 
-    def _decode_into(self, builder: BatchBuilder, jobs: Sequence[tuple[int, Job]], threads: int) -> None:
-        """Each job's image into its place in the batch: all that the core claims in one call, then the others."""
+    def _start_into(self, builder: BatchBuilder, jobs: Sequence[tuple[int, Job]], threads: int) -> Started:
+        """Has the core make each job's image in its place in the batch."""
+        return start_together([builder.work(position) for position, _ in jobs], threads)
+
+    def _finish_into(self, started: Started, jobs: Sequence[tuple[int, Job]], threads: int) -> None:
+        """Waits for it, and makes the images that it has left."""
         by_position = dict(jobs)
-        works = list(map(builder.work, by_position))
 
         def one(work: Work) -> None:
             try:
@@ -314,7 +332,7 @@ class ImageDataset(Recipes, Dataset[tuple[Any, Any]]):
             except Exception as error:
                 self._fail(by_position[work.number], error)
 
-        list(self._map(threads, one, run_together(works, threads)))
+        list(self._map(threads, one, started.left()))
 
     def _decode_or_fail(self, job: Job) -> Any:
         """What `_decode` gives; None for a bad file, which the job says then."""
@@ -375,9 +393,14 @@ class ImageDataset(Recipes, Dataset[tuple[Any, Any]]):
         lap("look-up")
         return Job(index, index if place is None else place, path, target, self._epoch_now())
 
+    def _source(self, job: Job) -> str | bytes:
+        """The path of a sample's file, or what is in it."""
+        return job.path
+
     def _read(self, job: Job) -> Job:
         if self.plans:
-            data = readers.read_file(job.path, self.max_pixels)
+            source = self._source(job)
+            data = source if isinstance(source, bytes) else readers.read_file(source, self.max_pixels)
             lap("read")
             header = readers.parse_header(data, job.path)
             job.encoded = Encoded(data, header, job.path, self.reader, self.config, self.max_pixels)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from fastpipe.program import BatchBuilder, Encoded, ImageBatch
+from fastpipe.program import BatchBuilder, Encoded, ImageBatch, Started, done_with
 from fastpipe.types import Recipe
 
 if TYPE_CHECKING:
@@ -43,15 +43,17 @@ class Job:
 class Assembly:
     """The samples of one ``__getitems__``: in one tensor as long as all fit, else as a list.
 
-    Jobs come a few at a time, read and drawn. Where one turns out bad, the others go on; `mend` then decides about the
-    bad ones in their order, so that what is drawn for replacements doesn't depend on the number of threads.
+    Jobs come a few at a time, read and drawn; the core makes their images while the next ones are read and drawn. Where
+    one turns out bad, the others go on; `mend` then decides about the bad ones in their order, so that what is drawn
+    for replacements doesn't depend on the number of threads.
 
     Args:
         dataset: does the work.
         threads: how many decode.
         builder: holds the tensor; None for a list.
-        jobs: that have been decoded, or are bad.
         planned: no transform is left for behind the plan, and targets were transformed when the job was drawn.
+        jobs: that have been decoded, or are bad.
+        coming: gives the others.
     """
 
     def __init__(
@@ -61,6 +63,7 @@ class Assembly:
         builder: BatchBuilder | None,
         planned: bool,
         jobs: Sequence[Job] = (),
+        coming: Iterator[list[Job]] = iter(()),  # noqa: B008  # it has nothing to lose
     ) -> None:
         self._dataset = dataset
         self._threads = threads
@@ -68,16 +71,30 @@ class Assembly:
         self._planned = planned
         self._jobs: list[Job | None] = list(jobs)  # None: left out
         self._images: list[Any] = [None] * len(jobs)  # by position, in a list only
+        self._coming = coming
+        self._running: tuple[Started, list[tuple[int, Job]]] | None = None
 
-    def add(self, jobs: list[Job]) -> None:
-        """Decodes the next samples."""
+    @property
+    def draws_no_more(self) -> bool:
+        """Whether what is left to do behind the last step draws nothing from the generators that others draw from."""
+        return self._dataset.on_error in ("raise", "skip") or self._dataset.seed is not None
+
+    def step(self) -> bool:
+        """Has the next samples made, and finishes those before; False where there are none."""
+        jobs = next(self._coming, None)
+        if jobs is None:
+            return False
         start = len(self._jobs)
         self._jobs += jobs
         self._images += [None] * len(jobs)
         self._decode(range(start, len(self._jobs)))
+        return True
 
     def mended(self) -> list[tuple[Any, Any]] | ImageBatch:
-        """The results, after `mend`."""
+        """The results, of all steps and after `mend`."""
+        while self.step():
+            pass
+        self._settle()
         self.mend()
         return self.results()
 
@@ -88,6 +105,7 @@ class Assembly:
             for other in self._dataset._instead(bad, self._planned):
                 self._jobs[position] = other
                 self._decode([position])
+                self._settle()
                 if other.error is None:
                     break
             else:
@@ -115,16 +133,35 @@ class Assembly:
         chosen = self._sound(positions)
         builder = self._builder
         if builder is not None and all(dataset._fits(builder, position, job) for position, job in chosen):
-            dataset._decode_into(builder, chosen, self._threads)
-        else:
-            if builder is not None:  # this can't be one tensor: once more, as a list
-                self._builder = None
-                chosen = self._sound(range(len(self._jobs)))
-            images = dataset._map(self._threads, dataset._decode_or_fail, [job for _, job in chosen])
-            for (position, _), image in zip(chosen, images, strict=True):
-                self._images[position] = image
-        for _, job in chosen:
-            job.encoded = None
+            started = dataset._start_into(builder, chosen, self._threads)
+            self._settle()  # the ones before, while these are made
+            self._running = started, chosen
+            return
+        self._settle()
+        if builder is not None:  # this can't be one tensor: once more, as a list
+            self._builder = None
+            chosen = self._sound(range(len(self._jobs)))
+        images = dataset._map(self._threads, dataset._decode_or_fail, [job for _, job in chosen])
+        for (position, _), image in zip(chosen, images, strict=True):
+            self._images[position] = image
+        _let_go(chosen)
+
+    def _settle(self) -> None:
+        """Waits for the samples that are being made, and makes those that the core has left."""
+        running, self._running = self._running, None
+        if running is not None:
+            started, chosen = running
+            self._dataset._finish_into(started, chosen, self._threads)
+            _let_go(chosen)
 
     def _sound(self, positions: Iterable[int]) -> list[tuple[int, Job]]:
         return [(at, job) for at in positions if (job := self._jobs[at]) is not None and job.error is None]
+
+
+def _let_go(chosen: list[tuple[int, Job]]) -> None:
+    """Forgets the files of samples that were made."""
+    places = [place for _, job in chosen if (place := getattr(job.encoded, "held", None)) is not None]
+    for _, job in chosen:
+        job.encoded = None
+    for files in {id(files): files for files, _ in places}.values():
+        done_with(files)

@@ -8,10 +8,9 @@ import warnings
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Literal, TypeVar
 
-import cv2
 import torch
 from torch.utils.data import (
     BatchSampler,
@@ -21,7 +20,6 @@ from torch.utils.data import (
     Subset,
     default_collate,
     default_convert,
-    get_worker_info,
 )
 from torch.utils.data import DataLoader as TorchDataLoader
 
@@ -46,10 +44,9 @@ from fastpipe.loading.watch import (
     WatchedIterator,
     close,
     dead_workers,
-    end_with_what_cannot_be_sent,
     explained,
-    leave_quietly,
 )
+from fastpipe.loading.worker import WorkerInit
 from fastpipe.program import BatchOptions, Slots, request_batches
 
 __all__ = ["DataLoader", "image_datasets"]
@@ -181,7 +178,7 @@ class DataLoader(TorchDataLoader[Any]):
             self.device is not None and self.device.type == "cuda" if pin_memory is None else pin_memory,
             drop_last,
             timeout,
-            _WorkerInit(worker_init_fn, self._requested) if num_workers > 0 else worker_init_fn,
+            WorkerInit(worker_init_fn, self._requested) if num_workers > 0 else worker_init_fn,
             multiprocessing_context,
             generator,
             prefetch_factor=None if self._by_threads else prefetch_factor,
@@ -221,7 +218,7 @@ class DataLoader(TorchDataLoader[Any]):
             ahead = self.num_workers * (self.prefetch_factor or 2)
             check_shared_memory(datasets, self.batch_size, ahead, options)
         init = self.worker_init_fn
-        if not datasets or not isinstance(init, _WorkerInit):
+        if not datasets or not isinstance(init, WorkerInit):
             return WatchedIterator(self)
         threads = max(part.threads if options.threads is None else options.threads for part in datasets)
         notes = Notes(self.num_workers, threads)
@@ -481,38 +478,6 @@ class _Requesting:
 
     def __exit__(self, *error: object) -> None:
         self._stop()
-
-
-@dataclass(frozen=True)
-class _WorkerInit:
-    """Runs first in each worker. torch has seeded itself, Python's random and numpy by then, and uses one thread."""
-
-    user: Callable[[int], None] | None
-    options: BatchOptions | None
-    notes: Notes | None = None
-    slots: Slots | None = None
-
-    def __call__(self, worker: int) -> None:
-        leave_quietly()
-        end_with_what_cannot_be_sent()
-        # As many threads as cores in each worker would get in each other's way. 0 is one thread, too, but leaves alone
-        # the pool that a forked worker inherits without its threads; setNumThreads(1) waits for them forever.
-        cv2.setNumThreads(0)
-        request_batches(self.options)
-        info = get_worker_info()
-        if self.notes is not None and info is not None:
-            self._note(self.notes, worker, info.dataset)
-        if self.slots is not None:
-            self.slots.use_in_worker(worker)
-        if self.user is not None:
-            self.user(worker)
-
-    def _note(self, notes: Notes, worker: int, dataset: Any) -> None:
-        noting = notes.of_worker(worker)
-        first = 0
-        for part in image_datasets(dataset):
-            part.on_begin = noting(first, len(part))
-            first += len(part)
 
 
 def _gives_batches(dataset: Any) -> bool:

@@ -124,8 +124,10 @@ class _Task:
 class _Maker:
     """Makes tasks in their order, in a thread or where it is called; knows nothing of who wants them.
 
+    In the thread a task is begun, read and drawn, while the core makes the last images of the one before.
+
     Args:
-        fetch: from the sampler's output to a batch.
+        fetcher: torch's: from the sampler's output to a batch.
         streams: its random numbers.
         options: what is asked of the dataset.
         pin: torch's name of the device that batches are pinned for; None for not at all.
@@ -133,16 +135,17 @@ class _Maker:
 
     def __init__(
         self,
-        fetch: Callable[[Any], Any],
+        fetcher: Any,
         streams: Streams,
         options: BatchOptions | None,
         pin: str | None,
     ) -> None:
         self.owner = os.getpid()
-        self._fetch = fetch
+        self._fetcher = fetcher
         self._streams = streams
         self._options = options
         self._pin = pin
+        self.at: _Task | None = None  # what it is at
         self._gpu = torch.cuda.current_device() if pin == "cuda" else None
         self._changed = threading.Condition()
         # under the lock:
@@ -203,38 +206,81 @@ class _Maker:
         if not task.done:
             streams = self._streams
             task.state = streams.save()
-            with streams.in_place():
-                self._make(task)
+            try:
+                with streams.in_place(), self._asked_for(task):
+                    task.result = self._pinned(self._fetcher.fetch(task.indices))
+            except BaseException as error:
+                task.error = error
+            task.done = True
 
     def _run(self) -> None:
         if self._gpu is not None:
             torch.cuda.set_device(self._gpu)
+        before: Iterator[None] | None = None  # a task whose last images are being made
         while True:
             with self._changed:
-                while not self._tasks and self._more:
+                while not self._tasks and self._more and before is None:
                     self._changed.wait()
-                if not self._tasks:
+                if not self._tasks and before is None:
                     self._thread = None  # the next task gets another one
                     return
-                task, streams = self._tasks.popleft(), self._streams
-                task.state = streams.save()
-            with streams.here():
-                self._make(task)
-            with self._changed:
-                self._changed.notify_all()
-            del task, streams  # a batch lives only as long as somebody wants it
+                now = None
+                if self._tasks:
+                    task, streams = self._tasks.popleft(), self._streams
+                    task.state = streams.save()
+                    now = self._made(task, streams)
+                    del task, streams  # a batch lives only as long as somebody wants it
+            for one in (now, before, now):
+                if one is not None:
+                    next(one, None)
+            before, now = now, None
 
-    def _make(self, task: _Task) -> None:
-        stop = request_batches(self._options)
+    def _made(self, task: _Task, streams: Streams) -> Iterator[None]:
+        """Makes a task: so far that others can be finished; then all of it but what the core is still at; the rest."""
         try:
-            with held_epochs(task.epochs), pinned_batches(self._pin is not None):
-                result = self._fetch(task.indices)
-                task.result = result if self._pin is None else _pinned(result, self._pin)
+            with streams.here(), self._asked_for(task):
+                begun = _begun(self._fetcher.dataset, task.indices, self._options)
+                if begun is not None:
+                    begun.step()
+            yield
+            with streams.here(), self._asked_for(task):
+                while begun is not None and task.wanted and begun.step():
+                    pass
+                if task.wanted and (begun is None or not begun.draws_no_more):
+                    task.result = self._result(begun, task)
+                    self._tell(task)
+            yield
+            if task.wanted and not task.done:
+                with streams.here(), self._asked_for(task):
+                    task.result = self._result(begun, task)
         except BaseException as error:
             task.error = error
+        self._tell(task)
+
+    def _result(self, begun: Any, task: _Task) -> Any:
+        if begun is None:
+            return self._pinned(self._fetcher.fetch(task.indices))
+        return self._pinned(self._fetcher.collate_fn(begun.mended()))
+
+    def _pinned(self, batch: Any) -> Any:
+        """As torch's loader pins batches; what is pinned stays where it is."""
+        pin: Any = pin_memory.pin_memory
+        return batch if self._pin is None else pin(batch, self._pin)
+
+    @contextlib.contextmanager
+    def _asked_for(self, task: _Task) -> Iterator[None]:
+        stop = request_batches(self._options)
+        self.at = task
+        try:
+            with held_epochs(task.epochs), pinned_batches(self._pin is not None):
+                yield
         finally:
             stop()
+
+    def _tell(self, task: _Task) -> None:
+        with self._changed:
             task.done = True
+            self._changed.notify_all()
 
 
 class ThreadIterator(_BaseDataLoaderIter):
@@ -252,7 +298,7 @@ class ThreadIterator(_BaseDataLoaderIter):
             self._dataset_kind, self._dataset, self._auto_collation, self._collate_fn, self._drop_last
         )
         pin = self._pin_memory_device if self._pin_memory else None
-        self._maker = _Maker(fetcher.fetch, Streams(int(self._base_seed)), plan.options, pin)
+        self._maker = _Maker(fetcher, Streams(int(self._base_seed)), plan.options, pin)
         weakref.finalize(self, self._maker.close)
         self._ahead: deque[_Task] = deque()
         self._tasks: deque[_Task] = deque()
@@ -365,12 +411,13 @@ class ThreadIterator(_BaseDataLoaderIter):
                 )
 
     def _at(self, task: _Task) -> str:
+        task = self._maker.at or task
         indices = task.indices if isinstance(task.indices, list) else [task.indices]
         named = ""
         with contextlib.suppress(Exception):
             dataset: Any = self._dataset
             named = f", {dataset.sample(indices[0])[0]} the first"
-        return f"The batch that is waited for has the samples {', '.join(map(str, indices[:8]))}…{named}."
+        return f"The batch that is being made has the samples {', '.join(map(str, indices[:8]))}…{named}."
 
     def stop_epoch(self, number: int) -> None:
         """Nothing more of that epoch is wanted."""
@@ -389,10 +436,13 @@ def _same(one: Any, other: Any) -> bool:
     return one is not None and len(one) == len(other) and all(a is b for a, b in zip(one, other, strict=True))
 
 
-def _pinned(batch: Any, device: str) -> Any:
-    """As torch's loader pins batches; what is pinned stays where it is."""
-    pin: Any = pin_memory.pin_memory
-    return pin(batch, device)
+def _begun(dataset: Any, indices: Any, options: BatchOptions | None) -> Any:
+    """A batch that is made step by step; None for a dataset, or an index, of which torch's fetcher knows the way."""
+    while type(dataset) is Subset and isinstance(indices, list):
+        dataset, indices = dataset.dataset, [dataset.indices[index] for index in indices]
+    if options is None or not isinstance(dataset, ImageDataset) or not isinstance(indices, list):
+        return None
+    return dataset.begun(indices, options)
 
 
 _makers: weakref.WeakSet[_Maker] = weakref.WeakSet()

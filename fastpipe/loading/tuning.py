@@ -18,6 +18,7 @@ from fastpipe.environment import usable_cpus
 from fastpipe.errors import DatasetError
 from fastpipe.loading.collate import DeferredImages, map_tensors
 from fastpipe.loading.loader import DataLoader, image_datasets
+from fastpipe.loading.threads import in_the_way
 from fastpipe.program import keyed_globals
 
 _NEARLY = 0.95  # of the best throughput: within the noise of a short trial, so memory decides
@@ -30,7 +31,7 @@ class Trial:
     """What one setting gave.
 
     Attributes:
-        num_workers, threads, prefetch_factor: the setting; prefetch_factor is None without workers.
+        num_workers, threads, prefetch_factor: the setting; prefetch_factor is None where nothing is made ahead.
         images_per_s: images a second, once running.
         first_batch_s: seconds from making the loader to its first batch.
         memory_mb: what it needs beside the main process: batches in flight, and the workers' private memory where
@@ -53,11 +54,13 @@ class Tuning:
         kwargs: keyword arguments for `fastpipe.DataLoader`.
         chosen: the trial that they come from.
         trials: all of them, in the order in which they ran.
+        note: why threads without workers can't make batches ahead; empty where they can.
     """
 
     kwargs: dict[str, Any]
     chosen: Trial
     trials: tuple[Trial, ...]
+    note: str = ""
 
     def __str__(self) -> str:
         lines = ["workers  threads  prefetch  images/s  first batch, s  memory, MB"]
@@ -67,7 +70,7 @@ class Tuning:
                 f"{trial.num_workers:7}  {trial.threads:7}  {prefetch:>8}  {trial.images_per_s:8.0f}  "
                 f"{trial.first_batch_s:14.2f}  {trial.memory_mb:10.0f}{'  chosen' if trial is self.chosen else ''}"
             )
-        return "\n".join(lines)
+        return "\n".join(lines + [self.note] * bool(self.note))
 
 
 def tune(
@@ -82,9 +85,9 @@ def tune(
     """Measures settings of the loader on the dataset's own files, and chooses one.
 
     Settings: no workers, and powers of two up to `max_workers`, each with and without threads where the dataset is one
-    of fastpipe's; then twice as many prefetched batches for the fastest. Each reads other files of the data set, in
-    random order. The fastest wins; of those within 5% of it, the one that needs the least memory. Global generators
-    are put back where they were.
+    of fastpipe's (threads without workers make batches ahead in this process); then twice as many prefetched batches
+    for the fastest. Each reads other files of the data set, in random order. The fastest wins; of those within 5% of
+    it, the one that needs the least memory. Global generators are put back where they were.
 
     Args:
         dataset: a map-style dataset.
@@ -105,6 +108,7 @@ def tune(
             "least one sample, a batch size of at least 1 and some time."
         )
     cpus = usable_cpus()
+    obstacle = in_the_way(dataset)
     settings = list(_settings(cpus if max_workers is None else max_workers, cpus, any(image_datasets(dataset))))
     started = time.perf_counter()
     share = seconds / (len(settings) + 1)
@@ -116,7 +120,7 @@ def tune(
                 trials.append(_try(dataset, batch_size, workers, threads, _PREFETCH, share, len(trials), options))
             bar.advance()
         best = max(trials, key=lambda trial: trial.images_per_s)
-        if best.num_workers and time.perf_counter() - started < seconds:
+        if (best.num_workers or (best.threads and not obstacle)) and time.perf_counter() - started < seconds:
             wider = (best.num_workers, best.threads, 2 * _PREFETCH)
             trials.append(_try(dataset, batch_size, *wider, share, len(trials), options))
     fastest = max(trial.images_per_s for trial in trials)
@@ -125,7 +129,13 @@ def tune(
     kwargs = {"batch_size": batch_size, "num_workers": chosen.num_workers, "threads": chosen.threads, **options}
     if chosen.prefetch_factor is not None:
         kwargs["prefetch_factor"] = chosen.prefetch_factor
-    return Tuning(kwargs, chosen, tuple(trials))
+    note = ""
+    if obstacle and any(image_datasets(dataset)):
+        note = (
+            f"Threads without workers can't make batches ahead: {obstacle} is Python code, which holds the "
+            "interpreter's lock. Workers serve it better."
+        )
+    return Tuning(kwargs, chosen, tuple(trials), note)
 
 
 def _settings(max_workers: int, cpus: int, threads_help: bool) -> Iterator[tuple[int, int]]:
@@ -194,6 +204,7 @@ def _try(
     options: dict[str, Any],
 ) -> Trial:
     before = set(multiprocessing.active_children())
+    ahead = prefetch if workers or (threads and not in_the_way(dataset)) else None
     order = torch.Generator().manual_seed(seed)
     private: list[int] = []
 
@@ -203,7 +214,7 @@ def _try(
             batch_size,
             sampler=RandomSampler(dataset, replacement=True, num_samples=_ENDLESS, generator=order),
             num_workers=workers,
-            prefetch_factor=prefetch if workers else None,
+            prefetch_factor=ahead,
             threads=threads,
             **options,
         )
@@ -216,9 +227,9 @@ def _try(
         found = throughput(make, workers, seconds, from_start=True, at_end=weigh)
         for part in image_datasets(dataset):
             part.end_threads()
-    memory = batch_bytes(found.batch) * max(1, workers * prefetch) + sum(private)
+    memory = batch_bytes(found.batch) * max(1, max(1, workers) * (ahead or 0)) + sum(private)
     rate = found.batches_per_s * batch_size
-    return Trial(workers, threads, prefetch if workers else None, rate, found.first_batch_s, memory / 1e6)
+    return Trial(workers, threads, ahead, rate, found.first_batch_s, memory / 1e6)
 
 
 def batch_tensors(batch: Any) -> list[torch.Tensor]:

@@ -29,7 +29,17 @@ from fastpipe.program.seeding import (
 from fastpipe.program.shared_memory import shared_memory_room, too_small
 from fastpipe.program.slots import Slots
 from fastpipe.program.streams import Streams, StreamState
-from fastpipe.program.together import Work, end_threads, pool_of, read_together, run_together, works_together
+from fastpipe.program.together import (
+    Started,
+    Work,
+    done_with,
+    end_threads,
+    pool_of,
+    read_together,
+    run_together,
+    start_together,
+    works_together,
+)
 from fastpipe.program.views import MultiView
 
 __all__ = [
@@ -43,6 +53,7 @@ __all__ = [
     "Program",
     "SharedEpoch",
     "Slots",
+    "Started",
     "StreamState",
     "Streams",
     "Views",
@@ -51,6 +62,7 @@ __all__ = [
     "batch_memory",
     "compile_pipeline",
     "copied_generators",
+    "done_with",
     "drawing",
     "end_threads",
     "execute",
@@ -73,6 +85,7 @@ __all__ = [
     "run_together",
     "sample_key",
     "shared_memory_room",
+    "start_together",
     "steps_in_words",
     "to_pil",
     "too_small",

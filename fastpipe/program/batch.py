@@ -114,11 +114,13 @@ class BatchBuilder:
         count: images in the batch.
         options: what is wanted.
         shared: allocate in shared memory, to be handed to another process without a copy.
+        out: the tensor ``(N, C, H, W)`` to fill; images that don't fit into it aren't accepted. None for a new one.
     """
 
     count: int
     options: BatchOptions
     shared: bool
+    out: torch.Tensor | None = None
     _works: dict[int, Work] = field(default_factory=dict)
     _numbers: dict[int, tuple[tuple[float, ...], tuple[float, ...]]] = field(default_factory=dict)
     _first: Program | None = None
@@ -134,8 +136,13 @@ class BatchBuilder:
             return False
         if self._images is None:
             shape, dtype = (self.count, *program.result), _dtype(program, self.options)
-            self._first = program
-            self._images, self._slot = _allocate(shape, dtype, self.options.channels_last, self.shared)
+            self._first, out = program, self.out
+            if out is None:
+                self._images, self._slot = _allocate(shape, dtype, self.options.channels_last, self.shared)
+            elif out.dtype != dtype or (out.shape[2], out.shape[3], out.shape[1]) != program.result:
+                return False
+            else:
+                self._images = out
         if self.options.defer:
             conversion = program.conversion
             if isinstance(conversion, ToNormalizedTensor):

@@ -40,18 +40,21 @@ class Work(NamedTuple):
 
 
 class _Engine:
-    """Jobs to fill again and again, and the threads that run them."""
+    """The threads that run jobs, and what is filled again and again: files and jobs that nobody needs any more."""
 
     def __init__(self, threads: int) -> None:
         self.threads = threads
-        self.pool = core.Pool(threads)
-        self.batch = core.Batch(0)
-        self.files = core.Files()
+        self.pool = core.Pool(max(threads, 1))
+        self.batches: list[core.Batch] = []
+        self.files: list[core.Files] = []
 
     def jobs(self, count: int) -> core.Batch:
-        if len(self.batch) < count:
-            self.batch = core.Batch(count)
-        return self.batch
+        batch = self.batches.pop() if self.batches else None
+        return core.Batch(count) if batch is None or len(batch) < count else batch
+
+    def read(self, sources: Sequence[str | bytes], max_bytes: int) -> tuple[core.Files, list[Header | core.Status]]:
+        files = self.files.pop() if self.files else core.Files()
+        return files, files.read(sources, max_bytes, self.pool)
 
 
 _mine = threading.local()
@@ -66,30 +69,63 @@ def _engine(threads: int) -> _Engine:
     return engine
 
 
+class Started:
+    """Images of a batch that are being made; see `start_together`."""
+
+    def __init__(self, left: list[Work], taken: list[Work], engine: _Engine | None, batch: core.Batch | None) -> None:
+        self._left, self._taken, self._engine, self._batch = left, taken, engine, batch
+        self._run: core.Run | None = None
+        if engine is not None and batch is not None and taken:
+            self._run = engine.pool.start(batch, len(taken), taken) if engine.threads else None
+
+    def left(self) -> list[Work]:
+        """Waits for them, and gives back what is left to do: what the core didn't claim, or refused."""
+        engine, batch, self._batch = self._engine, self._batch, None
+        if engine is None or batch is None:
+            return self._left
+        count = len(self._taken)
+        statuses = engine.pool.run(batch, count) if self._run is None else self._run.wait()
+        engine.batches.append(batch)
+        for work, status in zip(self._taken, statuses, strict=True):
+            if status != core.Status.OK:
+                self._left.append(work)  # refused: `execute` asks the next reader, or says what is wrong
+        if count:
+            lap("decode")
+        return self._left
+
+
 def works_together() -> bool:
     """Whether there is a core; not while somebody listens, who wants to hear each image's pieces."""
     return core.available() and not listening()
 
 
-def read_together(paths: Sequence[str], threads: int, max_bytes: int) -> tuple[core.Files, list[Header | core.Status]]:
+def read_together(
+    sources: Sequence[str | bytes], threads: int, max_bytes: int
+) -> tuple[core.Files, list[Header | core.Status]]:
     """Reads files, and looks at their headers, by the threads that `run_together` has.
 
     Args:
-        paths: of the files.
+        sources: paths of files, and what is in others.
         threads: how many read.
         max_bytes: longer files aren't read; 0 for no limit.
 
     Returns:
-        The files, and of each its header or why it has none, as `core.Files.read` gives them. They are the calling
-        thread's until it reads others.
+        The files, and of each its header or why it has none, as `core.Files.read` gives them. `done_with` takes the
+        files back, to read others into their memory.
     """
-    engine = _engine(max(threads, 1))
-    return engine.files, engine.files.read(paths, max_bytes, engine.pool)
+    return _engine(threads).read(sources, max_bytes)
+
+
+def done_with(files: core.Files) -> None:
+    """Nobody needs what was read into these files any more, in the thread that read them."""
+    engine: _Engine | None = getattr(_mine, "engine", None)
+    if engine is not None:
+        engine.files.append(files)
 
 
 def pool_of(threads: int) -> core.Pool:
     """The calling thread's own pool, which `run_together` has."""
-    return _engine(max(threads, 1)).pool
+    return _engine(threads).pool
 
 
 def end_threads() -> None:
@@ -101,15 +137,20 @@ def end_threads() -> None:
 
 
 def run_together(works: Sequence[Work], threads: int) -> list[Work]:
-    """Runs what the core claims whole; gives back what is left to do.
+    """Runs what the core claims whole; gives back what is left to do. As `start_together`."""
+    return start_together(works, threads).left()
+
+
+def start_together(works: Sequence[Work], threads: int) -> Started:
+    """Has the core make what it claims whole, while Python does other things.
 
     Args:
         works: images of one batch, of one dataset: what they may have of pixels is the same.
-        threads: how many run them; 0 is 1, the caller's own.
+        threads: how many make them; with 0 the caller does, where he waits.
     """
     if not works_together() or not works or works[0].images.dtype not in DIRECT:
-        return list(works)
-    engine = _engine(max(threads, 1))
+        return Started(list(works), [], None, None)
+    engine = _engine(threads)
     batch = engine.jobs(len(works))
     places = core.Places(works[0].images)
     left: list[Work] = []
@@ -132,12 +173,7 @@ def run_together(works: Sequence[Work], threads: int) -> list[Work]:
             taken.append(work)
         else:
             left.append(work)
-    if taken:
-        for work, status in zip(taken, engine.pool.run(batch, len(taken)), strict=True):
-            if status != core.Status.OK:
-                left.append(work)  # refused: `execute` asks the next reader, or says what is wrong
-        lap("decode")
-    return left
+    return Started(left, taken, engine, batch)
 
 
 def _fill(job: core.Job, program: Program, encoded: Encoded, limits: tuple[int, int]) -> bool:

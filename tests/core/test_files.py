@@ -38,11 +38,11 @@ def pool_of(threads: int) -> core.Pool | None:
 @pytest.mark.parametrize("threads", [0, 1, 3])
 def test_bytes_and_headers(photos: list[str], threads: int) -> None:
     files = core.Files(4)  # more make room
-    for paths in (photos, [path.encode() for path in photos[::-1]], photos[:3]):
+    for paths in (photos, photos[::-1], photos[:3]):
         found = files.read(paths, pool=pool_of(threads))
         assert len(found) == len(files) == len(paths)
         for index, (path, header) in enumerate(zip(paths, found, strict=True)):
-            data = Path(os.fsdecode(path)).read_bytes()
+            data = Path(path).read_bytes()
             assert files.was_read(index)
             assert files.bytes(index) == data
             assert files.place(index)[1] == len(data)
@@ -72,6 +72,18 @@ def test_what_was_read_is_decoded(photos: list[str]) -> None:
         if status == Status.OK:
             expected = corpus.reference(Path(photos[index]).stem)
             np.testing.assert_array_equal(outs[index], expected)
+
+
+def test_what_is_in_memory(photos: list[str]) -> None:
+    """Beside files, in one list: nothing is read, and nothing copied."""
+    contents = [Path(path).read_bytes() for path in photos]
+    expected = core.Files().read(photos)
+    mixed = [path if number % 2 else contents[number] for number, path in enumerate(photos)]
+    for threads in (0, 2):
+        files = core.Files()
+        assert files.read([*mixed, b"", b"no picture"], pool=pool_of(threads))[:-2] == expected
+        assert [files.bytes(number) for number in range(len(files))] == [*contents, b"", b"no picture"]
+        assert files.read([contents[0]], max_bytes=10) == [Status.TOO_LARGE]
 
 
 def test_what_is_no_file(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import core_jobs
@@ -214,6 +215,39 @@ def test_a_pool(needs_core: None, threads: int) -> None:
     assert pool.run(batch) == statuses  # closed, it starts again
     with pytest.raises(ValueError, match="at least 1 thread"):
         core.Pool(0)
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_runs_that_were_started(needs_core: None, threads: int, tmp_path: Path) -> None:
+    """Several at a time, files read among them, from several callers; waited for in any order, or not at all."""
+    name = "jpeg-420"
+    path = tmp_path / "photo.jpg"
+    path.write_bytes(corpus.files()[name])
+    expected = corpus.reference(name)
+    pool = core.Pool(threads)
+
+    def rounds() -> bool:
+        right = True
+        for _ in range(10):
+            made = [filled([name] * count) for count in (1, 7, 3)]
+            runs = [pool.start(batch, keep=outs) for batch, outs in made]
+            files = core.Files()
+            right &= files.read([str(path)] * 5, pool=pool) == [core.read_header(path.read_bytes())] * 5
+            for run, (batch, outs) in [*zip(runs, made, strict=True)][::-1]:
+                right &= run.wait() == [core.Status.OK] * len(batch) == run.wait()
+                right &= all(np.array_equal(out, expected) for out in outs)
+            batch, outs = filled([name])
+            pool.start(batch, keep=outs)  # let go of at once
+            del batch, outs
+            right &= pool.start(made[1][0], 0).wait() == []
+        return right
+
+    with ThreadPoolExecutor(3) as callers:
+        assert all(callers.map(lambda _: rounds(), range(3)))
+    batch, outs = filled([name] * 20)
+    run = pool.start(batch, keep=outs)
+    pool.close()  # behind what it is at
+    assert run.wait() == [core.Status.OK] * 20
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")

@@ -535,7 +535,7 @@ class TestWorkers:
             cv2.GaussianBlur(np.zeros((2000, 2000, 3), np.uint8), (31, 31), 5)
             dataset = fastpipe.ImageFolder(root, T.Compose(TRANSFORMS["float"]), seed=1, threads=2)
             expected = list(fastpipe.DataLoader(dataset, batch_size=4))
-            loader = fastpipe.DataLoader(dataset, batch_size=4, num_workers=2, timeout=60)
+            loader = fastpipe.DataLoader(dataset, batch_size=4, num_workers=2, timeout=600)
             assert equal(list(loader), expected)
             assert cv2.getNumThreads() == 4
         finally:

@@ -245,6 +245,6 @@ def test_two_ranks_under_torchrun(tmp_path):
     script = tmp_path / "ranks.py"
     script.write_text(TWO_RANKS)
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", str(script)]
-    result = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    result = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
     assert result.returncode == 0, result.stderr
     assert "SHARED OUT" in result.stdout

@@ -44,6 +44,15 @@ def test_batches_in_flight_are_counted(root):
     assert tuning.trials[0].memory_mb == pytest.approx((4 * 3 * 24 * 24 * 4 + 4 * 8) / 1e6)
 
 
+def test_says_why_threads_alone_are_not_ahead(root):
+    steps = [*CROP.transforms, T.Lambda(lambda image: image)]
+    tuning = fastpipe.tune(fastpipe.ImageFolder(root, T.Compose(steps)), 4, seconds=0.1, max_workers=0)
+    assert "the transform Lambda is Python code" in tuning.note
+    assert str(tuning).endswith(tuning.note)
+    assert all(trial.prefetch_factor is None for trial in tuning.trials)
+    assert fastpipe.tune(fastpipe.ImageFolder(root, CROP), 4, seconds=0.1, max_workers=0).note == ""
+
+
 def test_settings():
     assert list(_settings(4, 4, True)) == [(0, 0), (0, 4), (1, 0), (1, 4), (2, 0), (2, 2), (4, 0)]
     assert list(_settings(3, 3, False)) == [(0, 0), (1, 0), (2, 0), (3, 0)]

@@ -244,16 +244,23 @@ FPC_API void fpc_read_arrays(fpc_context *context, fpc_array *list, size_t count
 /* ---- pools ----------------------------------------------------------------------------------------------------- */
 
 typedef struct fpc_pool fpc_pool;
+typedef struct fpc_list fpc_list;
 
-/* `threads` of them, at least 1; the caller of a run is one of them. NULL where they can't be made. */
+/* `threads`, at least 1, work at once; who waits for them is one of them. NULL where they can't be made. Several callers
+ * may run, start and read at the same time: their jobs are done in the order in which they came, files first. */
 FPC_API fpc_pool *fpc_pool_new(int threads, int isa);
-/* Runs all jobs, each once, on the pool's threads; comes back when all are done. One call at a time. */
+/* Runs all jobs, each once, on the pool's threads; comes back when all are done. */
 FPC_API void fpc_pool_run(fpc_pool *pool, fpc_job *jobs, size_t count);
-/* fpc_read_files on the pool's threads. One call at a time, of the pool's and of the files'. */
+/* Has them run, and comes back at once. fpc_pool_wait comes back when they are done, and frees the list: to be called
+ * once for each. NULL where there is nothing to do, or no memory. */
+FPC_API fpc_list *fpc_pool_start(fpc_pool *pool, fpc_job *jobs, size_t count);
+FPC_API void fpc_pool_wait(fpc_pool *pool, fpc_list *list);
+/* fpc_read_files on the pool's threads. One call at a time of the files'. */
 FPC_API void fpc_pool_read(fpc_pool *pool, fpc_files *files, fpc_file *list, size_t count);
-/* fpc_read_arrays on the pool's threads. One call at a time. */
+/* fpc_read_arrays on the pool's threads. */
 FPC_API void fpc_pool_arrays(fpc_pool *pool, fpc_array *list, size_t count);
-/* Ends the threads. In a child of fork the threads aren't there: free only the memory (fpc_pool_forget). */
+/* Ends the threads, when they have done what there is; nobody waits for it any more. In a child of fork the threads
+ * aren't there: free only the memory (fpc_pool_forget). */
 FPC_API void fpc_pool_free(fpc_pool *pool);
 FPC_API void fpc_pool_forget(fpc_pool *pool);
 

@@ -1,4 +1,4 @@
-/* pool.c: threads that share a list of jobs. A job takes hundreds of microseconds, so that a lock around "which one is
+/* pool.c: threads that share lists of jobs. A job takes hundreds of microseconds, so that a lock around "which one is
  * next" costs nothing that can be measured. */
 #if !defined(_WIN32)
 #define _POSIX_C_SOURCE 200809L
@@ -10,171 +10,213 @@
 
 #define MOST_THREADS 1024
 
-typedef struct worker {
-    fpc_pool *pool;
-    fpc_context *context;
-    fpc_thread thread; /* not of the first one, which is the caller of fpc_pool_run */
-} worker;
-
-/* What is done with each of a list: jobs are run, files and arrays read. */
-typedef struct task {
-    void (*one)(const struct task *task, fpc_context *context, size_t index);
+/* What is done with each of a list: jobs are run, files and arrays read. All but the first six fields are under the lock. */
+struct fpc_list {
+    void (*one)(const fpc_list *list, fpc_context *context, size_t index);
     fpc_job *jobs;
     fpc_files *files;
-    fpc_file *list;
+    fpc_file *read;
     fpc_array *arrays;
     size_t count;
-} task;
+    size_t next;       /* the first that nobody has taken */
+    size_t unfinished; /* how many aren't done */
+    fpc_list *behind;  /* in the queue */
+};
 
 struct fpc_pool {
-    int threads;
+    int threads; /* how many work at once: each with one of as many contexts */
     fpc_lock lock;
     fpc_condition work, done;
     /* under the lock: */
-    task task;
-    size_t next;
-    int running;    /* threads that have jobs of the list in hand, or may still take one */
-    uint64_t lists; /* how many lists there have been: a thread takes part in each once */
-    bool ending, in_use;
-    worker workers[]; /* `threads` of them */
+    fpc_list *first; /* of which there is something to take */
+    int started;     /* threads of the pool's own */
+    int free;        /* contexts that nobody works with: the first of them */
+    int lists;       /* that aren't waited for to the end */
+    bool ending;
+    fpc_thread *own; /* `threads` of them */
+    fpc_context *contexts[];
 };
 
-/* What the list has, one after the other, until nothing is left. The lock is held before and after, but not while one
- * runs. */
-static void take_jobs(fpc_pool *pool, fpc_context *context) {
-    while (pool->next < pool->task.count) {
-        const task now = pool->task;
-        const size_t index = pool->next++;
+/* What the lists have, one after the other, until nothing is left of any, or of the caller's own. There is a free
+ * context. The lock is held before and after, but not while one runs. */
+static void take_jobs(fpc_pool *pool, const fpc_list *own) {
+    fpc_context *context = pool->contexts[--pool->free];
+    while (pool->first && (!own || own->next < own->count)) {
+        fpc_list *list = pool->first;
+        const size_t index = list->next++;
+        if (list->next == list->count) pool->first = list->behind;
         fpc_lock_leave(&pool->lock);
-        now.one(&now, context, index);
+        list->one(list, context, index);
         fpc_lock_take(&pool->lock);
+        if (--list->unfinished == 0) fpc_condition_wake_all(&pool->done);
     }
+    pool->contexts[pool->free++] = context;
 }
 
 static fpc_thread_result FPC_THREAD_CALL thread_body(void *argument) {
-    const worker *self = argument;
-    fpc_pool *pool = self->pool;
-    uint64_t seen = 0;
+    fpc_pool *pool = argument;
     fpc_lock_take(&pool->lock);
-    while (!pool->ending) {
-        if (seen == pool->lists) {
+    for (;;) {
+        if (pool->first && pool->free > 0) {
+            take_jobs(pool, NULL);
+        } else if (pool->ending && !pool->first) {
+            break;
+        } else {
             fpc_condition_wait(&pool->work, &pool->lock);
-            continue;
         }
-        seen = pool->lists;
-        pool->running++;
-        take_jobs(pool, self->context);
-        if (--pool->running == 0) fpc_condition_wake_one(&pool->done);
     }
     fpc_lock_leave(&pool->lock);
     return 0;
 }
 
-/* Ends the first `started` threads but the caller's, and frees everything. */
-static void end_pool(fpc_pool *pool, int started) {
+static void free_memory(fpc_pool *pool) {
+    for (int i = 0; i < pool->threads; i++) fpc_context_free(pool->contexts[i]);
+    free(pool->own);
+    free(pool);
+}
+
+void fpc_pool_free(fpc_pool *pool) {
+    if (!pool) return;
     fpc_lock_take(&pool->lock);
     pool->ending = true;
     fpc_condition_wake_all(&pool->work);
     fpc_lock_leave(&pool->lock);
-    for (int i = 1; i < started; i++) fpc_thread_join(pool->workers[i].thread);
-    for (int i = 0; i < pool->threads; i++) fpc_context_free(pool->workers[i].context);
+    for (int i = 0; i < pool->started; i++) fpc_thread_join(pool->own[i]);
     fpc_condition_end(&pool->done);
     fpc_condition_end(&pool->work);
     fpc_lock_end(&pool->lock);
-    free(pool);
+    free_memory(pool);
+}
+
+void fpc_pool_forget(fpc_pool *pool) {
+    /* Another thread may have been within a job when the process forked: its memory may be in any state, and stays. */
+    if (pool && pool->lists == 0) free_memory(pool);
+}
+
+/* Has the pool `wanted` threads of its own; the lock is held, or nobody knows the pool yet. */
+static bool start_threads(fpc_pool *pool, int wanted) {
+    while (pool->started < wanted) {
+        if (!fpc_thread_start(&pool->own[pool->started], thread_body, pool)) return false;
+        pool->started++;
+    }
+    return true;
+}
+
+static bool init_locks(fpc_pool *pool) {
+    if (!fpc_lock_init(&pool->lock)) return false;
+    if (fpc_condition_init(&pool->work)) {
+        if (fpc_condition_init(&pool->done)) return true;
+        fpc_condition_end(&pool->work);
+    }
+    fpc_lock_end(&pool->lock);
+    return false;
 }
 
 fpc_pool *fpc_pool_new(int threads, int isa) {
     if (threads < 1 || threads > MOST_THREADS) return NULL;
-    fpc_pool *pool = calloc(1, sizeof *pool + (size_t)threads * sizeof *pool->workers);
+    fpc_pool *pool = calloc(1, sizeof *pool + (size_t)threads * sizeof *pool->contexts);
     if (!pool) return NULL;
     pool->threads = threads;
-    if (!fpc_lock_init(&pool->lock)) {
-        free(pool);
-        return NULL;
-    }
-    if (!fpc_condition_init(&pool->work)) {
-        fpc_lock_end(&pool->lock);
-        free(pool);
-        return NULL;
-    }
-    if (!fpc_condition_init(&pool->done)) {
-        fpc_condition_end(&pool->work);
-        fpc_lock_end(&pool->lock);
-        free(pool);
-        return NULL;
-    }
-    bool made = true;
+    pool->own = calloc((size_t)threads, sizeof *pool->own);
+    bool made = pool->own != NULL;
     for (int i = 0; i < threads && made; i++) {
-        pool->workers[i].pool = pool;
-        pool->workers[i].context = fpc_context_new(isa);
-        made = pool->workers[i].context != NULL;
+        pool->contexts[i] = fpc_context_new(isa);
+        made = pool->contexts[i] != NULL;
     }
-    int started = 1;
-    while (made && started < threads) {
-        worker *next = &pool->workers[started];
-        made = fpc_thread_start(&next->thread, thread_body, next);
-        if (made) started++;
+    if (!made || !init_locks(pool)) {
+        free_memory(pool);
+        return NULL;
     }
-    if (made) return pool;
-    end_pool(pool, started);
+    pool->free = threads;
+    if (start_threads(pool, threads - 1)) return pool;
+    fpc_pool_free(pool);
     return NULL;
 }
 
-static void run_task(fpc_pool *pool, const task *list) {
+/* Files are read first: somebody has to know their sizes before there are further jobs. */
+static void put(fpc_pool *pool, fpc_list *list) {
+    list->unfinished = list->count;
+    pool->lists++;
+    fpc_list **place = &pool->first;
+    while (*place && !list->files) place = &(*place)->behind;
+    list->behind = *place;
+    *place = list;
+}
+
+/* Until the list is done; the caller works, too, as long as there is a context for it. The lock is held. */
+static void finish(fpc_pool *pool, const fpc_list *list) {
+    while (list->unfinished > 0) {
+        if (list->next == list->count || pool->free == 0) {
+            fpc_condition_wait(&pool->done, &pool->lock);
+            continue;
+        }
+        take_jobs(pool, list);
+        if (pool->first) { /* of others, who may have waited for the context */
+            fpc_condition_wake_all(&pool->work);
+            fpc_condition_wake_all(&pool->done);
+        }
+    }
+    pool->lists--;
+}
+
+static void run_list(fpc_pool *pool, fpc_list *list) {
     if (list->count == 0) return;
     fpc_lock_take(&pool->lock);
-    pool->task = *list;
-    pool->next = 0;
-    pool->in_use = true;
-    pool->lists++;
+    put(pool, list);
     if (list->count > 1) fpc_condition_wake_all(&pool->work);
-    take_jobs(pool, pool->workers[0].context);
-    /* A thread that wakes later finds nothing left to take. */
-    while (pool->running > 0) fpc_condition_wait(&pool->done, &pool->lock);
-    pool->task.count = pool->next = 0;
-    pool->in_use = false;
+    finish(pool, list);
     fpc_lock_leave(&pool->lock);
 }
 
-static void run_one(const task *task, fpc_context *context, size_t index) { fpc_run(context, &task->jobs[index]); }
+static void run_one(const fpc_list *list, fpc_context *context, size_t index) { fpc_run(context, &list->jobs[index]); }
 
 void fpc_pool_run(fpc_pool *pool, fpc_job *jobs, size_t count) {
     if (!pool || !jobs) return;
-    const task list = {run_one, jobs, NULL, NULL, NULL, count};
-    run_task(pool, &list);
+    fpc_list list = {.one = run_one, .jobs = jobs, .count = count};
+    run_list(pool, &list);
 }
 
-static void read_one(const task *task, fpc_context *context, size_t index) {
+fpc_list *fpc_pool_start(fpc_pool *pool, fpc_job *jobs, size_t count) {
+    if (!pool || !jobs || count == 0) return NULL;
+    fpc_list *list = calloc(1, sizeof *list);
+    if (!list) return NULL;
+    list->one = run_one;
+    list->jobs = jobs;
+    list->count = count;
+    fpc_lock_take(&pool->lock);
+    start_threads(pool, pool->threads); /* or whoever waits does the work */
+    put(pool, list);
+    fpc_condition_wake_all(&pool->work);
+    fpc_lock_leave(&pool->lock);
+    return list;
+}
+
+void fpc_pool_wait(fpc_pool *pool, fpc_list *list) {
+    if (!pool || !list) return;
+    fpc_lock_take(&pool->lock);
+    finish(pool, list);
+    fpc_lock_leave(&pool->lock);
+    free(list);
+}
+
+static void read_one(const fpc_list *list, fpc_context *context, size_t index) {
     (void)context;
-    fpc_files_read_one(task->files, &task->list[index]);
+    fpc_files_read_one(list->files, &list->read[index]);
 }
 
 void fpc_pool_read(fpc_pool *pool, fpc_files *files, fpc_file *list, size_t count) {
     if (!pool || !files || !list) return;
     fpc_files_clear(files);
-    const task all = {read_one, NULL, files, list, NULL, count};
-    run_task(pool, &all);
+    fpc_list all = {.one = read_one, .files = files, .read = list, .count = count};
+    run_list(pool, &all);
 }
 
-static void read_one_array(const task *task, fpc_context *context, size_t index) {
-    fpc_read_array(context, &task->arrays[index]);
+static void read_one_array(const fpc_list *list, fpc_context *context, size_t index) {
+    fpc_read_array(context, &list->arrays[index]);
 }
 
 void fpc_pool_arrays(fpc_pool *pool, fpc_array *list, size_t count) {
     if (!pool || !list) return;
-    const task all = {read_one_array, NULL, NULL, NULL, list, count};
-    run_task(pool, &all);
-}
-
-void fpc_pool_free(fpc_pool *pool) {
-    if (pool) end_pool(pool, pool->threads);
-}
-
-void fpc_pool_forget(fpc_pool *pool) {
-    if (!pool) return;
-    /* Another thread may have been within a job when the process forked: its memory may be in any state, and stays. */
-    if (pool->in_use) return;
-    for (int i = 0; i < pool->threads; i++) fpc_context_free(pool->workers[i].context);
-    free(pool);
+    fpc_list all = {.one = read_one_array, .arrays = list, .count = count};
+    run_list(pool, &all);
 }

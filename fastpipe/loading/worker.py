@@ -1,0 +1,46 @@
+"""What a worker's process does first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import cv2
+from torch.utils.data import get_worker_info
+
+from fastpipe.loading.bad_files import image_datasets
+from fastpipe.loading.watch import Notes, end_with_what_cannot_be_sent, leave_quietly
+from fastpipe.program import BatchOptions, Slots, request_batches
+
+
+@dataclass(frozen=True)
+class WorkerInit:
+    """Runs first in each worker. torch has seeded itself, Python's random and numpy by then, and uses one thread."""
+
+    user: Callable[[int], None] | None
+    options: BatchOptions | None
+    notes: Notes | None = None
+    slots: Slots | None = None
+
+    def __call__(self, worker: int) -> None:
+        leave_quietly()
+        end_with_what_cannot_be_sent()
+        # As many threads as cores in each worker would get in each other's way. 0 is one thread, too, but leaves alone
+        # the pool that a forked worker inherits without its threads; setNumThreads(1) waits for them forever.
+        cv2.setNumThreads(0)
+        request_batches(self.options)
+        info = get_worker_info()
+        if self.notes is not None and info is not None:
+            self._note(self.notes, worker, info.dataset)
+        if self.slots is not None:
+            self.slots.use_in_worker(worker)
+        if self.user is not None:
+            self.user(worker)
+
+    def _note(self, notes: Notes, worker: int, dataset: Any) -> None:
+        noting = notes.of_worker(worker)
+        first = 0
+        for part in image_datasets(dataset):
+            part.on_begin = noting(first, len(part))
+            first += len(part)
