@@ -249,7 +249,8 @@ class DataLoader(TorchDataLoader[Any]):
         prefetch = self.prefetch_factor or 2
         plan = Plan(int(self.threads or 1), prefetch, self._requested, self.timeout, obstacle)
         making = self._making
-        if making is None or not self._keeps_streams or making.made_by != os.getpid() or _is_used(making):
+        used = any(epoch.iterator is making for epoch in _running)  # somebody is in the middle of an epoch of it
+        if making is None or used or not self._keeps_streams or making.made_by != os.getpid():
             self._making = making = ThreadIterator(self, plan)
         else:
             making.again(self, plan)
@@ -490,11 +491,6 @@ def _gives_batches(dataset: Any) -> bool:
 def _shuffled(dataset: Any, generator: torch.Generator | None) -> Sampler[int]:
     seed = next((part.seed for part in image_datasets(dataset) if part.seed is not None), None)
     return RandomSampler(dataset, generator) if seed is None else ShuffledSampler(dataset, seed)
-
-
-def _is_used(iterator: ThreadIterator) -> bool:
-    """Whether somebody is in the middle of an epoch of it."""
-    return any(epoch.iterator is iterator for epoch in _running)
 
 
 _OF_NO_ACCOUNT = frozenset({"_members", "_pipeline", "_pool", "_record", "_epoch", "on_begin"})
