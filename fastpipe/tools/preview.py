@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import operator
 import os
 import sys
@@ -25,6 +26,7 @@ from fastpipe.reporting.pictures import Cell, arrays_of, difference, fitted, gri
 from fastpipe.tools import recipes
 from fastpipe.tools.certificate import FEW, Difference
 from fastpipe.tools.subject import dataset_of
+from fastpipe.tools.targets import marked
 from fastpipe.tools.twin import import_torchvision, is_torchvisions, mirror
 from fastpipe.types import Recipe
 
@@ -182,6 +184,7 @@ class _Drawing:
     key: int  # of its random numbers
     recipe: Recipe | None  # what was drawn; None where the dataset doesn't plan
     result: Any  # what the transform gave
+    targets: Any = None  # what is beside the image, where transforms see both
 
 
 @dataclass(slots=True)
@@ -242,6 +245,8 @@ class _Maker:
     def _drawing(self, index: int, number: int) -> _Drawing:
         dataset = self.dataset
         color = _COLORS[number % len(_COLORS)]
+        if getattr(dataset, "_joint", None) is not None:
+            return self._joint_drawing(index, number, color)
         if dataset.seed is not None and dataset.plans:
             epoch = dataset.epoch + number
             recipe = dataset.recipe(index, epoch)
@@ -252,9 +257,21 @@ class _Maker:
             known = dataset.recipe(index) if dataset.plans else None  # draws from copies of the generators
             return _Drawing(f"drawing {number + 1}", color, key, known, dataset[index][0])
 
+    def _joint_drawing(self, index: int, number: int, color: tuple[int, int, int]) -> _Drawing:
+        """Of a sample whose boxes or masks are transformed with the image; a dataset's seed isn't asked."""
+        dataset: Any = copy.copy(self.dataset)
+        dataset.seed = dataset._epoch = None
+        key = sample_key(self.seed, number, index)
+        with keyed_globals(key):
+            known = dataset.recipe(index) if dataset.plans else None  # draws from copies of the generators
+            sample = dataset[index]
+        image, *targets = sample if isinstance(sample, tuple) else (sample,)
+        return _Drawing(f"drawing {number + 1}", color, key, known, image, targets)
+
     def _cells(self, drawing: _Drawing) -> Iterator[Cell]:
         pictures = pictures_of(drawing.result, self._normalizations(drawing))
         for number, picture in enumerate(pictures[:_MOST_OF_ONE]):
+            picture = marked(picture, drawing.targets)
             title = drawing.title
             if len(pictures) > 1:
                 title += f", image {number + 1} of {len(pictures)}"
