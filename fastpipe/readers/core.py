@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+
 from fastpipe import core
-from fastpipe.errors import DecodeError, UnsupportedRequestError
+from fastpipe.errors import ConfigError, DecodeError, UnsupportedRequestError
 from fastpipe.readers.base import WHOLE_IMAGE, Capabilities, Pixels, Reader, Scratch
 from fastpipe.readers.header import parse_header
 from fastpipe.readers.limits import most_scratch, pixel_limit
@@ -32,7 +34,8 @@ class CoreReader(Reader):
             box = Box(0, 0, *parse_header(data).size)
         job = core.thread_job()
         job.read(data)
-        job.limit(max_bytes=most_scratch(pixel_limit()))
+        with contextlib.suppress(ConfigError):  # of the variable, which an argument may have taken the place of
+            job.limit(max_bytes=most_scratch(pixel_limit()))
         job.box(*box)
         pixels = (Scratch() if out is None else out).take(box.height, box.width)
         job.write_array(pixels)
