@@ -23,7 +23,7 @@ FILTERS = {
     core.Filter.BICUBIC: Image.Resampling.BICUBIC,
     core.Filter.LANCZOS: Image.Resampling.LANCZOS,
 }
-REFUSALS = range(core.Status.NOT_JPEG, core.Status.NO_MEMORY)
+REFUSALS = range(core.Status.UNKNOWN_FORMAT, core.Status.NO_MEMORY)
 
 JPEGS = {name: data for name, data in corpus.files().items() if name.startswith(("jpeg", "mpo"))}
 

@@ -20,7 +20,7 @@ from fastpipe.core.running import Pool
 from fastpipe.types import Header, Member
 
 _GIVEN = Struct("@6q")
-_FILE = Struct("@6q4i13iq")
+_FILE = Struct("@6q4i16iq")
 _SIZE = _FILE.size
 _OUTCOMES = tuple(Status)
 

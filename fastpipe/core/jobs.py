@@ -44,7 +44,7 @@ _HFLIP, _RESIZE = int(Kind.HFLIP), int(Kind.RESIZE)
 _BOX = Struct("@4i")
 _SINK = Struct("@P3q5i6f")
 _PIXELS = Struct("@P3q3i")
-_HEADER = Struct("@13iq")
+_HEADER = Struct("@16iq")
 _LIMITS = Struct("@2q")
 _LIMITS_AT: int = RawJob.max_pixels.offset  # type: ignore[attr-defined]
 _BOX_AT: int = RawJob.top.offset  # type: ignore[attr-defined]
@@ -65,7 +65,7 @@ _TENSOR_TYPES = {
 MAYBE_MPO = "JPEG or MPO"
 """The format of a JPEG with a multi-picture index, as in `fastpipe.readers`: Pillow has to say what it takes it for."""
 
-_COLORS = ("", "L", "YCbCr", "RGB", "CMYK", "YCCK")
+_COLORS = ("", "L", "YCbCr", "RGB", "CMYK", "YCCK", "P", "LA", "RGBA")
 _SUBSAMPLING = {
     (3, 0x11, 0x11, 0x11, 0): "4:4:4",
     (3, 0x21, 0x11, 0x11, 0): "4:2:2",
@@ -135,7 +135,7 @@ class Job:
     def read(
         self, data: bytes, box: tuple[int, int, int, int] = (0, 0, 0, 0), limits: tuple[int, int] = (0, 0)
     ) -> None:
-        """A JPEG in memory; ``box`` and ``limits`` as `box` and `limit` take them."""
+        """A JPEG or PNG in memory; ``box`` and ``limits`` as `box` and `limit` take them."""
         raw = self.raw
         raw.path = None
         raw.pixels = None
@@ -150,7 +150,7 @@ class Job:
         box: tuple[int, int, int, int] = (0, 0, 0, 0),
         limits: tuple[int, int] = (0, 0),
     ) -> None:
-        """A JPEG in memory that somebody else keeps; see `Files.place`.
+        """A JPEG or PNG in memory that somebody else keeps; see `Files.place`.
 
         Args:
             address, length: where it is.
@@ -456,7 +456,7 @@ _local_header: _LocalHeader | None = None
 
 
 def read_header(data: bytes) -> Header | Status:
-    """A JPEG's header from its first bytes, or why there is none: `Status.TRUNCATED` where more bytes are needed.
+    """A JPEG's or PNG's header from its first bytes, or why there is none: `Status.TRUNCATED` where more are needed.
 
     The same as `fastpipe.readers.read_header` gives; the format is "JPEG or MPO" where there is a multi-picture index.
 
@@ -475,19 +475,21 @@ def read_header(data: bytes) -> Header | Status:
 
 def header_of(fields: tuple[int, ...]) -> Header:
     """An fpc_header's fields, one after the other, as a `Header`."""
-    height, width, components, bits, color, s0, s1, s2, s3, progressive, orientation, pictures, plain, offset = fields
+    height, width, components, bits, color, s0, s1, s2, s3, progressive, orientation, pictures, plain = fields[:13]
+    png, transparency, animated, offset = fields[13:]
+    unnamed = png or components == 1
     return Header(
-        MAYBE_MPO if pictures else "JPEG",
+        "PNG" if png else MAYBE_MPO if pictures else "JPEG",
         height,
         width,
         components,
         bits,
         _COLORS[color],
-        None if components == 1 else _SUBSAMPLING.get((components, s0, s1, s2, s3), "unknown"),
+        None if unnamed else _SUBSAMPLING.get((components, s0, s1, s2, s3), "unknown"),
         progressive == 1,
         orientation,
-        False,
-        False,
+        animated == 1,
+        transparency == 1,
         offset,
         plain == 1,
     )

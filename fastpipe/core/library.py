@@ -32,10 +32,10 @@ _INSTALL = (
 
 
 class Status(IntEnum):
-    """fpc_status: how a job ended. From NOT_JPEG to BAD_OPERATION it was refused, and another reader decides."""
+    """fpc_status: how a job ended. From UNKNOWN_FORMAT to BAD_OPERATION it was refused, and another reader decides."""
 
     OK = 0
-    NOT_JPEG = 1
+    UNKNOWN_FORMAT = 1
     UNUSUAL_HEADER = 2
     UNSUPPORTED_MODE = 3
     UNSUPPORTED_COLOR = 4
@@ -44,11 +44,12 @@ class Status(IntEnum):
     BAD_CODE = 7
     TRUNCATED = 8
     BAD_MARKER = 9
-    TOO_LARGE = 10
-    BAD_REGION = 11
-    BAD_OPERATION = 12
-    NO_MEMORY = 13
-    IO_ERROR = 14
+    BAD_CHECKSUM = 10
+    TOO_LARGE = 11
+    BAD_REGION = 12
+    BAD_OPERATION = 13
+    NO_MEMORY = 14
+    IO_ERROR = 15
 
 
 class Isa(IntEnum):
@@ -125,6 +126,9 @@ class RawHeader(ctypes.Structure):
         ("orientation", ctypes.c_int32),
         ("multi_picture", ctypes.c_int32),
         ("plain", ctypes.c_int32),
+        ("format", ctypes.c_int32),
+        ("transparency", ctypes.c_int32),
+        ("animated", ctypes.c_int32),
         ("data_offset", ctypes.c_int64),
     )
 
@@ -240,6 +244,7 @@ class RawJob(ctypes.Structure):
     operation_count: int
     status: int
     os_error: int
+    indices: int
     sink: RawSink
 
     _fields_ = (
@@ -260,7 +265,7 @@ class RawJob(ctypes.Structure):
         ("operation_count", ctypes.c_int32),
         ("status", ctypes.c_int32),
         ("os_error", ctypes.c_int32),
-        ("reserved", ctypes.c_int32),
+        ("indices", ctypes.c_int32),
         ("sink", RawSink),
     )
 

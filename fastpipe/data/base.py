@@ -276,10 +276,14 @@ class ImageDataset(Recipes, Dataset[tuple[Any, Any]]):
         limit = readers.longest_file(readers.pixel_limit(self.max_pixels))
         files, found = read_together([self._source(job) for job in jobs], threads, limit)
         for number, (job, header) in enumerate(zip(jobs, found, strict=True)):
-            if isinstance(header, Header) and header.format == "JPEG":
+            if isinstance(header, Header) and header.format in ("JPEG", "PNG"):
                 encoded = Encoded(b"", header, job.path, self.reader, self.config, self.max_pixels, (files, number))
                 job.encoded = encoded
-                job.orientation = header.orientation if self.apply_exif else 1
+                if self.apply_exif:  # a PNG's may stand behind its pixels
+                    late = header.format == "PNG"
+                    job.orientation = (
+                        readers.upright_orientation(encoded.content, header) if late else header.orientation
+                    )
             else:  # another format, or nothing that can be read: as it is done one by one, errors included
                 try:
                     self._read(job)

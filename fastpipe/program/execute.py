@@ -1,8 +1,8 @@
 """A program and a file's bytes to the finished sample; no random number is drawn here.
 
-Backends claim what they can of a program, from its front: the core the decode of a JPEG, the operations that it has
-and the sink, in one call; a reader the decode alone. What is left runs on arrays: the core takes the operations that it
-has, kernels the others, one by one. Behind the conversion to a tensor torch runs them.
+Backends claim what they can of a program, from its front: the core the decode of a JPEG or PNG, the operations that it
+has and the sink, in one call; a reader the decode alone. What is left runs on arrays: the core takes operations that
+it has, kernels the others, one by one. Behind the conversion to a tensor torch runs them.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ def execute(program: Program, encoded: Encoded, out: torch.Tensor | None = None)
 
 
 def _by_core(program: Program, encoded: Encoded, out: torch.Tensor | None, limit: int | None) -> Any:
-    """What the core makes of a JPEG, and kernels of the rest; None where it refuses the file."""
+    """What the core makes of a file, and kernels of the rest; None where it refuses the file."""
     job = core.thread_job()
     box = program.box
     job.read(encoded.content, box, (0, readers.most_scratch(limit)))

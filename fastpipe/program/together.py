@@ -155,14 +155,14 @@ def start_together(works: Sequence[Work], threads: int) -> Started:
     places = core.Places(works[0].images)
     left: list[Work] = []
     taken: list[Work] = []
-    by_core: dict[tuple[str, bool], bool] = {}
+    by_core: dict[tuple[str, bool, int, bool, bool], bool] = {}
     # What is beyond it is refused here, and `execute` says what becomes of it.
     limit = readers.pixel_limit(works[0].encoded.max_pixels)
     limits = limit or 0, readers.most_scratch(limit)
     for work in works:
         program, encoded, _, number = work
         header = encoded.header
-        kind = header.format, header.plain
+        kind = header.format, header.plain, header.bit_depth, header.progressive, header.animated
         claimed = by_core.get(kind)
         if claimed is None:
             claimed = readers.choose(header, program.request, encoded.reader, encoded.config).name == "core"

@@ -21,7 +21,9 @@ _PNG_DEPTHS = frozenset(
 # Chunks that change no pixel, neither in Pillow nor in libpng as OpenCV uses it; with the length that Pillow expects.
 _PNG_HARMLESS = {b"gAMA": 4, b"cHRM": 32, b"sRGB": 1, b"pHYs": 9, b"tIME": 7, b"eXIf": 0, b"tEXt": 0, b"iTXt": 0}
 # Pillow keeps texts beside what it knows of the image, under the same keys.
-_PNG_SPECIAL_TEXTS = frozenset({b"transparency", b"exif", b"xmp", b"icc_profile", b"Raw profile type exif"})
+_PNG_SPECIAL_TEXTS = frozenset(
+    {b"transparency", b"exif", b"xmp", b"icc_profile", b"Raw profile type exif", b"interlace", b"bbox"}
+)
 _XMP_KEY = b"XML:com.adobe.xmp"
 _TEXTS = frozenset({b"tEXt", b"zTXt", b"iTXt"})
 _MAX_ANCILLARY_BYTES = 1 << 20  # as PngImagePlugin.MAX_TEXT_CHUNK, beyond which Pillow may refuse
@@ -32,8 +34,8 @@ def parse_png(data: bytes) -> Header | None:
     length = len(data)
     if length < 33 or _chunk(data, 8) != (13, b"IHDR"):
         return None
-    width, height, depth, color, _, _, interlace = _ihdr(data, 16)
-    if (depth, color) not in _PNG_DEPTHS or not width or not height or interlace > 1:
+    width, height, depth, color, compression, filters, interlace = _ihdr(data, 16)
+    if (depth, color) not in _PNG_DEPTHS or not width or not height or compression or filters or interlace > 1:
         return None
     channels, mode = _PNG_COLORS[color]
     plain = depth == 8 or (depth in (1, 2, 4) and color in (0, 3))
@@ -97,21 +99,24 @@ def _compressed_text(text: bytes) -> bool:
 
 
 def _harmless(name: bytes, data: bytes, start: int, end: int) -> bool:
-    """Whether a chunk changes no pixel and Pillow doesn't refuse it."""
+    """Whether a chunk changes no pixel and Pillow doesn't refuse it; of a profile, see `_small_profile`, too."""
     if name == b"iCCP":
         method = data.find(b"\0", start, end) + 1
-        if not start < method < end or data[method]:
-            return False
-        inflate = zlib.decompressobj()
-        try:
-            inflate.decompress(data[method + 1 : end], _MAX_ANCILLARY_BYTES)
-        except zlib.error:
-            return False
-        return not inflate.unconsumed_tail
+        return start < method < end and not data[method]
     size = _PNG_HARMLESS.get(name, -1)
     if name == b"iTXt" and _compressed_text(data[start:end]):
         return False
     return size == 0 or size == end - start
+
+
+def _small_profile(data: bytes, start: int, end: int) -> bool:
+    """Whether a profile can be inflated, and isn't so long that Pillow refuses it."""
+    inflate = zlib.decompressobj()
+    try:
+        inflate.decompress(data[data.find(b"\0", start, end) + 2 : end], _MAX_ANCILLARY_BYTES)
+    except zlib.error:
+        return False
+    return not inflate.unconsumed_tail
 
 
 def intact_png(data: bytes, header: Header) -> bool:
@@ -123,6 +128,8 @@ def intact_png(data: bytes, header: Header) -> bool:
         size, name = _chunk(data, position)
         end = position + 12 + size
         if end > length or zlib.crc32(view[position + 4 : end - 4]) != _u32(data, end - 4)[0]:
+            return False
+        if name == b"iCCP" and not _small_profile(data, position + 8, end - 4):
             return False
         if name == b"IEND":
             return started and ancillary <= _MAX_ANCILLARY_BYTES

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from PIL import Image
@@ -108,6 +108,7 @@ def read_image(
     apply_exif: bool = False,
     config: ReaderChoice | None = None,
     max_pixels: MaxPixels = "auto",
+    mode: Literal["RGB", "P"] = "RGB",
 ) -> Pixels:
     """An image file's pixels, equal to ``numpy.asarray(PIL.Image.open(src).convert("RGB"))``.
 
@@ -125,17 +126,21 @@ def read_image(
             memory is taken for it. None for no limit. ``"auto"`` is ``FASTPIPE_MAX_PIXELS`` (a number or ``none``),
             without it ``PIL.Image.MAX_IMAGE_PIXELS``. Above Pillow's own limit, Pillow still holds to its own when it
             decodes a TIFF or WebP.
+        mode: ``"RGB"``; or ``"P"`` for masks: the indices of an image with a palette, or the levels of a gray one, as
+            torchvision's segmentation datasets have them: ``numpy.asarray(PIL.Image.open(src))``.
 
     Returns:
-        ``(height, width, 3)`` uint8 RGB: fresh, contiguous and writable.
+        ``(height, width, 3)`` uint8 RGB, with ``mode="P"`` ``(height, width)`` uint8: fresh, contiguous and writable.
 
     Raises:
         DecodeError: Pillow refuses the file, or it has more pixels or scans than are allowed; names the file, its
             format, the reader and the reason.
-        UnsupportedRequestError: a region that isn't inside the image.
+        UnsupportedRequestError: a region that isn't inside the image; with ``mode="P"`` an image of colors.
         UnknownReaderError, ReaderUnavailableError: `reader` or the config names one that can't be had.
         OSError: the path can't be opened (FileNotFoundError, IsADirectoryError, …), or isn't a regular file's.
     """
+    if mode not in ("RGB", "P"):
+        raise UnsupportedRequestError(f"an image is read in the mode 'RGB' or 'P', not {mode!r}")
     if isinstance(src, (str, os.PathLike)):
         source = str(os.fspath(src))
         data = read_file(src, max_pixels)
@@ -152,11 +157,14 @@ def read_image(
             box = _stored_box(box, upright, turn)
     request = DecodeRequest(box)
     chosen = choose(header, request, _reader_of(header.format, reader), config)
-    pixels, _ = _decode(data, request, header, chosen, source, Scratch())
+    if mode == "P":
+        pixels = _decode_indices(data, box or Box(0, 0, *header.size), header, chosen, source)
+    else:
+        pixels, _ = _decode(data, request, header, chosen, source, Scratch())
     if turn is not None:
         swapped, rows_back, columns_back = turn
         if swapped:
-            pixels = pixels.transpose(1, 0, 2)
+            pixels = np.swapaxes(pixels, 0, 1)
         pixels = pixels[:: -1 if rows_back else 1, :: -1 if columns_back else 1]
     # Its own scratch makes the result fresh; a copy is made where it is strided, or a part of more memory.
     own = pixels.flags.c_contiguous and pixels.flags.writeable and _fills_its_memory(pixels)
@@ -216,6 +224,22 @@ def _decode(
         return _trim(pixels, got, request)
     except DecodeError as error:
         raise DecodeError(source, header.format or error.format, _PILLOW, error.reason) from error.__cause__
+
+
+def _decode_indices(data: bytes, box: Box, header: Header, chosen: Reader, source: str) -> Pixels:
+    if chosen.capabilities.indices and not chosen.capabilities.reference and header.color_space in ("P", "L"):
+        try:
+            return chosen.decode_indices(data, box)
+        except ReaderError:
+            pass  # refused: Pillow decides
+    if header.format in _JPEGS:
+        _refuse_bombs(data, header, source)
+    try:
+        return get_reader(_PILLOW).decode_indices(data, box)
+    except DecodeError as error:
+        raise DecodeError(source, header.format or error.format, _PILLOW, error.reason) from error.__cause__
+    except UnsupportedRequestError as error:
+        raise UnsupportedRequestError(f"{source}: {error}") from None
 
 
 def _refuse_bombs(data: bytes, header: Header, source: str) -> None:

@@ -34,6 +34,7 @@ class Capabilities:
         writes_into: puts the pixels where it is told to, so that a `Scratch` saves an allocation.
         reference: the reader is Pillow itself, which no header needs to be proved for.
         proves: the reader itself refuses every file that Pillow might read otherwise; nobody needs to look before.
+        indices: gives a palette's indices, too: `Reader.decode_indices`.
     """
 
     formats: frozenset[str]
@@ -42,6 +43,7 @@ class Capabilities:
     writes_into: bool = False
     reference: bool = False
     proves: bool = False
+    indices: bool = False
 
 
 class Scratch:
@@ -152,6 +154,22 @@ class Reader(ABC):
             DecodeError: the library refuses the file, or warns about it.
             UnsupportedRequestError: a box or scale that `resolve` wouldn't give.
         """
+
+    def decode_indices(self, data: bytes, box: Box) -> Pixels:
+        """The indices of an image with a palette, or the levels of a gray one, where the capabilities say so.
+
+        Args:
+            data: the whole file.
+            box: inside the image.
+
+        Returns:
+            ``(h, w)`` uint8, fresh.
+
+        Raises:
+            DecodeError: the library refuses the file.
+            UnsupportedRequestError: the reader has no indices.
+        """
+        raise UnsupportedRequestError(f"reader {self.name!r} gives no indices")
 
     def __repr__(self) -> str:
         return f"<reader {self.name!r} {self.version}>"

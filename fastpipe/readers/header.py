@@ -135,7 +135,7 @@ def _parse(data: bytes, source: str) -> Header | None:
     if data.startswith(b"\xff\xd8\xff"):
         return parse_jpeg(data, source) if not core.available() else _by_core(data, source)
     if data.startswith(b"\x89PNG\r\n\x1a\n"):
-        return parse_png(data)
+        return parse_png(data) if not core.available() else _by_core(data, source)
     if data.startswith(b"RIFF") and data[8:12] == b"WEBP":
         return parse_webp(data)
     return None
@@ -145,8 +145,10 @@ def _by_core(data: bytes, source: str) -> Header | None:
     found = core.read_header(data)
     if isinstance(found, Header):
         return found
-    # EXIF data that only Pillow can read, or segments without end: rare, and `parse_jpeg` knows about them.
-    return None if found == core.Status.TRUNCATED else parse_jpeg(data, source)
+    if found == core.Status.TRUNCATED:
+        return None
+    # EXIF data that only Pillow can read, or segments without end: rare, and these know about them.
+    return parse_png(data) if data.startswith(b"\x89PNG") else parse_jpeg(data, source)
 
 
 def guess_format(data: bytes) -> str | None:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import io
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import IO
 
 import numpy as np
 import PIL
 from PIL import Image
 
-from fastpipe.errors import DecodeError
+from fastpipe.errors import DecodeError, UnsupportedRequestError
 from fastpipe.readers._pillow import open_any_size
 from fastpipe.readers.base import WHOLE_IMAGE, Capabilities, Pixels, Reader, Scratch, covering_box, scaled_size
 from fastpipe.types import Box, DecodeRequest, Header
@@ -32,7 +33,7 @@ class PillowReader(Reader):
     """
 
     name = "pil"
-    capabilities = Capabilities(frozenset({"*"}), regions=False, scales=(1, 2, 4, 8), reference=True)
+    capabilities = Capabilities(frozenset({"*"}), regions=False, scales=(1, 2, 4, 8), reference=True, indices=True)
 
     @property
     def version(self) -> str:
@@ -60,7 +61,19 @@ class PillowReader(Reader):
         """As `decode`, for an image whose number of pixels was judged by another limit than Pillow's own."""
         return self._pixels(open_any_size, data, request)
 
-    def _pixels(self, open_image: Callable[[IO[bytes]], Image.Image], data: bytes, request: DecodeRequest) -> Pixels:
+    def decode_indices(self, data: bytes, box: Box) -> Pixels:
+        with self._opened(open_any_size, data) as image:
+            if image.mode not in ("P", "L"):
+                raise UnsupportedRequestError(
+                    f"mode='P' is for images with a palette and for gray ones, not for Pillow's mode {image.mode!r}; "
+                    "read this one with mode='RGB'"
+                )
+            indices: Pixels = np.array(image, np.uint8)[box.top : box.bottom, box.left : box.right]
+            return np.array(indices)
+
+    @contextmanager
+    def _opened(self, open_image: Callable[[IO[bytes]], Image.Image], data: bytes) -> Iterator[Image.Image]:
+        """The image, for as long as the file is open; what Pillow raises becomes a DecodeError."""
         image_format = None
         try:
             with open_image(io.BytesIO(data)) as image:
@@ -68,24 +81,7 @@ class PillowReader(Reader):
                 for defect in self.defects:
                     if image_format in defect.formats:
                         raise DecodeError("<bytes>", image_format, self.name, str(defect))
-                scale = request.scale
-                if scale > 1:
-                    image.draft(None, (image.width // scale, image.height // scale))
-                image.load()
-                if request.box is None:
-                    return _as_rgb(image)
-                box = request.box
-                top, left = box.top // scale, box.left // scale
-                height, width = scaled_size(box.size, scale)
-                if not Box(top, left, height, width).inside((image.height, image.width)):
-                    raise self._refuse_box(request, image.height, image.width)
-                if image.mode in _WITH_PALETTE or height * width > (Image.MAX_IMAGE_PIXELS or sys.maxsize):
-                    # A crop gets a palette where the image should have one and hasn't, and its size is judged.
-                    return _as_rgb(image)[top : top + height, left : left + width]
-                shown: Image.Image = image
-                if (height, width) != (image.height, image.width):
-                    shown = image.crop((left, top, left + width, top + height))
-                return _as_rgb(shown)
+                yield image
         except Exception as error:  # Pillow's plugins raise nearly anything on a damaged file
             if isinstance(error, ValueError) and type(error).__module__.startswith("fastpipe"):
                 raise
@@ -93,3 +89,24 @@ class PillowReader(Reader):
             if isinstance(error, Image.DecompressionBombError):
                 reason += "; this is Pillow's own limit, PIL.Image.MAX_IMAGE_PIXELS"
             raise DecodeError("<bytes>", image_format, self.name, reason) from error
+
+    def _pixels(self, open_image: Callable[[IO[bytes]], Image.Image], data: bytes, request: DecodeRequest) -> Pixels:
+        with self._opened(open_image, data) as image:
+            scale = request.scale
+            if scale > 1:
+                image.draft(None, (image.width // scale, image.height // scale))
+            image.load()
+            if request.box is None:
+                return _as_rgb(image)
+            box = request.box
+            top, left = box.top // scale, box.left // scale
+            height, width = scaled_size(box.size, scale)
+            if not Box(top, left, height, width).inside((image.height, image.width)):
+                raise self._refuse_box(request, image.height, image.width)
+            if image.mode in _WITH_PALETTE or height * width > (Image.MAX_IMAGE_PIXELS or sys.maxsize):
+                # A crop gets a palette where the image should have one and hasn't, and its size is judged.
+                return _as_rgb(image)[top : top + height, left : left + width]
+            shown: Image.Image = image
+            if (height, width) != (image.height, image.width):
+                shown = image.crop((left, top, left + width, top + height))
+            return _as_rgb(shown)

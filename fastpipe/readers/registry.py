@@ -47,7 +47,7 @@ _JPEG_ORDER = ("core", "turbojpeg", "simplejpeg", "cv2", "pil")
 _DEFAULT_ORDER: dict[str, tuple[str, ...]] = {
     "JPEG": _JPEG_ORDER,
     "MPO": _JPEG_ORDER,
-    "PNG": ("cv2", "pil"),
+    "PNG": ("core", "cv2", "pil"),
     "WEBP": ("cv2", "pil"),
 }
 

@@ -19,6 +19,9 @@ int main(void) {
     FIELD(fpc_header, orientation);
     FIELD(fpc_header, multi_picture);
     FIELD(fpc_header, plain);
+    FIELD(fpc_header, format);
+    FIELD(fpc_header, transparency);
+    FIELD(fpc_header, animated);
     FIELD(fpc_header, data_offset);
     SIZE(fpc_file);
     FIELD(fpc_file, path);
@@ -93,12 +96,12 @@ int main(void) {
     FIELD(fpc_job, operation_count);
     FIELD(fpc_job, status);
     FIELD(fpc_job, os_error);
-    FIELD(fpc_job, reserved);
+    FIELD(fpc_job, indices);
     FIELD(fpc_job, sink);
     NUMBER(FPC_ABI);
     NUMBER(FPC_STATUS_COUNT);
     NUMBER(FPC_OP_COUNT);
-    NUMBER(FPC_NOT_JPEG);
+    NUMBER(FPC_UNKNOWN_FORMAT);
     NUMBER(FPC_TOO_LARGE);
     NUMBER(FPC_BAD_OPERATION);
     NUMBER(FPC_IO_ERROR);

@@ -105,7 +105,7 @@ def test_what_is_no_file(tmp_path: Path) -> None:
     if os.name != "nt":
         assert errors[2] == errno.EISDIR
         assert errors[6:8] == [errno.ENOTDIR, errno.ENAMETOOLONG]
-    assert found[1] == Status.NOT_JPEG
+    assert found[1] == Status.UNKNOWN_FORMAT
     assert {found[2], found[3]} == {Status.IO_ERROR}
 
 
@@ -151,7 +151,7 @@ def test_a_length_that_is_refused(tmp_path: Path) -> None:
         pytest.skip("no such file here")
     small.write_bytes(b"x" * 1000)
     files = core.Files()
-    assert files.read([str(huge), str(small)], max_bytes=1000) == [Status.TOO_LARGE, Status.NOT_JPEG]
+    assert files.read([str(huge), str(small)], max_bytes=1000) == [Status.TOO_LARGE, Status.UNKNOWN_FORMAT]
     assert [files.was_read(0), files.was_read(1)] == [False, True]
     assert files.held < 1 << 24
     assert files.read([str(small)], max_bytes=999) == [Status.TOO_LARGE]

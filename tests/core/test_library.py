@@ -112,7 +112,7 @@ def test_structs_are_those_of_the_header(tmp_path: Path) -> None:
         "FPC_ABI": library.ABI,
         "FPC_STATUS_COUNT": len(library.Status),
         "FPC_OP_COUNT": len(library.Kind) + 1,
-        "FPC_NOT_JPEG": library.Status.NOT_JPEG,
+        "FPC_UNKNOWN_FORMAT": library.Status.UNKNOWN_FORMAT,
         "FPC_TOO_LARGE": library.Status.TOO_LARGE,
         "FPC_BAD_OPERATION": library.Status.BAD_OPERATION,
         "FPC_IO_ERROR": library.Status.IO_ERROR,

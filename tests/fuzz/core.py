@@ -1,14 +1,16 @@
-"""Mutated JPEGs through the core: for each it gives Pillow's pixels, or refuses.
+"""Mutated JPEGs and PNGs through the core: for each it gives Pillow's pixels, or refuses.
 
     python tests/fuzz/core.py --count 1000000 --processes 2
     python tests/fuzz/core.py --show fuzz-core                # what all runs there came to
     python tests/fuzz/core.py --file fuzz-core/1-1234.jpeg    # one input again
     python tests/fuzz/core.py --seconds 60
 
-Each input is one of `fuzz.mutate`'s (of JPEGs alone), or, every other time, one whose scans alone are damaged. The
-whole file and a box go through the core in the best and in the portable instruction set; what was decoded is compared
-with Pillow's pixels, and the header with `fastpipe.readers`'s. Processes share the numbers; one that dies is a finding,
-too, with the input that it had in hand, and the others go on. The exit status is 1 if anything was found.
+Each input is one of `fuzz.mutate`'s (of these formats alone), or, every other time, one whose scans or rows alone are
+damaged. The whole file and a box go through the core in the best and in the portable instruction set; what was decoded
+is compared with Pillow's pixels, and the header with `fastpipe.readers`'s. Of a PNG whose checksums are right a box is
+decoded though there may be damage below it: it is compared with Pillow's pixels of the rows above. Processes share the
+numbers; one that dies is a finding, too, with the input that it had in hand, and the others go on. The exit status is 1
+if anything was found.
 """
 
 from __future__ import annotations
@@ -23,9 +25,11 @@ import mmap
 import multiprocessing
 import os
 import random
+import struct
 import sys
 import time
 import warnings
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -41,10 +45,13 @@ from PIL import Image  # noqa: E402
 from fastpipe import core  # noqa: E402
 from fastpipe.core.library import Isa  # noqa: E402
 from fastpipe.errors import DecodeError  # noqa: E402
+from fastpipe.readers._containers import parse_png  # noqa: E402
 from fastpipe.readers._jpeg import parse_jpeg  # noqa: E402
 from fastpipe.types import Header  # noqa: E402
 
 MAX_PIXELS = 1 << 20
+FORMATS = ("jpeg", "png")
+PNG = b"\x89PNG"
 CELLS = ("number", "inputs", "decoded", "refused", "found", "busy since")
 """What each process writes into the shared memory as it goes."""
 
@@ -53,11 +60,13 @@ DECODED, REFUSED, FOUND, BUSY = (CELLS.index(name) for name in ("decoded", "refu
 HANG_SECONDS = 60
 
 
-def damaged(seed: int, number: int) -> bytes:
+def damaged(seed: int, number: int, formats: tuple[str, ...] = FORMATS) -> bytes:
     """The input of that number: bytes, the same on every machine."""
     if number % 2:
-        return mutation(seed, number, ("jpeg",))[1]
+        return mutation(seed, number, formats)[1]
     rng = random.Random(f"scans {seed}/{number}")
+    if rng.choice(formats) == "png":
+        return _damaged_rows(rng)
     data = bytearray(rng.choice(_pictures()))
     start = data.index(b"\xff\xda")
     for _ in range(rng.choice((1, 1, 2, 3, 8))):
@@ -92,6 +101,54 @@ def _pictures() -> list[bytes]:
         save = functools.partial(corpus.save, corpus.photo(60, 90, 2), "JPEG")
         _made.extend([save(progressive=True), save(progressive=True, subsampling=0), save(restart_marker_blocks=5)])
     return _made
+
+
+def _damaged_rows(rng: random.Random) -> bytes:
+    """A PNG whose compressed data, or what it holds, is damaged, with right checksums."""
+    kind, depth = rng.choice(((0, 1), (0, 2), (0, 4), (0, 8), (2, 8), (3, 1), (3, 2), (3, 4), (3, 8), (4, 8), (6, 8)))
+    height, width = rng.randrange(1, 40), rng.randrange(1, 60)
+    data = png(rng, kind, depth, height, width)
+    start = data.index(b"IDAT") + 4
+    end = start + int.from_bytes(data[start - 8 : start - 4], "big")
+    stream = bytearray(data[start:end])
+    if rng.random() < 0.4:
+        stream = bytearray(zlib.decompress(stream))
+    for _ in range(rng.choice((0, 1, 1, 2, 5))):
+        if not stream:
+            break
+        at, length = rng.randrange(len(stream)), rng.randrange(1, 40)
+        kind = rng.randrange(5)
+        if kind == 0:
+            stream[at] ^= 1 << rng.randrange(8)
+        elif kind == 1:
+            stream[at] = rng.randrange(256)
+        elif kind == 2:
+            del stream[at : at + length]
+        elif kind == 3:
+            stream[at:at] = rng.randbytes(length)
+        else:
+            stream[at : at + length] = stream[:length]
+    if len(stream) < 2 or stream[0] != 0x78:
+        stream = bytearray(zlib.compress(bytes(stream), rng.choice((0, 1, 6, 9))))
+    cut = rng.randrange(len(stream) + 1)
+    pieces = [stream] if rng.random() < 0.6 else [stream[:cut], stream[cut:]]
+    return data[: start - 8] + b"".join(corpus.chunk(b"IDAT", bytes(one)) for one in pieces) + data[end + 4 :]
+
+
+def png(rng: random.Random, kind: int, depth: int, height: int, width: int) -> bytes:
+    """A PNG of random rows with random filters; more colors than indices."""
+    bits = depth * {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}[kind]
+    length = (width * bits + 7) // 8
+    rows = []
+    for _ in range(height):
+        body = rng.randbytes(length) if rng.random() < 0.5 else bytes((rng.randrange(256),)) * length
+        rows.append(bytes((rng.randrange(5),)) + body)
+    head = corpus.chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, depth, kind, 0, 0, 0))
+    palette = (
+        corpus.chunk(b"PLTE", rng.randbytes(3 * rng.choice((1 << depth, rng.randint(1, 256))))) if kind == 3 else b""
+    )
+    body = corpus.chunk(b"IDAT", zlib.compress(b"".join(rows), rng.choice((1, 6))))
+    return b"\x89PNG\r\n\x1a\n" + head + palette + body + corpus.chunk(b"IEND", b"")
 
 
 class Checker:
@@ -138,6 +195,8 @@ class Checker:
             decoded = True
             if not asked:
                 expected, asked = _pillow(data), True
+            if expected is None and part[0] + part[2] < height and header.format == "PNG":
+                expected, asked = _pillow(_rows_above(data, header, part[0] + part[2])), False
             if expected is None:
                 found.append(f"{name} is decoded though Pillow refuses the file")
                 break
@@ -147,6 +206,30 @@ class Checker:
                     apart = int(np.abs(image.astype(int) - wanted).max()) if image.shape == wanted.shape else -1
                     found.append(f"{name} is up to {apart} from Pillow ({isa.name})")
         return found, DECODED if decoded else REFUSED
+
+
+def _rows_above(data: bytes, header: Header, bottom: int) -> bytes:
+    """A PNG of the same chunks that ends above a row; none where a checksum is wrong, or a row isn't there."""
+    position, before, stream, after = 33, b"", b"", b""
+    while position + 12 <= len(data):
+        size = int.from_bytes(data[position : position + 4], "big")
+        chunk = data[position : position + 12 + size]
+        if zlib.crc32(chunk[4:-4]) != int.from_bytes(chunk[-4:], "big"):
+            return b""
+        if chunk[4:8] == b"IDAT":
+            stream += chunk[8:-4]
+        elif stream:
+            after += chunk
+        else:
+            before += chunk
+        position += 12 + size
+    length = 1 + (header.width * header.channels * header.bit_depth + 7) // 8
+    try:
+        rows = zlib.decompressobj(-15).decompress(stream[2:], length * bottom)
+    except zlib.error:
+        return b""
+    head = data[16:20] + struct.pack(">I", bottom) + data[24:29]
+    return data[:8] + corpus.chunk(b"IHDR", head) + before + corpus.chunk(b"IDAT", zlib.compress(rows, 1)) + after
 
 
 def _pillow(data: bytes) -> np.ndarray | None:
@@ -159,7 +242,7 @@ def _pillow(data: bytes) -> np.ndarray | None:
 
 def _parsed(data: bytes) -> Header | None:
     try:
-        return parse_jpeg(data)
+        return parse_png(data) if data.startswith(PNG) else parse_jpeg(data)
     except DecodeError:
         return None
 
@@ -176,7 +259,7 @@ def _work(given: argparse.Namespace, process: int, first: int, cells: Any, folde
         number = first
         while number < given.start + given.count and time.monotonic() < ends:
             cells[base], cells[base + BUSY] = number, int(time.monotonic())
-            data = damaged(given.seed, number)
+            data = damaged(given.seed, number, given.formats)
             found, outcome = checker.check(data, number)
             cells[base + 1] += 1
             cells[base + outcome] += 1
@@ -188,7 +271,7 @@ def _work(given: argparse.Namespace, process: int, first: int, cells: Any, folde
 
 
 def _write(given: argparse.Namespace, number: int, data: bytes, found: list[str]) -> None:
-    path = given.out / f"{given.seed}-{number}.jpeg"
+    path = given.out / f"{given.seed}-{number}.{'png' if data.startswith(PNG) else 'jpeg'}"
     path.write_bytes(data)
     path.with_suffix(".txt").write_text("\n".join(found) + "\n", encoding="utf-8")
     print(f"input {number}: {found[0]}", flush=True)
@@ -226,7 +309,7 @@ def run(given: argparse.Namespace) -> int:
                 cells[base + FOUND] += 1
                 what = "it hangs" if hangs else f"it brings the process down ({one.exitcode})"
                 trace = (given.out / f"traceback-{process}").read_text()[-2000:]
-                _write(given, number, damaged(given.seed, number), [what, trace])
+                _write(given, number, damaged(given.seed, number, given.formats), [what, trace])
                 start(process, number + given.processes)
         if time.monotonic() - shown > 20:
             shown = time.monotonic()
@@ -239,6 +322,7 @@ def run(given: argparse.Namespace) -> int:
     report = {
         "seed": given.seed,
         "start": given.start,
+        "formats": given.formats,
         "code": code_digest(),
         "isas": [core.isa(), "portable"],
         "seconds": round(seconds),
@@ -275,12 +359,14 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=1 << 40, help="inputs; all that --seconds allow without it")
     parser.add_argument("--seconds", type=float, default=0, help="stop after that time")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--formats", nargs="+", choices=FORMATS, default=FORMATS, help="of the inputs; all without it")
     parser.add_argument("--start", type=int, default=0, help="the first input's number (%(default)s)")
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1, help="(%(default)s)")
     parser.add_argument("--out", type=Path, default=Path("fuzz-core"), help="folder for findings and figures")
     parser.add_argument("--file", type=Path, help="check this one file, in this process")
     parser.add_argument("--show", type=Path, help="print what the runs in this folder came to")
     given = parser.parse_args()
+    given.formats = tuple(given.formats)
     if given.show is not None:
         return show(given.show)
     if not core.available():

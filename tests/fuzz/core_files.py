@@ -29,9 +29,15 @@ def main() -> None:
     parser.add_argument("--tails", type=int, default=0)
     given = parser.parse_args()
     given.folder.mkdir(parents=True, exist_ok=True)
-    files = {name: data for name, data in corpus.files().items() if name.startswith("jpeg") and len(data) <= MAX_BYTES}
-    files |= {f"small-{number}": data for number, data in enumerate(seeds()["jpeg"])}
-    files["png"] = corpus.files()["png-rgb"]
+    files = {
+        name: data
+        for name, data in corpus.files().items()
+        if name.startswith(("jpeg", "png")) and len(data) <= MAX_BYTES
+    }
+    files |= {
+        f"small-{format}-{number}": data for format in ("jpeg", "png") for number, data in enumerate(seeds()[format])
+    }
+    files["webp"] = corpus.files()["webp"]
     rng = random.Random(0)
     for name, data in files.items():
         if not given.tails:

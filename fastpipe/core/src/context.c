@@ -18,10 +18,15 @@ fpc_context *fpc_context_new(int isa) {
     return context;
 }
 
-int fpc_context_need_decoder(fpc_context *context) {
+int fpc_context_need_jpeg(fpc_context *context) {
     if (!context->jpeg) context->jpeg = fpc_jpeg_new(context->isa);
     if (!context->rows) context->rows = fpc_rows_new(context->isa);
     return context->jpeg && context->rows ? FPC_OK : FPC_NO_MEMORY;
+}
+
+int fpc_context_need_png(fpc_context *context) {
+    if (!context->png) context->png = fpc_png_new(context->kernels);
+    return context->png ? FPC_OK : FPC_NO_MEMORY;
 }
 
 static void free_scratch(fpc_context *context) {
@@ -29,6 +34,8 @@ static void free_scratch(fpc_context *context) {
     if (context->rows) fpc_rows_free(context->rows);
     context->jpeg = NULL;
     context->rows = NULL;
+    fpc_png_free(context->png);
+    context->png = NULL;
     fpc_buffer_free(&context->file);
     fpc_buffer_free(&context->row);
     for (int i = 0; i < 2; i++) fpc_buffer_free(&context->images.buffers[i]);
@@ -50,6 +57,7 @@ size_t fpc_context_bytes(const fpc_context *context) {
     size_t bytes = sizeof *context + context->file.size + context->row.size;
     if (context->jpeg) bytes += fpc_jpeg_bytes(context->jpeg);
     if (context->rows) bytes += fpc_rows_bytes(context->rows);
+    bytes += fpc_png_bytes(context->png);
     for (int i = 0; i < 2; i++) bytes += context->images.buffers[i].size;
     for (int i = 0; i < FPC_MOST_STAGES; i++) {
         const fpc_stage *stage = &context->stages[i];

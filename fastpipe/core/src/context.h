@@ -2,6 +2,7 @@
 #ifndef FPC_CONTEXT_H
 #define FPC_CONTEXT_H
 
+#include "png.h"
 #include "stage.h"
 
 struct fpc_context {
@@ -9,6 +10,8 @@ struct fpc_context {
     const fpc_kernels *kernels;
     fpc_jpeg *jpeg; /* made for the first JPEG */
     fpc_rows *rows;
+    fpc_png *png;    /* made for the first PNG */
+    bool is_png;     /* what the job's file is */
     fpc_buffer file; /* its bytes */
     fpc_stage stages[FPC_MOST_STAGES];
     fpc_images images;
@@ -16,8 +19,9 @@ struct fpc_context {
     fpc_levels levels;
 };
 
-/* The decoder's parts; FPC_NO_MEMORY where they can't be made. */
-int fpc_context_need_decoder(fpc_context *context);
+/* The decoders' parts; FPC_NO_MEMORY where they can't be made. */
+int fpc_context_need_jpeg(fpc_context *context);
+int fpc_context_need_png(fpc_context *context);
 
 /* Gives memory back where the last job took very much. */
 void fpc_context_trim(fpc_context *context);

@@ -78,7 +78,11 @@ int fpc_read_quantization(fpc_tables *tables, const uint8_t *data, size_t length
 int fpc_read_codes(fpc_tables *tables, const uint8_t *data, size_t length);
 int fpc_read_interval(fpc_tables *tables, const uint8_t *data, size_t length);
 
-/* The orientation (exif.c): FPC_OK, or FPC_UNUSUAL_HEADER where Pillow has to read it. */
+/* The orientation (exif.c) that EXIF data (a TIFF structure) and XMP say, each NULL where there is none: FPC_OK, or
+ * FPC_UNUSUAL_HEADER where Pillow has to read it. */
+int fpc_orientation_of(const uint8_t *exif, size_t exif_length, const uint8_t *xmp, size_t xmp_length,
+                       int32_t *orientation);
+/* The same of a JPEG's segments (exif.c): FPC_OK, or FPC_UNUSUAL_HEADER where Pillow has to read it. */
 int fpc_read_orientation(const uint8_t *data, const fpc_segments *segments, int32_t *orientation);
 
 /* ---- scans ---- */

@@ -7,7 +7,7 @@
 enum { ORIENTATION = 0x0112, TYPE_SHORT = 3, ENTRY_BYTES = 12, NOT_THERE = -1 };
 
 typedef struct fpc_tiff {
-    const uint8_t *data; /* behind the segment's name */
+    const uint8_t *data; /* without the name in front of it */
     uint64_t length;
     int little;
 } fpc_tiff;
@@ -31,8 +31,8 @@ static uint32_t type_bytes(uint32_t type) {
 /* The tag's value, or NOT_THERE. */
 static int from_exif(const uint8_t *data, size_t length, int32_t *value) {
     *value = NOT_THERE;
-    if (length < 6 + 8) return FPC_UNUSUAL_HEADER;
-    fpc_tiff tiff = {data + 6, length - 6, 0};
+    if (length < 8) return FPC_UNUSUAL_HEADER;
+    fpc_tiff tiff = {data, length, 0};
     if (!memcmp(tiff.data, "II*\0", 4))
         tiff.little = 1;
     else if (memcmp(tiff.data, "MM\0*", 4))
@@ -72,15 +72,29 @@ static int32_t from_xmp(const uint8_t *data, size_t length) {
     return NOT_THERE;
 }
 
-int fpc_read_orientation(const uint8_t *data, const fpc_segments *segments, int32_t *orientation) {
+int fpc_orientation_of(const uint8_t *exif, size_t exif_length, const uint8_t *xmp, size_t xmp_length,
+                       int32_t *orientation) {
     int32_t value = NOT_THERE;
     *orientation = 1;
-    if (segments->exif_segments > 1) return FPC_UNUSUAL_HEADER; /* Pillow joins them */
-    if (segments->exif_segments) {
-        int status = from_exif(data + segments->exif, segments->exif_end - segments->exif, &value);
+    if (exif) {
+        int status = from_exif(exif, exif_length, &value);
         if (status) return status;
     }
-    if (value == NOT_THERE && segments->xmp) value = from_xmp(data + segments->xmp, segments->xmp_end - segments->xmp);
+    if (value == NOT_THERE && xmp) value = from_xmp(xmp, xmp_length);
     if (value >= 1 && value <= 8) *orientation = value;
     return FPC_OK;
+}
+
+int fpc_read_orientation(const uint8_t *data, const fpc_segments *segments, int32_t *orientation) {
+    *orientation = 1;
+    if (segments->exif_segments > 1) return FPC_UNUSUAL_HEADER; /* Pillow joins them */
+    const uint8_t *exif = NULL, *xmp = segments->xmp ? data + segments->xmp : NULL;
+    size_t length = 0;
+    if (segments->exif_segments) {
+        length = segments->exif_end - segments->exif;
+        if (length < 6) return FPC_UNUSUAL_HEADER;
+        exif = data + segments->exif + 6; /* behind "Exif" and two zeros */
+        length -= 6;
+    }
+    return fpc_orientation_of(exif, length, xmp, segments->xmp_end - segments->xmp, orientation);
 }

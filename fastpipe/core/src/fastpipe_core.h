@@ -1,6 +1,6 @@
 /* fastpipe_core.h: the whole interface of the core.
  *
- * From the bytes of a JPEG, or from pixels, over operations, to finished pixels in memory that the caller owns.
+ * From the bytes of a JPEG or a PNG, or from pixels, over operations, to finished pixels in memory that the caller owns.
  * C11, no dependency, no state but a context's scratch memory. Every function may be called by several threads at
  * once, each with a context of its own. Sizes and boxes are in pixels; rows go down, columns to the right.
  *
@@ -30,15 +30,16 @@ extern "C" {
 typedef enum fpc_status {
     FPC_OK = 0,
     /* Refused: the file may be fine; the next backend decides. */
-    FPC_NOT_JPEG,          /* doesn't begin as a JPEG */
-    FPC_UNUSUAL_HEADER,    /* a segment that Pillow may read otherwise, or none that was expected */
-    FPC_UNSUPPORTED_MODE,  /* arithmetic coding, lossless, 12 bits, hierarchical */
+    FPC_UNKNOWN_FORMAT,   /* begins neither as a JPEG nor as a PNG */
+    FPC_UNUSUAL_HEADER,   /* a segment that Pillow may read otherwise, or none that was expected */
+    FPC_UNSUPPORTED_MODE, /* JPEG: arithmetic coding, lossless, 12 bits, hierarchical; PNG: 16 bits, interlaced, APNG */
     FPC_UNSUPPORTED_COLOR, /* CMYK, YCCK, two components, odd sampling */
-    FPC_BAD_TABLE,         /* a Huffman or quantization table is missing or impossible */
+    FPC_BAD_TABLE,         /* a Huffman or quantization table, or a palette, is missing, impossible or too short */
     FPC_BAD_SCAN,          /* scans that don't bring each coefficient once, or an impossible script */
-    FPC_BAD_CODE,          /* entropy-coded data that is no code, or overflows a block */
-    FPC_TRUNCATED,         /* the data ends early, or no end-of-image marker follows the scans */
-    FPC_BAD_MARKER,        /* a marker within the scan's data that doesn't belong there */
+    FPC_BAD_CODE,          /* compressed data that is no code, or more than the image holds */
+    FPC_TRUNCATED,         /* the data ends early, or without an end-of-image marker or chunk */
+    FPC_BAD_MARKER,        /* a marker or a chunk that doesn't belong where it stands */
+    FPC_BAD_CHECKSUM,      /* a PNG's checksum is wrong */
     FPC_TOO_LARGE,         /* more pixels, bytes or scans than the caller's limits allow */
     FPC_BAD_REGION,        /* the box isn't inside the image, or has no pixel */
     FPC_BAD_OPERATION,     /* an operation or a sink that the core doesn't have, or arguments that don't fit */
@@ -74,20 +75,34 @@ FPC_API size_t fpc_context_bytes(const fpc_context *context);
 
 /* ---- headers --------------------------------------------------------------------------------------------------- */
 
-typedef enum fpc_color { FPC_GRAY = 1, FPC_YCBCR, FPC_RGB, FPC_CMYK, FPC_YCCK } fpc_color;
+typedef enum fpc_format { FPC_FORMAT_JPEG = 0, FPC_FORMAT_PNG } fpc_format;
 
-/* What the segments before a JPEG's first scan say: the fields of fastpipe.types.Header. */
+typedef enum fpc_color {
+    FPC_GRAY = 1,
+    FPC_YCBCR,
+    FPC_RGB,
+    FPC_CMYK,
+    FPC_YCCK,
+    FPC_PALETTE,
+    FPC_GRAY_ALPHA,
+    FPC_RGBA
+} fpc_color;
+
+/* What stands before a JPEG's first scan, or a PNG's first IDAT chunk: the fields of fastpipe.types.Header. */
 typedef struct fpc_header {
     int32_t height, width;
-    int32_t components; /* 1 to 4 */
+    int32_t components; /* 1 to 4; 1 with a palette */
     int32_t bit_depth;
-    int32_t color;         /* fpc_color, by libjpeg's rule (jdapimin.c, default_decompress_parms) */
-    int32_t sampling[4];   /* each component's factors as in the file: horizontal << 4 | vertical */
-    int32_t progressive;   /* 0 or 1 */
+    int32_t color;         /* fpc_color; a JPEG's by libjpeg's rule (jdapimin.c, default_decompress_parms) */
+    int32_t sampling[4];   /* a JPEG's: each component's factors as in the file: horizontal << 4 | vertical */
+    int32_t progressive;   /* or interlaced: 0 or 1 */
     int32_t orientation;   /* EXIF's, 1 to 8; 1 where none or none of these is given */
-    int32_t multi_picture; /* an MPF segment: Pillow may call it MPO */
+    int32_t multi_picture; /* a JPEG's MPF segment: Pillow may call it MPO */
     int32_t plain;         /* as Header.plain: nothing keeps a fast reader from Pillow's pixels */
-    int64_t data_offset;   /* where the first scan's data starts, in bytes */
+    int32_t format;        /* fpc_format */
+    int32_t transparency;  /* a PNG's tRNS chunk: 0 or 1 */
+    int32_t animated;      /* an APNG: 0 or 1 */
+    int64_t data_offset;   /* where the first scan's data, or the first IDAT chunk, starts, in bytes */
 } fpc_header;
 
 /* Reads the header. The data may be a file's first bytes: FPC_TRUNCATED says that more are needed.
@@ -179,14 +194,15 @@ typedef struct fpc_job {
     /* The outcome. */
     int32_t status;   /* fpc_status */
     int32_t os_error; /* errno, with FPC_IO_ERROR */
-    int32_t reserved;
+    /* 1: of a PNG with a palette its indices, of a gray one its levels, in one channel; other files are refused. */
+    int32_t indices;
     fpc_sink sink;
 } fpc_job;
 
 /* Runs one job in the calling thread; returns its status. With any other than FPC_OK the sink's memory is undefined. */
 FPC_API int fpc_run(fpc_context *context, fpc_job *job);
 
-/* Channels that a decoded file has before the operations: always 3 (gray is repeated), as convert("RGB"). */
+/* Channels that a decoded file has before the operations: 3 (gray is repeated), as convert("RGB"); with `indices` 1. */
 
 /* ---- files ----------------------------------------------------------------------------------------------------- */
 

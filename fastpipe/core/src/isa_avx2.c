@@ -1,4 +1,4 @@
-/* isa_avx2.c: the kernels for x86-64 with AVX2, FMA, BMI and F16C. The instruction set is chosen here and not by the
+/* isa_avx2.c: the kernels for x86-64 with AVX2, FMA, BMI, F16C and PCLMUL. The instruction set is chosen here and not by the
  * compiler's flags, so that the rest of the library runs on every machine. */
 #include "kernels.h"
 
@@ -7,10 +7,10 @@
 #include <string.h>
 
 #if defined(__clang__)
-#pragma clang attribute push(__attribute__((target("avx2,fma,bmi,bmi2,f16c"))), apply_to = function)
+#pragma clang attribute push(__attribute__((target("avx2,fma,bmi,bmi2,f16c,pclmul"))), apply_to = function)
 #elif defined(__GNUC__)
 #pragma GCC push_options
-#pragma GCC target("avx2,fma,bmi,bmi2,f16c")
+#pragma GCC target("avx2,fma,bmi,bmi2,f16c,pclmul")
 #endif
 
 #define FPC_SIMD_AVX2 1
@@ -19,6 +19,10 @@
 #include "idct_plain.h" /* what is rare */
 #include "idct_simd.h"
 #include "color_simd.h"
+#include "inflate_plain.h"
+#include "unfilter_simd.h"
+#include "checksums_simd.h"
+#include "paint_simd.h"
 #include "operations_simd.h"
 #include "adjust_simd.h"
 #include "warp_simd.h"

@@ -10,6 +10,10 @@
 #include "idct_plain.h" /* what is rare */
 #include "idct_simd.h"
 #include "color_simd.h"
+#include "inflate_plain.h"
+#include "unfilter_simd.h"
+#include "checksums_simd.h"
+#include "paint_simd.h"
 #include "operations_simd.h"
 #include "adjust_simd.h"
 #include "warp_simd.h"

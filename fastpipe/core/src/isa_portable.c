@@ -5,6 +5,10 @@
 
 #include "idct_plain.h"
 #include "color_plain.h"
+#include "inflate_plain.h"
+#include "unfilter_plain.h"
+#include "checksums_plain.h"
+#include "paint_plain.h"
 #include "operations_plain.h"
 #include "adjust_plain.h"
 #include "warp_plain.h"

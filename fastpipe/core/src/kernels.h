@@ -15,7 +15,9 @@
 
 #include "filters.h"
 #include "idct.h"
+#include "inflate.h"
 #include "levels.h"
+#include "unfilter.h"
 
 #if defined(__x86_64__) || defined(_M_X64)
 #define FPC_HAVE_AVX2 1
@@ -42,6 +44,15 @@ typedef struct fpc_warp {
 } fpc_warp;
 
 typedef struct fpc_kernels {
+    /* inflate.h: a block's codes, up to its end at most. */
+    int (*inflate_codes)(fpc_inflate *inflate, const uint8_t *first, uint8_t **out, uint8_t *target);
+    /* unfilter.h: `count` rows of `pixels` of `step` bytes each. */
+    void (*unfilter)(const fpc_filtered *rows, int count, int32_t pixels, int step);
+    /* `count` pixels of a palette's colors; whole groups of 32 samples and pixels are read and written. */
+    void (*paint)(const uint8_t *samples, int32_t count, const fpc_palette *palette, uint8_t *rgb);
+    /* The checksum goes on from the one of what came before; CRC-32 begins with 0, Adler-32 with 1. */
+    uint32_t (*crc32)(const fpc_crc_tables *tables, uint32_t crc, const uint8_t *data, size_t size);
+    uint32_t (*adler32)(uint32_t adler, const uint8_t *data, size_t size);
     /* idct.h: `count` blocks side by side to 8 rows of samples. Whole groups of 16 samples are written. 0, or not 0 where
      * a block's coefficients are so large that decoders differ about them. */
     int (*idct_blocks)(const int16_t *coefficients, const uint8_t *last, int count, const fpc_dequantizer *dequantizer,
@@ -90,6 +101,11 @@ typedef struct fpc_kernels {
 
 #define FPC_KERNELS                                                                                                    \
     {                                                                                                                  \
+        .inflate_codes = inflate_codes,                                                                                \
+        .unfilter = unfilter,                                                                                          \
+        .paint = paint,                                                                                                \
+        .crc32 = crc32,                                                                                                \
+        .adler32 = adler32,                                                                                            \
         .idct_blocks = idct_blocks,                                                                                    \
         .ycc_to_rgb = ycc_to_rgb,                                                                                      \
         .ycc_half_to_rgb = ycc_half_to_rgb,                                                                            \

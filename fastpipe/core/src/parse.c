@@ -1,6 +1,7 @@
 /* The segments of a JPEG up to its first scan. Markers and segments are those of ITU-T T.81; what counts as a
  * header, and what Pillow has to read instead, is as in fastpipe/readers/_jpeg.py. */
 #include "entropy.h"
+#include "png.h"
 
 #include <string.h>
 
@@ -184,7 +185,7 @@ static int take_frame(fpc_walker *walker, int marker, size_t start, size_t end) 
 int fpc_walk(const uint8_t *data, size_t length, fpc_segments *segments, fpc_tables *tables) {
     static const uint8_t begin[3] = {0xFF, 0xD8, 0xFF};
     memset(segments, 0, sizeof *segments);
-    if (memcmp(data, begin, length < 3 ? length : 3)) return FPC_NOT_JPEG;
+    if (memcmp(data, begin, length < 3 ? length : 3)) return FPC_UNKNOWN_FORMAT;
     fpc_walker walker = {data, length, segments, tables, 0, -1, 0, 1, 0};
     segments->header.orientation = 1;
     size_t position = 2;
@@ -223,6 +224,13 @@ int fpc_walk(const uint8_t *data, size_t length, fpc_segments *segments, fpc_tab
 }
 
 int fpc_read_header(const uint8_t *data, size_t length, fpc_header *header) {
+    if (data && fpc_is_png(data, length)) {
+        fpc_header found;
+        int kind = 0;
+        const int outcome = fpc_png_read_header(data, length, &found, &kind);
+        if (!outcome) *header = found;
+        return outcome;
+    }
     fpc_segments segments;
     int status = length && data ? fpc_walk(data, length, &segments, NULL) : FPC_TRUNCATED;
     if (!status) status = fpc_read_orientation(data, &segments, &segments.header.orientation);

@@ -51,11 +51,21 @@ static int open_source(fpc_context *context, fpc_job *job, region *box) {
     } else if ((uint64_t)job->length > SIZE_MAX) {
         return FPC_TOO_LARGE;
     }
-    status = fpc_context_need_decoder(context);
-    if (status == FPC_OK) status = fpc_jpeg_open(context->jpeg, data, length);
-    if (status != FPC_OK) return status;
-    const fpc_header *header = &fpc_jpeg_frame(context->jpeg)->header;
-    return choose_region(job, header->height, header->width, 3, box);
+    const fpc_header *header;
+    context->is_png = fpc_is_png(data, length);
+    if (context->is_png) {
+        status = fpc_context_need_png(context);
+        if (status == FPC_OK) status = fpc_png_open(context->png, data, length, job->max_bytes);
+        if (status != FPC_OK) return status;
+        header = &context->png->header;
+    } else {
+        status = fpc_context_need_jpeg(context);
+        if (status == FPC_OK) status = fpc_jpeg_open(context->jpeg, data, length);
+        if (status == FPC_OK && job->indices) status = FPC_UNSUPPORTED_COLOR;
+        if (status != FPC_OK) return status;
+        header = &fpc_jpeg_frame(context->jpeg)->header;
+    }
+    return choose_region(job, header->height, header->width, job->indices ? 1 : 3, box);
 }
 
 static int start_source(fpc_context *context, const fpc_job *job, const region *box) {
@@ -67,6 +77,10 @@ static int start_source(fpc_context *context, const fpc_job *job, const region *
         part.width = box->width;
         fpc_stage_pixels(stage, &part);
         return FPC_OK;
+    }
+    if (context->is_png) {
+        fpc_stage_png(stage, context->png, box->height, box->width, box->channels);
+        return fpc_png_start(context->png, box->top, box->left, box->height, box->width, job->indices, job->max_bytes);
     }
     fpc_stage_jpeg(stage, context->rows, box->height, box->width);
     return fpc_rows_start(context->rows, context->jpeg, box->top, box->left, box->height, box->width, job->max_bytes);
@@ -164,6 +178,7 @@ static int finish_jpeg(fpc_context *context) {
 
 static int run(fpc_context *context, fpc_job *job) {
     if (job->operation_count < 0 || (job->operation_count > 0 && !job->operations)) return FPC_BAD_OPERATION;
+    if (job->indices != 0 && (job->indices != 1 || job->pixels)) return FPC_BAD_OPERATION;
     int status = fpc_sink_check(&job->sink);
     if (status != FPC_OK) return status;
     region box = {0};
@@ -174,7 +189,8 @@ static int run(fpc_context *context, fpc_job *job) {
     fpc_stage *last = NULL;
     status = build_stages(context, job, box, &last);
     if (status == FPC_OK) status = fpc_sink_fill(&job->sink, last, &context->levels, &context->row);
-    if (status == FPC_OK && !job->pixels) status = finish_jpeg(context);
+    if (status == FPC_OK && !job->pixels)
+        status = context->is_png ? fpc_png_finish(context->png) : finish_jpeg(context);
     return status;
 }
 

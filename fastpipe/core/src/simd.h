@@ -41,6 +41,28 @@ SIMD vec v_load_twice(const void *from) { return _mm256_broadcastsi128_si256(_mm
 /* 16 bytes as 16 numbers of 16 bits. */
 SIMD vec v_load_widened(const uint8_t *from) { return _mm256_cvtepu8_epi16(_mm_loadu_si128((const __m128i *)from)); }
 
+/* Four bytes from each of four places, as numbers of 16 bits: a quarter (8 bytes) from each. */
+SIMD vec v_gather4(const uint8_t *a, const uint8_t *b, const uint8_t *c, const uint8_t *d) {
+    int32_t words[4];
+    memcpy(&words[0], a, 4), memcpy(&words[1], b, 4), memcpy(&words[2], c, 4), memcpy(&words[3], d, 4);
+    return _mm256_cvtepu8_epi16(_mm_set_epi32(words[3], words[2], words[1], words[0]));
+}
+/* Back again, of numbers up to 255. */
+SIMD void v_scatter4(uint8_t *a, uint8_t *b, uint8_t *c, uint8_t *d, vec numbers16) {
+    const __m256i packed = _mm256_packus_epi16(numbers16, numbers16);
+    const __m128i low = _mm256_castsi256_si128(packed), high = _mm256_extracti128_si256(packed, 1);
+    const int32_t words[4] = {_mm_cvtsi128_si32(low), _mm_extract_epi32(low, 1), _mm_cvtsi128_si32(high),
+                              _mm_extract_epi32(high, 1)};
+    memcpy(a, &words[0], 4), memcpy(b, &words[1], 4), memcpy(c, &words[2], 4), memcpy(d, &words[3], 4);
+}
+/* Each quarter moves to the next one; the first becomes four bytes, as numbers of 16 bits. */
+SIMD vec v_quarters_up(const uint8_t *first, vec a) {
+    int32_t word;
+    memcpy(&word, first, 4);
+    const __m256i widened = _mm256_castsi128_si256(_mm_cvtepu8_epi16(_mm_cvtsi32_si128(word)));
+    return _mm256_blend_epi32(_mm256_permute4x64_epi64(a, 0x90), widened, 3);
+}
+
 /* constants */
 SIMD vec v_zero(void) { return _mm256_setzero_si256(); }
 SIMD vec v_all8(int x) { return _mm256_set1_epi8((char)x); }
@@ -58,7 +80,19 @@ SIMD int v_is_zero(vec a) { return _mm256_testz_si256(a, a); }
 
 /* arithmetic */
 SIMD vec v_sub_s8(vec a, vec b) { return _mm256_subs_epi8(a, b); }
+SIMD vec v_add8(vec a, vec b) { return _mm256_add_epi8(a, b); }
+SIMD vec v_sub8(vec a, vec b) { return _mm256_sub_epi8(a, b); }
+SIMD vec v_add_us8(vec a, vec b) { return _mm256_adds_epu8(a, b); }
 SIMD vec v_add16(vec a, vec b) { return _mm256_add_epi16(a, b); }
+SIMD vec v_abs16(vec a) { return _mm256_abs_epi16(a); }
+SIMD vec v_min_s16(vec a, vec b) { return _mm256_min_epi16(a, b); }
+/* All bits where they are equal, else none; and a where the mask has all bits, b where it has none. */
+SIMD vec v_equal16(vec a, vec b) { return _mm256_cmpeq_epi16(a, b); }
+SIMD vec v_select(vec mask, vec a, vec b) { return _mm256_blendv_epi8(b, a, mask); }
+/* 32 bytes in eight sums of 32 bits, no matter which where. */
+SIMD vec v_sum8(vec a) { return _mm256_sad_epu8(a, _mm256_setzero_si256()); }
+/* Bytes times weights of 0 to 127, of which neighbours are added: 16 sums of 16 bits, which must fit. */
+SIMD vec v_weigh8(vec a, vec weights) { return _mm256_maddubs_epi16(a, weights); }
 SIMD vec v_sub16(vec a, vec b) { return _mm256_sub_epi16(a, b); }
 SIMD vec v_add32(vec a, vec b) { return _mm256_add_epi32(a, b); }
 SIMD vec v_sub32(vec a, vec b) { return _mm256_sub_epi32(a, b); }
@@ -160,6 +194,29 @@ SIMD vec v_load_widened(const uint8_t *from) {
     return V_BOTH(u16, vmovl_u8(vget_low_u8(a)), vmovl_high_u8(a));
 }
 
+SIMD uint32_t v_word(const uint8_t *from) {
+    uint32_t word;
+    memcpy(&word, from, 4);
+    return word;
+}
+SIMD vec v_gather4(const uint8_t *a, const uint8_t *b, const uint8_t *c, const uint8_t *d) {
+    const uint32x4_t words = {v_word(a), v_word(b), v_word(c), v_word(d)};
+    const uint8x16_t bytes = vreinterpretq_u8_u32(words);
+    return V_BOTH(u16, vmovl_u8(vget_low_u8(bytes)), vmovl_high_u8(bytes));
+}
+SIMD void v_scatter4(uint8_t *a, uint8_t *b, uint8_t *c, uint8_t *d, vec numbers16) {
+    const uint32x4_t words =
+        vreinterpretq_u32_u8(vmovn_high_u16(vmovn_u16(V_AS(u16, numbers16.low)), V_AS(u16, numbers16.high)));
+    const uint32_t four[4] = {vgetq_lane_u32(words, 0), vgetq_lane_u32(words, 1), vgetq_lane_u32(words, 2),
+                              vgetq_lane_u32(words, 3)};
+    memcpy(a, &four[0], 4), memcpy(b, &four[1], 4), memcpy(c, &four[2], 4), memcpy(d, &four[3], 4);
+}
+SIMD vec v_quarters_up(const uint8_t *first, vec a) {
+    const uint16x8_t widened = vmovl_u8(vreinterpret_u8_u32(vdup_n_u32(v_word(first))));
+    return (vec){vcombine_u8(vreinterpret_u8_u16(vget_low_u16(widened)), vget_low_u8(a.low)),
+                 vcombine_u8(vget_high_u8(a.low), vget_low_u8(a.high))};
+}
+
 /* constants */
 SIMD vec v_zero(void) { return (vec){vdupq_n_u8(0), vdupq_n_u8(0)}; }
 SIMD vec v_all8(int x) { return (vec){vdupq_n_u8((uint8_t)x), vdupq_n_u8((uint8_t)x)}; }
@@ -180,7 +237,23 @@ SIMD int v_is_zero(vec a) { return vmaxvq_u8(vorrq_u8(a.low, a.high)) == 0; }
 
 /* arithmetic */
 SIMD vec v_sub_s8(vec a, vec b) { return V_TWO(s8, vqsubq_s8, a, b); }
+SIMD vec v_add8(vec a, vec b) { return (vec){vaddq_u8(a.low, b.low), vaddq_u8(a.high, b.high)}; }
+SIMD vec v_sub8(vec a, vec b) { return (vec){vsubq_u8(a.low, b.low), vsubq_u8(a.high, b.high)}; }
+SIMD vec v_add_us8(vec a, vec b) { return (vec){vqaddq_u8(a.low, b.low), vqaddq_u8(a.high, b.high)}; }
 SIMD vec v_add16(vec a, vec b) { return V_TWO(s16, vaddq_s16, a, b); }
+SIMD vec v_abs16(vec a) { return V_BOTH(s16, vabsq_s16(V_AS(s16, a.low)), vabsq_s16(V_AS(s16, a.high))); }
+SIMD vec v_min_s16(vec a, vec b) { return V_TWO(s16, vminq_s16, a, b); }
+SIMD vec v_equal16(vec a, vec b) { return V_TWO(u16, vceqq_u16, a, b); }
+SIMD vec v_select(vec mask, vec a, vec b) {
+    return (vec){vbslq_u8(mask.low, a.low, b.low), vbslq_u8(mask.high, a.high, b.high)};
+}
+SIMD vec v_sum8(vec a) { return V_BOTH(u32, vpaddlq_u16(vpaddlq_u8(a.low)), vpaddlq_u16(vpaddlq_u8(a.high))); }
+SIMD int16x8_t v_weigh_half(uint8x16_t a, uint8x16_t weights) { /* weights up to 127 */
+    return vreinterpretq_s16_u16(vpaddq_u16(vmull_u8(vget_low_u8(a), vget_low_u8(weights)), vmull_high_u8(a, weights)));
+}
+SIMD vec v_weigh8(vec a, vec weights) {
+    return V_BOTH(s16, v_weigh_half(a.low, weights.low), v_weigh_half(a.high, weights.high));
+}
 SIMD vec v_sub16(vec a, vec b) { return V_TWO(s16, vsubq_s16, a, b); }
 SIMD vec v_add32(vec a, vec b) { return V_TWO(s32, vaddq_s32, a, b); }
 SIMD vec v_sub32(vec a, vec b) { return V_TWO(s32, vsubq_s32, a, b); }

@@ -73,3 +73,14 @@ void fpc_stage_jpeg(fpc_stage *stage, fpc_rows *rows, int32_t height, int32_t wi
     stage->jpeg = rows;
     stage->next = next_jpeg;
 }
+
+static int next_png(fpc_stage *stage, uint8_t *row) { return fpc_png_next(stage->png, row); }
+
+void fpc_stage_png(fpc_stage *stage, fpc_png *png, int32_t height, int32_t width, int32_t channels) {
+    stage->height = height;
+    stage->width = width;
+    stage->channels = channels;
+    stage->given = 0;
+    stage->png = png;
+    stage->next = next_png;
+}

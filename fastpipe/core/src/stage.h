@@ -6,6 +6,7 @@
 #include "filters.h"
 #include "jpeg.h"
 #include "kernels.h"
+#include "png.h"
 
 /* What is done to a job's pixels, at most; more are refused. */
 #define FPC_MOST_STAGES 32
@@ -22,6 +23,7 @@ struct fpc_stage {
     fpc_buffer rows; /* rows on their way */
 
     fpc_rows *jpeg;       /* fpc_stage_jpeg */
+    fpc_png *png;         /* fpc_stage_png */
     fpc_pixels pixels;    /* fpc_stage_pixels: what is left of the image */
     const uint8_t *image; /* stages that need all rows before the first: those, one behind the other */
     const uint8_t *last;  /* the last of them, with slack behind it; NULL where that is the image's own */
@@ -63,6 +65,7 @@ const uint8_t *fpc_stage_whole(fpc_stage *stage);
 /* ---- sources: height, width and channels are the caller's to check ---- */
 void fpc_stage_pixels(fpc_stage *stage, const fpc_pixels *pixels);
 void fpc_stage_jpeg(fpc_stage *stage, fpc_rows *rows, int32_t height, int32_t width);
+void fpc_stage_png(fpc_stage *stage, fpc_png *png, int32_t height, int32_t width, int32_t channels);
 
 /* ---- resample.c: FPC_OP_RESIZE, in three steps ---- */
 

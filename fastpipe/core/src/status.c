@@ -3,15 +3,17 @@
 
 static const char *const TEXTS[FPC_STATUS_COUNT] = {
     [FPC_OK] = "done",
-    [FPC_NOT_JPEG] = "it doesn't begin as a JPEG",
+    [FPC_UNKNOWN_FORMAT] = "it begins neither as a JPEG nor as a PNG",
     [FPC_UNUSUAL_HEADER] = "its header is one that Pillow may read otherwise",
-    [FPC_UNSUPPORTED_MODE] = "its coding is arithmetic, lossless, hierarchical or of 12 bits",
-    [FPC_UNSUPPORTED_COLOR] = "its colors or their sampling aren't supported",
-    [FPC_BAD_TABLE] = "a Huffman or quantization table is missing or impossible",
+    [FPC_UNSUPPORTED_MODE] =
+        "its coding is arithmetic, lossless, hierarchical, interlaced, animated or of more than 8 bits",
+    [FPC_UNSUPPORTED_COLOR] = "its colors or their sampling aren't supported, or are none of those that were asked for",
+    [FPC_BAD_TABLE] = "a table of codes or factors, or a palette, is missing, impossible or too short",
     [FPC_BAD_SCAN] = "its scans don't bring each coefficient once, or in no possible order",
-    [FPC_BAD_CODE] = "its data has codes that don't exist or don't fit a block",
+    [FPC_BAD_CODE] = "its data has codes that don't exist, or is more than the image holds",
     [FPC_TRUNCATED] = "its data ends early",
-    [FPC_BAD_MARKER] = "a marker stands where it doesn't belong",
+    [FPC_BAD_MARKER] = "a marker or a chunk stands where it doesn't belong",
+    [FPC_BAD_CHECKSUM] = "a checksum is wrong",
     [FPC_TOO_LARGE] = "it has more pixels, bytes or scans than the limits allow",
     [FPC_BAD_REGION] = "the box isn't inside the image",
     [FPC_BAD_OPERATION] = "an operation or the result's memory doesn't fit the image, or isn't supported",

@@ -1,0 +1,253 @@
+/* png.c: from a PNG's stream to rows of RGB: inflated as far as they are wanted, unfiltered four at a time, and turned into
+ * what Pillow's convert("RGB") makes of them. */
+#include "png.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "jpeg.h"
+
+#define PIECE (64 << 10)     /* what is inflated at a time, at least */
+#define MOST_FOR_A_BYTE 1032 /* what deflate makes of one at most: 258 for each 2 bits */
+
+fpc_png *fpc_png_new(const fpc_kernels *kernels) {
+    fpc_png *png = calloc(1, sizeof *png);
+    if (!png) return NULL;
+    png->kernels = kernels;
+    for (uint32_t i = 0; i < 256; i++) {
+        uint32_t crc = i;
+        for (int bit = 0; bit < 8; bit++) crc = crc & 1 ? crc >> 1 ^ 0xEDB88320u : crc >> 1;
+        png->crc_tables.rows[0][i] = crc;
+    }
+    for (int row = 1; row < 8; row++) {
+        for (int i = 0; i < 256; i++) {
+            const uint32_t before = png->crc_tables.rows[row - 1][i];
+            png->crc_tables.rows[row][i] = before >> 8 ^ png->crc_tables.rows[0][before & 255];
+        }
+    }
+    return png;
+}
+
+void fpc_png_free(fpc_png *png) {
+    if (!png) return;
+    fpc_buffer_free(&png->joined);
+    fpc_buffer_free(&png->window);
+    fpc_buffer_free(&png->rows);
+    free(png);
+}
+
+size_t fpc_png_bytes(const fpc_png *png) {
+    return png ? sizeof *png + png->joined.size + png->window.size + png->rows.size : 0;
+}
+
+int fpc_png_open(fpc_png *png, const uint8_t *data, size_t length, int64_t max_bytes) {
+    fpc_header *header = &png->header;
+    int status = fpc_png_read_header(data, length, header, &png->kind);
+    /* The pixels don't depend on the orientation: where Pillow has to read it, the upright image is for others. */
+    if (status != FPC_OK && !(status == FPC_UNUSUAL_HEADER && header->data_offset)) return status;
+    if (header->bit_depth > 8 || header->progressive || header->animated) return FPC_UNSUPPORTED_MODE;
+    if (header->height > FPC_LARGEST_SIDE || header->width > FPC_LARGEST_SIDE) return FPC_TOO_LARGE;
+    status = fpc_png_read_chunks(png, data, length, max_bytes);
+    if (status != FPC_OK) return status;
+    png->step = header->bit_depth == 8 ? header->components : 1;
+    png->row_bytes = 1 + ((size_t)header->width * (size_t)header->components * (size_t)header->bit_depth + 7) / 8;
+    if ((uint64_t)png->row_bytes * (uint64_t)header->height / MOST_FOR_A_BYTE > png->parts.stream_length)
+        return FPC_TRUNCATED;
+    return FPC_OK;
+}
+
+/* ---- inflating -------------------------------------------------------------------------------------------------- */
+
+/* At least `bytes` of the stream from png->read on; they may be part of those that are wanted alone. */
+static int need(fpc_png *png, size_t bytes) {
+    while ((size_t)(png->out - png->read) < bytes) {
+        uint8_t *const base = png->window.data;
+        if (png->end - png->out < PIECE) { /* what is unread, and what matches may reach, goes to the front */
+            uint8_t *keep = png->read;
+            if (png->out - keep < FPC_WINDOW) keep = png->out - base < FPC_WINDOW ? base : png->out - FPC_WINDOW;
+            memmove(base, keep, (size_t)(png->out - keep));
+            png->read -= keep - base;
+            png->out -= keep - base;
+        }
+        uint8_t *const from = png->out;
+        const size_t room = (size_t)(png->end - from);
+        const int status = fpc_inflate_run(&png->inflate, png->kernels, base, &png->out,
+                                           from + (room < png->wanted ? room : png->wanted));
+        if (status != FPC_OK) return status;
+        const size_t made = (size_t)(png->out - from);
+        if (png->whole) {
+            if (made > png->wanted) return FPC_BAD_CODE; /* more than the image; Pillow doesn't look at it */
+            png->checksum = png->kernels->adler32(png->checksum, from, made);
+        }
+        png->wanted -= made < png->wanted ? made : png->wanted;
+        if (png->inflate.state == FPC_INFLATE_DONE && png->wanted) return FPC_TRUNCATED;
+    }
+    return FPC_OK;
+}
+
+/* The next rows, without their filters. */
+static int read_group(fpc_png *png) {
+    const int32_t first = png->group + png->ready, left = png->bottom - first;
+    const int count = left < FPC_FILTERED_ROWS ? (int)left : FPC_FILTERED_ROWS;
+    const int status = need(png, (size_t)count * png->row_bytes);
+    if (status != FPC_OK) return status;
+    fpc_filtered rows = {.above = png->lines[png->half * FPC_FILTERED_ROWS + FPC_FILTERED_ROWS - 1]};
+    png->half ^= 1;
+    for (int i = 0; i < count; i++) {
+        rows.filters[i] = png->read[0];
+        if (rows.filters[i] > FPC_FILTER_PAETH) return FPC_BAD_CODE;
+        rows.raw[i] = png->read + 1;
+        rows.out[i] = png->lines[png->half * FPC_FILTERED_ROWS + i];
+        png->read += png->row_bytes;
+    }
+    png->kernels->unfilter(&rows, count, png->pixels, png->step);
+    png->group = first;
+    png->ready = count;
+    return FPC_OK;
+}
+
+/* ---- pixels ----------------------------------------------------------------------------------------------------- */
+
+static void add_color(fpc_palette *palette, const uint8_t rgb[3]) {
+    const uint32_t i = palette->count++;
+    memcpy(palette->colors[i], rgb, 3);
+    for (int c = 0; c < 3; c++) palette->planes[c][i] = rgb[c];
+}
+
+static void make_palette(fpc_png *png) {
+    png->palette.count = 0;
+    if (png->kind == FPC_PNG_PALETTE) {
+        for (uint32_t i = 0; i < png->parts.colors; i++) add_color(&png->palette, png->parts.palette + 3 * i);
+    } else if (png->kind == FPC_PNG_GRAY && png->header.bit_depth < 8) { /* Pillow's modes "1", "L;2" and "L;4" */
+        const int most = (1 << png->header.bit_depth) - 1;
+        for (int i = 0; i <= most; i++) {
+            const uint8_t level = (uint8_t)(i * (255 / most)), rgb[3] = {level, level, level};
+            add_color(&png->palette, rgb);
+        }
+    }
+}
+
+/* The box's samples of a gray image or one with a palette, a byte for each; they have room behind them. */
+static const uint8_t *take_samples(fpc_png *png, const uint8_t *line) {
+    const int depth = png->header.bit_depth;
+    if (depth == 8) return line + png->left;
+    const int32_t in_byte = 8 / depth, first = png->left % in_byte;
+    const uint8_t mask = (uint8_t)((1 << depth) - 1);
+    const uint8_t *in = line + png->left / in_byte;
+    uint8_t *out = png->samples;
+    for (int32_t x = 0; x < first + png->width; x += in_byte, in++) {
+        for (int shift = 8 - depth; shift >= 0; shift -= depth) *out++ = *in >> shift & mask;
+    }
+    return png->samples + first;
+}
+
+static int give_colors(const fpc_png *png, const uint8_t *samples, uint8_t *row) {
+    uint8_t largest = 0;
+    for (int32_t x = 0; x < png->width; x++) largest = samples[x] > largest ? samples[x] : largest;
+    if (largest >= png->palette.count) return FPC_BAD_TABLE; /* the index of no color: decoders differ */
+    png->kernels->paint(samples, png->width, &png->palette, row);
+    return FPC_OK;
+}
+
+static void give_indices(const fpc_png *png, const uint8_t *samples, uint8_t *row) {
+    if (png->kind == FPC_PNG_PALETTE || png->header.bit_depth == 8) {
+        memcpy(row, samples, (size_t)png->width);
+    } else {
+        const int step = 255 / ((1 << png->header.bit_depth) - 1);
+        for (int32_t x = 0; x < png->width; x++) row[x] = (uint8_t)(samples[x] * step);
+    }
+}
+
+static int give(fpc_png *png, const uint8_t *line, uint8_t *row) {
+    const size_t width = (size_t)png->width;
+    switch (png->kind) {
+    case FPC_PNG_RGB: memcpy(row, line + 3 * (size_t)png->left, 3 * width); return FPC_OK;
+    case FPC_PNG_RGBA:
+        line += 4 * (size_t)png->left;
+        for (size_t x = 0; x < width; x++) memcpy(row + 3 * x, line + 4 * x, 4); /* the fourth byte doesn't stay */
+        return FPC_OK;
+    case FPC_PNG_GRAY_ALPHA:
+        line += 2 * (size_t)png->left;
+        for (size_t x = 0; x < width; x++) {
+            const uint32_t color = line[2 * x] * 0x01010101u;
+            memcpy(row + 3 * x, &color, 4);
+        }
+        return FPC_OK;
+    default: break;
+    }
+    const uint8_t *samples = take_samples(png, line);
+    if (png->indices) {
+        give_indices(png, samples, row);
+        return FPC_OK;
+    }
+    if (png->kind == FPC_PNG_GRAY && png->header.bit_depth == 8) {
+        png->kernels->planes_to_rgb(samples, samples, samples, row, png->width);
+        return FPC_OK;
+    }
+    return give_colors(png, samples, row);
+}
+
+/* ---- a box ------------------------------------------------------------------------------------------------------ */
+
+int fpc_png_start(fpc_png *png, int32_t top, int32_t left, int32_t height, int32_t width, bool indices,
+                  int64_t max_bytes) {
+    const fpc_header *header = &png->header;
+    if (top < 0 || left < 0 || height < 1 || width < 1 || height > header->height || width > header->width)
+        return FPC_BAD_REGION;
+    if (top > header->height - height || left > header->width - width) return FPC_BAD_REGION;
+    /* Pillow has another mode for black and white. */
+    const bool has_indices = png->kind == FPC_PNG_PALETTE || (png->kind == FPC_PNG_GRAY && header->bit_depth > 1);
+    if (indices && !has_indices) return FPC_UNSUPPORTED_COLOR;
+    png->indices = indices;
+    png->y = top;
+    png->bottom = top + height;
+    png->whole = png->bottom == header->height;
+    png->left = left;
+    png->width = width;
+    png->group = png->ready = 0;
+    png->half = 1;
+    png->pixels =
+        header->bit_depth == 8 ? left + width : (int32_t)(((int64_t)(left + width) * header->bit_depth + 7) / 8);
+    const size_t line = ((size_t)png->pixels * (size_t)png->step + FPC_ROW_SLACK + 63) / 64 * 64;
+    const size_t samples = (size_t)width + 16 + FPC_ROW_SLACK;
+    const size_t rows = 2 * FPC_FILTERED_ROWS * line + samples;
+    const size_t room = FPC_WINDOW + PIECE + FPC_FILTERED_ROWS * png->row_bytes;
+    const size_t joined = png->parts.stream == png->joined.data ? png->joined.size : 0;
+    if (max_bytes > 0 && rows + room + joined > (uint64_t)max_bytes) return FPC_TOO_LARGE;
+    uint8_t *lines = fpc_buffer_need(&png->rows, rows);
+    uint8_t *window = fpc_buffer_need(&png->window, room + FPC_INFLATE_OUT_SLACK);
+    if (!lines || !window) return FPC_NO_MEMORY;
+    for (int i = 0; i < 2 * FPC_FILTERED_ROWS; i++) png->lines[i] = lines + (size_t)i * line;
+    memset(png->lines[2 * FPC_FILTERED_ROWS - 1], 0, line); /* above the first row */
+    png->samples = lines + 2 * FPC_FILTERED_ROWS * line;
+    png->read = png->out = window;
+    png->end = window + room;
+    png->wanted = png->row_bytes * (size_t)png->bottom;
+    png->checksum = 1;
+    make_palette(png);
+    return fpc_inflate_start(&png->inflate, png->parts.stream, png->parts.stream_length);
+}
+
+int fpc_png_next(fpc_png *png, uint8_t *row) {
+    if (png->y >= png->bottom) return FPC_BAD_REGION;
+    while (png->y >= png->group + png->ready) {
+        const int status = read_group(png);
+        if (status != FPC_OK) return status;
+    }
+    const int line = png->half * FPC_FILTERED_ROWS + (png->y++ - png->group);
+    return give(png, png->lines[line], row);
+}
+
+int fpc_png_finish(fpc_png *png) {
+    if (!png->whole || png->y < png->bottom) return FPC_OK; /* the chunks' checksums have to do */
+    uint8_t *out = png->out;
+    int status = FPC_OK;
+    if (png->inflate.state != FPC_INFLATE_DONE) /* the end of the last block, and perhaps empty ones */
+        status = fpc_inflate_run(&png->inflate, png->kernels, png->window.data, &out, out + 1);
+    if (status != FPC_OK) return status;
+    if (png->inflate.state != FPC_INFLATE_DONE || out != png->out) return FPC_BAD_CODE;
+    uint32_t checksum = 0;
+    status = fpc_inflate_finish(&png->inflate, &checksum);
+    if (status != FPC_OK) return status;
+    return checksum == png->checksum ? FPC_OK : FPC_BAD_CHECKSUM;
+}
