@@ -17,7 +17,7 @@ from typing import Any
 
 from fastpipe.errors import ConfigError, ReaderUnavailableError
 
-ABI = 5
+ABI = 6
 """FPC_ABI of the structs below."""
 
 LIBRARY = Path(__file__).parent / {"win32": "fastpipe_core.dll", "darwin": "libfastpipe_core.dylib"}.get(

@@ -59,7 +59,8 @@ def test_what_was_read_is_decoded(photos: list[str]) -> None:
     files, batch = core.Files(), core.Batch(len(photos))
     with core.Pool(2) as pool:
         found = files.read(photos, pool=pool)
-        good = [index for index, header in enumerate(found) if not isinstance(header, Status)]
+        sizes = {index: header.size for index, header in enumerate(found) if not isinstance(header, Status)}
+        good = [index for index, (height, width) in sizes.items() if height * width < 1 << 26]  # some only claim them
         outs = {}
         for job, index in zip(batch, good, strict=False):
             header = found[index]

@@ -15,18 +15,19 @@
 #define KERNELS fpc_kernels_vbmi
 #if defined(__clang__)
 #pragma clang attribute push(                                                                                          \
-    __attribute__((target("avx2,fma,bmi,bmi2,f16c,avx512f,avx512bw,avx512vl,avx512vnni,avx512vbmi"))),                 \
+    __attribute__((target("avx2,fma,bmi,bmi2,f16c,pclmul,avx512f,avx512bw,avx512vl,avx512vnni,avx512vbmi"))),          \
     apply_to = function)
 #elif defined(__GNUC__)
-#pragma GCC target("avx2,fma,bmi,bmi2,f16c,avx512f,avx512bw,avx512vl,avx512vnni,avx512vbmi")
+#pragma GCC target("avx2,fma,bmi,bmi2,f16c,pclmul,avx512f,avx512bw,avx512vl,avx512vnni,avx512vbmi")
 #endif
 #else
 #define KERNELS fpc_kernels_avx512
 #if defined(__clang__)
-#pragma clang attribute push(__attribute__((target("avx2,fma,bmi,bmi2,f16c,avx512f,avx512bw,avx512vl,avx512vnni"))),   \
-                             apply_to = function)
+#pragma clang attribute push(                                                                                          \
+    __attribute__((target("avx2,fma,bmi,bmi2,f16c,pclmul,avx512f,avx512bw,avx512vl,avx512vnni"))),                     \
+    apply_to = function)
 #elif defined(__GNUC__)
-#pragma GCC target("avx2,fma,bmi,bmi2,f16c,avx512f,avx512bw,avx512vl,avx512vnni")
+#pragma GCC target("avx2,fma,bmi,bmi2,f16c,pclmul,avx512f,avx512bw,avx512vl,avx512vnni")
 #endif
 #endif
 
@@ -37,6 +38,10 @@
 #include "idct_plain.h" /* what is rare */
 #include "idct_simd.h"
 #include "color_simd.h"
+#include "inflate_plain.h"
+#include "unfilter_simd.h"
+#include "checksums_simd.h"
+#include "paint_simd.h"
 #include "operations_simd.h"
 #include "adjust_simd.h"
 #include "warp_simd.h"
