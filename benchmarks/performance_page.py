@@ -326,8 +326,8 @@ What to expect:
   leave out is undoing a JPEG's Huffman coding above the crop and beside it, two thirds of the core's time for a crop.
 - So it gains most where images are large against the crop, transforms are many, or workers are the limit, and least on
   small images: of photos of 200×150 pixels there is little to leave out, and both take about as long.
-- JPEG in regions needs the core, or libjpeg-turbo 3 (`fastpipe doctor` says which is there). PNG and WebP are decoded
-  whole.
+- JPEG in regions needs the core, or libjpeg-turbo 3, PNG the core (`fastpipe doctor` says which is there). WebP is
+  decoded whole. Of a PNG everything above a crop's last row is inflated.
 """
 
 

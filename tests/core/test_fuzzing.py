@@ -31,7 +31,8 @@ def test_a_share_of_the_inputs(tmp_path: Path) -> None:
 def test_a_wrong_pixel_and_a_crash_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     code = f"""if True:
         import os, sys
-        sys.argv = ["core.py", "--count", "40", "--seed", "5", "--processes", "2", "--out", {str(tmp_path)!r}]
+        sys.argv = ["core.py", "--count", "40", "--seed", "5", "--formats", "jpeg", "--processes", "2"]
+        sys.argv += ["--out", {str(tmp_path)!r}]
         sys.path[:0] = [{str(RUN.parents[1])!r}]
         from fuzz import core as runner
         right, check = runner._pillow, runner.Checker.check
