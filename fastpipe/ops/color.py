@@ -128,7 +128,7 @@ class Posterize(Operation):
     bits: int
 
     def table(self) -> NDArray[np.uint8] | None:
-        return kernels.posterize_table(self.bits) if 0 <= self.bits <= 8 else None
+        return kernels.posterize_table(self.bits) if 1 <= self.bits <= 8 else None  # of others Pillow decides
 
     def words(self) -> str:
         return f"posterized to {self.bits} bits"

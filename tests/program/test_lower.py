@@ -172,8 +172,9 @@ def test_only_runs_of_look_ups_are_fused() -> None:
     assert fused(ops.ToTensor(), invert, posterize)[1:] == (invert, posterize)
 
 
-def test_arguments_that_are_refused_alone_are_refused_in_a_chain() -> None:
-    chain = (Invert(), ops.AdjustBrightness(-1.0))
+@pytest.mark.parametrize("step", [ops.AdjustBrightness(-1.0), ops.Posterize(0)])
+def test_arguments_that_are_refused_alone_are_refused_in_a_chain(step) -> None:
+    chain = (Invert(), step)
     assert fused(*chain) == chain
 
 
