@@ -204,7 +204,17 @@ def test_a_version_is_read_from_a_library(tmp_path: Path) -> None:
 
 # Packages that fastpipe imports where they are there. albumentations' transforms come from the user, who has it then,
 # and psutil only makes a figure exact: nothing is said where they are missing.
-OPTIONAL = {"albumentations", "imageio", "kornia_rs", "matplotlib", "psutil", "pyarrow", "torchcodec", "torchvision"}
+OPTIONAL = {
+    "pycocotools",
+    "albumentations",
+    "imageio",
+    "kornia_rs",
+    "matplotlib",
+    "psutil",
+    "pyarrow",
+    "torchcodec",
+    "torchvision",
+}
 DEPENDENCIES = {re.match(r"[\w-]+", text)[0] for text in PROJECT["dependencies"]}
 IMPORTED_AS = {"opencv-python-headless": "cv2", "pillow": "PIL", "kornia-rs": "kornia_rs"}
 
