@@ -12,7 +12,6 @@ import numpy as np
 
 from fastpipe import core
 from fastpipe.core import Filter, Status
-from fastpipe.kernels.resizing import vertical_first
 
 Work = Callable[[core.Context], tuple[int, bytes]]
 
@@ -47,7 +46,7 @@ def resizing(image: np.ndarray, out: tuple[int, int], filter: Filter, flips: str
         if "before" in flips:
             job.flip()
         size = image.shape[:2]
-        job.resize(size, (0, 0), out, (1, 1, out[0] - 1, out[1] - 1), filter, vertical_first(*size, *out))
+        job.resize(size, (0, 0), out, (1, 1, out[0] - 1, out[1] - 1), filter, core_jobs.vertical_first(*size, *out))
         if "after" in flips:
             job.flip()
         pixels = np.empty((out[0] - 1, out[1] - 1, image.shape[2]), np.uint8)

@@ -39,6 +39,7 @@ sys.path[:0] = [str(_TESTS), str(_TESTS.parent)]
 import corpus  # noqa: E402
 import numpy as np  # noqa: E402
 from fuzz.mutate import mutation  # noqa: E402
+from fuzz.png import rows_above  # noqa: E402
 from fuzz.seeds import seeds  # noqa: E402
 from PIL import Image  # noqa: E402
 
@@ -52,7 +53,6 @@ from fastpipe.types import Header  # noqa: E402
 MAX_PIXELS = 1 << 20
 FORMATS = ("jpeg", "png")
 PNG = b"\x89PNG"
-_LONGEST_MATCH = 258
 CELLS = ("number", "inputs", "decoded", "refused", "found", "busy since")
 """What each process writes into the shared memory as it goes."""
 
@@ -197,7 +197,7 @@ class Checker:
             if not asked:
                 expected, asked = _pillow(data), True
             if expected is None and part[0] + part[2] < height and header.format == "PNG":
-                above = _rows_above(data, header, part[0] + part[2])
+                above = rows_above(data, header, part[0] + part[2])
                 if above is None:
                     continue
                 expected, asked = _pillow(above), False
@@ -212,48 +212,6 @@ class Checker:
                     apart = int(np.abs(image.astype(int) - wanted).max()) if image.shape == wanted.shape else -1
                     found.append(f"{name} is up to {apart} from Pillow ({isa.name})")
         return found, DECODED if decoded else REFUSED
-
-
-def _rows_above(data: bytes, header: Header, bottom: int) -> bytes | None:
-    """A PNG of the same chunks that ends above a row; none where a checksum is wrong, or a row isn't there.
-
-    None where it is too short for zlib to tell.
-    """
-    position, before, stream, after = 33, b"", b"", b""
-    while position + 12 <= len(data):
-        size = int.from_bytes(data[position : position + 4], "big")
-        chunk = data[position : position + 12 + size]
-        if zlib.crc32(chunk[4:-4]) != int.from_bytes(chunk[-4:], "big"):
-            return b""
-        if chunk[4:8] == b"IDAT":
-            stream += chunk[8:-4]
-        elif stream:
-            after += chunk
-        else:
-            before += chunk
-        position += 12 + size
-    length = 1 + (header.width * header.channels * header.bit_depth + 7) // 8
-    inflate, rows = zlib.decompressobj(-15), bytearray()
-    try:
-        for number in range(2, len(stream)):
-            rows += inflate.decompress(stream[number : number + 1])
-            if len(rows) >= length * bottom:
-                break
-    except zlib.error:
-        # The code behind the last row may be the wrong one: what came before it in the same byte is lost with it.
-        if len(rows) + _LONGEST_MATCH < length * bottom:
-            return b""
-    bottom = min(bottom, len(rows) // length)
-    if not bottom:
-        return None
-    head = data[16:20] + struct.pack(">I", bottom) + data[24:29]
-    return (
-        data[:8]
-        + corpus.chunk(b"IHDR", head)
-        + before
-        + corpus.chunk(b"IDAT", zlib.compress(rows[: length * bottom], 1))
-        + after
-    )
 
 
 def _pillow(data: bytes) -> np.ndarray | None:
