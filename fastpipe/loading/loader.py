@@ -73,7 +73,7 @@ class DataLoader(TorchDataLoader[Any]):
     - Batches never hold a sample that a dataset's ``on_error`` left out: they are smaller by it, and a batch of which
       nothing is left isn't handed out. `bad_files` counts, and a warning at the end of an epoch tells.
     - Each new iteration is the next epoch of a dataset with a ``seed`` and of `fastpipe.samplers`; `set_epoch` chooses
-      another one to go on from. `state_dict` resumes exactly in the middle of an epoch.
+      another (a loader made anew for each epoch needs it). `state_dict` resumes exactly in the middle of an epoch.
     - Where a worker dies or stalls, the error names it, the file that it was at and the likely causes; the next
       iteration starts new workers. Where shared memory is too small, that is said before the first batch.
 
