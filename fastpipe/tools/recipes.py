@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -14,6 +14,9 @@ from fastpipe.ops import EXACT, WARP, Contract, LookUp, Operation, ToNormalizedT
 from fastpipe.program import Encoded, Views, execute, keyed_globals, lower, steps_in_words, to_pil
 from fastpipe.program.breaks import shortened
 from fastpipe.types import Box, DecodeRequest, Generators, Header, ImageShape, Recipe, Step
+
+if TYPE_CHECKING:
+    from fastpipe.reporting.pictures import Normalizations
 
 _WORDS = {
     "look-up": "read",
@@ -28,9 +31,6 @@ _WORDS = {
     "your dataset": "own code",
     "collate": "collate",
 }
-Normalizations: TypeAlias = "tuple[tuple[Any, Any], ...]"
-"""Mean and std of each ``Normalize`` that a sample went through, in order."""
-
 _RESIZING = frozenset({"RandomResizedCrop", "Resize", "resize", "resized_crop"})
 _CONVERTING = frozenset(
     {"ConvertImageDtype", "Normalize", "PILToTensor", "ToDtype", "ToImage", "ToTensor"}
