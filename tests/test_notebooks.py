@@ -24,7 +24,7 @@ del sys.path[0]
 
 
 def test_there_are_notebooks():
-    assert len(NOTEBOOKS) >= 7
+    assert len(NOTEBOOKS) >= 8
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)

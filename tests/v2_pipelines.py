@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import importlib
 import random
 from typing import Any
 
@@ -43,7 +44,11 @@ def pipeline(v2: Any, seed: int, *, boxes: bool = False, exact: bool = False) ->
         made.append(v2.SanitizeBoundingBoxes())
     if ending < 0.3:
         return made
-    made.append(v2.ToDtype(torch.float32, scale=True))
+    dtype: Any = torch.float32
+    if boxes and rng.random() < 0.3:
+        tv_tensors = importlib.import_module("torchvision.tv_tensors")
+        dtype = {tv_tensors.Image: torch.float32, tv_tensors.Mask: torch.int64, "others": None}
+    made.append(v2.ToDtype(dtype, scale=True))
     if rng.random() < 0.7:
         made.append(v2.Normalize(MEAN, STD))
         if rng.random() < 0.3 and not boxes:
@@ -61,7 +66,10 @@ def _one(v2: Any, rng: random.Random, boxes: bool, depth: int) -> Any:
     size = (rng.randint(10, 70), rng.randint(10, 70))
     p = rng.choice([0.5, 1.0])
     edge = rng.choice(["constant", "constant", "edge"]) if not boxes else "constant"
-    plain = fill if isinstance(fill, int) or not boxes else 3  # masks take a number alone
+    plain: Any = fill if isinstance(fill, int) or not boxes else 3  # masks take a number alone
+    if rng.random() < 0.3:
+        tv_tensors = importlib.import_module("torchvision.tv_tensors")
+        plain = {Image.Image: fill, tv_tensors.Image: 40, tv_tensors.Mask: 255, "others": 3}
     choices: list[Any] = [
         lambda: v2.RandomResizedCrop(size, interpolation=mode),
         lambda: v2.RandomHorizontalFlip(p),

@@ -207,7 +207,7 @@ def explain(subject: Any, *, shape: ImageShape | None = None, fidelity: Fidelity
         why_whole="" if program.request.box is not None else _why_whole(recipe, program, pipeline),
         decoders=_decoders(subject, headers, program),
         steps=tuple(_explained(program.all_steps)),
-        batch=_about_batches(program, pipeline),
+        batch=_about_batches(program, pipeline) if joint is None else _ABOUT_JOINT_BATCHES,
         broken_by=_diagnosed(pipeline),
         rest=tuple(map(one_line, pipeline.rest)),
         notes=notes,
@@ -311,6 +311,9 @@ def _explained(steps: Sequence[Step], place: str = "") -> Iterator[ExplainedStep
             found = contracts_of(step)
             promise = "; ".join(contract.text for contract in found)
             yield ExplainedStep(f"{place}{step}", found[0].name, promise)
+
+
+_ABOUT_JOINT_BATCHES = "samples are made one by one and collated, as image and targets belong together"
 
 
 def _about_batches(program: Program, pipeline: Pipeline) -> str:

@@ -85,7 +85,7 @@ def _sample(dataset: Any, seed: int) -> Any:
     torch.manual_seed(seed)
     try:
         return dataset[seed % 4], torch.get_rng_state()
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, RuntimeError) as error:
         return type(error)
 
 

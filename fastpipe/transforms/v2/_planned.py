@@ -18,6 +18,7 @@ from fastpipe.transforms._base import draw_chance
 from fastpipe.transforms.compose import draw_all
 from fastpipe.transforms.v2 import _draws
 from fastpipe.transforms.v2._stand_ins import (
+    ByClass,
     PilStandIn,
     PureStandIn,
     TensorStandIn,
@@ -33,6 +34,8 @@ _STAND_INS = (PilStandIn, TensorStandIn, PureStandIn)
 
 class Planned:
     """The part of a v2 transform that is fastpipe's."""
+
+    _fill, dtype = ByClass(), ByClass()
 
     def forward(self, *inputs: Any) -> Any:
         """As torchvision's; a uint8 array that is the sample's image is transformed as a PIL image would be."""

@@ -74,9 +74,13 @@ class _Later:
 class MaskStandIn(_Later, tv_tensors.Mask):  # type: ignore[misc]
     """In place of a ``tv_tensors.Mask`` ``(N, H, W)``."""
 
+    stands_for = tv_tensors.Mask
+
 
 class PureMaskStandIn(_Later, torch.Tensor):
     """In place of the plain tensor that a mask has become."""
+
+    stands_for = torch.Tensor
 
 
 def _mask(like: Any, size: tuple[int, ...], steps: Any, keep: Any, dtype: torch.dtype, kind: type) -> Any:

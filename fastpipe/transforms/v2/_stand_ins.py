@@ -36,7 +36,10 @@ class PilStandIn(PIL.Image.Image):
     Attributes:
         shape: of the image.
         steps: what was done to get here.
+        stands_for: the class, of this and the other stand-ins.
     """
+
+    stands_for = PIL.Image.Image
 
     def __init__(self, shape: ImageShape, steps: tuple[Step, ...] = ()) -> None:
         super().__init__()
@@ -69,12 +72,14 @@ class PilStandIn(PIL.Image.Image):
 class TensorStandIn(tv_tensors.Image):  # type: ignore[misc]
     """In place of a ``tv_tensors.Image``: a tensor without memory."""
 
+    stands_for = tv_tensors.Image
     steps: tuple[Step, ...]
 
 
 class PureStandIn(torch.Tensor):
     """In place of a plain tensor."""
 
+    stands_for = torch.Tensor
     steps: tuple[Step, ...]
 
 
@@ -89,6 +94,32 @@ def stand_in(shape: ImageShape, steps: tuple[Step, ...] = ()) -> StandIn:
     made: Any = empty.as_subclass(PureStandIn if shape.pure else TensorStandIn)
     made.steps = steps
     return made  # type: ignore[no-any-return]
+
+
+class _ByClass(dict[Any, Any]):
+    """A dict by the classes of inputs, in which a stand-in's class is the one that it stands for."""
+
+    def __contains__(self, key: object) -> bool:
+        return super().__contains__(getattr(key, "stands_for", key))
+
+    def __getitem__(self, key: Any) -> Any:
+        return super().__getitem__(getattr(key, "stands_for", key))
+
+
+class ByClass:
+    """An attribute of a transform's that may be such a dict, as a fill or a dtype for each class of inputs."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        if instance is None or self.name not in vars(instance):
+            raise AttributeError(self.name)
+        value = vars(instance)[self.name]
+        return _ByClass(value) if type(value) is dict else value
+
+    def __set__(self, instance: Any, value: Any) -> None:
+        vars(instance)[self.name] = value
 
 
 def shape_of(image: StandIn) -> ImageShape:
