@@ -202,7 +202,7 @@ def equality(photos: str, samples: Samples, count: int) -> dict[str, int]:
             torch.manual_seed(seed)
             try:
                 return run(), torch.get_rng_state()
-            except (TypeError, ValueError) as error:
+            except (TypeError, ValueError, RuntimeError) as error:
                 return type(error)
 
         folder.transform = v2.Compose(pipeline(v2, seed))

@@ -315,7 +315,8 @@ class SampleDataset(JointDataset):
     Args:
         function: from an index to ``(path, …)``: the image's file, and whatever belongs to it: `Boxes`, `KeyPoints`,
             `MaskFile`, tensors, ``tv_tensors``, numbers, in dicts, lists and tuples. It is called once a sample, in
-            the process that loads it; it should pickle, and keep what is large in mapped arrays.
+            the process or thread that loads it; it should pickle, keep what is large in mapped arrays, and draw nothing
+            at random: that is the transforms' part.
         length: how many samples there are.
         transforms: takes the image and the rest, as many arguments as the function gives.
         options: those of `ImageFolder`: ``reader``, ``seed``, ``threads``, ``on_error``, ….

@@ -8,10 +8,14 @@ from typing import Any
 
 import torch
 from PIL import Image
-from torch.utils.data import default_collate
+from torch.utils.data import default_collate, default_convert
 
+from fastpipe.data import collate_fn
 from fastpipe.errors import PlanError
 from fastpipe.program import BatchOptions, ImageBatch
+
+DRAW_NOTHING = (default_collate, default_convert, collate_fn)
+"""Functions that make a batch and are nobody's own: a thread may call them."""
 
 
 @dataclass(slots=True)

@@ -34,7 +34,7 @@ from fastpipe.loading.bad_files import (
     end_epoch,
     image_datasets,
 )
-from fastpipe.loading.collate import BatchCollate
+from fastpipe.loading.collate import DRAW_NOTHING, BatchCollate
 from fastpipe.loading.device import on_device
 from fastpipe.loading.room import check_shared_memory
 from fastpipe.loading.samplers import RandomSampler, SequentialSampler, ShuffledSampler
@@ -149,7 +149,7 @@ class DataLoader(TorchDataLoader[Any]):
         self.threads: int | None = count
         options = BatchOptions(device is not None, dtype, memory_format == torch.channels_last, count)
         collates = batch_size is not None or batch_sampler is not None
-        user_collates = collate_fn is not None and collate_fn is not default_collate
+        user_collates = collate_fn is not None and collate_fn not in DRAW_NOTHING
         # The user's own collate_fn gets the list of samples that it expects, and so does a wrapper.
         as_list = collate_fn is not None or not _gives_batches(dataset)
         self._requested = replace(options, as_list=as_list) if collates else None

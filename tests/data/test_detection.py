@@ -159,6 +159,24 @@ def test_with_a_seed_threads_and_workers(coco: tuple[Path, Path]) -> None:
         assert all(map(same, samples, expected))
 
 
+@pytest.mark.parametrize("collate", ["detection", "torch's own"])
+def test_threads_make_batches_ahead(coco: tuple[Path, Path], collate: str) -> None:
+    """Those of one worker, drawn from the global generator's seed; a warning would say that they aren't made ahead."""
+    root, path = coco
+    members = [v2.RandomPhotometricDistort(), v2.RandomResizedCrop(40), v2.RandomHorizontalFlip(), v2.ToImage()]
+    dataset = fastpipe.CocoDetection(root, path, transforms=v2.Compose(members))
+    dataset = fastpipe.wrap_dataset_for_transforms_v2(dataset, ["boxes", "labels", "masks", "image_id"])
+    options: dict[str, Any] = {"batch_size": 2, "collate_fn": fastpipe.collate_fn}
+    if collate != "detection":
+        options = {}  # one sample a batch: there are as many boxes in one image as in the other
+    found = []
+    for how in ({"threads": 2}, {"num_workers": 1}):
+        torch.manual_seed(3)
+        found.append(list(fastpipe.DataLoader(dataset, **options, **how)))
+        assert len(found[-1]) == (3 if collate == "detection" else 5)
+    assert same(*found)
+
+
 def test_a_recipe_and_explain(coco: tuple[Path, Path]) -> None:
     root, path = coco
     transforms = v2.Compose([v2.ClampBoundingBoxes(), v2.RandomResizedCrop(30), v2.ToImage()])
