@@ -127,11 +127,12 @@ def _zipped(path: str, file: IO[bytes], length: int) -> Iterator[Entry]:
             elif member.compress_type != zipfile.ZIP_STORED:
                 problem = f"is compressed (method {member.compress_type}). {_HOW}"
             else:
-                file.seek(at)
+                file.seek(max(at, 0))  # a damaged list of members names any place
                 header = file.read(_LOCAL_HEADER)
                 at += _LOCAL_HEADER
                 at += int.from_bytes(header[26:28], "little") + int.from_bytes(header[28:30], "little")
-                sound = header.startswith(b"PK\x03\x04") and at + size <= length and member.compress_size == size
+                sound = member.header_offset >= 0 and header.startswith(b"PK\x03\x04")
+                sound = sound and at + size <= length and member.compress_size == size
                 problem = "" if sound else "is damaged: its header in the archive isn't where the list of members says"
             yield Entry(name, at, size, problem)
 
