@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     )
     from fastpipe.loading import DataLoader, load_batch, samplers, tune
     from fastpipe.program import MultiView, explain
+    from fastpipe.sources import ByteSource, Cache
     from fastpipe.tools.check.run import check
     from fastpipe.tools.doctor import doctor
     from fastpipe.tools.preview import preview
@@ -42,6 +43,8 @@ __all__ = [
     "ArrayFolder",
     "ArrayList",
     "Boxes",
+    "ByteSource",
+    "Cache",
     "CocoDetection",
     "DataLoader",
     "ImageFolder",
@@ -75,6 +78,8 @@ _HOME = {
     "ArrayFolder": "fastpipe.data",
     "ArrayList": "fastpipe.data",
     "Boxes": "fastpipe.data",
+    "ByteSource": "fastpipe.sources",
+    "Cache": "fastpipe.sources",
     "CocoDetection": "fastpipe.data",
     "KeyPoints": "fastpipe.data",
     "MaskFile": "fastpipe.data",

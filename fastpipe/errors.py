@@ -6,6 +6,7 @@ FastpipeError
 ├── DatasetError       (ValueError)    a folder, list or index that can't be used as it was given
 │   └── BadFilesError                  more bad files than were allowed, or no good one in place of a bad one
 ├── LoaderError        (RuntimeError)  a loader's worker died or stalled, or shared memory is too small for its batches
+├── StoreError         (OSError)       a store that doesn't answer, or not as it should; names the URL
 ├── PlanError          (TypeError)     a transform or recipe that can't be planned or replayed as asked
 └── ReaderError        (ValueError)    a reader that was asked for and can't serve
     ├── UnknownReaderError             no reader of that name is registered
@@ -32,6 +33,7 @@ __all__ = [
     "PlanError",
     "ReaderError",
     "ReaderUnavailableError",
+    "StoreError",
     "UnknownReaderError",
     "UnsupportedRequestError",
 ]
@@ -59,6 +61,10 @@ class BadFilesError(DatasetError):
 
 class LoaderError(FastpipeError, RuntimeError):
     """A loader's worker died or stalled, or shared memory is too small for its batches."""
+
+
+class StoreError(FastpipeError, OSError):
+    """A store that doesn't answer, refuses, or gives other bytes than were asked for."""
 
 
 class PlanError(FastpipeError, TypeError):

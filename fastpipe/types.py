@@ -7,14 +7,26 @@ are turned into ``(x, y)`` order only where cv2, Pillow or libjpeg-turbo is call
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["Box", "DecodeRequest", "Generators", "Header", "ImageShape", "Member", "Recipe", "Size", "Step"]
+__all__ = [
+    "Box",
+    "DecodeRequest",
+    "Generators",
+    "Header",
+    "ImageShape",
+    "Member",
+    "Recipe",
+    "Size",
+    "Source",
+    "Step",
+    "Stored",
+]
 
 
 class Member(str):
@@ -43,6 +55,68 @@ class Member(str):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Member, (str(self), self.container, self.offset, self.length)
+
+
+class Source(Protocol):
+    """What `Stored` needs of a `fastpipe.ByteSource`."""
+
+    @property
+    def name(self) -> str:
+        """What tells it from others."""
+
+    def url(self, key: str) -> str:
+        """A file's name, for messages."""
+
+    def read(self, key: str, offset: int = 0, length: int = -1) -> bytes:
+        """Bytes of a file."""
+
+    def read_file(self, file: Stored) -> bytes:
+        """All bytes of a file, or of the part that is meant."""
+
+    def fetch(self, files: Sequence[Stored]) -> Sequence[bytes | str | Exception]:
+        """Several files, or why they can't be read."""
+
+
+class Stored(Member):
+    """The name of a file in a store, or of a part of one, which also knows where its bytes come from.
+
+    A path like any other for messages, reports and logs. What reads bytes (`fastpipe.readers`, the datasets, the tools)
+    asks the source for them; a loader of your own takes ``fastpipe.readers.read_file(stored)``.
+
+    Attributes:
+        source: the `fastpipe.ByteSource` that has it.
+        key: what the source calls the file, or the container that this is a part of.
+        container: the same as a URL, for messages.
+        offset: where the bytes begin in there.
+        length: how many they are; -1 where nobody knows.
+        version: changes when the file changes, as far as the source can tell; 0 where it can't.
+        whole: whether this is all of the file; else `offset` and `length` say which part.
+    """
+
+    __slots__ = ("key", "source", "version", "whole")
+
+    source: Source
+    key: str
+    version: int
+    whole: bool
+
+    def __new__(
+        cls,
+        name: str,
+        source: Source,
+        key: str,
+        offset: int = 0,
+        length: int = -1,
+        version: int = 0,
+        whole: bool = True,
+    ) -> Stored:
+        made = str.__new__(cls, name)
+        made.source, made.key, made.version, made.whole = source, key, version, whole
+        made.container, made.offset, made.length = source.url(key), offset, length
+        return made
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Stored, (str(self), self.source, self.key, self.offset, self.length, self.version, self.whole)
 
 
 class Size(NamedTuple):

@@ -19,6 +19,7 @@ PACKAGES = [
     "fastpipe.errors",
     "fastpipe.program",
     "fastpipe.readers",
+    "fastpipe.sources",
     "fastpipe.transforms",
     "fastpipe.transforms.functional",
     "fastpipe.types",

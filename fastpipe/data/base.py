@@ -48,6 +48,7 @@ from fastpipe.program import (
     works_together,
 )
 from fastpipe.readers import MaxPixels
+from fastpipe.sources import fetched
 from fastpipe.transforms.compose import call, members_of
 from fastpipe.types import Generators, Header
 
@@ -274,9 +275,13 @@ class ImageDataset(Recipes, Dataset[tuple[Any, Any]]):
         """The jobs of several samples, their files read in one call of the core."""
         jobs = [self._begun_job(index) for index in indices]
         limit = readers.longest_file(readers.pixel_limit(self.max_pixels))
-        files, found = read_together([self._source(job) for job in jobs], threads, limit)
+        sources, errors = fetched([self._source(job) for job in jobs])
+        lap("fetch")
+        files, found = read_together(sources, threads, limit)
         for number, (job, header) in enumerate(zip(jobs, found, strict=True)):
-            if isinstance(header, Header) and header.format in ("JPEG", "PNG"):
+            if number in errors:
+                self._fail(job, errors[number])
+            elif isinstance(header, Header) and header.format in ("JPEG", "PNG"):
                 encoded = Encoded(b"", header, job.path, self.reader, self.config, self.max_pixels, (files, number))
                 job.encoded = encoded
                 if self.apply_exif:  # a PNG's may stand behind its pixels

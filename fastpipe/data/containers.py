@@ -75,6 +75,10 @@ class ContainerSource:
     """Whether labels that are all integers are the targets as they stand."""
 
     @property
+    def bytes_from(self) -> None:
+        """Files of this machine."""
+
+    @property
     def value_names(self) -> Callable[[list[str], list[int]], tuple[list[str], list[int]]] | None:
         """From classes and their values to better names of the same values; None where labels name themselves."""
         return None

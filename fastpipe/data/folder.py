@@ -26,6 +26,7 @@ from fastpipe.data.views import Samples, Targets
 from fastpipe.errors import DatasetError
 from fastpipe.program import Fidelity
 from fastpipe.readers import MaxPixels
+from fastpipe.sources import ByteSource, Cache, source_of
 
 __all__ = [
     "IMG_EXTENSIONS",
@@ -48,7 +49,8 @@ class ImageFolder(ImageDataset):
         root: the folder that holds one folder a class; or a zip or tar of such a folder, packed without compression
             (``zip -0 -r``, ``tar -cf``), or a folder in it (``"photos.zip/train"``). Where all of an archive lies in
             one folder that holds the class folders, that is meant. Nothing is unpacked: images are read by their place
-            in it, and paths are `fastpipe.types.Member`.
+            in it, and paths are `fastpipe.types.Member`. Or a `fastpipe.ByteSource` that has files
+            ``class/….jpg``: paths are `fastpipe.types.Stored` then.
         transform: takes a PIL image (a fastpipe transform: is compiled).
         target_transform: takes the class index.
         loader: takes a path and returns an image. Any but the default switches off compiled decoding.
@@ -73,6 +75,7 @@ class ImageFolder(ImageDataset):
             checked against every folder's times when the dataset is made, and what changed is listed again. An
             `ImageIndex` is taken as it is. Ignored with `is_valid_file`, and in a subclass that overrides
             `find_classes` or `make_dataset`: these make lists, as in torchvision.
+        cache: the `fastpipe.Cache` that keeps on this machine what is read from a source; None for none.
 
     Attributes:
         classes: class names, sorted.
@@ -92,9 +95,12 @@ class ImageFolder(ImageDataset):
 
     _endings: tuple[str, ...] = IMG_EXTENSIONS
 
+    source: ByteSource | None = None
+    """What has the files, and keeps them; None for this machine's file system."""
+
     def __init__(
         self,
-        root: str | Path,
+        root: str | Path | ByteSource,
         transform: Callable[..., Any] | None = None,
         target_transform: Callable[..., Any] | None = None,
         loader: Callable[[str], Any] = default_loader,
@@ -112,6 +118,7 @@ class ImageFolder(ImageDataset):
         bad_files_log: str | os.PathLike[str] | None = None,
         max_bad_fraction: float = 0.1,
         index: ImageIndex | str | os.PathLike[str] | None = "auto",
+        cache: Cache | None = None,
     ) -> None:
         super().__init__(
             transform,
@@ -128,7 +135,12 @@ class ImageFolder(ImageDataset):
             bad_files_log=bad_files_log,
             max_bad_fraction=max_bad_fraction,
         )
-        self.root = os.path.expanduser(root) if isinstance(root, str) else root
+        self.source = source_of(root, cache)
+        if self.source is not None:
+            self.root = self.source.name
+        else:
+            assert not isinstance(root, ByteSource)
+            self.root = os.path.expanduser(root) if isinstance(root, str) else root
         self.extensions = self._endings if is_valid_file is None else None
         self.samples: Samples | list[tuple[str, int]]
         self.targets: Targets | list[int]
@@ -138,6 +150,11 @@ class ImageFolder(ImageDataset):
             empty = [self.classes[number] for number in np.flatnonzero(self.index.counts() == 0)]
             check_no_class_is_empty(empty, self.extensions, allow_empty)
             self.samples, self.targets = Samples(self.index), Targets(self.index)
+        elif self.source is not None:
+            raise DatasetError(
+                f"is_valid_file, find_classes and make_dataset look into folders, and {self.root} is none: give the "
+                "samples that you mean as a list, with fastpipe.ImageList."
+            )
         else:
             self.index = None
             self.classes, self.class_to_idx = self.find_classes(self.root)
@@ -159,7 +176,9 @@ class ImageFolder(ImageDataset):
     def _opened(self, index: ImageIndex | str | os.PathLike[str] | None) -> ImageIndex:
         assert self.root is not None
         if not isinstance(index, ImageIndex):
-            return ImageIndex.from_folder(self.root, location=index, extensions=self._endings)
+            return ImageIndex.from_folder(self.source or self.root, location=index, extensions=self._endings)
+        if self.source is not None and index.source is not None and index.root == self.root:
+            return index.read_through(self.source)
         if os.path.abspath(index.root) != os.path.abspath(self.root):
             raise DatasetError(
                 f"the index is of {index.root}, not of {self.root}: make one with ImageIndex.from_folder."

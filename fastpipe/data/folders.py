@@ -32,6 +32,10 @@ class FolderSource:
     refresh: bool
     progress: bool
 
+    @property
+    def bytes_from(self) -> None:
+        """Files of this machine."""
+
     def __post_init__(self) -> None:
         if not os.path.isdir(self.root):
             find_classes(self.root)  # says what is wrong

@@ -20,6 +20,7 @@ from fastpipe.data.table import Array
 from fastpipe.data.views import Samples, Targets
 from fastpipe.program import Fidelity
 from fastpipe.readers import MaxPixels
+from fastpipe.sources import ByteSource, Cache, source_of
 
 Self = TypeVar("Self", bound="ImageList")
 
@@ -39,12 +40,13 @@ class ImageList(ImageDataset):
             count the sorted classes from 0.
         transform: takes a PIL image (a fastpipe transform: is compiled).
         target_transform: takes the target.
-        root: what relative paths start from; None for the current folder.
+        root: what relative paths start from; None for the current folder. Or a `fastpipe.ByteSource`: then paths are
+            its keys.
         columns: path's and label's columns in CSV and Parquet, by name, or by position from 0 in a file without a
             line of names.
         loader: takes a path and returns an image. Any but the default switches off compiled decoding.
         reader, config, fidelity, apply_exif, max_pixels, seed, threads: as in `ImageFolder`.
-        on_error, bad_files_log, max_bad_fraction: as in `ImageFolder`.
+        on_error, bad_files_log, max_bad_fraction, cache: as in `ImageFolder`.
 
     Attributes:
         samples, imgs: ``(path, target)`` pairs, a view that makes them on demand; assign a list to change them.
@@ -64,7 +66,7 @@ class ImageList(ImageDataset):
         transform: Callable[..., Any] | None = None,
         target_transform: Callable[..., Any] | None = None,
         *,
-        root: str | os.PathLike[str] | None = None,
+        root: str | os.PathLike[str] | ByteSource | None = None,
         columns: tuple[Column, Column] = ("path", "label"),
         loader: Callable[[str], Any] = default_loader,
         reader: str | Mapping[str, str] | None = None,
@@ -77,6 +79,7 @@ class ImageList(ImageDataset):
         on_error: OnError = "raise",
         bad_files_log: str | os.PathLike[str] | None = None,
         max_bad_fraction: float = 0.1,
+        cache: Cache | None = None,
     ) -> None:
         super().__init__(
             transform,
@@ -93,18 +96,24 @@ class ImageList(ImageDataset):
             bad_files_log=bad_files_log,
             max_bad_fraction=max_bad_fraction,
         )
-        self.root = None if root is None else os.path.expanduser(os.fspath(root))
+        store = source_of(self._store_of(source) if root is None else root, cache)
+        if store is not None:
+            self.root: str | None = store.name
+        else:
+            assert not isinstance(root, ByteSource)
+            self.root = None if root is None else os.path.expanduser(os.fspath(root))
         if isinstance(source, ImageIndex):
-            self._use(source)
+            self._use(source if store is None else source.read_through(store))
         else:
             rows, texts = read_list(source, columns)
-            table, classes, values, start = table_of(rows, texts, self.root or "")
-            self._use(ImageIndex.from_table(table, root=start, classes=classes, class_values=values))
+            table, classes, values, start = table_of(rows, texts, "" if store else self.root or "")
+            start = start if store is None else store.name
+            self._use(ImageIndex.from_table(table, root=start, classes=classes, class_values=values, source=store))
 
     @classmethod
     def from_folder(
         cls: type[Self],
-        root: str | os.PathLike[str],
+        root: str | os.PathLike[str] | ByteSource,
         transform: Callable[..., Any] | None = None,
         target_transform: Callable[..., Any] | None = None,
         *,
@@ -121,9 +130,14 @@ class ImageList(ImageDataset):
         Raises:
             FileNotFoundError: `root` is no folder, has no class folder, or a class has no valid file.
         """
-        folder = ImageFolder(os.fspath(root), index=index)
+        folder = ImageFolder(root if isinstance(root, ByteSource) else os.fspath(root), index=index)
         assert folder.index is not None
-        return cls(folder.index, transform, target_transform, root=folder.root, **options)
+        start = folder.source or folder.root
+        return cls(folder.index, transform, target_transform, root=start, **options)
+
+    @staticmethod
+    def _store_of(source: Any) -> ByteSource | None:
+        return source.source if isinstance(source, ImageIndex) else None
 
     def _use(self, index: ImageIndex) -> None:
         self.index = index

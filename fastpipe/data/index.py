@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import hashlib
 import os
 import shutil
 import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,7 +18,10 @@ from fastpipe.data import store
 from fastpipe.data.listing import IMG_EXTENSIONS
 from fastpipe.data.table import Array, Table, decode_path, unpack_paths
 from fastpipe.errors import DatasetError, FastpipeWarning
-from fastpipe.types import Member
+from fastpipe.types import Member, Stored
+
+if TYPE_CHECKING:
+    from fastpipe.sources import ByteSource
 
 
 class ImageIndex:
@@ -36,6 +40,7 @@ class ImageIndex:
         location: the folder on disk, None in memory.
         generation: which of the states of that folder this is.
         origin: how it came about: ``"opened"``, or why and what was built.
+        source: what has the files, or their containers; None for this machine's file system.
     """
 
     def __init__(
@@ -49,10 +54,16 @@ class ImageIndex:
         location: Path | None = None,
         generation: str = "",
         origin: str = "built in memory",
+        source: ByteSource | None = None,
     ) -> None:
         self.table = table
         self.root = root
-        self.prefix = os.path.join(root, "") if root else ""
+        self.source = source
+        self._separator = os.sep if source is None else "/"
+        if source is None:
+            self.prefix = os.path.join(root, "") if root else ""
+        else:
+            self.prefix = root.rstrip("/") + "/"
         self.classes = tuple(classes)
         self.class_values = tuple(range(len(self.classes))) if class_values is None else tuple(class_values)
         self.formats = tuple(formats)
@@ -70,7 +81,7 @@ class ImageIndex:
     @classmethod
     def from_folder(
         cls,
-        root: str | os.PathLike[str],
+        root: str | os.PathLike[str] | ByteSource,
         *,
         location: str | os.PathLike[str] | None = "auto",
         extensions: tuple[str, ...] = IMG_EXTENSIONS,
@@ -86,7 +97,8 @@ class ImageIndex:
         rewritten under its old name doesn't change its folder: its size and header stay those of the last look.
 
         Args:
-            root: the folder that holds one folder a class; or a zip or tar of it, as `fastpipe.ImageFolder` takes them.
+            root: the folder that holds one folder a class; or a zip or tar of it, or a `fastpipe.ByteSource`, as
+                `fastpipe.ImageFolder` takes them.
             location: where the index is kept: a folder, ``"auto"`` for one in the user's cache folder
                 (``FASTPIPE_CACHE`` overrides), None to keep it in memory only.
             extensions: lower-case endings of the files that count.
@@ -103,7 +115,11 @@ class ImageIndex:
         from fastpipe.data.archives import ArchiveSource, archive_in
         from fastpipe.data.folders import FolderSource
         from fastpipe.data.keeping import kept_index
+        from fastpipe.data.stored import StoredFolder
+        from fastpipe.sources import ByteSource
 
+        if isinstance(root, ByteSource):
+            return kept_index(StoredFolder(root, tuple(extensions), headers, refresh, progress), location)
         folder = os.path.expanduser(os.fspath(root))
         archive = archive_in(folder)
         if archive is not None:
@@ -113,7 +129,13 @@ class ImageIndex:
 
     @classmethod
     def from_table(
-        cls, table: Table, *, root: str, classes: Sequence[str], class_values: Sequence[int] | None = None
+        cls,
+        table: Table,
+        *,
+        root: str,
+        classes: Sequence[str],
+        class_values: Sequence[int] | None = None,
+        source: ByteSource | None = None,
     ) -> ImageIndex:
         """An index of files that were listed another way, kept in the cache folder if it is large.
 
@@ -124,8 +146,9 @@ class ImageIndex:
             root: the folder that they start from; ``""`` where they are whole.
             classes: class names.
             class_values: the label of each class; None for 0, 1, ….
+            source: what has the files; None for this machine's file system.
         """
-        index = cls(table, root=root, classes=classes, class_values=class_values)
+        index = cls(table, root=root, classes=classes, class_values=class_values, source=source)
         if table.nbytes <= 1 << 16:
             return index
         about = index._about()
@@ -137,10 +160,10 @@ class ImageIndex:
         try:
             location = store.cache_folder() / "lists" / digest.hexdigest()[:32]
             with contextlib.suppress(store.UnusableIndex):
-                return opened_index(location, root, "opened")
+                return opened_index(location, root, "opened", source=source)
             with store.locked(location):
                 store.write(location, table, about)
-            return opened_index(location, root, "built")
+            return opened_index(location, root, "built", source=source)
         except (OSError, store.UnusableIndex) as error:
             warn_not_kept(location, error if location is None else not_kept_reason(location, error, index))
             return index
@@ -154,7 +177,10 @@ class ImageIndex:
         Of a file in a container it is a `fastpipe.types.Member`, which knows where its bytes are.
         """
         start, stop = self._offsets[number], self._offsets[number + 1]
-        path = self.prefix + decode_path(self._bytes[start : stop - 1].tobytes())
+        name = decode_path(self._bytes[start : stop - 1].tobytes(), self._separator)
+        if self.source is not None:
+            return self._stored([name], slice(number, number + 1))[0]
+        path = self.prefix + name
         if self._places is None:
             return path
         at, offset, length = (int(array[number]) for array in self._places)
@@ -163,15 +189,17 @@ class ImageIndex:
     def blocks(self) -> Iterator[tuple[list[str], Array]]:
         """All files as blocks of ``(paths, labels)``, paths as `path` gives them: few objects alive at once."""
         done = 0
-        for names, labels in self.table.blocks():
+        for names, labels in self.table.blocks(self._separator):
             yield self._placed(names, slice(done, done + len(names))), labels
             done += len(names)
 
     def paths(self, picks: Array) -> list[str]:
         """What `path` gives, of many files: int64 positions from 0 to n - 1."""
-        return self._placed(unpack_paths(self.table.take(picks).paths.tobytes()), picks)
+        return self._placed(unpack_paths(self.table.take(picks).paths.tobytes(), self._separator), picks)
 
     def _placed(self, names: list[str], picks: Any) -> list[str]:
+        if self.source is not None:
+            return self._stored(names, picks)
         prefix, containers = self.prefix, self.containers
         paths = [prefix + name for name in names]
         if self._places is None:
@@ -179,13 +207,35 @@ class ImageIndex:
         places = (array[picks].tolist() for array in self._places)
         return [Member(path, containers[at], *place) for path, at, *place in zip(paths, *places, strict=True)]
 
+    def _stored(self, names: list[str], picks: Any) -> list[str]:
+        """Paths of files in a store, which know how they are read."""
+        table, source, prefix = self.table, self.source, self.prefix
+        assert source is not None
+        count = len(names)
+        sizes = [-1] * count if table.sizes is None else table.sizes[picks].tolist()
+        if self._places is None:
+            versions = [0] * count if table.versions is None else table.versions[picks].tolist()
+            files = zip(names, sizes, versions, strict=True)
+            return [Stored(prefix + name, source, name, 0, size, version) for name, size, version in files]
+        assert table.container_states is not None
+        containers, starts, _ = (array[picks] for array in self._places)
+        versions = table.container_states[containers, 1].tolist()
+        keys = [self.containers[at] for at in containers.tolist()]
+        parts = zip(names, keys, starts.tolist(), sizes, versions, strict=True)
+        return [
+            Stored(prefix + name, source, key, start, size, version, False) for name, key, start, size, version in parts
+        ]
+
     @property
     def containers(self) -> tuple[str, ...]:
-        """The paths of the containers that hold the files; none where files lie by themselves."""
+        """The paths of the containers that hold the files, of those in a store their keys; none where files lie by
+        themselves."""
         if self._containers is None:
             packed = self.table.container_paths
-            names = () if packed is None else unpack_paths(packed.tobytes())
-            self._containers = tuple(os.path.normpath(os.path.join(self.root, name)) for name in names)
+            names = () if packed is None else unpack_paths(packed.tobytes(), self._separator)
+            if self.source is None:
+                names = [os.path.normpath(os.path.join(self.root, name)) for name in names]
+            self._containers = tuple(names)
         return self._containers
 
     @property
@@ -212,8 +262,18 @@ class ImageIndex:
     def take(self, picks: Array) -> ImageIndex:
         """An index of these files, int64 positions from 0 to n - 1, in this order."""
         return ImageIndex.from_table(
-            self.table.take(picks), root=self.root, classes=self.classes, class_values=self.class_values
+            self.table.take(picks),
+            root=self.root,
+            classes=self.classes,
+            class_values=self.class_values,
+            source=self.source,
         )
+
+    def read_through(self, source: ByteSource) -> ImageIndex:
+        """The same index, whose files come from another source of the same name, as one with a cache is."""
+        other = copy.copy(self)
+        other.source = source
+        return other
 
     def damaged_arrays(self) -> tuple[str, ...]:
         """The names of the arrays whose content is no longer what was written; reads all of them."""
@@ -233,18 +293,18 @@ class ImageIndex:
 
     def __reduce__(self) -> tuple[Any, ...]:
         if self.location is not None:
-            return _reopened, (str(self.location), self.generation, self.root)
-        return _restored, (dict(self.table.arrays()), self.root, self._about())
+            return _reopened, (str(self.location), self.generation, self.root, self.source)
+        return _restored, (dict(self.table.arrays()), self.root, self._about(), self.source)
 
 
-def _restored(arrays: dict[str, Array], root: str, about: dict[str, Any]) -> ImageIndex:
-    return ImageIndex(Table(**arrays), root=root, **about)
+def _restored(arrays: dict[str, Array], root: str, about: dict[str, Any], source: ByteSource | None) -> ImageIndex:
+    return ImageIndex(Table(**arrays), root=root, source=source, **about)
 
 
-def _reopened(location: str, generation: str, root: str) -> ImageIndex:
+def _reopened(location: str, generation: str, root: str, source: ByteSource | None) -> ImageIndex:
     """The very generation that was pickled: a newer one may number the files otherwise."""
     try:
-        return opened_index(Path(location), root, "opened", generation)
+        return opened_index(Path(location), root, "opened", generation, source)
     except store.UnusableIndex as error:
         raise DatasetError(
             f"the index at {location} (generation {generation}) can't be opened any more: {error}. It was rebuilt or "
@@ -252,7 +312,9 @@ def _reopened(location: str, generation: str, root: str) -> ImageIndex:
         ) from None
 
 
-def opened_index(location: Path, root: str, origin: str, generation: str | None = None) -> ImageIndex:
+def opened_index(
+    location: Path, root: str, origin: str, generation: str | None = None, source: ByteSource | None = None
+) -> ImageIndex:
     """What is at a location, by the folder's current generation or by a given one; raises UnusableIndex."""
     for attempt in range(3):
         name = generation or store.current_generation(location)
@@ -267,7 +329,7 @@ def opened_index(location: Path, root: str, origin: str, generation: str | None 
         about = {key: header[key] for key in ("classes", "class_values", "formats")}
     except KeyError as error:
         raise store.UnusableIndex(f"its header has no {error}") from None
-    return ImageIndex(table, root=root, location=location, generation=name, origin=origin, **about)
+    return ImageIndex(table, root=root, location=location, generation=name, origin=origin, source=source, **about)
 
 
 def not_kept_reason(location: Path, problem: Exception, index: ImageIndex) -> str:

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 from fastpipe.data import store
 from fastpipe.data.index import ImageIndex, not_kept_reason, opened_index, warn_not_kept
 from fastpipe.errors import DatasetError
+from fastpipe.sources import ByteSource
 
 
 class IndexSource(Protocol):
@@ -20,6 +21,10 @@ class IndexSource(Protocol):
     @property
     def root(self) -> str:
         """What the index's paths start from."""
+
+    @property
+    def bytes_from(self) -> ByteSource | None:
+        """What has the files; None for this machine's file system."""
 
     @property
     def identity(self) -> dict[str, Any]:
@@ -74,7 +79,7 @@ def _look(source: IndexSource, location: Path) -> tuple[ImageIndex | None, Any, 
         identity = store.identity_of(location, name)
         if identity != source.identity:
             return None, None, f"what was there is of {identity['root']} and {', '.join(identity['extensions'])}"
-        index = opened_index(location, source.root, "opened", name)
+        index = opened_index(location, source.root, "opened", name, source.bytes_from)
     except store.UnusableIndex as error:
         return None, None, str(error)
     if source.refresh:
@@ -106,7 +111,7 @@ def _kept(source: IndexSource, location: Path, *, required: bool) -> ImageIndex:
             try:
                 about = {**built._about(), **store.identity_header(source.identity)}
                 generation = store.write(location, built.table, about)
-                return opened_index(location, source.root, built.origin, generation)
+                return opened_index(location, source.root, built.origin, generation, source.bytes_from)
             except (OSError, store.UnusableIndex) as error:
                 problem = error
     if required:

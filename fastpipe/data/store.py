@@ -38,7 +38,9 @@ FORMAT = "fastpipe image index"
 VERSION = 1
 
 _GENERATION = re.compile(r"[0-9a-f]{16}")
-_ENTRY_ARRAYS = ("labels", "sizes", "heights", "widths", "formats", "orientations", "flags", "containers", "starts")
+_ENTRY_ARRAYS = (
+    *("labels", "sizes", "versions", "heights", "widths", "formats", "orientations", "flags", "containers", "starts"),
+)
 _KEPT_S = 24 * 3600.0
 _CRC_BLOCK = 1 << 24
 _WRITERS = 4  # they wait for the disk, and nothing that they do needs the interpreter

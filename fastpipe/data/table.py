@@ -33,6 +33,7 @@ SCHEMA = {
     "folder_states": "i8",
     "folder_labels": "i4",
     "sizes": "i8",
+    "versions": "i8",
     "heights": "u4",
     "widths": "u4",
     "formats": "u1",
@@ -64,6 +65,8 @@ class Table:
             equals what the system says: that folder is read again whenever the index is opened.
         folder_labels: int32 ``(m,)``; -1 for the root.
         sizes: int64 ``(n,)`` bytes; -1 where the file can't be reached. None where not asked for.
+        versions: int64 ``(n,)``; of files in a store, what changes when a file changes (see `fastpipe.types.Stored`); 0
+            where the store can't tell.
         heights, widths: uint32 ``(n,)`` pixels, from the headers. None, as the next three, where not asked for.
         formats: uint8 ``(n,)``; a position in the index's list of format names.
         orientations: uint8 ``(n,)``; the EXIF orientation, 1 to 8.
@@ -86,6 +89,7 @@ class Table:
     folder_states: Array | None = None
     folder_labels: Array | None = None
     sizes: Array | None = None
+    versions: Array | None = None
     heights: Array | None = None
     widths: Array | None = None
     formats: Array | None = None
@@ -132,12 +136,12 @@ class Table:
         }
         return Table(paths, offsets, **chosen)
 
-    def blocks(self) -> Iterator[tuple[list[str], Array]]:
+    def blocks(self, separator: str = os.sep) -> Iterator[tuple[list[str], Array]]:
         """All files as blocks of ``(relative paths, labels)``: few objects alive at once, no call a file."""
         for start in range(0, len(self), _BLOCK):
             stop = min(start + _BLOCK, len(self))
             data = self.paths[self.offsets[start] : self.offsets[stop]].tobytes()
-            yield unpack_paths(data), self.labels[start:stop]
+            yield unpack_paths(data, separator), self.labels[start:stop]
 
 
 def pack_paths(paths: Sequence[str]) -> bytes:
@@ -153,15 +157,15 @@ def offsets_of(packed: Array) -> Array:
     return offsets
 
 
-def unpack_paths(packed: bytes) -> list[str]:
-    """Paths as strings, with this system's separator."""
-    return decode_path(packed).split("\0")[:-1]
+def unpack_paths(packed: bytes, separator: str = os.sep) -> list[str]:
+    """Paths as strings, with this system's separator, or another."""
+    return decode_path(packed, separator).split("\0")[:-1]
 
 
-def decode_path(data: bytes) -> str:
-    """A path's bytes as a string with this system's separator."""
+def decode_path(data: bytes, separator: str = os.sep) -> str:
+    """A path's bytes as a string with this system's separator, or another."""
     text = data.decode(ENCODING, ERRORS)
-    return text if os.sep == "/" else text.replace("/", os.sep)
+    return text if separator == "/" else text.replace("/", separator)
 
 
 def joined(parts: Iterable[bytes]) -> Array:

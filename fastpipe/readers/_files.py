@@ -7,7 +7,7 @@ import os
 import stat
 
 from fastpipe.readers.limits import MaxPixels, pixel_limit
-from fastpipe.types import Member
+from fastpipe.types import Member, Stored
 
 # A FIFO without a writer would keep `open` waiting. Regular files don't know the flag, and Windows has none of it.
 _FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0) | getattr(os, "O_NOCTTY", 0)
@@ -68,16 +68,20 @@ def place_of(path: str | os.PathLike[str]) -> tuple[str, int, int]:
 def stat_file(path: str | os.PathLike[str]) -> tuple[int, int]:
     """A file's length in bytes, and when it, or what it is a member of, was changed last, in ns.
 
+    Of a file in a store the second is its version.
+
     Raises:
         OSError: there is no such file.
     """
+    if isinstance(path, Stored):  # where nobody knows its length, it is read
+        return len(read_file(path, None)) if path.length < 0 else path.length, path.version
     file, _, length = place_of(path)
     status = os.stat(file)
     return status.st_size if length < 0 else length, status.st_mtime_ns
 
 
 def read_file(path: str | os.PathLike[str], max_pixels: MaxPixels = "auto") -> bytes:
-    """All bytes of a regular file, or of a `fastpipe.types.Member` of one.
+    """All bytes of a regular file, of a `fastpipe.types.Member` of one, or of a `fastpipe.types.Stored`.
 
     Args:
         path: of the file.
@@ -111,6 +115,8 @@ def read_file(path: str | os.PathLike[str], max_pixels: MaxPixels = "auto") -> b
 
 def read_start(path: str | os.PathLike[str], length: int) -> bytes:
     """Up to so many of a file's first bytes; raises as `read_file`."""
+    if isinstance(path, Stored):
+        return path.source.read(path.key, path.offset, min(length, path.length) if path.length >= 0 else length)
     if isinstance(path, Member):
         return _read_member(Member(path, path.container, path.offset, min(length, path.length)), 0)
     descriptor, _ = open_file(path)
@@ -123,6 +129,8 @@ def read_start(path: str | os.PathLike[str], length: int) -> bytes:
 def _read_member(member: Member, longest: int) -> bytes:
     if 0 < longest < member.length:
         raise OSError(errno.EFBIG, f"its {member.length} bytes are more than an image has; see max_pixels", str(member))
+    if isinstance(member, Stored):
+        return member.source.read_file(member)
     try:
         descriptor, _ = open_file(member.container)
     except OSError as error:

@@ -1,0 +1,17 @@
+"""Where bytes come from that aren't files of this machine: stores, functions of the user's, and a cache of them."""
+
+from fastpipe.sources.base import ByteSource, Entry, Fetched, fetched
+from fastpipe.sources.cache import Cache, CachedSource, CacheStatistics, Hold
+from fastpipe.sources.named import source_of
+
+__all__ = [
+    "ByteSource",
+    "Cache",
+    "CacheStatistics",
+    "CachedSource",
+    "Entry",
+    "Fetched",
+    "Hold",
+    "fetched",
+    "source_of",
+]

@@ -1,0 +1,71 @@
+"""Whether the process that owns something in a shared folder still lives: it holds the lock on a file of its own.
+
+The system gives a lock up when its process ends, however it ends. On POSIX it is a record lock, which a forked child
+doesn't share: a worker that outlives its parent doesn't keep the parent's things.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import sys
+from pathlib import Path
+
+import filelock
+
+if sys.platform != "win32":  # which has no fork either
+    import fcntl
+
+
+_mine: set[tuple[int, str]] = set()
+"""Owners that are this process itself, with its number: a forked child inherits the set."""
+
+
+class Owner:
+    """This process as an owner, alive until it ends.
+
+    Args:
+        folder: where owners have their files.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.name = secrets.token_hex(8)
+        path = folder / self.name
+        _mine.add((os.getpid(), self.name))
+        if sys.platform != "win32":
+            # Never closed: closing any descriptor of the file would give the lock up.
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666)
+            self._lock: object = descriptor
+            with contextlib.suppress(OSError):  # a file system without locks: then nobody is ever taken for dead
+                fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        else:
+            lock = filelock.FileLock(path)
+            lock.acquire()
+            self._lock = lock
+
+
+def is_alive(folder: Path, name: str) -> bool:
+    """Whether the process that is an owner there still lives."""
+    if (os.getpid(), name) in _mine:  # closing its file would give the lock up
+        return True
+    path = folder / name
+    if sys.platform == "win32":
+        lock = filelock.FileLock(path)
+        try:
+            lock.acquire(timeout=0)
+        except filelock.Timeout:
+            return True
+        lock.release()
+        return False
+    try:
+        descriptor = os.open(path, os.O_RDWR)
+    except FileNotFoundError:
+        return False
+    try:
+        fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:  # held; or locks don't work here, and it may well be
+        return True
+    finally:
+        os.close(descriptor)
+    return False

@@ -1,0 +1,165 @@
+"""What a cache holds, in SQLite: a row for each file, and their sum.
+
+A row is there before its file, and stays until the file is gone: so the sum is never below what is on the disk,
+wherever a process is killed. Rows of files that are being written name their owner; what a dead owner left is cleared
+away.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+WRITING, THERE = 0, 1
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS files (
+    id BLOB PRIMARY KEY, size INTEGER NOT NULL, checksum INTEGER, used REAL NOT NULL, state INTEGER NOT NULL, owner TEXT
+) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS by_use ON files (used);
+CREATE INDEX IF NOT EXISTS unfinished ON files (owner) WHERE state = 0;
+CREATE TABLE IF NOT EXISTS counters (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
+INSERT OR IGNORE INTO counters VALUES
+    ('bytes', 0), ('files', 0), ('hits', 0), ('misses', 0), ('fetched_bytes', 0), ('evicted', 0);
+CREATE TRIGGER IF NOT EXISTS added AFTER INSERT ON files BEGIN
+    UPDATE counters SET value = value + new.size WHERE name = 'bytes';
+    UPDATE counters SET value = value + 1 WHERE name = 'files';
+END;
+CREATE TRIGGER IF NOT EXISTS removed AFTER DELETE ON files BEGIN
+    UPDATE counters SET value = value - old.size WHERE name = 'bytes';
+    UPDATE counters SET value = value - 1 WHERE name = 'files';
+END;
+"""
+
+
+class Row(NamedTuple):
+    """A file: its id, and the bytes that it takes on the disk."""
+
+    id: bytes
+    size: int
+
+
+class Manifest:
+    """The table of one cache, as one process has it; any thread may use it.
+
+    Args:
+        path: of the database.
+
+    Raises:
+        sqlite3.DatabaseError: it is damaged, or can't be opened.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._lock = threading.RLock()
+        # What isn't written to the disk at once costs a power cut the last rows: `Cache` looks for their files then.
+        self._database = sqlite3.connect(path, timeout=120, isolation_level=None, check_same_thread=False)
+        self._database.execute("PRAGMA journal_mode = WAL")
+        self._database.execute("PRAGMA synchronous = NORMAL")
+        self._database.executescript(_SCHEMA)
+
+    @contextlib.contextmanager
+    def changing(self) -> Iterator[None]:
+        """A transaction, the only one of all processes; what it did is undone where it raises."""
+        with self._lock:
+            self._database.execute("BEGIN IMMEDIATE")
+            try:
+                yield
+            except BaseException:
+                self._database.execute("ROLLBACK")
+                raise
+            self._database.execute("COMMIT")
+
+    @contextlib.contextmanager
+    def _together(self) -> Iterator[None]:
+        """Within the transaction that there is, or one of their own."""
+        with self._lock:
+            if self._database.in_transaction:
+                yield
+            else:
+                with self.changing():
+                    yield
+
+    def counters(self) -> dict[str, int]:
+        """``bytes``, ``files`` and what was counted by `count`."""
+        with self._lock:
+            return dict(self._database.execute("SELECT name, value FROM counters"))
+
+    def count(self, numbers: dict[str, int]) -> None:
+        """Adds to the counters."""
+        with self._together():
+            self._database.executemany(
+                "UPDATE counters SET value = value + ? WHERE name = ?", [(n, name) for name, n in numbers.items() if n]
+            )
+
+    def reserve(self, rows: Iterable[Row], owner: str, now: float) -> list[Row]:
+        """Rows for files that are going to be written; those of them that aren't there yet."""
+        new = []
+        for row in rows:
+            added = self._database.execute(
+                "INSERT OR IGNORE INTO files VALUES (?, ?, NULL, ?, ?, ?)", (row.id, row.size, now, WRITING, owner)
+            )
+            if added.rowcount:
+                new.append(row)
+        return new
+
+    def finish(self, written: Iterable[tuple[bytes, int | None]]) -> None:
+        """The files of these ids are there, with these checksums."""
+        with self._together():
+            self._database.executemany(
+                f"UPDATE files SET state = {THERE}, owner = NULL, checksum = ? WHERE id = ?",
+                [(checksum, one) for one, checksum in written],
+            )
+
+    def remove(self, ids: Iterable[bytes]) -> None:
+        """Their files are gone."""
+        with self._together():
+            self._database.executemany("DELETE FROM files WHERE id = ?", [(one,) for one in ids])
+
+    def touch(self, uses: dict[bytes, float]) -> None:
+        """When these files were used last."""
+        with self._together():
+            self._database.executemany(
+                "UPDATE files SET used = max(used, ?) WHERE id = ?", [(when, one) for one, when in uses.items()]
+            )
+
+    def oldest(self, start: float, is_free: Callable[[list[bytes]], Sequence[bool]]) -> Iterator[tuple[Row, float]]:
+        """Files that may go and when they were used, least recently used first, from a time on."""
+        rows = self._database.execute(
+            f"SELECT id, size, used FROM files WHERE used >= ? AND state = {THERE} ORDER BY used", (start,)
+        )
+        while some := rows.fetchmany(512):
+            free = is_free([one for one, _, _ in some])
+            yield from ((Row(one, size), used) for (one, size, used), is_so in zip(some, free, strict=True) if is_so)
+
+    def known(self, ids: Iterable[bytes]) -> dict[bytes, tuple[int, int, int | None]]:
+        """Size, state and checksum of those that are there."""
+        found = {}
+        with self._lock:
+            for one in ids:
+                row = self._database.execute("SELECT size, state, checksum FROM files WHERE id = ?", (one,)).fetchone()
+                if row is not None:
+                    found[one] = row
+        return found
+
+    def all(self) -> list[tuple[bytes, int, int | None, float]]:
+        """Id, size, checksum and last use of every file that is there."""
+        with self._lock:
+            rows = self._database.execute(f"SELECT id, size, checksum, used FROM files WHERE state = {THERE}")
+            return rows.fetchall()
+
+    def unfinished(self) -> dict[str, list[bytes]]:
+        """By owner, the files that are being written."""
+        found: dict[str, list[bytes]] = {}
+        with self._lock:
+            for owner, one in self._database.execute(f"SELECT owner, id FROM files WHERE state = {WRITING}"):
+                found.setdefault(owner, []).append(one)
+        return found
+
+    def close(self) -> None:
+        """Only in the process that opened it."""
+        with self._lock:
+            self._database.close()

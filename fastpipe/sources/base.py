@@ -1,0 +1,172 @@
+"""`ByteSource`: any function that gives bytes, as a place that datasets read from."""
+
+from __future__ import annotations
+
+import abc
+import hashlib
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple
+
+from fastpipe.errors import StoreError
+from fastpipe.types import Source, Stored
+
+__all__ = ["ByteSource", "Entry", "Fetched", "by_source", "fetched", "version_of"]
+
+Fetched = bytes | str | Exception
+"""What became of a file: its bytes, the path of a local file (or a `Member` of one) that has them, or an error."""
+
+
+class Entry(NamedTuple):
+    """A file of a source.
+
+    Attributes:
+        key: its name, with ``/`` between the parts.
+        size: bytes; -1 where nobody knows.
+        etag: a text that changes when the bytes change: an ETag, a hash, a time; ``""`` where there is none.
+    """
+
+    key: str
+    size: int = -1
+    etag: str = ""
+
+
+class ByteSource(abc.ABC):
+    """Files that something else than this machine's file system has: a subclass lists them, and reads them.
+
+    `fastpipe.ImageFolder` and `fastpipe.ImageList` take one as their root. ``fastpipe.sources.check_source`` tells
+    whether one does what is asked here.
+
+    It is pickled for workers, so what it holds has to be picklable: connections are best made when they are first
+    needed, in each process. `read` is called by many threads at once.
+    """
+
+    concurrency: int = 32
+    """How many reads `fetch` has under way at once."""
+
+    _pool: tuple[int, ThreadPoolExecutor] | None = None
+
+    @property
+    @abc.abstractmethod
+    def name(self) -> str:
+        """What stands before the keys in messages, as ``"s3://bucket/train"``.
+
+        It also tells this source from every other: what is kept of it, an index or cached files, is kept by its name.
+        """
+
+    @abc.abstractmethod
+    def list(self) -> Iterable[Entry]:
+        """All files, each once, in any order."""
+
+    @abc.abstractmethod
+    def read(self, key: str, offset: int = 0, length: int = -1) -> bytes:
+        """Bytes of a file, from `offset` on: `length` of them or, where it ends before, what there is; -1 for all.
+
+        Raises:
+            FileNotFoundError: there is no such file.
+            OSError: it can't be read.
+        """
+
+    def entry(self, key: str) -> Entry:
+        """What `list` says of one file. Override it where there is a quicker way.
+
+        Raises:
+            FileNotFoundError: there is no such file.
+        """
+        for entry in self.list():
+            if entry.key == key:
+                return entry
+        raise FileNotFoundError(2, "no such file", self.url(key))
+
+    def url(self, key: str) -> str:
+        """A file's name with the source's, for messages."""
+        return f"{self.name.rstrip('/')}/{key}" if key else self.name
+
+    def file(self, entry: Entry) -> Stored:
+        """The path of a whole file, as datasets and tools take it."""
+        return Stored(self.url(entry.key), self, entry.key, 0, entry.size, version_of(entry.etag))
+
+    def fetch(self, files: Sequence[Stored]) -> Sequence[Fetched]:
+        """Several files of this source, read at the same time.
+
+        Returns:
+            For each file its bytes, whose number is as expected, or the error that reading it led to; of a source with
+            a cache also the path of a local file (a `fastpipe.types.Member`).
+        """
+        if len(files) < 2 or self.concurrency < 2:
+            return [self._read_or_error(file) for file in files]
+        return [*self._threads().map(self._read_or_error, files)]
+
+    def read_file(self, file: Stored) -> bytes:
+        """The bytes of one file of this source, whose number is as expected.
+
+        Raises:
+            OSError: as of `read`.
+            StoreError: the source gave more or fewer bytes than the file has.
+        """
+        if file.whole:
+            data = self.read(file.key)
+        else:
+            data = self.read(file.key, file.offset, file.length)
+        if file.length >= 0 and len(data) != file.length:
+            raise StoreError(
+                f"{file}: {file.length} bytes were expected and {len(data)} came: it was cut off, or has changed since "
+                "it was listed. List it again (refresh the index, or make the dataset anew)."
+            )
+        return data
+
+    def _read_or_error(self, file: Stored) -> Fetched:
+        try:
+            return self.read_file(file)
+        except Exception as error:
+            return error
+
+    def _threads(self) -> ThreadPoolExecutor:
+        if self._pool is None or self._pool[0] != os.getpid():  # a fork inherits the object, but no threads
+            self._pool = os.getpid(), ThreadPoolExecutor(self.concurrency, "fastpipe-fetch")
+        return self._pool[1]
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_pool"}
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name!r})"
+
+
+def version_of(etag: str) -> int:
+    """A file's etag as a number of 63 bits, 0 where there is none."""
+    if not etag:
+        return 0
+    return int.from_bytes(hashlib.blake2b(etag.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "little") >> 1
+
+
+def fetched(files: Sequence[str | bytes]) -> tuple[Sequence[str | bytes], dict[int, Exception]]:
+    """Files as the core takes them: those that are in a store are read.
+
+    Args:
+        files: paths, and what is in files.
+
+    Returns:
+        Paths of local files, and bytes; empty where reading a file led to an error, which is there by its position.
+    """
+    if not any(isinstance(file, Stored) for file in files):
+        return files, {}
+    local = list(files)
+    errors = {}
+    for source, positions in by_source(files):
+        some = source.fetch([files[position] for position in positions])  # type: ignore[misc] # they are Stored
+        for position, one in zip(positions, some, strict=True):
+            if isinstance(one, Exception):
+                errors[position] = one
+            local[position] = b"" if isinstance(one, Exception) else one
+    return local, errors
+
+
+def by_source(files: Sequence[str | bytes]) -> Iterator[tuple[Source, list[int]]]:
+    """The positions of the files of each source; of none where they are local."""
+    found: dict[int, tuple[Source, list[int]]] = {}
+    for position, file in enumerate(files):
+        if isinstance(file, Stored):
+            found.setdefault(id(file.source), (file.source, []))[1].append(position)
+    yield from found.values()

@@ -1,0 +1,587 @@
+"""`Cache`: files of a store on a local disk, bounded, shared by all processes of a machine.
+
+    FOLDER/fastpipe-cache        says that this is one, and when the machine was started last
+    FOLDER/manifest.sqlite       a row for each file
+    FOLDER/files/ab/ab….         a file: it has this name when it is whole
+    FOLDER/parts/OWNER/ab….      a file that is being written
+    FOLDER/owners/OWNER          locked by the process that lives
+    FOLDER/holds/OWNER-….ids     files that a running epoch needs
+
+What the files are is told by their names: a digest of the source, the key, the version and the part. So whether a
+file is there is a question to the file system alone; the manifest says what to evict, and how much there is.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import hashlib
+import os
+import re
+import shutil
+import sqlite3
+import threading
+import time
+import warnings
+import weakref
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import filelock
+
+from fastpipe.errors import DatasetError, FastpipeWarning
+from fastpipe.sources._alive import Owner, is_alive
+from fastpipe.sources._holds import Holds
+from fastpipe.sources._manifest import THERE, Manifest, Row
+from fastpipe.sources.base import ByteSource, Entry, Fetched, by_source
+from fastpipe.types import Member, Source, Stored
+
+__all__ = ["Cache", "CacheStatistics", "CachedSource", "Hold", "bytes_of"]
+
+_UNITS = {"": 1, "b": 1, **{f"{unit}b": 1000**n for n, unit in enumerate("kmgtp", 1)}}
+_UNITS |= {f"{unit}ib": 1024**n for n, unit in enumerate("kmgtp", 1)}
+_SIZE = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]*)\s*")
+
+_MARK = "fastpipe-cache"
+_BLOCK = 4096  # what a file takes on a disk is a multiple of it
+_AT_ONCE = 64  # files that are in memory between the store and the disk
+_USES = 512
+_UNSETTLED_S = 120.0  # a power cut may take what was written in so many seconds before it
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+
+
+@dataclass(frozen=True)
+class CacheStatistics:
+    """What a cache holds, and what it did since it was made, for all processes.
+
+    Attributes:
+        bytes: on the disk, in whole blocks.
+        capacity: bytes at most.
+        files: how many there are.
+        held: how many of them running epochs need.
+        hits, misses: files that were asked for and were there, and were not.
+        fetched_bytes: read from stores and kept.
+        evicted: files that left to make room, or by `Cache.evict`.
+    """
+
+    bytes: int
+    capacity: int
+    files: int
+    held: int
+    hits: int
+    misses: int
+    fetched_bytes: int
+    evicted: int
+
+
+class Hold:
+    """Files that stay in a cache until `release`, the end of a ``with``, or the end of the process."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def release(self) -> None:
+        """The files may be evicted again."""
+        self._path.unlink(missing_ok=True)
+
+    def __enter__(self) -> Hold:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.release()
+
+
+class Cache:
+    """Files of stores on a local disk: a bounded folder that all processes and ranks of a machine share.
+
+    What a dataset reads from a store (``fastpipe.ImageFolder("s3://bucket/train", cache=cache)``) is kept here, and
+    read from here the next time. Where the capacity is reached, the files that were used least recently go, but for
+    those that somebody holds. A file is whole or not there, whenever a process is killed; it is known by its source,
+    key, version (ETag) and part, so that one that changed in the store is another file.
+
+    A full disk makes the cache smaller: files are evicted to make room, and what can't be kept is read from the store
+    each time; a warning says so.
+
+    It is pickled by its folder; any thread may use it, and so may a forked child.
+
+    Args:
+        folder: on a local disk; made where it is missing. Nothing else may be in there.
+        capacity: bytes at most, as an integer or a text such as ``"500 GB"`` or ``"1.5 TiB"``. Processes that give
+            different capacities each keep to their own.
+
+    Raises:
+        DatasetError: the folder holds other things or can't be written, or the capacity is no number of bytes.
+    """
+
+    def __init__(self, folder: str | os.PathLike[str], capacity: int | str = "500 GB") -> None:
+        self.folder = os.path.abspath(os.path.expanduser(os.fspath(folder)))
+        self.capacity = bytes_of(capacity)
+        self._start()
+        self._opened()
+
+    def _start(self) -> None:
+        self._state: _State | None = None
+        self._lock = threading.Lock()
+        _all.add(self)
+
+    def over(self, source: ByteSource) -> CachedSource:
+        """The source, read through this cache."""
+        return CachedSource(source, self)
+
+    def find(self, file: Stored) -> Member | None:
+        """Where a file lies in the cache, None where it isn't there; counts as a use, not as a hit.
+
+        It may be evicted before it is read, unless it is held.
+        """
+        state = self._opened()
+        one = id_of(file)
+        path = state.path(one)
+        try:
+            size = os.stat(path).st_size
+        except OSError:
+            return None
+        if 0 <= file.length != size:  # somebody else's work: it is written whole, or not at all
+            self._evict(state, [one])
+            return None
+        state.used(one)
+        return Member(str(file), path, 0, size)
+
+    def fetch(self, files: Sequence[Stored]) -> list[Fetched]:
+        """Where files lie in the cache; those that aren't there are read from their sources and kept.
+
+        Returns:
+            For each file the `fastpipe.types.Member` that it is here, its bytes where there is no room to keep it, or
+            the error that reading it led to.
+        """
+        found: list[Fetched] = []
+        for start in range(0, len(files), _AT_ONCE):
+            found += self._fetch(files[start : start + _AT_ONCE])
+        return found
+
+    def get(self, file: Stored) -> bytes:
+        """A file's bytes: from here, or from its source, and then it is kept.
+
+        Raises:
+            OSError: it can't be read from its source.
+        """
+        found = self.fetch([file])[0]
+        if isinstance(found, Exception):
+            raise found
+        if isinstance(found, bytes):
+            return found
+        try:
+            data = Path(found.container if isinstance(found, Member) else found).read_bytes()
+            if file.length < 0 or len(data) == file.length:
+                return data
+        except OSError:  # evicted this moment
+            pass
+        return _origin(file.source).read_file(file)
+
+    def put(self, files: Sequence[tuple[Stored, bytes]]) -> list[Member | None]:
+        """Keeps files whose bytes are at hand.
+
+        Returns:
+            Where each lies; None where there is no room for it, since the capacity is too small or all else is held.
+        """
+        return self._keep(self._opened(), files)
+
+    def hold(self, files: Iterable[Stored]) -> Hold:
+        """Keeps files from being evicted, those that aren't there yet, too, until the hold is released.
+
+        A hold ends with the process that asked for it, however that ends. Call it before an epoch, with all that the
+        epoch reads.
+        """
+        state = self._opened()
+        return Hold(state.holds.add(state.owner.name, [id_of(file) for file in files]))
+
+    def evict(self, files: Iterable[Stored]) -> int:
+        """Removes files, also such as are held; the bytes that this made free."""
+        return self._evict(self._opened(), [id_of(file) for file in files])
+
+    def clear(self) -> None:
+        """Removes all files that nobody holds."""
+        state = self._opened()
+        state.holds.drop_dead()
+        state.holds.refresh()
+        ids = [one for one, *_ in state.manifest.all()]
+        self._evict(state, [one for one, free in zip(ids, state.holds.are_free(ids), strict=True) if free])
+
+    def check(self) -> int:
+        """Reads every file, and removes those that aren't what was written; how many these were."""
+        state = self._opened()
+        damaged = [one for one, _, checksum, _ in state.manifest.all() if not state.is_sound(one, checksum)]
+        self._evict(state, damaged)
+        return len(damaged)
+
+    def statistics(self) -> CacheStatistics:
+        """What there is, and what happened so far."""
+        state = self._opened()
+        state.flush()
+        state.holds.drop_dead()
+        state.holds.refresh()
+        counters = state.manifest.counters()
+        return CacheStatistics(capacity=self.capacity, held=state.holds.count(), **counters)
+
+    def _fetch(self, files: Sequence[Stored]) -> list[Fetched]:
+        state = self._opened()
+        found: list[Any] = [self.find(file) for file in files]
+        missing = [position for position, place in enumerate(found) if place is None]
+        state.count(hits=len(files) - len(missing), misses=len(missing))
+        for source, positions in by_source([files[position] for position in missing]):
+            places = [missing[position] for position in positions]
+            some = _origin(source).fetch([files[place] for place in places])
+            read = [(place, data) for place, data in zip(places, some, strict=True) if isinstance(data, bytes)]
+            for place, data in zip(places, some, strict=True):
+                found[place] = data
+            kept = self._keep(state, [(files[place], data) for place, data in read])
+            for (place, _), where in zip(read, kept, strict=True):
+                found[place] = where or found[place]
+        return found
+
+    def _keep(self, state: _State, files: Sequence[tuple[Stored, bytes]]) -> list[Member | None]:
+        ids = [id_of(file) for file, _ in files]
+        sizes = {one: -(-len(data) // _BLOCK) * _BLOCK for one, (_, data) in zip(ids, files, strict=True)}
+        with state.manifest.changing():
+            known = state.manifest.known(ids)
+            changed = [one for one, (size, at, _) in known.items() if at == THERE and size != sizes[one]]
+            state.manifest.remove(one for one in changed if state.unlink(one))
+            known = {one: row for one, row in known.items() if one not in changed}
+            new = [Row(one, size) for one, size in sizes.items() if one not in known]
+            room = self._make_room(state, sum(row.size for row in new), self.capacity)
+            fitting = []
+            for row in new:
+                if row.size <= room:
+                    fitting.append(row)
+                    room -= row.size
+            ours = {row.id for row in state.manifest.reserve(fitting, state.owner.name, time.time())}
+        written: dict[bytes, int] = {}
+        try:
+            for one, (_, data) in zip(ids, files, strict=True):
+                # One that has a row and isn't there was removed by somebody: it is written again.
+                lost = one in known and known[one][1] == THERE
+                if one not in written and (one in ours or lost) and self._write(state, one, data):
+                    written[one] = zlib.crc32(data)
+        finally:
+            state.manifest.finish((one, checksum) for one, checksum in written.items())
+            state.manifest.remove(ours - written.keys())
+        state.count(fetched_bytes=sum(len(data) for one, (_, data) in zip(ids, files, strict=True) if one in written))
+        return [
+            Member(str(file), state.path(one), 0, len(data)) if one in written else None
+            for one, (file, data) in zip(ids, files, strict=True)
+        ]
+
+    def _write(self, state: _State, one: bytes, data: bytes) -> bool:
+        for _ in range(3):
+            try:
+                state.write(one, data)
+                return True
+            except OSError as error:
+                problem = error
+            if problem.errno not in _FULL:
+                break
+            with state.manifest.changing():
+                total = state.manifest.counters()["bytes"]
+                self._make_room(state, 2 * len(data) + _BLOCK, total)  # whatever the capacity is
+        state.warn_once(
+            f"the cache at {self.folder} can't keep what is read ({problem.strerror or problem}), so it is read from "
+            "the store each time. Make room on that disk, or give a smaller capacity."
+        )
+        return False
+
+    def _make_room(self, state: _State, wanted: int, capacity: int) -> int:
+        """Evicts what it takes; the bytes that are free then. Within a transaction."""
+        room = capacity - state.manifest.counters()["bytes"]
+        if room >= wanted:
+            return room
+        state.flush()
+        evicted = []
+        for row in state.oldest():
+            if state.unlink(row.id):
+                evicted.append(row.id)
+                room += row.size
+            if room >= wanted:
+                break
+        state.manifest.remove(evicted)
+        state.manifest.count({"evicted": len(evicted)})
+        return room
+
+    def _evict(self, state: _State, ids: list[bytes]) -> int:
+        with state.manifest.changing():
+            known = state.manifest.known(ids)
+            gone = [one for one in ids if known.get(one, (0, 0, 0))[1] == THERE and state.unlink(one)]
+            state.manifest.remove(gone)
+            state.manifest.count({"evicted": len(gone)})
+        return sum(known[one][0] for one in gone)
+
+    def _opened(self) -> _State:
+        state = self._state
+        if state is None:
+            with self._lock:
+                state = self._state
+                if state is None:
+                    state = self._state = _State(Path(self.folder))
+        return state
+
+    def _forget(self) -> None:
+        """In a child of fork: what the parent opened stays the parent's."""
+        _inherited.append(self._state)
+        self._state, self._lock = None, threading.Lock()
+
+    def __repr__(self) -> str:
+        return f"Cache({self.folder!r}, capacity={self.capacity})"
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"folder": self.folder, "capacity": self.capacity}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._start()
+
+
+class CachedSource(ByteSource):
+    """A source that is read through a cache: see `Cache.over`."""
+
+    def __init__(self, source: ByteSource, cache: Cache) -> None:
+        self.source: ByteSource = source.source if isinstance(source, CachedSource) else source
+        self.cache = cache
+        self.concurrency = source.concurrency
+
+    @property
+    def name(self) -> str:
+        return self.source.name
+
+    def list(self) -> Iterable[Entry]:
+        return self.source.list()
+
+    def entry(self, key: str) -> Entry:
+        return self.source.entry(key)
+
+    def url(self, key: str) -> str:
+        return self.source.url(key)
+
+    def read(self, key: str, offset: int = 0, length: int = -1) -> bytes:
+        """From the store itself: the cache knows files by their version, which a key doesn't tell."""
+        return self.source.read(key, offset, length)
+
+    def fetch(self, files: Sequence[Stored]) -> Sequence[Fetched]:
+        return self.cache.fetch(files)
+
+    def read_file(self, file: Stored) -> bytes:
+        return self.cache.get(file)
+
+
+class _State:
+    """A cache as one process has it open."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._lock = threading.Lock()  # of the two that follow
+        self._uses: dict[bytes, float] = {}
+        self._counts: dict[str, int] = {}
+        self._last_flush = time.monotonic()
+        self._warned = False
+        self._oldest: tuple[tuple[str, ...], float] = (), 0.0
+        try:
+            self._make_folders()
+            with filelock.FileLock(folder / "lock"):
+                self.manifest = self._manifest()
+                self.owner = Owner(folder / "owners")
+                self.holds = Holds(folder / "holds", folder / "owners")
+                self._clear_dead()
+                self._after_restart()
+        except (OSError, sqlite3.Error) as error:
+            raise DatasetError(f"{folder} can't be used as a cache: {error}. Give a folder on a local disk.") from error
+        self._parts = folder / "parts" / self.owner.name
+        self._parts.mkdir()
+
+    def _make_folders(self) -> None:
+        names = os.listdir(self.folder) if self.folder.is_dir() else []
+        if names and not {_MARK, "lock"}.intersection(names):
+            raise DatasetError(f"{self.folder} holds other things: give an empty or a new folder for the cache.")
+        for name in ("files", "parts", "owners", "holds"):
+            (self.folder / name).mkdir(parents=True, exist_ok=True)
+
+    def _manifest(self) -> Manifest:
+        path = self.folder / "manifest.sqlite"
+        try:
+            return Manifest(path)
+        except sqlite3.OperationalError:  # a full disk, no permission
+            raise
+        except sqlite3.DatabaseError:  # damaged: the files in the cache are still there, but what they are isn't sure
+            for entry in self.folder.glob("manifest.sqlite*"):
+                entry.unlink()
+            shutil.rmtree(self.folder / "files")
+            (self.folder / "files").mkdir()
+            return Manifest(path)
+
+    def path(self, one: bytes) -> str:
+        """Where a file is when it is there."""
+        name = one.hex()
+        return os.path.join(self.folder, "files", name[:2], name)
+
+    def write(self, one: bytes, data: bytes) -> None:
+        """The file is there then, whole, or it isn't and this raises OSError."""
+        part = self._parts / one.hex()
+        path = self.path(one)
+        try:
+            part.write_bytes(data)
+            try:
+                os.replace(part, path)
+            except FileNotFoundError:
+                os.makedirs(os.path.dirname(path), exist_ok=True)
+                os.replace(part, path)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                part.unlink()
+            raise
+
+    def unlink(self, one: bytes) -> bool:
+        """Whether a file is gone now."""
+        try:
+            os.unlink(self.path(one))
+        except FileNotFoundError:
+            pass
+        except OSError:  # Windows keeps what is open
+            return False
+        return True
+
+    def is_sound(self, one: bytes, checksum: int | None) -> bool:
+        """Whether a file is what was written, as far as it is known."""
+        try:
+            data = Path(self.path(one)).read_bytes()
+        except OSError:
+            return False
+        return checksum is None or zlib.crc32(data) == checksum
+
+    def used(self, one: bytes) -> None:
+        """Notes a use; the manifest is told of many at once."""
+        with self._lock:
+            self._uses[one] = time.time()
+        if len(self._uses) >= _USES:
+            self.flush()
+
+    def count(self, **numbers: int) -> None:
+        """Adds to the counters, as `used`."""
+        with self._lock:
+            for name, number in numbers.items():
+                self._counts[name] = self._counts.get(name, 0) + number
+        if sum(numbers.values()) > 1 or time.monotonic() - self._last_flush > 1:
+            self.flush()
+
+    def flush(self) -> None:
+        """Tells the manifest what was used and counted."""
+        with self._lock:
+            uses, self._uses = self._uses, {}
+            counts, self._counts = self._counts, {}
+        self._last_flush = time.monotonic()
+        self.manifest.touch(uses)
+        self.manifest.count(counts)
+
+    def oldest(self) -> Iterator[Row]:
+        """What may be evicted, least recently used first."""
+        names = self.holds.refresh()
+        if names != self._oldest[0]:
+            self.holds.drop_dead()
+            names = self.holds.refresh()
+            self._oldest = names, 0.0
+        # What is older than the last one that went is held, as long as the holds are the same.
+        for row, used in self.manifest.oldest(self._oldest[1], self.holds.are_free):
+            self._oldest = names, used
+            yield row
+
+    def warn_once(self, text: str) -> None:
+        if not self._warned:
+            self._warned = True
+            warnings.warn(text, FastpipeWarning, stacklevel=3)
+
+    def _clear_dead(self) -> None:
+        """Clears away what processes left that were killed."""
+        owners = self.folder / "owners"
+        dead = [name for name in os.listdir(owners) if not is_alive(owners, name)]
+        unfinished = self.manifest.unfinished()
+        for name in {*dead, *(name for name in unfinished if not is_alive(owners, name))}:
+            ids = unfinished.get(name, [])
+            whole = [(one, None) for one in ids if os.path.exists(self.path(one))]
+            self.manifest.finish(whole)
+            self.manifest.remove(set(ids) - {one for one, _ in whole})
+            shutil.rmtree(self.folder / "parts" / name, ignore_errors=True)
+            (owners / name).unlink(missing_ok=True)
+        self.holds.drop_dead()
+
+    def _after_restart(self) -> None:
+        """Where the machine was started anew: a power cut may have taken rows, or what was last written to files."""
+        mark = self.folder / _MARK
+        now = _boot()
+        if mark.exists() and (not now or mark.read_text() == now):
+            return
+        if mark.exists():
+            rows = self.manifest.all()
+            latest = max((used for *_, used in rows), default=0.0) - _UNSETTLED_S
+            lost = [
+                one
+                for one, _, checksum, used in rows
+                if not (self.is_sound(one, checksum) if used >= latest else os.path.exists(self.path(one)))
+            ]
+            known = {one.hex() for one, *_ in rows} - {one.hex() for one in lost}
+            for folder, _, names in os.walk(self.folder / "files"):
+                for name in names:
+                    if name not in known:
+                        os.unlink(os.path.join(folder, name))
+            self.manifest.remove(lost)
+        beside = self.folder / f"{_MARK}.{self.owner.name}"
+        beside.write_text(now)
+        os.replace(beside, mark)
+
+
+def id_of(file: Stored) -> bytes:
+    """What a file is called in a cache: a digest of its source, key, version and part."""
+    part = "" if file.whole else f"{file.offset}+{file.length}"
+    text = f"{file.source.name}\0{file.key}\0{file.version}\0{part}"
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+
+
+def bytes_of(capacity: int | str) -> int:
+    """``"500 GB"`` as a number of bytes.
+
+    Raises:
+        DatasetError: it is none.
+    """
+    if isinstance(capacity, str):
+        match = _SIZE.fullmatch(capacity)
+        if match and match[2].lower() in _UNITS:
+            return int(float(match[1]) * _UNITS[match[2].lower()])
+    elif isinstance(capacity, int) and not isinstance(capacity, bool) and capacity >= 0:
+        return capacity
+    raise DatasetError(f"capacity={capacity!r}: give bytes, as an integer or a text such as '500 GB' or '1.5 TiB'.")
+
+
+def _origin(source: Source) -> Source:
+    return source.source if isinstance(source, CachedSource) else source
+
+
+def _boot() -> str:
+    """What tells this start of the machine from another; ``""`` where the system doesn't say."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        return ""
+
+
+_all: weakref.WeakSet[Cache] = weakref.WeakSet()
+_inherited: list[_State | None] = []
+"""In a child of fork: what the parent has open. SQLite must not be closed there."""
+
+
+def _forget_states() -> None:
+    for cache in list(_all):
+        cache._forget()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_states)

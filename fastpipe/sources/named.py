@@ -1,0 +1,26 @@
+"""From what a user gives as the root of a data set to where its bytes come from."""
+
+from __future__ import annotations
+
+import os
+
+from fastpipe.errors import DatasetError
+from fastpipe.sources.base import ByteSource
+from fastpipe.sources.cache import Cache, CachedSource
+
+
+def source_of(root: str | os.PathLike[str] | ByteSource | None, cache: Cache | None) -> ByteSource | None:
+    """What has the files of a root; None for this machine's file system.
+
+    Args:
+        root: a folder or a source.
+        cache: what keeps the source's files; None for nothing.
+
+    Raises:
+        DatasetError: there is a cache and nothing to keep in it.
+    """
+    if isinstance(root, ByteSource):
+        return root if cache is None or isinstance(root, CachedSource) else cache.over(root)
+    if cache is not None:
+        raise DatasetError(f"cache= keeps files of a store, and {root} is none: leave it out.")
+    return None
