@@ -18,6 +18,7 @@ The layer stands below the readers: it imports `fastpipe.types` and `fastpipe.er
 from __future__ import annotations
 
 from fastpipe.core.arrays import ArrayForm, ArrayPart, read_arrays
+from fastpipe.core.draws import MOST_CHANCES, CropDraws, Drawn
 from fastpipe.core.files import Files
 from fastpipe.core.jobs import MAX_OPERATIONS, Job, Packed, Places, read_header
 from fastpipe.core.library import (
@@ -36,11 +37,14 @@ from fastpipe.core.running import Batch, Context, Pool, Run, run
 
 __all__ = [
     "MAX_OPERATIONS",
+    "MOST_CHANCES",
     "ArrayForm",
     "ArrayPart",
     "Batch",
     "Context",
+    "CropDraws",
     "DType",
+    "Drawn",
     "Files",
     "Filter",
     "Job",

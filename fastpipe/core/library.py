@@ -17,7 +17,7 @@ from typing import Any
 
 from fastpipe.errors import ConfigError, ReaderUnavailableError
 
-ABI = 6
+ABI = 7
 """FPC_ABI of the structs below."""
 
 LIBRARY = Path(__file__).parent / {"win32": "fastpipe_core.dll", "darwin": "libfastpipe_core.dylib"}.get(
@@ -175,6 +175,18 @@ class RawArray(ctypes.Structure):
     )
 
 
+class RawCrops(ctypes.Structure):
+    """fpc_crops; its two fpc_range field by field."""
+
+    _fields_ = (
+        ("scale", ctypes.c_double * 3),
+        ("log_ratio", ctypes.c_double * 3),
+        ("chances", ctypes.c_double * 4),
+        ("chance_count", ctypes.c_int32),
+        ("reserved", ctypes.c_int32),
+    )
+
+
 class RawOperation(ctypes.Structure):
     """fpc_operation."""
 
@@ -276,13 +288,13 @@ class Loaded:
 
     Attributes:
         functions: the library; None where there is none.
-        start: its fpc_pool_start, called with the GIL held, as it comes back at once.
+        quick: the same for functions that come back at once, called with the GIL held.
         isa: what contexts are made for.
         reason: why there is none, and what to do; empty where there is one.
     """
 
     functions: ctypes.CDLL | None
-    start: Any = None
+    quick: ctypes.PyDLL | None = None
     isa: Isa = Isa.BEST
     reason: str = ""
 
@@ -318,8 +330,8 @@ def load(word: str, library: Path = LIBRARY) -> Loaded:
         found = functions.fpc_abi()
         if found == ABI:
             _declare(functions)
-            start = ctypes.PyDLL(str(library)).fpc_pool_start
-            start.restype, start.argtypes = ctypes.c_void_p, [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t]
+            quick = ctypes.PyDLL(str(library))
+            _declare(quick)
     except (OSError, AttributeError) as error:
         return Loaded(None, reason=f"the core doesn't load ({error}): {_INSTALL}")
     if found != ABI:
@@ -332,7 +344,7 @@ def load(word: str, library: Path = LIBRARY) -> Loaded:
             f"its best is {_WORD_OF[functions.fpc_best_isa()]}: unset the variable, or name that",
         )
     functions.fpc_context_free(context)
-    return Loaded(functions, start, Isa(functions.fpc_best_isa()) if chosen is Isa.BEST else chosen)
+    return Loaded(functions, quick, Isa(functions.fpc_best_isa()) if chosen is Isa.BEST else chosen)
 
 
 def _declare(functions: ctypes.CDLL) -> None:
@@ -348,6 +360,7 @@ def _declare(functions: ctypes.CDLL) -> None:
         ("fpc_run", status, [pointer, pointer]),
         ("fpc_pool_new", pointer, [ctypes.c_int, ctypes.c_int]),
         ("fpc_pool_run", None, [pointer, pointer, ctypes.c_size_t]),
+        ("fpc_pool_start", pointer, [pointer, pointer, ctypes.c_size_t]),
         ("fpc_pool_wait", None, [pointer, pointer]),
         ("fpc_files_new", pointer, []),
         ("fpc_files_free", None, [pointer]),
@@ -357,6 +370,8 @@ def _declare(functions: ctypes.CDLL) -> None:
         ("fpc_read_arrays", None, [pointer, pointer, ctypes.c_size_t]),
         ("fpc_pool_arrays", None, [pointer, pointer, ctypes.c_size_t]),
         ("fpc_pool_read", None, [pointer, pointer, pointer, ctypes.c_size_t]),
+        ("fpc_draw_crops", ctypes.c_size_t, [pointer, pointer, pointer, ctypes.c_size_t, pointer]),
+        ("fpc_draw_seeded", None, [pointer, pointer, pointer, ctypes.c_size_t, pointer]),
         ("fpc_pool_free", None, [pointer]),
         ("fpc_pool_forget", None, [pointer]),
     ):
@@ -379,7 +394,7 @@ def loaded() -> Loaded:
 
 
 def native() -> ctypes.CDLL:
-    """The library.
+    """The library; the GIL is given up in every call.
 
     Raises:
         ReaderUnavailableError: there is none; says why, and what to do.
@@ -388,6 +403,13 @@ def native() -> ctypes.CDLL:
     if here.functions is None:
         raise ReaderUnavailableError(here.reason)
     return here.functions
+
+
+def quick() -> ctypes.PyDLL:
+    """The library's functions that come back at once: the GIL isn't given up. To be called where there is a library."""
+    functions = loaded().quick
+    assert functions is not None
+    return functions
 
 
 def available() -> bool:

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from fastpipe.core.jobs import Job
-from fastpipe.core.library import Isa, RawJob, loaded, native
+from fastpipe.core.library import Isa, RawJob, loaded, native, quick
 
 
 class Context:
@@ -127,7 +127,7 @@ class Run:
 
     def __init__(self, threads: _Threads, batch: Batch, count: int, keep: object) -> None:
         self._batch, self._count, self._threads, self._keep = batch, count, threads, keep
-        self._list: int | None = loaded().start(threads.address, batch.address, count)
+        self._list: int | None = quick().fpc_pool_start(threads.address, batch.address, count)
         if not self._list:
             native().fpc_pool_run(threads.address, batch.address, count)
 

@@ -37,8 +37,8 @@ from fastpipe.program import (
     end_threads,
     execute,
     flatten,
+    keyed_generators,
     keyed_globals,
-    keyed_together,
     lap,
     lower,
     read_together,
@@ -50,7 +50,7 @@ from fastpipe.program import (
 from fastpipe.readers import MaxPixels
 from fastpipe.sources import fetched
 from fastpipe.transforms.compose import call, members_of
-from fastpipe.types import Generators, Header
+from fastpipe.types import Generators, Header, Recipe
 
 __all__ = ["ImageDataset", "StandardTransform", "default_loader"]
 
@@ -104,6 +104,9 @@ class ImageDataset(Recipes, Dataset[tuple[Any, Any]]):
 
     _generators: Generators | None = None
     """What samples are drawn from without a seed; None for the global generators."""
+
+    _draws_images_alone = True
+    """What is drawn for an image doesn't wait for anything else of the sample."""
 
     # Made in each process when they are needed.
     _pool: _Pool | None = None
@@ -298,22 +301,37 @@ class ImageDataset(Recipes, Dataset[tuple[Any, Any]]):
         return jobs
 
     def _draw_all(self, jobs: Sequence[Job], with_targets: bool) -> None:
+        sound = [job for job in jobs if job.error is None]
+        pipeline = self.pipeline if self.plans else None
+        keys = None if self.seed is None or pipeline is None else [self._key(job) for job in sound]
         # The global generator is read once for all, unless targets may draw from it in between.
         apart = self.seed is not None or (with_targets and self.target_transform is not None)
-        pipeline = self.pipeline if self.plans else None
-        sound = [job for job in jobs if job.error is None]
-        if pipeline is not None and self.seed is not None:
-            for job, own in zip(sound, keyed_together([self._key(job) for job in sound]), strict=True):
-                self._draw_one(job, pipeline, with_targets, own)
-            return
         with contextlib.nullcontext() if apart else drawing(self._generators) as held:
-            for job in sound:
-                self._draw_one(job, pipeline, with_targets, held)
+            recipes: Iterator[Recipe] | None = None
+            if pipeline is not None and pipeline.at_once is not None and self._draws_images_alone:
+                shapes = [upright(job.encoded.header, job.orientation) for job in sound if job.encoded is not None]
+                if keys is not None:
+                    recipes = pipeline.draw_keyed(shapes, keys)
+                elif held is not None:
+                    recipes = pipeline.draw_each(shapes, held)
+            for number, job in enumerate(sound):
+                own = held if keys is None or recipes is not None else keyed_generators(keys[number])
+                self._draw_one(job, pipeline, with_targets, own, recipes)
 
-    def _draw_one(self, job: Job, pipeline: Pipeline | None, with_targets: bool, generators: Generators | None) -> None:
+    def _draw_one(
+        self,
+        job: Job,
+        pipeline: Pipeline | None,
+        with_targets: bool,
+        generators: Generators | None,
+        recipes: Iterator[Recipe] | None = None,
+    ) -> None:
         try:
             if pipeline is not None and job.encoded is not None:
-                job.recipe = pipeline.draw(upright(job.encoded.header, job.orientation), generators)
+                if recipes is None:
+                    job.recipe = pipeline.draw(upright(job.encoded.header, job.orientation), generators)
+                else:
+                    job.recipe = next(recipes)
                 lap("draw")
             if with_targets and self.target_transform is not None:
                 with keyed_globals(self._key(job)) if job.epoch is not None else contextlib.nullcontext():

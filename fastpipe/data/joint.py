@@ -6,7 +6,7 @@ import contextlib
 import importlib
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from operator import is_not
 from typing import Any
@@ -113,6 +113,8 @@ class JointDataset(ImageDataset):
 
     transforms: Any
 
+    _draws_images_alone = False
+
     def __init__(
         self,
         transform: Callable[..., Any] | None = None,
@@ -155,7 +157,14 @@ class JointDataset(ImageDataset):
             return super()._rest()
         return self.pipeline.rest if self.plans else (self._joint,)
 
-    def _draw_one(self, job: Job, pipeline: Pipeline | None, with_targets: bool, generators: Generators | None) -> None:
+    def _draw_one(
+        self,
+        job: Job,
+        pipeline: Pipeline | None,
+        with_targets: bool,
+        generators: Generators | None,
+        recipes: Iterator[Recipe] | None = None,
+    ) -> None:
         if job.encoded is None or pipeline is None:
             super()._draw_one(job, pipeline, with_targets, generators)
             return

@@ -23,7 +23,6 @@ from fastpipe.program.seeding import (
     held_epochs,
     keyed_generators,
     keyed_globals,
-    keyed_together,
     sample_key,
 )
 from fastpipe.program.shared_memory import shared_memory_room, too_small
@@ -72,7 +71,6 @@ __all__ = [
     "in_words",
     "keyed_generators",
     "keyed_globals",
-    "keyed_together",
     "lap",
     "listen",
     "lower",

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from fastpipe.transforms import transforms
 from fastpipe.transforms._base import drawable
 from fastpipe.transforms.compose import members_of
-from fastpipe.transforms.drawing import WordGenerators, drawing, draws_from_words
+from fastpipe.transforms.crops import SHAPELESS, CropsAndFlips
+from fastpipe.transforms.drawing import WordGenerators, drawing, draws_from_words, keyed, torch_seed, usable
 from fastpipe.types import Generators, ImageShape, Recipe, Step
 
 
@@ -20,6 +20,7 @@ class Pipeline:
     Attributes:
         drawn: the transforms, from the front, whose parameters depend on the image's size alone.
         rest: what follows them: the first transform that isn't drawable and everything behind it.
+        at_once: `drawn`, where the core draws them for many images together.
     """
 
     drawn: tuple[Any, ...]
@@ -28,11 +29,13 @@ class Pipeline:
     _draws: tuple[tuple[Callable[..., tuple[Step, ...]], bool, bool], ...] = field(
         init=False, repr=False, compare=False
     )
+    at_once: CropsAndFlips | None = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        looks = max((number for number, one in enumerate(self.drawn) if type(one) not in _BLIND), default=0)
+        looks = max((number for number, one in enumerate(self.drawn) if type(one) not in SHAPELESS), default=0)
         draws = ((one.draw, draws_from_words(one), number < looks) for number, one in enumerate(self.drawn))
         object.__setattr__(self, "_draws", tuple(draws))  # frozen
+        object.__setattr__(self, "at_once", CropsAndFlips.of(self.drawn))
 
     def draw(self, shape: ImageShape, generators: Generators | None = None) -> Recipe:
         """Draws every random parameter of `drawn`, in torchvision's order, touching no pixel.
@@ -42,12 +45,30 @@ class Pipeline:
             generators: where the numbers come from; None for the global generators, as torchvision. For many
                 samples in a row, what ``with drawing(generators)`` gives: their state is then read only once.
         """
-        if not isinstance(generators, WordGenerators):
-            with drawing(generators) as held:
-                if isinstance(held, WordGenerators):
-                    return self.draw(shape, held)
-                return self._drawn(shape, held)
-        return self._drawn(shape, generators)
+        if isinstance(generators, WordGenerators):
+            return self._drawn(shape, generators)
+        with drawing(generators) as held:
+            return next(self.draw_each((shape,), held))
+
+    def draw_each(self, shapes: Sequence[ImageShape], held: Generators) -> Iterator[Recipe]:
+        """`draw`, for one image after the other, from what ``with drawing()`` gives; drawn ahead where it can be."""
+        done, count = 0, len(shapes)
+        at_once = self.at_once if isinstance(held, WordGenerators) and held.has_source else None
+        while done < count:
+            for steps in [] if at_once is None else at_once.draw(shapes[done:], held.words):
+                yield Recipe(shapes[done], steps)
+                done += 1
+            if done < count:
+                yield self._drawn(shapes[done], held)
+                done += 1
+
+    def draw_keyed(self, shapes: Sequence[ImageShape], keys: Sequence[int]) -> Iterator[Recipe]:
+        """`draw`, for each image from generators of its own, which a key seeds."""
+        known: Sequence[tuple[Step, ...] | None] = [None] * len(shapes)
+        if self.at_once is not None and usable():
+            known = self.at_once.draw_seeded(shapes, [torch_seed(key) for key in keys])
+        for shape, key, steps in zip(shapes, keys, known, strict=True):
+            yield self.draw(shape, keyed(key)) if steps is None else Recipe(shape, steps)
 
     def _drawn(self, start: ImageShape, generators: Generators) -> Recipe:
         steps: list[Step] = []
@@ -95,16 +116,3 @@ def compile_pipeline(transform: Any, *, v2_alone: bool = False) -> Pipeline:
 
 def _is_v2(transform: Any) -> bool:
     return hasattr(transform, "_plans_itself")
-
-
-_BLIND = frozenset(
-    {
-        transforms.ConvertImageDtype,
-        transforms.Normalize,
-        transforms.PILToTensor,
-        transforms.RandomHorizontalFlip,
-        transforms.RandomVerticalFlip,
-        transforms.ToTensor,
-    }
-)
-"""What is drawn for them is the same for images of any shape."""

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from fastpipe.transforms.drawing import drawing, keyed, keyed_together, torch_seed
+from fastpipe.transforms.drawing import drawing, keyed, torch_seed
 from fastpipe.types import Generators
 
 __all__ = [
@@ -24,7 +24,6 @@ __all__ = [
     "held_epochs",
     "keyed_generators",
     "keyed_globals",
-    "keyed_together",
     "sample_key",
 ]
 

@@ -7,6 +7,7 @@ TorchScript compiles them as part of a class's ``forward``, without what is for 
 
 import functools
 import inspect
+import math
 import numbers
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -14,7 +15,8 @@ from typing import Any
 import torch
 
 from fastpipe.ops.interpolation import interpolation_from_int
-from fastpipe.transforms.words import Source, Words, float32, plain
+from fastpipe.transforms._float32 import float32
+from fastpipe.transforms.words import Source, Words, plain
 
 # TorchScript knows this function by itself, whatever its name, and leaves out what stands in a block of its own
 # behind ``if not is_scripting():``, but compiles the rest of a longer condition: hence the nested ones below.
@@ -101,12 +103,14 @@ def draw_uniform(low: float, high: float, generator: Source = None) -> float:
     return float(torch.empty([1]).uniform_(low, high, generator=generator).item())
 
 
-def draw_log_uniform(log_low: float, log_high: float, generator: Source = None) -> float:
-    """A float32 whose logarithm is uniform between two logarithms, as a Python float."""
+def draw_sides(area: float, log_low: float, log_high: float, generator: Source = None) -> tuple[int, int]:
+    """Two sides of a rectangle, in whole pixels: the first by the second is a ratio whose logarithm is uniform."""
     if not is_scripting():  # noqa: SIM102
         if isinstance(generator, Words):
-            return generator.log_uniform(log_low, log_high)
-    return float(torch.exp(torch.empty([1]).uniform_(log_low, log_high, generator=generator)).item())
+            return generator.sides(area, log_low, log_high)
+    ratio = float(torch.exp(torch.empty([1]).uniform_(log_low, log_high, generator=generator)).item())
+    # ``int(round(…))``, here and in other draws: TorchScript's round gives a float.
+    return int(round(math.sqrt(area * ratio))), int(round(math.sqrt(area / ratio)))  # noqa: RUF046
 
 
 @functools.lru_cache(maxsize=64)

@@ -9,6 +9,7 @@ from torch import Tensor
 from fastpipe.transforms import _policies
 from fastpipe.transforms import functional as F
 from fastpipe.transforms._base import draw_integer
+from fastpipe.transforms._float32 import float32
 from fastpipe.transforms._operations import (
     Filled,
     auto_augment_space,
@@ -24,7 +25,7 @@ from fastpipe.transforms._operations import apply_op as _apply_op
 from fastpipe.transforms.augmix import AugMix
 from fastpipe.transforms.functional import InterpolationMode
 from fastpipe.transforms.functional._types import Image
-from fastpipe.transforms.words import Words, float32
+from fastpipe.transforms.words import Words
 from fastpipe.types import Generators, ImageShape, Step
 
 __all__ = ["AugMix", "AutoAugment", "AutoAugmentPolicy", "RandAugment", "TrivialAugmentWide"]

@@ -8,9 +8,10 @@ import torch
 
 from fastpipe.errors import PlanError
 from fastpipe.transforms._base import drawable, is_scripting
+from fastpipe.transforms._float32 import float32
 from fastpipe.transforms.drawing import draw_steps
 from fastpipe.transforms.functional._types import Image
-from fastpipe.transforms.words import Source, Words, float32
+from fastpipe.transforms.words import Source, Words
 from fastpipe.types import Generators, ImageShape, Step
 
 # An attempt to script a Compose ends with torchvision's error (a Tensor can't be called) and not with an obscure one

@@ -6,7 +6,7 @@ import contextlib
 import os
 import random
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextvars import ContextVar
 from typing import Any
 
@@ -42,6 +42,11 @@ class WordGenerators(Generators):
         set_(self, "_words", words)
         set_(self, "_python", python)
         set_(self, "_key", key)
+
+    @property
+    def has_source(self) -> bool:
+        """Whether the words are of a generator, and nobody has asked for that."""
+        return isinstance(self.words, Words) and self._words.has_source
 
     @property
     def torch(self) -> Generator | None:
@@ -96,10 +101,10 @@ class drawing:
         if source is None or source is torch.default_generator:
             own = _own.get()
             if own is not None:
-                return self._kept(own) if _usable() else Generators(own.torch, own.python)
-            if _usable():
+                return self._kept(own) if usable() else Generators(own.torch, own.python)
+            if usable():
                 return self._kept(_shared, given.python)
-        elif source.device.type == "cpu" and _usable():
+        elif source.device.type == "cpu" and usable():
             self._words = Words(source)
             return WordGenerators(self._words, given.python)
         return given
@@ -166,7 +171,7 @@ if hasattr(os, "register_at_fork"):  # a fork may inherit a lock that a thread h
     os.register_at_fork(after_in_child=lambda: _shared.renew())
 
 
-def _usable() -> bool:
+def usable() -> bool:
     """Whether torch, called now, would draw float32 numbers on the CPU, and as `Words` do."""
     return (
         torch.get_default_dtype() is torch.float32
@@ -184,17 +189,9 @@ def torch_seed(key: int) -> int:
 def keyed(key: int) -> Generators:
     """Fresh generators, seeded by a key."""
     seed = torch_seed(key)
-    if _usable():
+    if usable():
         return WordGenerators(Words.seeded(seed), key=key)
     return Generators(torch.Generator().manual_seed(seed), random.Random(key))
-
-
-def keyed_together(keys: Sequence[int]) -> list[Generators]:
-    """`keyed`, for the samples of a batch."""
-    if not _usable():
-        return [keyed(key) for key in keys]
-    words = Words.seeded_together([torch_seed(key) for key in keys])
-    return [WordGenerators(one, key=key) for one, key in zip(words, keys, strict=True)]
 
 
 def draws_from_words(transform: Any) -> bool:

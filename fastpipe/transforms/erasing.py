@@ -1,6 +1,5 @@
 """Random erasing, on tensors."""
 
-import math
 import numbers
 import warnings
 from collections.abc import Sequence
@@ -15,8 +14,8 @@ from fastpipe.transforms._base import (
     cached_log_ratio,
     draw_chance,
     draw_integer,
-    draw_log_uniform,
     draw_normal,
+    draw_sides,
     draw_uniform,
 )
 from fastpipe.transforms.functional._types import Floats
@@ -140,9 +139,7 @@ def _draw_rectangle(
     area = height * width
     for _ in range(10):
         erase_area = area * draw_uniform(scale[0], scale[1], generator)
-        aspect_ratio = draw_log_uniform(log_ratio[0], log_ratio[1], generator)
-        h = int(round(math.sqrt(erase_area * aspect_ratio)))  # noqa: RUF046
-        w = int(round(math.sqrt(erase_area / aspect_ratio)))  # noqa: RUF046
+        h, w = draw_sides(erase_area, log_ratio[0], log_ratio[1], generator)
         if h < height and w < width:
             if value is None:
                 v = draw_normal([channels, h, w], generator)

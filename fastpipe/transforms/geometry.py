@@ -1,6 +1,5 @@
 """Crops, pads, flips and resizes: pixels are moved or averaged, on the axes."""
 
-import math
 import numbers
 import warnings
 from collections.abc import Sequence
@@ -16,14 +15,15 @@ from fastpipe.transforms._base import (
     check_interpolation,
     draw_chance,
     draw_integer,
-    draw_log_uniform,
+    draw_sides,
     draw_uniform,
+    is_scripting,
     setup_size,
 )
 from fastpipe.transforms._chance import WithChance
 from fastpipe.transforms.functional import InterpolationMode
 from fastpipe.transforms.functional._types import Floats, Image
-from fastpipe.transforms.words import Words
+from fastpipe.transforms.words import Source, Words
 from fastpipe.types import Generators, ImageShape, Step
 
 _TWO_SIZES = "Please provide only two dimensions (h, w) for size."
@@ -314,13 +314,11 @@ class RandomResizedCrop(torch.nn.Module):
 
     def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
         log_ratio = cached_log_ratio(tuple(self.ratio), torch.get_default_dtype())
-        words, box = generators.words, None
-        height, width, _ = shape
-        if isinstance(words, Words):
-            box = words.resized_crop(height, width, self.scale, log_ratio)
-        if box is None:
-            box = _draw_resized_crop(height, width, self.scale, self.ratio, log_ratio, words)
-        return ops.Crop(*box), _resize(tuple(self.size), self.interpolation, self.antialias)
+        box = _draw_resized_crop(shape.height, shape.width, self.scale, self.ratio, log_ratio, generators.words)
+        return ops.Crop(*box), self._resize()
+
+    def _resize(self) -> ops.Resize:
+        return _resize(tuple(self.size), self.interpolation, self.antialias)
 
     def __repr__(self) -> str:
         return (
@@ -336,16 +334,18 @@ def _draw_resized_crop(
     scale: Floats,
     ratio: Floats,
     log_ratio: list[float],
-    generator: torch.Generator | None = None,
+    generator: Source = None,
 ) -> tuple[int, int, int, int]:
     """``(top, left, height, width)``: the first of ten tries that fits, else the largest central crop of that ratio."""
-    # ``int(round(…))``, here and in other draws: TorchScript's round gives a float.
+    if not is_scripting():  # noqa: SIM102
+        if isinstance(generator, Words):
+            at_once: tuple[int, int, int, int] | None = generator.resized_crop(height, width, scale, log_ratio)
+            if at_once is not None:
+                return at_once
     area = height * width
     for _ in range(10):
         target_area = area * draw_uniform(scale[0], scale[1], generator)
-        aspect_ratio = draw_log_uniform(log_ratio[0], log_ratio[1], generator)
-        w = int(round(math.sqrt(target_area * aspect_ratio)))  # noqa: RUF046
-        h = int(round(math.sqrt(target_area / aspect_ratio)))  # noqa: RUF046
+        w, h = draw_sides(target_area, log_ratio[0], log_ratio[1], generator)
         if 0 < w <= width and 0 < h <= height:
             i = draw_integer(0, height - h + 1, generator)
             j = draw_integer(0, width - w + 1, generator)

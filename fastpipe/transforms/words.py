@@ -12,12 +12,14 @@ import functools
 import math
 import struct
 import threading
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+
+from fastpipe.transforms._float32 import STEP, arithmetic, multiply_add, span_of
 
 # The 5,056 bytes of get_state: seed (uint64), left (int32), seeded (int32), next (uint64), 624 words as uint64, then
 # the normal numbers that are kept for later. left is 625 - next; a fresh seed has (1, 0): no word is left.
@@ -29,15 +31,15 @@ _LEFT_AT, _NEXT_AT = 8, 16
 _CHUNK = 156
 # Of a sample's own seed: enough for nearly every pipeline, and few are made in vain.
 _SEEDED_CHUNK = 32
-# Of these, those that a batch's samples look at together.
-_FIRST = 8
-# Numbers that torch.exp gets in a row.
-_ROW = 52
+
+EXP_ERROR = 2.0**-21
+"""Of a side's length, as a part of it, more than torch's exp of a ratio brings about; `words_agree` looks."""
 
 _FLOAT = struct.Struct("f")
 _pack, _unpack = _FLOAT.pack, _FLOAT.unpack
-_DOUBLE, _BITS = struct.Struct("=d"), struct.Struct("=Q")
-_MASK, _STEP = 0xFFFFFF, 2.0**-24
+_TWO_FLOATS = struct.Struct("2f")
+_pack_two, _unpack_two = _TWO_FLOATS.pack, _TWO_FLOATS.unpack
+_MASK = 0xFFFFFF
 
 
 class _Bench(threading.local):
@@ -68,13 +70,11 @@ class Words:
         "_at",
         "_chunk",
         "_key",
-        "_powers",
         "_read",
         "_seed",
         "_source",
         "_start",
         "_state",
-        "_together",
         "_words",
     )
 
@@ -87,8 +87,6 @@ class Words:
         self._read = False
         self._key = b""  # the block that the words in _chunk are of
         self._chunk: list[int] = []
-        self._powers: dict[tuple[float, float], list[float]] = {}  # what log_uniform makes of each of these words
-        self._together: tuple[_Together, int] | None = None  # others of the same batch, and the number among them
 
     @classmethod
     def seeded(cls, seed: int) -> Words:
@@ -98,15 +96,6 @@ class Words:
         _bench.legacy.seed(seed & 0xFFFFFFFF)
         words._words = _bench.bits.random_raw(_SEEDED_CHUNK).tolist()
         return words
-
-    @classmethod
-    def seeded_together(cls, seeds: Sequence[int]) -> list[Words]:
-        """`seeded`, for the samples of a batch: what calls torch once for each is called once for all."""
-        made = [cls.seeded(seed) for seed in seeds]
-        together = _Together([words._words[:_FIRST] for words in made])
-        for number, words in enumerate(made):
-            words._together = together, number
-        return made
 
     def generator(self) -> torch.Generator:
         """torch's generator, at the state that the draws so far have led to; the next draw reads it anew."""
@@ -146,7 +135,6 @@ class Words:
         key = self._array[_KEY].view(np.uint64)[position:stop].astype(np.uint32)
         self._chunk = self._words = _tempered(key).tolist()
         self._start, self._at, self._read = position, 0, True
-        self._powers = {}
 
     def _load(self) -> int:
         """Reads the source's state, and returns the position in its block."""
@@ -187,11 +175,11 @@ class Words:
             self._refill()
             word = self._words[self._at]
         self._at += 1
-        return (word & _MASK) * _STEP
+        return (word & _MASK) * STEP
 
     def uniform(self, low: float, high: float) -> float:
         """``torch.empty(1).uniform_(low, high).item()``."""
-        span = _span(low, high)
+        span = span_of(low, high)
         if span is None:  # torch knows what to do or to say
             return float(torch.empty([1]).uniform_(low, high, generator=self.generator()).item())
         start, width, end, exact = span
@@ -203,72 +191,89 @@ class Words:
         self._at += 1
         value: float
         if exact:
-            value = _unpack(_pack((word & _MASK) * _STEP * width + start))[0]
+            value = _unpack(_pack((word & _MASK) * STEP * width + start))[0]
         else:
-            value = _multiply_add((word & _MASK) * _STEP, width, start)
+            value = multiply_add((word & _MASK) * STEP, width, start)
         return start if value == end else value
 
     def log_uniform(self, log_low: float, log_high: float) -> float:
         """``torch.empty(1).uniform_(log_low, log_high).exp().item()``."""
-        if _span(log_low, log_high) is not None:  # else torch draws, from the state as it is: no words are looked at
-            if self._source is not None and self._at == len(self._words):
-                self._refill()
-            powers = self._powers_at_hand(log_low, log_high)
-            if self._at < len(powers):
-                self._at += 1
-                return powers[self._at - 1]
-        bench = _bench
-        bench.value[0] = self.uniform(log_low, log_high)
-        torch.exp(bench.number, out=bench.number)
-        value: float = bench.value[0]
-        return value
+        return _exp(self.uniform(log_low, log_high))
 
-    def _powers_at_hand(self, log_low: float, log_high: float) -> list[float]:
-        """What `log_uniform` gives for each of the first words at hand; none where that isn't known beforehand."""
-        if self._source is None:
-            return [] if self._together is None else self._together[0].log_uniform(self._together[1], log_low, log_high)
-        powers = self._powers.get((log_low, log_high))
-        if powers is None:
-            powers = self._powers[log_low, log_high] = _exponentials(self._words, log_low, log_high)
-        return powers
+    def sides(self, area: float, log_low: float, log_high: float) -> tuple[int, int]:
+        """Of a ratio by `log_uniform`: ``round(math.sqrt(area * ratio))`` and ``round(math.sqrt(area / ratio))``.
+
+        Whole numbers that hardly ever depend on how an exp is rounded: only where they might is torch asked, whose call
+        gives the interpreter's lock up. Where another thread is busy, it takes 5 ms to get that back.
+        """
+        exponent = self.uniform(log_low, log_high)
+        if -80 < exponent < 80:  # beyond, a float32 may come to its end
+            ratio = math.exp(exponent)
+            w, h = math.sqrt(area * ratio), math.sqrt(area / ratio)
+            columns, rows = round(w), round(h)
+            if abs(w - columns) < 0.5 - EXP_ERROR * w and abs(h - rows) < 0.5 - EXP_ERROR * h:
+                return columns, rows
+        ratio = _exp(exponent)
+        return round(math.sqrt(area * ratio)), round(math.sqrt(area / ratio))
 
     def resized_crop(
         self, height: int, width: int, scale: Sequence[float], log_ratio: Sequence[float]
     ) -> tuple[int, int, int, int] | None:
-        """`RandomResizedCrop`'s ``(top, left, height, width)`` at one go, where the words for it are at hand.
+        """`RandomResizedCrop`'s ``(top, left, height, width)`` at one go, where its first try fits, as most do.
 
-        None, with nothing drawn, where they aren't, or ten tries came to nothing: then it is drawn number by number.
+        None, with nothing drawn, where it doesn't, or isn't known for certain as in `sides`: then it is drawn number by
+        number.
 
         Args:
             height, width: of the image.
             scale: range of the crop's area as a fraction of the image's.
             log_ratio: range of the logarithm of its width divided by its height.
         """
-        span = _span(scale[0], scale[1])
-        if span is None or not span.exact or _span(log_ratio[0], log_ratio[1]) is None:
+        area, ratio = span_of(scale[0], scale[1]), span_of(log_ratio[0], log_ratio[1])
+        words, at = self._words, self._at
+        if area is None or ratio is None or not (area.exact and ratio.exact) or at + 4 > len(words):
             return None
-        if self._at == len(self._words):
-            self._refill()
-        words = self._words
-        start, extent, end, _ = span
-        powers = self._powers_at_hand(log_ratio[0], log_ratio[1])
-        area = height * width
-        first = self._at
-        for at in range(first, min(first + 20, len(powers) - 3), 2):
-            fraction: float = _unpack(_pack((words[at] & _MASK) * _STEP * extent + start))[0]
-            if fraction == end:
-                fraction = start
-            target, ratio = area * fraction, powers[at + 1]
-            w, h = round(math.sqrt(target * ratio)), round(math.sqrt(target / ratio))
-            if 0 < w <= width and 0 < h <= height:
-                self._at = at + 4
-                return words[at + 2] % (height - h + 1), words[at + 3] % (width - w + 1), h, w
+        one: float
+        two: float
+        one, two = _unpack_two(
+            _pack_two(
+                (words[at] & _MASK) * STEP * area.width + area.start,
+                (words[at + 1] & _MASK) * STEP * ratio.width + ratio.start,
+            )
+        )
+        if one <= 0 or one == area.end or two == ratio.end or not -80 < two < 80:
+            return None
+        target, factor = height * width * one, math.exp(two)
+        across, down = math.sqrt(target * factor), math.sqrt(target / factor)
+        w, h = round(across), round(down)
+        if (
+            0 < w <= width
+            and 0 < h <= height
+            and abs(across - w) < 0.5 - EXP_ERROR * across
+            and abs(down - h) < 0.5 - EXP_ERROR * down
+        ):
+            self._at = at + 4
+            return words[at + 2] % (height - h + 1), words[at + 3] % (width - w + 1), h, w
         return None
+
+    @property
+    def has_source(self) -> bool:
+        """Whether there is a generator, and not a seed alone."""
+        return self._source is not None
+
+    def advanced(self, advance: Callable[[int], Any]) -> Any:
+        """What a function gives that draws by itself, from the state of the source, whose address it gets."""
+        assert self._source is not None
+        self.put_back()
+        state = self._source.get_state()
+        result = advance(state.data_ptr())
+        self._source.set_state(state)
+        return result
 
     def integer(self, low: int, high: int) -> int:
         """``torch.randint(low, high, [1]).item()``."""
         count = high - low
-        if not 0 < count < _arithmetic().wide:
+        if not 0 < count < arithmetic().wide:
             if not 0 < count < 1 << 63:
                 return int(torch.randint(low, high, [1], generator=self.generator()).item())
             upper = self.word()
@@ -290,25 +295,6 @@ class Words:
         return order
 
 
-class _Together:
-    """The first words of a batch's samples, for what torch makes of all of them at once.
-
-    Each call of torch gives the interpreter's lock up; where another thread is busy, it takes 5 ms to get it back.
-    """
-
-    def __init__(self, words: list[list[int]]) -> None:
-        self._words = words
-        self._powers: dict[tuple[float, float], list[float]] = {}
-
-    def log_uniform(self, number: int, log_low: float, log_high: float) -> list[float]:
-        """What `Words.log_uniform` gives for each word of a sample; none where that isn't known of many at a time."""
-        powers = self._powers.get((log_low, log_high))
-        if powers is None:
-            every = [word for words in self._words for word in words]
-            powers = self._powers[log_low, log_high] = _exponentials(every, log_low, log_high)
-        return powers[number * _FIRST : (number + 1) * _FIRST]
-
-
 def _tempered(key: NDArray[np.uint32]) -> NDArray[np.uint32]:
     """A Mersenne Twister's numbers from its state."""
     y: NDArray[np.uint32] = key ^ (key >> np.uint32(11))
@@ -318,124 +304,13 @@ def _tempered(key: NDArray[np.uint32]) -> NDArray[np.uint32]:
     return y
 
 
-def _exponentials(words: list[int], log_low: float, log_high: float) -> list[float]:
-    """What `Words.log_uniform` gives for each word; none where that isn't known of many at a time.
-
-    By torch's own exp, for others round in other ways: it gives the same of many numbers as of one. MKL, which does it,
-    takes threads for more than some 80 numbers in a row, also where torch was told to use none, and these wait for
-    more in a busy loop: 50 µs became 3 ms, and as much on another core. So the numbers stand in short rows.
-    """
-    span = _span(log_low, log_high)
-    if span is None or not span.exact:
-        return []
-    values = ((np.array(words) & _MASK) * _STEP * span.width + span.start).astype(np.float32)
-    values[values == np.float32(span.end)] = span.start
-    rows = np.zeros((-(-len(values) // _ROW), _ROW + 1), np.float32)  # the gap keeps torch from making them one
-    apart = rows[:, :_ROW]
-    apart.flat[: len(values)] = values
-    powers: list[float] = torch.exp(torch.from_numpy(apart)).flatten().tolist()
-    return powers[: len(values)]
-
-
-@functools.lru_cache(maxsize=1024)
-def float32(value: float) -> float:
-    """A number rounded as torch rounds one that it compares with a float32 tensor."""
-    try:
-        rounded: float = _unpack(_pack(value))[0]
-    except OverflowError:
-        rounded = math.copysign(math.inf, value)
-    return rounded
-
-
-class _Span(NamedTuple):
-    """A range of floats as torch works with it, in float32.
-
-    Attributes:
-        start, width: its start, and how far its end is from there.
-        end: what a number is not to be: torch takes the start in its place. Equal to nothing where torch lets it be.
-        exact: whether a number, in float64, is exact before it is rounded to float32.
-    """
-
-    start: float
-    width: float
-    end: float
-    exact: bool
-
-
-@functools.lru_cache(maxsize=4096)
-def _span(low: float, high: float) -> _Span | None:
-    """The span of a range.
-
-    None for what is left to torch: ranges that it refuses, and numbers at the ends of float32's own range, where
-    processors may be told to flush them to zero.
-    """
-    if not (isinstance(low, int | float) and isinstance(high, int | float) and -1e30 <= low <= high <= 1e30):
-        return None
-    start, end = float32(low), float32(high)
-    width = float32(end - start)
-    if 0 < abs(start) < 1e-30 or 0 < width < 1e-30:
-        return None
-    # A sum is a multiple of the smallest bit of either number, and of at most so many of them.
-    smallest = min(_last_bit(width) * _STEP, _last_bit(start))
-    exact = _arithmetic().fused and abs(start) + width <= smallest * 2.0**53
-    return _Span(start, width, end if _arithmetic().half_open else math.nan, exact)
-
-
-def _last_bit(value: float) -> float:
-    """What the last of a float32's 24 bits stands for; infinite for 0, which has none."""
-    return math.ldexp(1.0, math.frexp(value)[1] - 24) if value else math.inf
-
-
-def _multiply_add(fraction: float, width: float, start: float) -> float:
-    """``fraction * width + start`` of float32 numbers, rounded to float32 once, or twice where torch is built so."""
-    product = fraction * width  # 48 bits: exact
-    value: float
-    if not _arithmetic().fused:
-        value = _unpack(_pack(_unpack(_pack(product))[0] + start))[0]
-        return value
-    total = product + start
-    part = total - product
-    missing = (product - (total - part)) + (start - part)  # what the sum has lost, exactly
-    if missing and not _BITS.unpack(_DOUBLE.pack(total))[0] & 1:
-        # Rounded to odd, the sum has a trace of what it lost; rounded to even, the next rounding might take a
-        # number for the middle between two that isn't.
-        total = math.nextafter(total, math.copysign(math.inf, missing))
-    value = _unpack(_pack(total))[0]
+def _exp(exponent: float) -> float:
+    """``torch.exp`` of a float32, by torch's own: others round in other ways."""
+    bench = _bench
+    bench.value[0] = exponent
+    torch.exp(bench.number, out=bench.number)
+    value: float = bench.value[0]
     return value
-
-
-class _Arithmetic(NamedTuple):
-    """In what versions, builds and processors differ.
-
-    Attributes:
-        fused: whether ``uniform_`` multiplies and adds with one rounding.
-        half_open: whether ``uniform_`` gives the start of its range for a number that is rounded to its end.
-        wide: from how many integers on ``randint`` takes two words to choose one.
-    """
-
-    fused: bool
-    half_open: bool
-    wide: int
-
-
-@functools.cache
-def _arithmetic() -> _Arithmetic:
-    """This torch's."""
-    low, high = float32(0.3), float32(1.7)
-    # In float64 these sums are exact.
-    expected = [_unpack(_pack(x * float32(high - low) + low))[0] for x in _some(0.0, 1.0)]
-    twister = torch.Generator().manual_seed(0)
-    torch.randint(0, 2**28, [1], generator=twister)
-    words = _HEAD.unpack_from(twister.get_state().numpy().tobytes())[3]
-    return _Arithmetic(
-        _some(low, high) == expected, max(_some(1.0, 1.0 + 2**-23)) == 1.0, 2**32 if words == 1 else 2**28
-    )
-
-
-def _some(low: float, high: float) -> list[float]:
-    values = torch.empty([256], dtype=torch.float32, device="cpu")
-    some: list[float] = values.uniform_(low, high, generator=torch.Generator().manual_seed(1)).tolist()
-    return some
 
 
 @functools.cache
@@ -445,7 +320,7 @@ def words_agree() -> bool:
     Without words, on a torch of another layout or arithmetic, draws call torch one by one.
     """
     try:
-        return _layout_agrees() and _numbers_agree(0) and _numbers_agree(2**63 - 1)
+        return _layout_agrees() and _exp_agrees() and _numbers_agree(0) and _numbers_agree(2**63 - 1)
     except (RuntimeError, TypeError, ValueError, AttributeError, struct.error):
         return False
 
@@ -461,6 +336,12 @@ def _layout_agrees() -> bool:
         if len(content) != _SIZE:
             return False
     return heads == [(5, 1, 1, 0), (5, 624, 1, 1), (5, 2, 1, 623), (5, 1, 1, 624), (5, 624, 1, 1)]
+
+
+def _exp_agrees() -> bool:
+    exponents = torch.linspace(-10, 10, 4001, dtype=torch.float32, device="cpu")
+    errors = torch.exp(exponents).double() / torch.exp(exponents.double()) - 1
+    return errors.abs().max().item() < EXP_ERROR
 
 
 _RANGES = ((0.0, 1.0), (0.08, 1.0), (-30.0, 30.0), (0.6, 1.4), (-0.1, 0.1), (100.0, 100.001), (1.0, 1.0 + 2**-22))

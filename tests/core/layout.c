@@ -53,6 +53,12 @@ int main(void) {
     FIELD(fpc_array, status);
     FIELD(fpc_array, os_error);
     FIELD(fpc_array, reserved);
+    SIZE(fpc_crops);
+    FIELD(fpc_crops, scale);
+    FIELD(fpc_crops, log_ratio);
+    FIELD(fpc_crops, chances);
+    FIELD(fpc_crops, chance_count);
+    FIELD(fpc_crops, reserved);
     SIZE(fpc_operation);
     FIELD(fpc_operation, kind);
     FIELD(fpc_operation, i);

@@ -129,6 +129,7 @@ def test_structs_are_those_of_the_header(tmp_path: Path) -> None:
         ("fpc_header", library.RawHeader),
         ("fpc_file", library.RawFile),
         ("fpc_array", library.RawArray),
+        ("fpc_crops", library.RawCrops),
         ("fpc_operation", library.RawOperation),
         ("fpc_sink", library.RawSink),
         ("fpc_pixels", library.RawPixels),

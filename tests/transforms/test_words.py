@@ -24,6 +24,7 @@ from tv import torchvision
 
 import fastpipe.transforms as T
 from fastpipe.program import compile_pipeline
+from fastpipe.transforms import _float32 as float32_module
 from fastpipe.transforms import words as words_module
 from fastpipe.transforms.drawing import WordGenerators, drawing, keyed
 from fastpipe.transforms.words import Words, words_agree
@@ -147,12 +148,12 @@ def test_one_rounding(mantissas: tuple[int, int, int], exponent: int, sign: int)
     """The sum in exact arithmetic, rounded once to float32, also where float64 can't hold it."""
     from fractions import Fraction
 
-    if not words_module._arithmetic().fused:
+    if not float32_module.arithmetic().fused:
         pytest.skip("this processor rounds twice")
     start, width = math.ldexp(sign * mantissas[0], -24), math.ldexp(mantissas[1], exponent)
     fraction = math.ldexp(mantissas[2], -24)
     exact = Fraction(fraction) * Fraction(width) + Fraction(start)
-    assert words_module._multiply_add(fraction, width, start) == nearest_float32(exact)
+    assert float32_module.multiply_add(fraction, width, start) == nearest_float32(exact)
 
 
 def nearest_float32(exact: Any) -> float:
@@ -165,7 +166,7 @@ def test_one_rounding_of_ties() -> None:
     """Sums that float64 would round to the middle between two float32 numbers, and then to the wrong one."""
     from fractions import Fraction
 
-    if not words_module._arithmetic().fused:
+    if not float32_module.arithmetic().fused:
         pytest.skip("this processor rounds twice")
     count = 0
     for k, bits, sign in itertools.product(range(30, 60), (1, 3, 2**23 + 1, 2**24 - 1), (-1, 1)):
@@ -173,7 +174,7 @@ def test_one_rounding_of_ties() -> None:
         for width in (2.0**-24 * (1 + 2**-23), 2.0**-24 * (1 - 2**-24), math.ldexp(bits, -k)):
             for fraction in (1 - 2**-23, 1 - 2**-24, 0.5, 0.5 + 2**-24, 2**-24):
                 exact = Fraction(fraction) * Fraction(width) + Fraction(start)
-                value = words_module._multiply_add(fraction, width, start)
+                value = float32_module.multiply_add(fraction, width, start)
                 assert value == nearest_float32(exact)
                 count += float(np.float32(float(exact))) != value
     assert count  # where plain rounding would have been wrong
@@ -201,16 +202,17 @@ def test_exp_of_one_number_and_of_many() -> None:
     assert many[:500] == [one_by_one(theirs, "log_uniform", -3, 3) for _ in range(500)]
 
 
-@pytest.mark.parametrize("wrong", ["_tempered", "_multiply_add", "float32"])
+@pytest.mark.parametrize("wrong", ["_tempered", "multiply_add", "float32"])
 def test_other_arithmetic_is_found_out(wrong: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    right = getattr(words_module, wrong)
+    module = float32_module if wrong == "float32" else words_module
+    right = getattr(module, wrong)
     words_agree.cache_clear()
-    words_module._span.cache_clear()
-    monkeypatch.setattr(words_module, wrong, lambda *args: right(*args) * 1 + (1 if wrong == "_tempered" else 1e-3))
+    float32_module.span_of.cache_clear()
+    monkeypatch.setattr(module, wrong, lambda *args: right(*args) * 1 + (1 if wrong == "_tempered" else 1e-3))
     assert not words_agree()
     monkeypatch.undo()
     words_agree.cache_clear()
-    words_module._span.cache_clear()
+    float32_module.span_of.cache_clear()
     assert words_agree()
 
 
@@ -241,13 +243,14 @@ def test_other_processors(capability: str) -> None:
     """torch's kernels for older processors round twice: there too words are its numbers."""
     code = """
 import torch
-from fastpipe.transforms.words import Words, words_agree, _arithmetic
+from fastpipe.transforms._float32 import arithmetic
+from fastpipe.transforms.words import Words, words_agree
 assert words_agree()
 theirs, words = torch.Generator().manual_seed(5), Words.seeded(5)
 for low, high in ((0.08, 1.0), (-30.3, 17.1), (0.3, 1.7), (100, 100.1), (-1e5, 1e-3)):
     for _ in range(500):
         assert words.uniform(low, high) == torch.empty(1).uniform_(low, high, generator=theirs).item()
-print(_arithmetic().fused)
+print(arithmetic().fused)
 """
     environment = {**os.environ, "ATEN_CPU_CAPABILITY": capability}
     subprocess.run([sys.executable, "-c", code], check=True, env=environment, timeout=120)

@@ -23,7 +23,7 @@ extern "C" {
 #define FPC_API __attribute__((visibility("default")))
 #endif
 
-#define FPC_ABI 6 /* changes with every struct below */
+#define FPC_ABI 7 /* changes with every struct below */
 
 /* ---- outcomes ------------------------------------------------------------------------------------------------- */
 
@@ -256,6 +256,35 @@ typedef struct fpc_array {
 
 /* Reads each in the calling thread. With another status than FPC_OK the memory of `out` is undefined. */
 FPC_API void fpc_read_arrays(fpc_context *context, fpc_array *list, size_t count);
+
+/* ---- draws ----------------------------------------------------------------------------------------------------- */
+
+/* What torch's uniform_ takes numbers from: floats. */
+typedef struct fpc_range {
+    double start, width; /* a number's fraction of the width, added to the start, has to be exact as a double */
+    double end;          /* the start is taken in its place; NaN where it isn't */
+} fpc_range;
+
+/* Of what RandomResizedCrop draws, and of the flips behind it. */
+enum { FPC_MOST_CHANCES = 4, FPC_DRAWN = 5 };
+typedef struct fpc_crops {
+    fpc_range scale, log_ratio;
+    double chances[FPC_MOST_CHANCES]; /* of each flip: floats */
+    int32_t chance_count;
+    int32_t reserved;
+} fpc_crops;
+
+/* Draws for images, one after the other, from the state of torch's CPU generator, and leaves it as torch would.
+ *
+ * shapes: height, width and channels of each.
+ * drawn: of each top, left, height and width of its crop, and a bit for each flip, from the lowest on.
+ *
+ * Returns how many were drawn: it ends before one whose crop is only known to who calls torch, and the state is at that. */
+FPC_API size_t fpc_draw_crops(const fpc_crops *crops, uint8_t *state, const int32_t *shapes, size_t count,
+                              int32_t *drawn);
+/* The same, each from a generator that is seeded for it; a crop of height 0 where it is only known to who calls torch. */
+FPC_API void fpc_draw_seeded(const fpc_crops *crops, const uint64_t *seeds, const int32_t *shapes, size_t count,
+                             int32_t *drawn);
 
 /* ---- pools ----------------------------------------------------------------------------------------------------- */
 

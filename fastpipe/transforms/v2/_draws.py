@@ -18,7 +18,6 @@ from fastpipe.ops.interpolation import InterpolationMode, interpolation_from_int
 from fastpipe.ops.sizes import resized_size
 from fastpipe.transforms import color, erasing, geometry
 from fastpipe.transforms._base import cached_log_ratio, draw_chance, draw_integer, draw_permutation
-from fastpipe.transforms.words import Words
 from fastpipe.types import ImageShape, Step
 
 Steps = tuple[Step, ...]
@@ -64,9 +63,7 @@ def _resized_crop(transform: Any, shape: ImageShape, source: Any) -> Steps | Non
         return None
     log_ratio = cached_log_ratio(tuple(transform.ratio), torch.float32)
     height, width, _ = shape
-    box = source.resized_crop(height, width, transform.scale, log_ratio) if isinstance(source, Words) else None
-    if box is None:
-        box = geometry._draw_resized_crop(height, width, transform.scale, transform.ratio, log_ratio, source)
+    box = geometry._draw_resized_crop(height, width, transform.scale, transform.ratio, log_ratio, source)
     size = tuple(transform.size)
     if box[2:] == size:
         return (ops.Crop(*box),)

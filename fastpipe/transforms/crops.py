@@ -1,0 +1,98 @@
+"""What most training draws, for many images at one go: a random resized crop, flips, and nothing behind them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+import torch
+
+from fastpipe import core, ops
+from fastpipe.transforms._base import cached_log_ratio
+from fastpipe.transforms._float32 import float32, span_of
+from fastpipe.transforms.conversion import ConvertImageDtype, Normalize, PILToTensor, ToTensor
+from fastpipe.transforms.geometry import RandomHorizontalFlip, RandomResizedCrop, RandomVerticalFlip
+from fastpipe.transforms.words import Words
+from fastpipe.types import Generators, ImageShape, Step
+
+_FLIPS = (RandomHorizontalFlip, RandomVerticalFlip)
+SHAPELESS = frozenset({*_FLIPS, ConvertImageDtype, Normalize, PILToTensor, ToTensor})
+"""What is drawn for them is the same for images of any shape."""
+
+_NOTHING = Generators()
+_ANY = ImageShape(1, 1)
+Steps = tuple[Step, ...]
+
+
+class CropsAndFlips:
+    """Transforms that the core draws together; see `of`."""
+
+    __slots__ = ("_behind", "_crop", "_flips")
+
+    def __init__(self, crop: RandomResizedCrop, behind: Sequence[Any]) -> None:
+        self._crop = crop
+        self._behind = behind
+        self._flips = [one for one in behind if isinstance(one, _FLIPS)]
+
+    @classmethod
+    def of(cls, transforms: Sequence[Any]) -> CropsAndFlips | None:
+        """These transforms, where they are a crop, flips, and what draws nothing; None for others."""
+        if not transforms or type(transforms[0]) is not RandomResizedCrop:
+            return None
+        if not all(type(one) in SHAPELESS for one in transforms[1:]):
+            return None
+        made = cls(transforms[0], transforms[1:])
+        return made if len(made._flips) <= core.MOST_CHANCES else None
+
+    def draw(self, shapes: Sequence[ImageShape], words: Words) -> list[Steps]:
+        """The steps of the first of these images; the others are to be drawn transform by transform.
+
+        Args:
+            shapes: of the images.
+            words: of a generator; it is left behind what was drawn.
+        """
+        draws = self._draws()
+        return [] if draws is None else self._steps(words.advanced(lambda state: draws.from_state(state, shapes)))
+
+    def draw_seeded(self, shapes: Sequence[ImageShape], seeds: Sequence[int]) -> list[Steps | None]:
+        """The steps of each image, drawn from a seed of its own; None where they are to be drawn one by one."""
+        draws = self._draws()
+        return [None] * len(shapes) if draws is None else self._steps(draws.from_seeds(seeds, shapes))
+
+    def _draws(self) -> core.CropDraws | None:
+        # Read anew each time: attributes of transforms may change.
+        if not core.available():
+            return None
+        crop = self._crop
+        log_low, log_high = cached_log_ratio(tuple(crop.ratio), torch.get_default_dtype())
+        return _draws(crop.scale[0], crop.scale[1], log_low, log_high, *[float(flip.p) for flip in self._flips])
+
+    def _steps(self, drawn: Sequence[core.Drawn]) -> Any:
+        tails: dict[int, Steps] = {}
+        made: list[Steps | None] = []
+        for top, left, height, width, flips in drawn:
+            tail = tails.get(flips)
+            if tail is None:
+                tail = tails[flips] = self._tail(flips)
+            made.append((ops.Crop(top, left, height, width), *tail) if height else None)
+        return made
+
+    def _tail(self, flips: int) -> Steps:
+        steps: list[Step] = [self._crop._resize()]
+        for one in self._behind:
+            if not isinstance(one, _FLIPS):
+                steps += one.draw(_ANY, _NOTHING)
+            else:
+                if flips & 1:
+                    steps.append(one._operation())
+                flips >>= 1
+        return tuple(steps)
+
+
+@lru_cache(maxsize=64)
+def _draws(low: float, high: float, log_low: float, log_high: float, *chances: float) -> core.CropDraws | None:
+    scale, log_ratio = span_of(low, high), span_of(log_low, log_high)
+    if scale is None or log_ratio is None or not (scale.exact and log_ratio.exact):
+        return None
+    return core.CropDraws(scale[:3], log_ratio[:3], [float32(chance) for chance in chances])
