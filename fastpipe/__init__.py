@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     )
     from fastpipe.loading import DataLoader, load_batch, samplers, tune
     from fastpipe.program import MultiView, explain
-    from fastpipe.sources import ByteSource, Cache
+    from fastpipe.sources import ByteSource, Cache, RemoteSource
     from fastpipe.tools.check.run import check
     from fastpipe.tools.doctor import doctor
     from fastpipe.tools.preview import preview
@@ -56,6 +56,7 @@ __all__ = [
     "MachineConfig",
     "MaskFile",
     "MultiView",
+    "RemoteSource",
     "SampleDataset",
     "VOCDetection",
     "VOCSegmentation",
@@ -80,6 +81,7 @@ _HOME = {
     "Boxes": "fastpipe.data",
     "ByteSource": "fastpipe.sources",
     "Cache": "fastpipe.sources",
+    "RemoteSource": "fastpipe.sources",
     "CocoDetection": "fastpipe.data",
     "KeyPoints": "fastpipe.data",
     "MaskFile": "fastpipe.data",

@@ -61,7 +61,7 @@ class Source(Protocol):
     """What `Stored` needs of a `fastpipe.ByteSource`."""
 
     @property
-    def name(self) -> str:
+    def identity(self) -> str:
         """What tells it from others."""
 
     def url(self, key: str) -> str:

@@ -207,6 +207,7 @@ def test_a_version_is_read_from_a_library(tmp_path: Path) -> None:
 OPTIONAL = {
     "pycocotools",
     "albumentations",
+    "fsspec",
     "imageio",
     "kornia_rs",
     "matplotlib",
@@ -277,6 +278,7 @@ def _comparison(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
 
 
 USES: dict[tuple[str, str], Callable[[pytest.MonkeyPatch, Path], Any]] = {
+    ("fsspec", "store"): lambda _, __: fastpipe.ImageFolder("s3://bucket/train"),
     ("imageio", "reader"): _read("imageio"),
     ("kornia_rs", "reader"): _read("kornia"),
     ("matplotlib", "plots of bench"): _plots,

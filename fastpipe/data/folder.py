@@ -49,8 +49,9 @@ class ImageFolder(ImageDataset):
         root: the folder that holds one folder a class; or a zip or tar of such a folder, packed without compression
             (``zip -0 -r``, ``tar -cf``), or a folder in it (``"photos.zip/train"``). Where all of an archive lies in
             one folder that holds the class folders, that is meant. Nothing is unpacked: images are read by their place
-            in it, and paths are `fastpipe.types.Member`. Or a `fastpipe.ByteSource` that has files
-            ``class/….jpg``: paths are `fastpipe.types.Stored` then.
+            in it, and paths are `fastpipe.types.Member`. Or a URL (``"s3://bucket/train"``, see
+            `fastpipe.RemoteSource`) or `fastpipe.ByteSource` that has files ``class/….jpg``: paths are
+            `fastpipe.types.Stored` then.
         transform: takes a PIL image (a fastpipe transform: is compiled).
         target_transform: takes the class index.
         loader: takes a path and returns an image. Any but the default switches off compiled decoding.
@@ -87,6 +88,7 @@ class ImageFolder(ImageDataset):
 
     Raises:
         FileNotFoundError: `root` is no folder, has no class folder, or a class has no valid file.
+        StoreError: a store doesn't answer.
         DatasetError: a link leads back to a folder above it, the index can't be kept in the given folder, or an archive
             is damaged or compressed; names the member.
         DecodeError, OSError: of ``dataset[index]``: the file can't be decoded or opened; names file and index.

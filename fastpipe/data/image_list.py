@@ -40,8 +40,8 @@ class ImageList(ImageDataset):
             count the sorted classes from 0.
         transform: takes a PIL image (a fastpipe transform: is compiled).
         target_transform: takes the target.
-        root: what relative paths start from; None for the current folder. Or a `fastpipe.ByteSource`: then paths are
-            its keys.
+        root: what relative paths start from; None for the current folder. Or a URL or a `fastpipe.ByteSource`: then
+            paths are what stands behind the URL, the source's keys.
         columns: path's and label's columns in CSV and Parquet, by name, or by position from 0 in a file without a
             line of names.
         loader: takes a path and returns an image. Any but the default switches off compiled decoding.

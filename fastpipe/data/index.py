@@ -116,16 +116,18 @@ class ImageIndex:
         from fastpipe.data.folders import FolderSource
         from fastpipe.data.keeping import kept_index
         from fastpipe.data.stored import StoredFolder
-        from fastpipe.sources import ByteSource
+        from fastpipe.sources import ByteSource, source_of
 
-        if isinstance(root, ByteSource):
-            return kept_index(StoredFolder(root, tuple(extensions), headers, refresh, progress), location)
+        source = source_of(root, None)
+        if source is not None:
+            return kept_index(StoredFolder(source, tuple(extensions), headers, refresh, progress), location)
+        assert not isinstance(root, ByteSource)
         folder = os.path.expanduser(os.fspath(root))
         archive = archive_in(folder)
         if archive is not None:
             return kept_index(ArchiveSource(folder, archive, tuple(extensions), headers, refresh, progress), location)
-        source = FolderSource(folder, tuple(extensions), sizes or headers, headers, refresh, progress)
-        return kept_index(source, location)
+        found = FolderSource(folder, tuple(extensions), sizes or headers, headers, refresh, progress)
+        return kept_index(found, location)
 
     @classmethod
     def from_table(

@@ -40,7 +40,7 @@ class StoredFolder:
 
     @property
     def identity(self) -> dict[str, Any]:
-        return {"root": self.root, "extensions": list(self.extensions), "kind": "store"}
+        return {"root": self.root, "extensions": list(self.extensions), "store": self.bytes_from.identity}
 
     def look(self, index: ImageIndex) -> tuple[None, str]:
         """A store doesn't say what has changed, so it is listed again."""

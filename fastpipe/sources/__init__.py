@@ -3,6 +3,7 @@
 from fastpipe.sources.base import ByteSource, Entry, Fetched, fetched
 from fastpipe.sources.cache import Cache, CachedSource, CacheStatistics, Hold
 from fastpipe.sources.named import source_of
+from fastpipe.sources.remote import RemoteSource
 
 __all__ = [
     "ByteSource",
@@ -12,6 +13,7 @@ __all__ = [
     "Entry",
     "Fetched",
     "Hold",
+    "RemoteSource",
     "fetched",
     "source_of",
 ]

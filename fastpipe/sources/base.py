@@ -50,10 +50,12 @@ class ByteSource(abc.ABC):
     @property
     @abc.abstractmethod
     def name(self) -> str:
-        """What stands before the keys in messages, as ``"s3://bucket/train"``.
+        """What stands before the keys in messages, as ``"s3://bucket/train"``."""
 
-        It also tells this source from every other: what is kept of it, an index or cached files, is kept by its name.
-        """
+    @property
+    def identity(self) -> str:
+        """What tells this source from every other: what is kept of it is kept by this. If not overridden, `name`."""
+        return self.name
 
     @abc.abstractmethod
     def list(self) -> Iterable[Entry]:

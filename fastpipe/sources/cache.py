@@ -356,6 +356,10 @@ class CachedSource(ByteSource):
     def name(self) -> str:
         return self.source.name
 
+    @property
+    def identity(self) -> str:
+        return self.source.identity
+
     def list(self) -> Iterable[Entry]:
         return self.source.list()
 
@@ -542,7 +546,7 @@ class _State:
 def id_of(file: Stored) -> bytes:
     """What a file is called in a cache: a digest of its source, key, version and part."""
     part = "" if file.whole else f"{file.offset}+{file.length}"
-    text = f"{file.source.name}\0{file.key}\0{file.version}\0{part}"
+    text = f"{file.source.identity}\0{file.key}\0{file.version}\0{part}"
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 

@@ -7,18 +7,21 @@ import os
 from fastpipe.errors import DatasetError
 from fastpipe.sources.base import ByteSource
 from fastpipe.sources.cache import Cache, CachedSource
+from fastpipe.sources.remote import RemoteSource, is_url
 
 
 def source_of(root: str | os.PathLike[str] | ByteSource | None, cache: Cache | None) -> ByteSource | None:
     """What has the files of a root; None for this machine's file system.
 
     Args:
-        root: a folder or a source.
+        root: a folder, a source, or a URL of one.
         cache: what keeps the source's files; None for nothing.
 
     Raises:
-        DatasetError: there is a cache and nothing to keep in it.
+        DatasetError: there is a cache and nothing to keep in it, or no package for such a store.
     """
+    if isinstance(root, str) and is_url(root):
+        root = RemoteSource(root)
     if isinstance(root, ByteSource):
         return root if cache is None or isinstance(root, CachedSource) else cache.over(root)
     if cache is not None:

@@ -1,0 +1,98 @@
+"""Trying again what a store refused for the moment: with pauses that grow, and an end."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import itertools
+import os
+import random
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+from fastpipe.errors import FastpipeError, StoreError
+
+Value = TypeVar("Value")
+
+_FIRST_PAUSE_S = 0.1
+_LONGEST_PAUSE_S = 10.0
+
+_MAY_PASS = (408, 425, 429)  # of HTTP's 400 to 499
+_FOR_GOOD = (errno.EINVAL, errno.EPERM, errno.EISDIR, errno.ENOTDIR, errno.ENAMETOOLONG, errno.ENOSYS)
+_WITHOUT_CREDENTIALS = ("NoCredentialsError", "PartialCredentialsError", "DefaultCredentialsError")
+
+_pauses = random.Random()  # of its own: the generators that users seed don't move
+
+
+class WrongLengthError(StoreError):
+    """More or fewer bytes came than were asked for."""
+
+
+def tried(action: Callable[[], Value], url: str, tries: int) -> Value:
+    """What an action on a store gives, which is called again where it fails for a reason that may pass.
+
+    Args:
+        action: gives the value.
+        url: what it is about, for errors.
+        tries: how often it is called at most; twice where bytes are missing: then it is cut off, or another file.
+
+    Raises:
+        FileNotFoundError, PermissionError: the store says so.
+        StoreError: it failed for good, or each time.
+    """
+    start = time.monotonic()
+    for number in itertools.count(1):
+        try:
+            return action()
+        except WrongLengthError:
+            if number >= min(tries, 2):
+                raise
+        except Exception as error:
+            final = _final(error, url)
+            if final is not None:
+                raise final from (None if final is error else error)
+            if number >= tries:
+                raise StoreError(
+                    f"{url}: no answer, though it was asked {number} times in {time.monotonic() - start:.1f} s: "
+                    f"{_words_of(error)}. Is the store there, and the network?"
+                ) from error
+        time.sleep(min(_FIRST_PAUSE_S * 2 ** (number - 1), _LONGEST_PAUSE_S) * _pauses.uniform(0.5, 1.5))
+    raise AssertionError("there is no end to counting")
+
+
+def status_of(error: Exception) -> int:
+    """HTTP's status, where an error of a store has one; else 0."""
+    for name in ("status", "code", "status_code"):
+        value = getattr(error, name, None)
+        if isinstance(value, int) or (isinstance(value, str) and value.isdigit()):
+            return int(value)
+    return 0
+
+
+def _final(error: Exception, url: str) -> Exception | None:
+    """What to raise of an error that no further try would mend; None where one might."""
+    status = status_of(error)
+    if isinstance(error, FileNotFoundError) or status in (404, 410):
+        return FileNotFoundError(errno.ENOENT, "the store has no such file", url)
+    if isinstance(error, PermissionError) or status in (401, 403):
+        return PermissionError(
+            errno.EACCES, f"the store refuses to show it ({_words_of(error)}): check your credentials for it", url
+        )
+    if isinstance(error, FastpipeError):
+        return error
+    if type(error).__name__ in _WITHOUT_CREDENTIALS:
+        return StoreError(
+            f"{url}: {_words_of(error)}. Set them up as for the store's own tools (environment variables, config "
+            "files, instance roles), or give them: fastpipe.RemoteSource(url, …); anon=True reads what is public on S3."
+        )
+    if (400 <= status < 500 and status not in _MAY_PASS) or getattr(error, "errno", None) in _FOR_GOOD:
+        return StoreError(f"{url}: the store refuses: {_words_of(error)}.")
+    is_theirs = type(error).__module__.partition(".")[0] not in ("builtins", "fastpipe")
+    return None if is_theirs or isinstance(error, (OSError, TimeoutError, asyncio.TimeoutError)) else error
+
+
+def _words_of(error: Exception) -> str:
+    """What an error says, on one line."""
+    text = " ".join(str(error).split()) or (os.strerror(error.errno) if getattr(error, "errno", None) else "")  # type: ignore[attr-defined]
+    return f"{type(error).__name__}: {text[:300]}" if text else type(error).__name__

@@ -1,0 +1,232 @@
+"""`RemoteSource`: stores by fsspec, with the name of the store in the URL."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from typing import Any, NamedTuple
+from urllib.parse import quote, unquote, urlsplit
+
+from fastpipe.errors import DatasetError, StoreError
+from fastpipe.sources._trying import WrongLengthError, status_of, tried
+from fastpipe.sources.base import ByteSource, Entry
+from fastpipe.types import Stored
+
+__all__ = ["Folder", "RemoteSource", "is_url"]
+
+_URL = re.compile(r"[a-z][a-z0-9+.-]+(::[a-z][a-z0-9+.-]*)*://")
+
+_HASHES = ("md5Hash", "ETag", "etag", "content_md5", "crc32c")
+_TIMES = ("mtime", "LastModified", "last_modified", "updated", "modified", "created")
+_S3 = ("s3", "s3a")
+_S3_ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "FSSPEC_S3_ENDPOINT_URL")
+
+
+def is_url(root: object) -> bool:
+    """Whether what was given as a root names a store: ``s3://…``, ``memory://…``."""
+    return isinstance(root, str) and _URL.match(root) is not None
+
+
+class Folder(NamedTuple):
+    """What a folder of a store holds.
+
+    Attributes:
+        files: in it, with their whole keys.
+        folders: in it, each with a text that changes when an entry of it does; ``""`` where the store can't tell.
+    """
+
+    files: list[Entry]
+    folders: dict[str, str]
+
+
+class RemoteSource(ByteSource):
+    """The files below a URL that fsspec knows: ``s3://``, ``gs://``, ``https://``, ``memory://`` and many more.
+
+    ``fastpipe.ImageFolder("s3://bucket/train")`` makes one by itself; make it yourself to give options. What fails for
+    the moment is tried again, after pauses that grow. Credentials are fsspec's matter: those that the store's own tools
+    find (environment variables, config files, instance roles), `fsspec.config`, or options.
+
+    Args:
+        url: what keys are relative to: a bucket, a folder in it.
+        concurrency: how many requests are under way at once.
+        tries: how often a request is made before it counts as failed.
+        timeout_s: how long one may take, in stores that fsspec talks to asynchronously, as to S3, Google's and HTTP.
+        options: fsspec's of that store, such as ``anon=True`` or ``endpoint_url=``.
+
+    Raises:
+        DatasetError: fsspec or its package for that store isn't installed, or it knows no such store.
+    """
+
+    _remote: tuple[int, Any, str] | None = None
+
+    def __init__(
+        self, url: str, *, concurrency: int = 32, tries: int = 6, timeout_s: float = 60.0, **options: Any
+    ) -> None:
+        if concurrency < 1 or tries < 1 or timeout_s <= 0:
+            raise DatasetError(
+                f"concurrency={concurrency}, tries={tries}, timeout_s={timeout_s}: give numbers of 1 or more."
+            )
+        self._url = url
+        self.concurrency, self.tries, self.timeout_s = concurrency, tries, timeout_s
+        self.options = options
+        self._opened()
+
+    @property
+    def name(self) -> str:
+        parts = urlsplit(self._url)
+        if "@" in parts.netloc:  # a password is no matter for messages
+            return self._url.replace(parts.netloc, parts.netloc.rpartition("@")[2], 1).rstrip("/")
+        return self._url.rstrip("/") if not self._url.endswith("://") else self._url
+
+    @property
+    def identity(self) -> str:
+        own = self.options.get("endpoint_url") or self.options.get("client_kwargs", {}).get("endpoint_url")
+        if own is None and self._url.startswith(tuple(f"{scheme}:" for scheme in _S3)):
+            own = next((os.environ[name] for name in _S3_ENDPOINTS if os.environ.get(name)), None)
+        return self.name if own is None else f"{self.name} at {own}"
+
+    def list(self) -> Iterator[Entry]:
+        with ThreadPoolExecutor(self.concurrency, "fastpipe-list") as pool:
+            running: set[Future[Folder]] = {pool.submit(self.list_folder, "")}
+            try:
+                while running:
+                    done, running = wait(running, return_when=FIRST_COMPLETED)
+                    for one in done:
+                        found = one.result()
+                        running |= {pool.submit(self.list_folder, folder) for folder in found.folders}
+                        yield from found.files
+            finally:
+                for one in running:
+                    one.cancel()
+
+    def list_folder(self, folder: str) -> Folder:
+        """What one folder holds, given by its key; ``""`` for the URL's own."""
+        files, folders = [], {}
+        for about in tried(lambda: self._listed(folder), self.url(folder), self.tries):
+            name = about["name"]
+            key = self._key(name)
+            if not key or key.rstrip("/") == folder or "?" in name:  # a marker of the folder itself, a link of a page
+                continue
+            if about.get("type") == "directory":
+                folders[key.rstrip("/")] = _state_of(about, _TIMES)
+            elif not key.endswith("/"):
+                size = about.get("size")
+                files.append(Entry(key, -1 if size is None else int(size), _state_of(about, (*_HASHES, *_TIMES))))
+        return Folder(files, folders)
+
+    def entry(self, key: str) -> Entry:
+        about = tried(lambda: self._call("info", self._path(key)), self.url(key), self.tries)
+        size = about.get("size")
+        return Entry(key, -1 if size is None else int(size), _state_of(about, (*_HASHES, *_TIMES)))
+
+    def read(self, key: str, offset: int = 0, length: int = -1) -> bytes:
+        return tried(lambda: self._read(key, offset, length, None), self.url(key), self.tries)
+
+    def read_file(self, file: Stored) -> bytes:
+        if file.length < 0 and file.whole:
+            return self.read(file.key)
+        # One byte more of what is all of a file: that it has grown shows, and nobody asks for its size first.
+        wanted = file.length + file.whole
+        return tried(lambda: self._read(file.key, file.offset, wanted, file.length), str(file), self.tries)
+
+    def _read(self, key: str, offset: int, length: int, expected: int | None) -> bytes:
+        data = b""
+        if length != 0:
+            limits: dict[str, Any] = {} if offset == 0 and length < 0 else {"start": offset, "end": None}
+            if length > 0:
+                limits["end"] = offset + length
+            try:
+                data = bytes(self._call("cat_file", self._path(key), **limits))
+            except Exception as error:
+                if not _is_behind_the_end(error):
+                    raise
+        if 0 <= length < len(data):
+            raise StoreError(
+                f"{self.url(key)}: {length} bytes from {offset} on were asked for, and {len(data)} came: the server "
+                "doesn't give parts of files. Whole files can be read from it, but no archive's members."
+            )
+        if expected is not None and len(data) != expected:
+            raise WrongLengthError(
+                f"{self.url(key)}: {expected} bytes were expected and {len(data)} came: it was cut off on the way, or "
+                "has changed since it was listed. List it again: make the dataset, or its index, anew."
+            )
+        return data
+
+    def _listed(self, folder: str) -> Any:
+        system, _ = self._opened()
+        path = self._path(folder)
+        if self._is_http and not path.endswith("/"):
+            path += "/"
+        system.invalidate_cache(path)
+        return self._call("ls", path, detail=True)
+
+    def _call(self, method: str, path: str, **arguments: Any) -> Any:
+        """A method of the file system, with a limit in time where that can be had."""
+        system, _ = self._opened()
+        asynchronous = getattr(system, f"_{method}", None) if getattr(system, "async_impl", False) else None
+        if asynchronous is None:
+            return getattr(system, method)(path, **arguments)
+        import fsspec.asyn
+
+        return fsspec.asyn.sync(system.loop, asynchronous, path, timeout=self.timeout_s, **arguments)
+
+    @property
+    def _is_http(self) -> bool:
+        return self._url.startswith(("http://", "https://"))
+
+    def _path(self, key: str) -> str:
+        """What the file system calls a key."""
+        start = self._opened()[1]
+        if not key:
+            return start
+        return f"{start.rstrip('/')}/{quote(key) if self._is_http else key}"
+
+    def _key(self, path: str) -> str:
+        key = path[len(self._opened()[1].rstrip("/")) :].lstrip("/")
+        return unquote(key) if self._is_http else key
+
+    def _opened(self) -> tuple[Any, str]:
+        """The file system, made in each process anew, and the URL's path in it."""
+        if self._remote is None or self._remote[0] != os.getpid():
+            self._remote = (os.getpid(), *self._made())
+        return self._remote[1:]
+
+    def _made(self) -> tuple[Any, str]:
+        try:
+            import fsspec.core
+        except ImportError:
+            raise DatasetError(
+                f"{self.name}: reading from stores needs fsspec, which is not installed: pip install 'fastpipe[remote]'"
+            ) from None
+        options = dict(self.options)
+        if self._url.startswith(tuple(f"{scheme}:" for scheme in _S3)):
+            options.setdefault("config_kwargs", {"max_pool_connections": self.concurrency})
+        try:
+            system, path = fsspec.core.url_to_fs(self._url, **options)
+        except ImportError as error:
+            raise DatasetError(
+                f"{self.name}: fsspec needs another package for that store: {error}. "
+                "pip install 'fastpipe[remote]' brings those of s3://, gs:// and https://."
+            ) from error
+        except ValueError as error:
+            raise DatasetError(f"{self.name} can't be opened: {error}.") from error
+        return system, str(path)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in super().__getstate__().items() if name != "_remote"}
+
+
+def _is_behind_the_end(error: Exception) -> bool:
+    """Whether a store refuses a range since the file ends before it."""
+    return status_of(error) == 416 or "range is not satisfiable" in str(error) or "InvalidRange" in str(error)
+
+
+def _state_of(about: dict[str, Any], names: tuple[str, ...]) -> str:
+    """What changes with a file, as its store tells it."""
+    for name in names:
+        value = about.get(name)
+        if value:
+            return str(value).strip('"')
+    return ""

@@ -1,0 +1,294 @@
+"""Stores by fsspec: memory, a real S3-compatible server, real HTTP servers, and such as fail, lie and cut off."""
+
+from __future__ import annotations
+
+import pickle
+import re
+import threading
+import urllib.parse
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import corpus
+import pytest
+import torch
+
+import fastpipe
+from fastpipe import transforms as T
+from fastpipe.data import ImageIndex
+from fastpipe.errors import DatasetError, StoreError
+from fastpipe.sources import Entry, RemoteSource, _trying
+
+fsspec = pytest.importorskip("fsspec", reason="stores are read by fsspec")
+
+TRAIN = T.Compose([T.RandomResizedCrop(32), T.RandomHorizontalFlip(), T.ToTensor()])
+FILES = {
+    "ants/1.jpg": corpus.jpeg(61, 47),
+    "ants/2.JPG": corpus.jpeg(40, 90, "444", seed=1),
+    "ants/deep/3.jpg": corpus.jpeg(33, 35, "gray"),
+    "bees/ü 1.jpeg": corpus.jpeg(70, 50, seed=3),
+    "bees/2.webp": corpus.save(corpus.photo(64, 50), "WEBP"),
+    "bees/notes.txt": b"no image",
+}
+
+
+@pytest.fixture(autouse=True)
+def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_trying, "_FIRST_PAUSE_S", 0.0)
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("photos") / "train"
+    for name, data in FILES.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_bytes(data)
+    return root
+
+
+@pytest.fixture(scope="module")
+def memory() -> Iterator[str]:
+    system = fsspec.filesystem("memory")
+    system.pipe({f"/photos/train/{name}": data for name, data in FILES.items()})
+    yield "memory://photos/train"
+    system.rm("/photos", recursive=True)
+
+
+@pytest.fixture(scope="module")
+def s3() -> Iterator[dict[str, Any]]:
+    """Options for a server that speaks S3, with a bucket ``photos``."""
+    pytest.importorskip("s3fs", reason="s3:// needs s3fs")
+    server = pytest.importorskip("moto.server", reason="the server is moto's").ThreadedMotoServer("127.0.0.1", port=0)
+    server.start()
+    host, port = server.get_host_and_port()
+    options = {"endpoint_url": f"http://{host}:{port}", "key": "none", "secret": "none"}
+    system = fsspec.filesystem("s3", **options)
+    system.mkdir("photos")
+    system.pipe({f"photos/train/{name}": data for name, data in FILES.items()})
+    yield options
+    server.stop()
+
+
+class Web(ThreadingHTTPServer):
+    """Serves `FILES`; `spoil` says what goes wrong with a path, and how often."""
+
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.released = threading.Event()
+        self.spoil: dict[str, list[str]] = {}
+        self.asked: list[str] = []
+        threading.Thread(target=self.serve_forever, args=(0.01,), daemon=True).start()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_port}/train"
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: Web
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self) -> None:
+        path = urllib.parse.unquote(self.path).removeprefix("/train").strip("/")
+        self.server.asked.append(path)
+        wrong = self.server.spoil.get(path, [])
+        how = (wrong.pop(0) if len(wrong) > 1 else wrong[0]) if wrong else ""
+        if path not in FILES:
+            self._folder(path)
+            return
+        data, status = FILES[path], 200
+        limits = re.fullmatch(r"bytes=(\d+)-(\d*)", self.headers.get("Range", ""))
+        if limits and how != "no ranges":
+            start, stop = int(limits[1]), int(limits[2]) + 1 if limits[2] else len(data)
+            data, status = data[start:stop], 206 if start < len(data) else 416
+        if how.isdigit():
+            data, status = b"", int(how)
+        if how == "lie":
+            data = data[: len(data) // 2]
+        if how == "slow":
+            self.server.released.wait(5)
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data[: len(data) // 2] if how == "cut" else data)
+        self.close_connection = how == "cut"
+
+    def _folder(self, path: str) -> None:
+        start = f"{path}/" if path else ""
+        names = {name[len(start) :] for name in FILES if name.startswith(start)}
+        names = {name.partition("/")[0] + ("/" if "/" in name else "") for name in names}
+        links = "".join(f'<a href="{urllib.parse.quote(name)}">{name}</a>' for name in names)
+        page = f'<a href="?C=N;O=D">Name</a><a href="../">up</a>{links}'.encode()
+        self.send_response(200 if names else 404)
+        self.send_header("Content-Type", "text/html")
+        self.send_header("Content-Length", str(len(page)))
+        self.end_headers()
+        self.wfile.write(page)
+
+    def log_message(self, *_: Any) -> None:
+        pass
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Web]:
+    pytest.importorskip("aiohttp", reason="http:// needs aiohttp")
+    with Web() as server:
+        yield server
+        server.released.set()
+        server.shutdown()
+
+
+@pytest.fixture
+def web(server: Web) -> Web:
+    server.spoil.clear()
+    server.asked.clear()
+    return server
+
+
+def same(stored: fastpipe.ImageFolder, root: Path) -> None:
+    folder = fastpipe.ImageFolder(root, TRAIN, seed=0)
+    assert stored.classes == folder.classes == ["ants", "bees"]
+    assert [path.key for path, _ in stored.samples] == [
+        Path(path).relative_to(root).as_posix() for path, _ in folder.samples
+    ]
+    assert list(stored.targets) == list(folder.targets)
+    for threads in (0, 1):
+        for (images, targets), (expected, wanted) in zip(
+            *(fastpipe.DataLoader(one, batch_size=3, threads=threads) for one in (stored, folder)), strict=True
+        ):
+            assert torch.equal(images, expected)
+            assert torch.equal(targets, wanted)
+
+
+def test_memory(memory: str, root: Path, tmp_path: Path) -> None:
+    same(fastpipe.ImageFolder(memory, TRAIN, seed=0), root)
+    cache = fastpipe.Cache(tmp_path / "cache")
+    cached = fastpipe.ImageFolder(memory, TRAIN, seed=0, cache=cache)
+    same(cached, root)
+    same(pickle.loads(pickle.dumps(cached)), root)
+    assert cache.statistics().files == 5
+    assert fastpipe.ImageList((["ants/1.jpg"], [3]), TRAIN, root=memory, seed=0)[0][1] == 3
+
+
+def test_s3(s3: dict[str, Any], root: Path, tmp_path: Path) -> None:
+    source = RemoteSource("s3://photos/train", **s3)
+    entries = {entry.key: entry for entry in source.list()}
+    assert {key: entry.size for key, entry in entries.items()} == {key: len(data) for key, data in FILES.items()}
+    assert all(re.fullmatch("[0-9a-f]{32}", entry.etag) for entry in entries.values())
+    assert source.entry("ants/1.jpg") == entries["ants/1.jpg"]
+    same(fastpipe.ImageFolder(source, TRAIN, seed=0), root)
+    assert source.read("ants/1.jpg", 5, 10) == FILES["ants/1.jpg"][5:15]
+    assert source.read("ants/1.jpg", 10**6, 10) == b""
+    assert source.read("ants/1.jpg", 5) == FILES["ants/1.jpg"][5:]
+    with pytest.raises(FileNotFoundError, match="the store has no such file"):
+        source.read("ants/none.jpg")
+    with pytest.raises(FileNotFoundError):
+        list(RemoteSource("s3://nobucket/train", **s3).list())
+
+
+def test_s3_in_workers(s3: dict[str, Any], root: Path, tmp_path: Path) -> None:
+    cache = fastpipe.Cache(tmp_path / "cache")
+    stored = fastpipe.ImageFolder(RemoteSource("s3://photos/train", **s3), TRAIN, seed=0, cache=cache)
+    assert stored[0][1] == 0  # a connection that workers must not use
+    folder = fastpipe.ImageFolder(root, TRAIN, seed=0)
+    for sent in (stored, pickle.loads(pickle.dumps(stored))):
+        loaders = (fastpipe.DataLoader(one, batch_size=2, num_workers=int(one is sent)) for one in (sent, folder))
+        for (images, _), (expected, _) in zip(*loaders, strict=True):
+            assert torch.equal(images, expected)
+    assert cache.statistics().files == 5
+
+
+def test_an_index_of_a_bucket_knows_what_changed(s3: dict[str, Any], tmp_path: Path) -> None:
+    system = fsspec.filesystem("s3", **s3)
+    system.pipe({f"photos/other/{name}": data for name, data in FILES.items()})
+    source = RemoteSource("s3://photos/other", **s3)
+    first, second = (ImageIndex.from_folder(source, location=tmp_path / "index") for _ in range(2))
+    assert first.generation == second.generation
+    system.pipe("photos/other/ants/1.jpg", FILES["ants/2.JPG"])
+    third = ImageIndex.from_folder(source, location=tmp_path / "index")
+    assert (first.table.versions != third.table.versions).tolist() == [True, False, False, False, False]
+
+
+def test_http(web: Web, root: Path, tmp_path: Path) -> None:
+    cache = fastpipe.Cache(tmp_path / "cache")
+    same(fastpipe.ImageFolder(web.url, TRAIN, seed=0, cache=cache), root)
+    web.asked.clear()
+    same(fastpipe.ImageFolder(f"{web.url}/", TRAIN, seed=0, cache=cache), root)
+    assert sorted(web.asked) == ["", "ants", "ants/deep", "bees"]
+    secret = RemoteSource(web.url.replace("//", "//user:secret@"))
+    assert secret.name == web.url
+
+
+@pytest.mark.parametrize("spoiled", ["500", "503", "429", "cut"])
+def test_what_fails_for_the_moment_is_tried_again(web: Web, spoiled: str) -> None:
+    source = RemoteSource(web.url)
+    web.spoil["ants/1.jpg"] = [spoiled, spoiled, ""]
+    assert source.read("ants/1.jpg") == FILES["ants/1.jpg"]
+    assert web.asked.count("ants/1.jpg") == 3
+    web.spoil["ants/1.jpg"] = [spoiled]
+    web.asked.clear()
+    with pytest.raises(
+        StoreError, match=r"train/ants/1\.jpg: no answer, though it was asked 6 times in .* Is the store"
+    ):
+        source.read("ants/1.jpg")
+    assert web.asked.count("ants/1.jpg") == 6
+
+
+def test_what_fails_for_good_is_not(web: Web) -> None:
+    source = RemoteSource(web.url)
+    for status, error, words in (
+        ("404", FileNotFoundError, "the store has no such file"),
+        ("403", PermissionError, "refuses to show it .*check your credentials"),
+        ("400", StoreError, "train/ants/1.jpg: the store refuses: ClientResponseError: 400"),
+    ):
+        web.asked.clear()
+        web.spoil["ants/1.jpg"] = [status]
+        with pytest.raises(error, match=words):
+            source.read("ants/1.jpg")
+        assert web.asked.count("ants/1.jpg") == 1
+
+
+def test_a_server_that_lies_about_a_length(web: Web) -> None:
+    source = RemoteSource(web.url)
+    file = source.file(Entry("ants/1.jpg", len(FILES["ants/1.jpg"]), "etag"))
+    web.spoil["ants/1.jpg"] = ["lie", ""]
+    assert source.read_file(file) == FILES["ants/1.jpg"]
+    web.spoil["ants/1.jpg"] = ["lie"]
+    with pytest.raises(
+        StoreError, match=r"1721 bytes were expected and 860 came: it was cut off on the way, or has chan"
+    ):
+        source.read_file(file)
+    web.spoil.clear()
+    with pytest.raises(StoreError, match="1000 bytes were expected and 1001 came"):  # it has grown
+        source.read_file(source.file(Entry("ants/1.jpg", 1000, "etag")))
+
+
+def test_a_server_without_ranges(web: Web, root: Path) -> None:
+    source = RemoteSource(web.url)
+    for name in FILES:
+        web.spoil[name] = ["no ranges"]
+    same(fastpipe.ImageFolder(source, TRAIN, seed=0), root)
+    with pytest.raises(
+        StoreError, match="10 bytes from 5 on were asked for, and 1721 came: the server doesn't give parts"
+    ):
+        source.read("ants/1.jpg", 5, 10)
+
+
+def test_a_server_that_hangs(web: Web) -> None:
+    web.spoil["ants/1.jpg"] = ["slow"]
+    with pytest.raises(StoreError, match=r"no answer, though it was asked 2 times in .*FSTimeoutError"):
+        RemoteSource(web.url, tries=2, timeout_s=0.1).read("ants/1.jpg")
+
+
+def test_what_is_missing_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(DatasetError, match="none-such://x can't be opened: Protocol not known"):
+        RemoteSource("none-such://x")
+    with pytest.raises(DatasetError, match="give numbers of 1 or more"):
+        RemoteSource("memory://x", tries=0)
+    monkeypatch.setitem(__import__("sys").modules, "fsspec", None)
+    with pytest.raises(DatasetError, match=r"s3://bucket/train: .* pip install 'fastpipe\[remote\]'"):
+        fastpipe.ImageFolder("s3://bucket/train")
