@@ -22,7 +22,7 @@ from fastpipe.transforms.functional._tensor_conversion import convert_image_dtyp
 def blend(img1: Tensor, img2: Tensor, ratio: float) -> Tensor:
     ratio = float(ratio)
     bound = max_value(img1.dtype)
-    return (ratio * img1 + (1.0 - ratio) * img2).clamp(0, bound).to(img1.dtype)
+    return (ratio * img1).add_((1.0 - ratio) * img2).clamp_(0, bound).to(img1.dtype)
 
 
 def rgb_to_grayscale(img: Tensor, num_output_channels: int = 1) -> Tensor:
