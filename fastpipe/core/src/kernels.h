@@ -43,6 +43,20 @@ typedef struct fpc_warp {
     uint8_t fill[4]; /* where a pixel comes from outside */
 } fpc_warp;
 
+/* resample.c: where a row's pixels come from, in bytes of another row. */
+#define FPC_PICK_BYTES 64
+typedef struct fpc_pick_group {
+    int32_t in, out;               /* FPC_PICK_BYTES from `in` on become as many from `out` on */
+    uint8_t order[FPC_PICK_BYTES]; /* for each of them its place among those */
+} fpc_pick_group;
+
+typedef struct fpc_picks {
+    int32_t count, channels;
+    int32_t *offsets; /* of each pixel */
+    int32_t group_count;
+    fpc_pick_group *groups; /* the same, pixels that lie near each other together; in the order of `out` */
+} fpc_picks;
+
 typedef struct fpc_kernels {
     /* inflate.h: a block's codes, up to its end at most. */
     int (*inflate_codes)(fpc_inflate *inflate, const uint8_t *first, uint8_t **out, uint8_t *target);
@@ -70,6 +84,8 @@ typedef struct fpc_kernels {
     /* The axis's output y of `bytes` bytes from its counts[y] rows, of which the last one is there twice; rows are read
      * and `out` is written in whole groups of 32 bytes. */
     void (*resample_down)(const uint8_t *const *rows, const fpc_axis *axis, int32_t y, int64_t bytes, uint8_t *out);
+    /* A row's pixels; up to FPC_ROW_SLACK bytes behind each row are read and written. */
+    void (*pick_pixels)(const uint8_t *in, const fpc_picks *picks, uint8_t *out);
     /* operations.c: rows of `count` pixels; whole groups of 32 are read and written. */
     void (*flip_rgb)(const uint8_t *in, int32_t count, uint8_t *out);
     void (*rgb_to_gray)(const uint8_t *in, int32_t count, uint8_t *out);
@@ -114,6 +130,7 @@ typedef struct fpc_kernels {
         .widen_row = widen_row,                                                                                        \
         .resample_across = resample_across,                                                                            \
         .resample_down = resample_down,                                                                                \
+        .pick_pixels = pick_pixels,                                                                                    \
         .flip_rgb = flip_rgb,                                                                                          \
         .rgb_to_gray = rgb_to_gray,                                                                                    \
         .look_up = look_up,                                                                                            \

@@ -1,4 +1,5 @@
-/* operations_plain.h: rows of three channels, flipped and made gray. */
+/* operations_plain.h: rows of pixels, picked, flipped and made gray. */
+#include <string.h>
 
 /* Pixels [first, count) of the result. */
 static inline void flip_rgb_plain(const uint8_t *in, int32_t first, int32_t count, uint8_t *out) {
@@ -7,6 +8,19 @@ static inline void flip_rgb_plain(const uint8_t *in, int32_t first, int32_t coun
         for (int c = 0; c < 3; c++) out[3 * (int64_t)x + c] = pixel[c];
     }
 }
+
+#if !defined(FPC_SIMD_VBMI)
+/* Of three bytes four at once. */
+static void pick_pixels(const uint8_t *in, const fpc_picks *picks, uint8_t *out) {
+    const int32_t *const offsets = picks->offsets; /* for all that a compiler knows `out` may be in `picks` */
+    const int32_t count = picks->count;
+    if (picks->channels == 1) {
+        for (int32_t x = 0; x < count; x++) out[x] = in[offsets[x]];
+    } else {
+        for (int32_t x = 0; x < count; x++, out += 3) memcpy(out, in + offsets[x], 4);
+    }
+}
+#endif
 
 #ifndef FPC_SIMD_H
 static void flip_rgb(const uint8_t *in, int32_t count, uint8_t *out) { flip_rgb_plain(in, 0, count, out); }

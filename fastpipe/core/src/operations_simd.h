@@ -1,4 +1,4 @@
-/* operations_simd.h: rows of three channels, flipped and made gray. */
+/* operations_simd.h: rows of pixels, picked, flipped and made gray. */
 #include "operations_plain.h"
 
 #define NONE 255
@@ -27,6 +27,15 @@ static void flip_rgb(const uint8_t *in, int32_t count, uint8_t *out) {
             _mm512_sub_epi8(_mm512_loadu_si512(operations_flip21), _mm512_set1_epi8((char)(3 * (21 - pixels))));
         const __m512i from = _mm512_maskz_loadu_epi8(there, in + 3 * (int64_t)(count - x - pixels));
         _mm512_mask_storeu_epi8(out + 3 * (int64_t)x, there, _mm512_permutexvar_epi8(order, from));
+    }
+}
+
+static void pick_pixels(const uint8_t *in, const fpc_picks *picks, uint8_t *out) {
+    const fpc_pick_group *const groups = picks->groups;
+    const int32_t count = picks->group_count;
+    for (int32_t k = 0; k < count; k++) {
+        const __m512i from = _mm512_loadu_si512(in + groups[k].in), order = _mm512_loadu_si512(groups[k].order);
+        _mm512_storeu_si512(out + groups[k].out, _mm512_permutexvar_epi8(order, from));
     }
 }
 #else

@@ -103,12 +103,30 @@ static int next_window(fpc_stage *stage, uint8_t *out) {
     return FPC_OK;
 }
 
-/* Four bytes at once: of the row that is read and of the one that is written there is slack behind the last pixel. */
-static void pick_pixels(const uint8_t *in, const fpc_axis *axis, int32_t channels, uint8_t *out) {
-    if (channels == 1) {
-        for (int32_t x = 0; x < axis->outputs; x++) out[x] = in[axis->starts[x]];
-    } else {
-        for (int32_t x = 0; x < axis->outputs; x++, out += 3) memcpy(out, in + 3 * (int64_t)axis->starts[x], 4);
+/* Where FPC_NEAREST finds each output's pixel in a row of the input, and which of them lie so near each other that an
+ * instruction can pick them all. */
+static void make_picks(fpc_picks *picks, const fpc_axis *axis, int32_t channels) {
+    const int32_t step = channels, count = axis->outputs;
+    for (int32_t x = 0; x < count; x++) picks->offsets[x] = axis->starts[x] * step;
+    picks->count = count;
+    picks->channels = channels;
+    picks->group_count = 0;
+    for (int32_t x = 0; x < count;) {
+        fpc_pick_group *group = &picks->groups[picks->group_count++];
+        int32_t low = picks->offsets[x], high = low, end = x + 1;
+        for (; end < count && (end + 1 - x) * step <= FPC_PICK_BYTES; end++) {
+            const int32_t next = picks->offsets[end], least = next < low ? next : low, most = next > high ? next : high;
+            if (most - least + step > FPC_PICK_BYTES) break;
+            low = least;
+            high = most;
+        }
+        group->in = low;
+        group->out = x * step;
+        uint8_t *order = group->order;
+        for (; x < end; x++) {
+            for (int32_t c = 0; c < step; c++) *order++ = (uint8_t)(picks->offsets[x] - low + c);
+        }
+        while (order < group->order + FPC_PICK_BYTES) *order++ = 0;
     }
 }
 
@@ -124,7 +142,7 @@ static int next_nearest(fpc_stage *stage, uint8_t *out) {
         const int status = fpc_stage_borrow(stage->from, stage->pair[0], &in);
         if (status != FPC_OK) return status;
     }
-    pick_pixels(in + (int64_t)stage->column * stage->channels, &stage->across, stage->channels, out);
+    stage->kernels->pick_pixels(in + (int64_t)stage->column * stage->channels, &stage->picks, out);
     if (y + 1 < stage->height && stage->down.starts[y + 1] == row) memcpy(stage->kept, out, bytes);
     return FPC_OK;
 }
@@ -206,14 +224,20 @@ int fpc_resize_start(fpc_stage *stage, fpc_stage *from, int64_t max_bytes) {
     } else {
         stage->ring_rows = 0;
     }
-    const int64_t tap_bytes = ((int64_t)stage->down.most_taps + 2) * (int64_t)sizeof(uint8_t *);
+    const int64_t tap_bytes = nearest ? stage->width * (int64_t)(sizeof(int32_t) + sizeof(fpc_pick_group))
+                                      : ((int64_t)stage->down.most_taps + 2) * (int64_t)sizeof(uint8_t *);
     const int64_t taps_room = (tap_bytes + 63) / 64 * 64;
     const int64_t ring_room = stage->ring_rows * stage->ring_bytes;
-    /* the pointers, two rows of input, a row of outputs, the ring */
+    /* the pointers or picks, two rows of input, a row of outputs, the ring */
     const int64_t bytes = taps_room + 2 * in_bytes + out_bytes + ring_room;
     if ((max_bytes > 0 && bytes > max_bytes) || (uint64_t)bytes > SIZE_MAX) return FPC_TOO_LARGE;
     uint8_t *memory = fpc_buffer_need(&stage->rows, (size_t)bytes);
     if (!memory) return FPC_NO_MEMORY;
+    if (nearest) {
+        stage->picks.offsets = (int32_t *)(void *)memory;
+        stage->picks.groups = (fpc_pick_group *)(void *)(stage->picks.offsets + stage->width);
+        make_picks(&stage->picks, &stage->across, channels);
+    }
     stage->taps = (const uint8_t **)(void *)memory;
     stage->pair[0] = memory + taps_room;
     stage->pair[1] = stage->pair[0] + in_bytes;

@@ -47,6 +47,7 @@ struct fpc_stage {
     uint8_t *pair[2], *ring;       /* two rows before the pass along the rows; rows before the pass down the columns */
     uint8_t *kept;                 /* rows are made in twos: the second one */
     const uint8_t **taps;          /* the rows of one output */
+    fpc_picks picks;               /* of FPC_NEAREST, in the taps' place */
 };
 
 /* Bytes of a row on its way: a multiple of 64, with slack. */
