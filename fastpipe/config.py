@@ -292,6 +292,8 @@ def readers_asked(reader: str | Mapping[str, str] | None) -> tuple[str | None, d
     """
     if isinstance(reader, Mapping):
         return None, {format_key(format): name for format, name in reader.items()}
+    if reader is not None and not isinstance(reader, str):
+        raise ConfigError(f"reader={reader!r}: give a reader's name, or names by format, as {{'jpg': 'cv2'}}")
     if reader is not None and ("=" in reader or "," in reader):
         return None, parse_reader_override(reader, "reader")
     return reader, {}

@@ -31,7 +31,7 @@ def cache(
     if json != "-" and not quiet:
         print(found["folder"])
         for kind in found["contents"].values():
-            print(f"  {kind['count']:>6,} {kind['what']}, {size(kind['bytes'])}")
+            print(f"  {kind['what']}: {kind['count']:,}, {size(kind['bytes'])}")
         if clear:
             print(*(f"left: {line}" for line in left), "cleared" if not left else "cleared but for these", sep="\n")
     raise typer.Exit(1 if left else 0)

@@ -48,13 +48,13 @@ def kept_index(source: IndexSource, location: str | os.PathLike[str] | None) -> 
         DatasetError: it can't be kept at the location that was given.
     """
     if location is None:
-        return source.build(None, None, "")
+        return source.build(None, None, "kept nowhere")
     if isinstance(location, str) and location == "auto":
         try:
             default = _default_location(source.identity)
         except FileNotFoundError as error:
             warn_not_kept(None, error)
-            return source.build(None, None, "")
+            return source.build(None, None, "kept nowhere")
         return _kept(source, default, required=False)
     folder = Path(os.path.abspath(os.path.expanduser(os.fspath(location))))
     store.refuse_foreign_folder(folder)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from types import MethodType
 from typing import Any
 
 from torch.utils.data import ConcatDataset, Dataset
@@ -35,6 +36,10 @@ class CollateGood:
         return EmptyBatch() if samples is None else self.collate(samples)
 
 
+_NESTED = 3
+"""Lists and dicts in one another that are looked into."""
+
+
 def image_datasets(dataset: Any) -> Iterator[ImageDataset]:
     """This dataset, or those inside wrappers such as torch's `Subset`, each once."""
     found: dict[int, Any] = {}  # everything that was looked at: wrappers may share a dataset, or lead back
@@ -50,16 +55,23 @@ def image_datasets(dataset: Any) -> Iterator[ImageDataset]:
 
 
 def _parts(wrapper: Any) -> list[Any]:
-    """The datasets that a wrapper holds: its attributes, whatever they are called, and what is in lists and dicts."""
-    parts: list[Any] = []
-    for value in getattr(wrapper, "__dict__", {}).values():
-        held = list(value.values()) if isinstance(value, dict) else value
-        if isinstance(held, (list, tuple)):
-            # of a list of a million paths, only the first is looked at
-            parts += held if held and _is_dataset(held[0]) else ()
-        elif _is_dataset(held):
-            parts.append(held)
-    return parts
+    """The datasets that a wrapper holds: in its attributes, whatever they are called, and in lists and dicts there."""
+    slots = (name for kind in type(wrapper).__mro__ for name in vars(kind).get("__slots__", ()))
+    attributes = [*getattr(wrapper, "__dict__", {}).values(), *(getattr(wrapper, name, None) for name in slots)]
+    return [part for value in attributes for part in _datasets_in(value, _NESTED)]
+
+
+def _datasets_in(value: Any, depth: int) -> Iterator[Any]:
+    held = list(value.values()) if isinstance(value, dict) else value
+    if isinstance(held, (list, tuple)):
+        # of a list of a million paths, only the first is looked at
+        if held and depth and any(True for _ in _datasets_in(held[0], depth - 1)):
+            for member in held:
+                yield from _datasets_in(member, depth - 1)
+    elif isinstance(held, MethodType):  # `self.get = dataset.__getitem__`
+        yield from _datasets_in(held.__self__, depth)
+    elif _is_dataset(held):
+        yield held
 
 
 def _is_dataset(value: Any) -> bool:

@@ -17,15 +17,15 @@ from torch.utils.data import (
     Dataset,
     IterableDataset,
     Sampler,
-    Subset,
     default_collate,
     default_convert,
 )
 from torch.utils.data import DataLoader as TorchDataLoader
 
-from fastpipe.data import BadFileCounts, ImageDataset
+from fastpipe.data import BadFileCounts
 from fastpipe.environment import usable_cpus
 from fastpipe.errors import DatasetError, FastpipeWarning
+from fastpipe.loading.anew import note_given, warn_of_repetition
 from fastpipe.loading.bad_files import (
     CollateGood,
     EmptyBatch,
@@ -34,7 +34,7 @@ from fastpipe.loading.bad_files import (
     end_epoch,
     image_datasets,
 )
-from fastpipe.loading.collate import DRAW_NOTHING, BatchCollate
+from fastpipe.loading.collate import DRAW_NOTHING, BatchCollate, gives_batches
 from fastpipe.loading.device import on_device
 from fastpipe.loading.room import check_shared_memory
 from fastpipe.loading.samplers import RandomSampler, SequentialSampler, ShuffledSampler
@@ -73,7 +73,7 @@ class DataLoader(TorchDataLoader[Any]):
     - Batches never hold a sample that a dataset's ``on_error`` left out: they are smaller by it, and a batch of which
       nothing is left isn't handed out. `bad_files` counts, and a warning at the end of an epoch tells.
     - Each new iteration is the next epoch of a dataset with a ``seed`` and of `fastpipe.samplers`; `set_epoch` chooses
-      another (a loader made anew for each epoch needs it). `state_dict` resumes exactly in the middle of an epoch.
+      another (a loader made anew for each epoch needs it, and warns). `state_dict` resumes exactly within an epoch.
     - Where a worker dies or stalls, the error names it, the file that it was at and the likely causes; the next
       iteration starts new workers. Where shared memory is too small, that is said before the first batch.
 
@@ -151,7 +151,7 @@ class DataLoader(TorchDataLoader[Any]):
         collates = batch_size is not None or batch_sampler is not None
         user_collates = collate_fn is not None and collate_fn not in DRAW_NOTHING
         # The user's own collate_fn gets the list of samples that it expects, and so does a wrapper.
-        as_list = collate_fn is not None or not _gives_batches(dataset)
+        as_list = collate_fn is not None or not gives_batches(dataset)
         self._requested = replace(options, as_list=as_list) if collates else None
         if collates and (collate_fn is None or dtype is not None or options.channels_last):
             collate_fn = BatchCollate(options, collate_fn or default_collate)
@@ -316,6 +316,8 @@ class DataLoader(TorchDataLoader[Any]):
                 chosen += [sampler.next_epoch] * sampler.is_chosen
             if self._epoch is not None:
                 following = chosen or [self._epoch + 1, *following]
+            elif not chosen:
+                warn_of_repetition(self, seeded.values(), sampler)
         self._epoch = epoch = max(following, default=0)
         for count in seeded.values():
             count.begin(epoch)
@@ -426,6 +428,7 @@ class _Epoch(Iterator[_Batch]):
         except StopIteration:
             self.loader._delivered = _ENDLESS  # with drop_last, some samples are left that don't make a batch
             _running.discard(self)
+            note_given(self.loader, self.loader._epochs_now())
             end_epoch(self.loader.dataset)
             raise
         except Exception:  # nothing follows; who keeps the error keeps this object, too
@@ -479,13 +482,6 @@ class _Requesting:
 
     def __exit__(self, *error: object) -> None:
         self._stop()
-
-
-def _gives_batches(dataset: Any) -> bool:
-    """Whether the loader gets what an image dataset's ``__getitems__`` gives, and nobody in between wants a list."""
-    while type(dataset) is Subset:
-        dataset = dataset.dataset
-    return getattr(type(dataset), "__getitems__", None) is ImageDataset.__getitems__
 
 
 def _shuffled(dataset: Any, generator: torch.Generator | None) -> Sampler[int]:

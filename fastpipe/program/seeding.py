@@ -36,7 +36,14 @@ class SharedEpoch:
 
     Beside the number stands who counts: nobody yet, a loader that began it (`begin`), or a loader that knows nothing
     of epochs; of that one the first sample it asked for is kept, so that a second epoch is noticed (`repeats`).
+
+    Attributes:
+        given: what is noted of the loader that gave all of this epoch; None if another was begun or chosen since.
+        told: that loaders made anew repeat it, has been told.
     """
+
+    given: object = None
+    told: bool = False
 
     _asked: Sequence[int] = ()  # by this process, the last time
 
@@ -50,6 +57,7 @@ class SharedEpoch:
         return int(self._number[0])
 
     def set(self, epoch: int) -> None:
+        self.given = None
         self._number[0] = epoch
         self._number[1] = _CHOSEN
 
@@ -60,6 +68,7 @@ class SharedEpoch:
 
     def begin(self, epoch: int) -> None:
         """A loader that counts epochs begins one."""
+        self.given = None
         self._number[0] = epoch
         self._number[1] = _COUNTED
 

@@ -12,6 +12,7 @@ from typing import Any
 import filelock
 
 from fastpipe.data.store import cache_folder
+from fastpipe.errors import ConfigError
 
 _KINDS = {
     "folders": "indexes of folders",
@@ -22,13 +23,21 @@ _KINDS = {
 
 
 def cache_contents() -> dict[str, Any]:
-    """The folder, and of each kind of thing in it how many there are and their bytes; locks count as bytes only."""
+    """The folder, and of each kind of thing in it how many there are and their bytes; locks count as bytes only.
+
+    Raises:
+        ConfigError: the user has no home folder, and FASTPIPE_CACHE names no other one.
+    """
+    try:
+        folder = cache_folder()
+    except FileNotFoundError as error:
+        raise ConfigError(f"nothing is kept: {error}. Set FASTPIPE_CACHE to a folder that can be written.") from None
     kinds = {}
     for kind, meaning in _KINDS.items():
         entries = list(_entries(kind))
         things = [entry for entry in entries if entry.suffix != ".lock"]
         kinds[kind] = {"what": meaning, "count": len(things), "bytes": sum(map(_bytes, entries))}
-    return {"schema": "fastpipe-cache/1", "folder": str(cache_folder()), "contents": kinds}
+    return {"schema": "fastpipe-cache/1", "folder": str(folder), "contents": kinds}
 
 
 def clear_cache() -> list[str]:

@@ -37,8 +37,8 @@ def test_what_is_there_is_shown_and_stays(cache: Path, capsys: pytest.CaptureFix
     assert run() == 0
     printed = capsys.readouterr().out
     assert printed.startswith(f"{cache}\n")
-    assert " 1 indexes of folders" in printed
-    assert " 1 journals" in printed
+    assert "indexes of folders: 1, " in printed
+    assert "journals of checks that were interrupted: 1, " in printed
     assert run("--json", "-") == 0
     found = json.loads(capsys.readouterr().out)
     assert (found["schema"], found["cleared"], found["left"]) == ("fastpipe-cache/1", False, [])
@@ -50,6 +50,15 @@ def test_what_is_there_is_shown_and_stays(cache: Path, capsys: pytest.CaptureFix
     }
     assert found["contents"]["folders"]["bytes"] > 0
     assert list((cache / "folders").iterdir())
+
+
+def test_without_a_home_there_is_none(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.delenv("FASTPIPE_CACHE")
+    monkeypatch.setattr("fastpipe.data.store.user_folder", lambda of: None)
+    assert run("--clear") == 1
+    error = capsys.readouterr().err
+    assert "this user has no home folder. Set FASTPIPE_CACHE" in error
+    assert len(error.splitlines()) <= 2
 
 
 def test_clearing_removes_what_is_fastpipe_s(cache: Path, tmp_path: Path) -> None:

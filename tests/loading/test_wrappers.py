@@ -54,6 +54,37 @@ class Duck:
         return self.parts["only"][index]
 
 
+class Nested(Duck):
+    def __init__(self, images):
+        self.parts = {"only": images, "by split": [{"train": [images]}]}
+
+
+class Slotted:
+    __slots__ = ("images",)
+
+    def __init__(self, images):
+        self.images = images
+
+    def __len__(self):
+        return len(self.images)
+
+    def __getitem__(self, index):
+        return self.images[index]
+
+
+class Hidden(Duck):
+    """Holds but a method."""
+
+    def __init__(self, images):
+        self.get, self.length = images.__getitem__, len(images)
+
+    def __len__(self):
+        return self.length
+
+    def __getitem__(self, index):
+        return self.get(index)
+
+
 WRAPPERS = {
     "none": lambda dataset: dataset,
     "subset": lambda dataset: Subset(dataset, range(10)),
@@ -65,6 +96,7 @@ WRAPPERS = {
     "subset of one in batches": lambda dataset: Subset(InBatches(dataset), range(9)),
     "duck": Duck,
 }
+FOUND = {"nested": Nested, "slots": Slotted, "a method": Hidden}
 
 
 @pytest.mark.parametrize("workers", [0, 2] if FORK else [0])
@@ -83,6 +115,17 @@ def test_around_wrappers(root, name, workers):
         assert seeded.epoch == epoch
         assert len(ours) == len(theirs)
         assert all(same(one, other) for one, other in zip(ours, theirs, strict=True))
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_set_epoch_reaches_what_a_wrapper_hides(root, name):
+    seeded = fastpipe.ImageFolder(root, T.Compose(FLOAT), seed=3)
+    loader = fastpipe.DataLoader(FOUND[name](seeded), batch_size=14, shuffle=True)
+    loader.set_epoch(5)
+    assert seeded.epoch == 5
+    reference = fastpipe.DataLoader(seeded, batch_size=14, shuffle=True)
+    reference.set_epoch(5)
+    assert same(list(loader), list(reference))
 
 
 def same(one, other):
@@ -159,3 +202,33 @@ class TestEpochs:
         with pytest.raises(FastpipeWarning, match=r"epoch 1 has begun a second time.*fastpipe\.DataLoader"):
             list(loader)
         list(loader)  # it is told once
+
+    def test_a_loader_made_anew_for_each_epoch_is_told_once(self, root):
+        dataset = fastpipe.ImageFolder(root, T.Compose(FLOAT), seed=3)
+        options = {"batch_size": 4, "shuffle": True, "threads": 1}
+        for _ in fastpipe.DataLoader(dataset, **options):
+            pass
+        with pytest.raises(FastpipeWarning, match=r"epoch 0 begins a second time.*loader\.set_epoch\(epoch\)"):
+            iter(fastpipe.DataLoader(dataset, **options))
+        list(fastpipe.DataLoader(dataset, **options))
+
+    def test_loaders_that_repeat_nothing_or_are_compared_raise_no_alarm(self, root):
+        dataset = fastpipe.ImageFolder(root, T.Compose(FLOAT), seed=3)
+        for epoch in (0, 0, 1, 1):  # chosen, though the same
+            loader = fastpipe.DataLoader(dataset, 4, shuffle=True)
+            loader.set_epoch(epoch)
+            list(loader)
+        for options in ({"batch_size": 3}, {"batch_size": 4, "threads": 1}, {"batch_size": 3}):  # of other settings
+            list(fastpipe.DataLoader(dataset, shuffle=True, **options))
+        for _ in range(2):  # an evaluation
+            list(fastpipe.DataLoader(dataset, 5))
+        for _ in range(2):  # one look at the data
+            next(iter(fastpipe.DataLoader(dataset, 2, shuffle=True)))
+        together = [fastpipe.DataLoader(dataset, 6, shuffle=True) for _ in range(2)]
+        assert same(list(together[0]), list(together[1]))
+        list(together[0])  # epoch 1, broken off in epoch 2
+        next(iter(together[0]))
+        del together
+        list(fastpipe.DataLoader(dataset, 6, shuffle=True))
+        for part in ([0, 1, 2], [3, 4, 5]):  # folds
+            list(fastpipe.DataLoader(Subset(dataset, part), 1, shuffle=True))

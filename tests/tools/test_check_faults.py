@@ -253,6 +253,7 @@ def test_a_journal_is_used_where_it_fits(root: Path, tmp_path: Path, capsys: pyt
         assert said in err
         assert bool(said) == bool(err)
         assert journal.exists() == (options == {"decode": "header"})  # which has a journal of its own
+        assert not journal.with_name(f"{journal.name}.lock").exists() or journal.exists()
     assert not forgotten.exists()
 
 

@@ -132,9 +132,9 @@ class Journal:
     def _remove_old(own: Path) -> None:
         """Removes the journals of checks that nobody went on with."""
         oldest = time.time() - _KEPT_S
-        for file in own.parent.glob("*.jsonl"):
+        for file in own.parent.glob("*.jsonl*"):  # their locks, too
             with contextlib.suppress(OSError):
-                if file != own and file.stat().st_mtime < oldest:
+                if not file.name.startswith(own.name) and file.stat().st_mtime < oldest:
                     file.unlink()
 
     def note(self, number: int, seen: Seen) -> None:
@@ -150,11 +150,12 @@ class Journal:
             self._give_up(str(error))
 
     def remove(self) -> None:
-        """The check is done and reported: the next one begins anew."""
+        """The check is done and reported: the next one begins anew, and nothing stays in the cache."""
         self._close()
         if self.file is not None:
-            with contextlib.suppress(OSError):
-                self.file.unlink()
+            for file in (self.file, f"{self.file}.lock"):
+                with contextlib.suppress(OSError):  # Windows keeps what is locked
+                    os.unlink(file)
 
     def _give_up(self, reason: str) -> None:
         warnings.warn(

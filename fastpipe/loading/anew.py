@@ -1,0 +1,59 @@
+"""Loaders that are made anew for each epoch: what they repeat without a word is told."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from torch.utils.data import DataLoader, SequentialSampler
+
+from fastpipe.data.bad_files import warn_again
+from fastpipe.program import SharedEpoch
+
+__all__ = ["note_given", "warn_of_repetition"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Given:
+    """The loader that gave all batches of an epoch."""
+
+    loader: weakref.ref[Any]
+    dataset: weakref.ref[Any]
+    settings: tuple[Any, ...]
+
+
+def note_given(loader: DataLoader[Any], epochs: Iterable[SharedEpoch]) -> None:
+    """Notes that a loader gave all batches of the epoch that its datasets are at."""
+    try:
+        given = _Given(weakref.ref(loader), weakref.ref(loader.dataset), _settings(loader))
+    except TypeError:  # a dataset with slots
+        return
+    for epoch in epochs:
+        epoch.given = given
+
+
+def warn_of_repetition(loader: DataLoader[Any], epochs: Iterable[SharedEpoch], sampler: Any) -> None:
+    """Warns, once for a dataset, where a new loader begins the epoch that an equal one gave, which is gone.
+
+    Two loaders that are there together, of other settings, or without shuffling, are compared with each other or serve
+    an evaluation: nothing is said of these.
+    """
+    if isinstance(sampler, SequentialSampler):
+        return
+    for epoch in epochs:
+        given = epoch.given
+        if not isinstance(given, _Given) or epoch.told or given.loader() is not None:
+            continue
+        if given.dataset() is loader.dataset and given.settings == _settings(loader):
+            epoch.told = True
+            warn_again(
+                f"epoch {epoch.get()} begins a second time: a new fastpipe.DataLoader begins with the epoch that its "
+                "dataset is at, so the order and all random numbers come again. Make the loader once, before the loop "
+                "over the epochs: it counts them. Or call loader.set_epoch(epoch) before each."
+            )
+
+
+def _settings(loader: DataLoader[Any]) -> tuple[Any, ...]:
+    return loader.batch_size, loader.num_workers, getattr(loader, "threads", None), type(loader.sampler)
