@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 from typing import Any
 
 import corpus
@@ -23,6 +24,18 @@ FILTERS = {
     core.Filter.BICUBIC: Image.Resampling.BICUBIC,
     core.Filter.LANCZOS: Image.Resampling.LANCZOS,
 }
+
+
+def read_path(job: core.Job, path: str | os.PathLike[str], offset: int = 0, length: int = 0) -> None:
+    """Has a job read a file, or so many bytes of it."""
+    raw = job.raw
+    raw.path = os.fspath(path).encode() if os.name == "nt" else os.fsencode(path)
+    raw.pixels = None
+    raw.data.address = None
+    raw.offset = offset
+    raw.length = length
+
+
 REFUSALS = range(core.Status.UNKNOWN_FORMAT, core.Status.NO_MEMORY)
 
 JPEGS = {name: data for name, data in corpus.files().items() if name.startswith(("jpeg", "mpo"))}

@@ -5,7 +5,7 @@ for as long as a call lasts. Nothing is loaded before the first use. Where the l
 False and `why_not` says what to do; fastpipe then gives the same pixels by slower ways.
 
     job = Job()
-    job.read(data)                      # a file's bytes; or read_path, read_pixels
+    job.read(data)                      # a file's bytes; or read_pixels
     job.box(top, left, height, width)   # of the file; the whole image without it
     job.resize((height, width), (0, 0), (224, 224), (0, 0, 224, 224), Filter.BILINEAR, True)
     job.flip()
@@ -20,7 +20,8 @@ from __future__ import annotations
 from fastpipe.core.arrays import ArrayForm, ArrayPart, read_arrays
 from fastpipe.core.draws import MOST_CHANCES, CropDraws, Drawn
 from fastpipe.core.files import Files
-from fastpipe.core.jobs import MAX_OPERATIONS, Job, Packed, Places, read_header
+from fastpipe.core.headers import read_header
+from fastpipe.core.jobs import MAX_OPERATIONS, Job, Packed, Places
 from fastpipe.core.library import (
     DType,
     Filter,

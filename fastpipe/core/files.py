@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from itertools import accumulate
 from struct import Struct
 
-from fastpipe.core.jobs import header_of
+from fastpipe.core.headers import header_of
 from fastpipe.core.library import RawFile, Status, native
 from fastpipe.core.running import Pool
 from fastpipe.types import Header, Member

@@ -1,4 +1,4 @@
-"""Jobs that say what is to be done: source, box, operations, sink; and headers.
+"""Jobs that say what is to be done: source, box, operations, sink.
 
 Made for calls of a few microseconds: a job's struct is made once and filled again and again, an operation with one
 ``struct.pack_into``.
@@ -7,8 +7,6 @@ Made for calls of a few microseconds: a job's struct is made once and filled aga
 from __future__ import annotations
 
 import ctypes
-import os
-import threading
 from collections.abc import Sequence
 from struct import Struct
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -18,14 +16,10 @@ from fastpipe.core.library import (
     Filter,
     Kind,
     Padding,
-    RawHeader,
     RawJob,
     RawOperation,
     RawPixels,
-    Status,
-    native,
 )
-from fastpipe.types import Header
 
 if TYPE_CHECKING:
     import numpy as np
@@ -43,8 +37,8 @@ _EXTENT = Struct("@2q6i2q")
 _HFLIP, _RESIZE = int(Kind.HFLIP), int(Kind.RESIZE)
 _BOX = Struct("@4i")
 _SINK = Struct("@P3q5i6f")
+_JOB = Struct("@3P2q6i2qP4iP3q5i6f")
 _PIXELS = Struct("@P3q3i")
-_HEADER = Struct("@16iq")
 _LIMITS = Struct("@2q")
 _LIMITS_AT: int = RawJob.max_pixels.offset  # type: ignore[attr-defined]
 _BOX_AT: int = RawJob.top.offset  # type: ignore[attr-defined]
@@ -62,20 +56,6 @@ _TENSOR_TYPES = {
     "torch.bfloat16": DType.BFLOAT16,
 }
 
-MAYBE_MPO = "JPEG or MPO"
-"""The format of a JPEG with a multi-picture index, as in `fastpipe.readers`: Pillow has to say what it takes it for."""
-
-_COLORS = ("", "L", "YCbCr", "RGB", "CMYK", "YCCK", "P", "LA", "RGBA")
-_SUBSAMPLING = {
-    (3, 0x11, 0x11, 0x11, 0): "4:4:4",
-    (3, 0x21, 0x11, 0x11, 0): "4:2:2",
-    (3, 0x22, 0x11, 0x11, 0): "4:2:0",
-    (3, 0x12, 0x11, 0x11, 0): "4:4:0",
-    (3, 0x41, 0x11, 0x11, 0): "4:1:1",
-    (4, 0x11, 0x11, 0x11, 0x11): "4:4:4",
-}
-
-
 _known_types: dict[Any, DType] = {}
 
 
@@ -87,6 +67,13 @@ def _type_of(dtype: Any) -> DType | None:
     return found
 
 
+def _arithmetic(mean: Sequence[float] | None, std: Sequence[float] | None, multiplied: bool) -> tuple[float, ...]:
+    """fpc_sink's normalize, mean and std."""
+    if mean is None or std is None:
+        return (_MULTIPLY if multiplied else 0, *_NO_MEAN)
+    return (_NORMALIZE | (_MULTIPLY if multiplied else 0), *mean, *std)
+
+
 class Packed(NamedTuple):
     """Operations as the core has them, of a job, to be added to others.
 
@@ -94,11 +81,13 @@ class Packed(NamedTuple):
         content: an fpc_operation each.
         number: how many they are.
         tables: what they point to.
+        address: of the content.
     """
 
     content: bytes
     number: int
     tables: tuple[bytes, ...]
+    address: int = 0
 
 
 def _address(array: np.ndarray[Any, Any]) -> int:
@@ -116,7 +105,7 @@ class Job:
     and tensors and bare addresses are the caller's business.
     """
 
-    __slots__ = ("_bytes", "_count", "_keep", "_operations", "_pixels", "_tables", "address", "raw")
+    __slots__ = ("_bytes", "_count", "_keep", "_operations", "_own", "_pixels", "_tables", "address", "raw")
 
     def __init__(self, raw: RawJob | None = None) -> None:
         self.raw = RawJob() if raw is None else raw
@@ -128,7 +117,7 @@ class Job:
         self._count = 0
         self._keep: Any = None
         self._tables: list[bytes] = []
-        self.raw.operations = ctypes.addressof(self._operations)
+        self._own = self.raw.operations = ctypes.addressof(self._operations)
 
     # -- the source
 
@@ -159,15 +148,6 @@ class Job:
         """
         _SOURCE.pack_into(self.raw, 0, 0, address, 0, 0, length, *box, 0, 0, *limits)
 
-    def read_path(self, path: str | os.PathLike[str], offset: int = 0, length: int = 0) -> None:
-        """A file, or ``length`` bytes of it from ``offset``; 0 for all."""
-        raw = self.raw
-        raw.path = os.fspath(path).encode() if os.name == "nt" else os.fsencode(path)
-        raw.pixels = None
-        raw.data.address = None
-        raw.offset = offset
-        raw.length = length
-
     def read_pixels(self, array: np.ndarray[Any, Any]) -> None:
         """Pixels: uint8 of ``(H, W, C)`` or ``(H, W)`` with any strides, in place of a file."""
         if array.dtype.char != "B" or array.ndim not in (2, 3):
@@ -182,14 +162,50 @@ class Job:
         _PIXELS.pack_into(self._pixels, 0, address, row, column, channel, height, width, channels)
         self._keep = array
 
+    def whole(
+        self,
+        place: tuple[int, int],
+        box: tuple[int, int, int, int],
+        limits: tuple[int, int],
+        packed: Packed,
+        address: int,
+        sink: tuple[Any, ...],
+    ) -> None:
+        """All of a job at one go; `clear` before it is filled in another way.
+
+        Args:
+            place: address and length of a JPEG or PNG in memory that somebody else keeps; see `Files.place`.
+            box: as `box` takes it.
+            limits: as `limit` takes them.
+            packed: the operations, which the caller keeps.
+            address: where the pixels go.
+            sink: the rest of it; see `Places.sink`.
+        """
+        start, length = place
+        _JOB.pack_into(
+            self.raw,
+            0,
+            0,
+            start,
+            0,
+            0,
+            length,
+            *box,
+            0,
+            0,
+            *limits,
+            packed.address,
+            packed.number,
+            0,
+            0,
+            0,
+            address,
+            *sink,
+        )
+
     def box(self, top: int = 0, left: int = 0, height: int = 0, width: int = 0) -> None:
         """The part of the file that is decoded; without arguments all of it."""
         _BOX.pack_into(self.raw, _BOX_AT, top, left, height, width)
-
-    def expect(self, height: int = 0, width: int = 0) -> None:
-        """Refuse a file of another size; 0 for any."""
-        self.raw.expected_height = height
-        self.raw.expected_width = width
 
     def limit(self, max_pixels: int = 0, max_bytes: int = 0) -> None:
         """Refuse an image of more pixels, or one that takes more scratch memory; 0 for no limit."""
@@ -206,6 +222,7 @@ class Job:
         """No operations."""
         self._count = 0
         self._tables.clear()
+        self.raw.operations = self._own
         self.raw.operation_count = 0
 
     def mark(self) -> tuple[int, int]:
@@ -216,11 +233,12 @@ class Job:
         """The operations that were added since the mark, for other jobs."""
         count, tables = mark
         content = bytes(self._bytes[count * _OPERATION_SIZE : self._count * _OPERATION_SIZE])
-        return Packed(content, self._count - count, tuple(self._tables[tables:]))
+        address = ctypes.cast(ctypes.c_char_p(content), ctypes.c_void_p).value or 0
+        return Packed(content, self._count - count, tuple(self._tables[tables:]), address)
 
     def add(self, packed: Packed) -> bool:
         """Adds operations that another job had; False where there is no room for them."""
-        content, number, tables = packed
+        content, number, tables, _ = packed
         before = self._count
         if before + number > MAX_OPERATIONS:
             return False
@@ -386,9 +404,11 @@ class Job:
             std: three numbers.
             multiplied: pixels times 1 / 255, as v2's ``ToDtype`` does, and not divided by 255. Floating types alone.
         """
-        numbers = _NO_MEAN if mean is None or std is None else (*mean, *std)
-        normalize = (0 if mean is None or std is None else _NORMALIZE) | (_MULTIPLY if multiplied else 0)
-        _SINK.pack_into(self.raw, _SINK_AT, address, *strides, *shape, dtype, normalize, *numbers)
+        self.write_to(address, (*strides, *shape, dtype, *_arithmetic(mean, std, multiplied)))
+
+    def write_to(self, address: int, sink: tuple[Any, ...]) -> None:
+        """The same, from what `Places.sink` has put together."""
+        _SINK.pack_into(self.raw, _SINK_AT, address, *sink)
 
     def write_array(
         self,
@@ -443,89 +463,36 @@ class Job:
         self.write(tensor.data_ptr(), (height, width, channels), strides, dtype, mean, std, multiplied)
 
 
-class _LocalHeader(threading.local):
-    """A thread's place for a header."""
-
-    def __init__(self) -> None:
-        self.raw = RawHeader()
-        self.address = ctypes.addressof(self.raw)
-        self.read = native().fpc_read_header
-
-
-_local_header: _LocalHeader | None = None
-
-
-def read_header(data: bytes) -> Header | Status:
-    """A JPEG's or PNG's header from its first bytes, or why there is none: `Status.TRUNCATED` where more are needed.
-
-    The same as `fastpipe.readers.read_header` gives; the format is "JPEG or MPO" where there is a multi-picture index.
-
-    Raises:
-        ReaderUnavailableError: there is no core here; see `why_not`.
-    """
-    global _local_header
-    local = _local_header
-    if local is None:
-        local = _local_header = _LocalHeader()
-    status = local.read(data, len(data), local.address)
-    if status:
-        return Status(status)
-    return header_of(_HEADER.unpack_from(local.raw))
-
-
-def header_of(fields: tuple[int, ...]) -> Header:
-    """An fpc_header's fields, one after the other, as a `Header`."""
-    height, width, components, bits, color, s0, s1, s2, s3, progressive, orientation, pictures, plain = fields[:13]
-    png, transparency, animated, offset = fields[13:]
-    unnamed = png or components == 1
-    return Header(
-        "PNG" if png else MAYBE_MPO if pictures else "JPEG",
-        height,
-        width,
-        components,
-        bits,
-        _COLORS[color],
-        None if unnamed else _SUBSAMPLING.get((components, s0, s1, s2, s3), "unknown"),
-        progressive == 1,
-        orientation,
-        animated == 1,
-        transparency == 1,
-        offset,
-        plain == 1,
-    )
-
-
 class Places:
     """The places of a batch of images, each of which a job writes to.
 
     Args:
         images: a tensor ``(N, C, H, W)`` in main memory, of a dtype that `Job.write_tensor` takes, with any strides.
+
+    Attributes:
+        first: the address of the first image.
+        step: bytes from one to the next.
     """
 
-    __slots__ = ("_first", "_rests", "_step")
+    __slots__ = ("_rest", "first", "step")
 
     def __init__(self, images: torch.Tensor) -> None:
         _, channels, height, width = images.shape
         size = images.element_size()
         number, channel, row, column = images.stride()
-        dtype = _TENSOR_TYPES[str(images.dtype)]
-        self._first, self._step = images.data_ptr(), number * size
-        shape = height, width, channels
-        rest = (row * size, column * size, channel * size, *shape, dtype)
-        self._rests = [(*rest, normalize) for normalize in range(4)]
+        self.first, self.step = images.data_ptr(), number * size
+        self._rest = (
+            row * size,
+            column * size,
+            channel * size,
+            height,
+            width,
+            channels,
+            _TENSOR_TYPES[str(images.dtype)],
+        )
 
-    def write(
-        self,
-        job: Job,
-        number: int,
-        mean: Sequence[float] | None,
-        std: Sequence[float] | None,
-        multiplied: bool = False,
-    ) -> None:
-        """Has a job write to a place; what is to be done to pixels as `Job.write` takes it."""
-        address = self._first + number * self._step
-        if mean is None or std is None:
-            _SINK.pack_into(job.raw, _SINK_AT, address, *self._rests[_MULTIPLY if multiplied else 0], *_NO_MEAN)
-        else:
-            rest = self._rests[_NORMALIZE + (_MULTIPLY if multiplied else 0)]
-            _SINK.pack_into(job.raw, _SINK_AT, address, *rest, *mean, *std)
+    def sink(
+        self, mean: Sequence[float] | None, std: Sequence[float] | None, multiplied: bool = False
+    ) -> tuple[Any, ...]:
+        """What a job has to know beside the address, as `Job.write_to` takes it; arguments as `Job.write`'s."""
+        return (*self._rest, *_arithmetic(mean, std, multiplied))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 
@@ -156,43 +156,55 @@ def start_together(works: Sequence[Work], threads: int) -> Started:
     left: list[Work] = []
     taken: list[Work] = []
     by_core: dict[tuple[str, bool, int, bool, bool], bool] = {}
+    sinks: dict[int, tuple[Any, ...]] = {}
     # What is beyond it is refused here, and `execute` says what becomes of it.
     limit = readers.pixel_limit(works[0].encoded.max_pixels)
     limits = limit or 0, readers.most_scratch(limit)
     for work in works:
         program, encoded, _, number = work
-        header = encoded.header
+        header, conversion = encoded.header, program.conversion
         kind = header.format, header.plain, header.bit_depth, header.progressive, header.animated
         claimed = by_core.get(kind)
         if claimed is None:
             claimed = readers.choose(header, program.request, encoded.reader, encoded.config).name == "core"
             by_core[kind] = claimed
-        job = batch[len(taken)]
-        if claimed and _fill(job, program, encoded, limits):
-            places.write(job, number, *normalization_of(program.conversion))
-            taken.append(work)
-        else:
+        if not claimed or conversion is None or program.after or program.request.scale != 1:
             left.append(work)
+            continue
+        sink = sinks.get(id(conversion))
+        if sink is None:
+            sink = sinks[id(conversion)] = places.sink(*normalization_of(conversion))
+        address = places.first + number * places.step
+        (taken if _fill(batch[len(taken)], program, encoded, limits, address, sink) else left).append(work)
     return Started(left, taken, engine, batch)
 
 
-def _fill(job: core.Job, program: Program, encoded: Encoded, limits: tuple[int, int]) -> bool:
-    """A job for the whole program, but for where it writes to; False where the core can't run all of it."""
-    shape, (box, scale), steps, conversion, after, *_ = program
-    if after or scale != 1 or conversion is None:
-        return False
+def _fill(
+    job: core.Job,
+    program: Program,
+    encoded: Encoded,
+    limits: tuple[int, int],
+    address: int,
+    sink: tuple[Any, ...],
+) -> bool:
+    """A job for the whole program; False where the core can't run all of it."""
+    shape, steps, box = program.shape, program.steps, program.request.box or _WHOLE
+    place = None if encoded.held is None else encoded.held[0].place(encoded.held[1])
+    memory = getattr(steps, "memory", None)
+    known = None if memory is None else memory.get(shape.channels)
+    if known is not None and place is not None:
+        job.whole(place, box, limits, known[0], address, sink)
+        return True
     job.clear()
-    if box is None:
-        box = _WHOLE
-    else:
-        shape = ImageShape(box[2], box[3])
+    if box is not _WHOLE:
+        shape = ImageShape(box.height, box.width)
     if add_steps(job, steps, shape)[1] != len(steps):
         return False
-    if encoded.held is None:
+    if place is None:
         job.read(encoded.data, box, limits)
     else:
-        files, number = encoded.held
-        job.read_address(*files.place(number), box, limits)
+        job.read_address(*place, box, limits)
+    job.write_to(address, sink)
     return True
 
 

@@ -97,9 +97,9 @@ def test_limits(context: core.Context) -> None:
     job, out = core.Job(), np.empty((97, 131, 3), np.uint8)
     job.read(data)
     job.write_array(out)
-    job.expect(97, 131)
+    job.raw.expected_height, job.raw.expected_width = 97, 131
     assert context.run(job) == Status.OK
-    job.expect(131, 97)
+    job.raw.expected_height, job.raw.expected_width = 131, 97
     assert context.run(job) == Status.UNUSUAL_HEADER
 
 
@@ -121,23 +121,23 @@ def test_from_a_file(context: core.Context, tmp_path: Path) -> None:
     path.write_bytes(b"before" + data + b"behind")
     job, out = core.Job(), np.zeros_like(expected)
     job.write_array(out)
-    job.read_path(path, 6, len(data))
+    core_jobs.read_path(job, path, 6, len(data))
     assert context.run(job) == Status.OK
     np.testing.assert_array_equal(out, expected)
     path.write_bytes(data)
     out[:] = 0
-    job.read_path(path)
+    core_jobs.read_path(job, path)
     assert context.run(job) == Status.OK
     np.testing.assert_array_equal(out, expected)
-    job.read_path(tmp_path / "missing.jpg")
+    core_jobs.read_path(job, tmp_path / "missing.jpg")
     assert context.run(job) == Status.IO_ERROR
     assert job.raw.os_error == 2
-    job.read_path(tmp_path)
+    core_jobs.read_path(job, tmp_path)
     assert context.run(job) == Status.IO_ERROR
-    job.read_path(path, len(data) - 4, 100)
+    core_jobs.read_path(job, path, len(data) - 4, 100)
     assert context.run(job) in (Status.IO_ERROR, Status.TRUNCATED, Status.UNKNOWN_FORMAT)
     if os.path.exists("/dev/null"):
-        job.read_path("/dev/null")
+        core_jobs.read_path(job, "/dev/null")
         assert context.run(job) != Status.OK
 
 

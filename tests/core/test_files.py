@@ -10,6 +10,7 @@ import sys
 import threading
 from pathlib import Path
 
+import core_jobs
 import corpus
 import numpy as np
 import pytest
@@ -126,7 +127,7 @@ def test_what_would_keep_a_reader_waiting(tmp_path: Path) -> None:
     assert found == [Status.IO_ERROR] * 4
     assert [files.os_error(index) for index in range(4)] == [errno.EINVAL] * 3 + [errno.ELOOP]
     job = core.Job()  # which reads by itself
-    job.read_path(tmp_path / "fifo")
+    core_jobs.read_path(job, tmp_path / "fifo")
     job.write_array(np.empty((8, 8, 3), np.uint8))
     assert core.run(job) == Status.IO_ERROR
 

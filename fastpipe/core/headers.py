@@ -1,0 +1,77 @@
+"""Headers of JPEGs and PNGs, as the library reads them."""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from struct import Struct
+
+from fastpipe.core.library import RawHeader, Status, native
+from fastpipe.types import Header
+
+_HEADER = Struct("@16iq")
+
+MAYBE_MPO = "JPEG or MPO"
+"""The format of a JPEG with a multi-picture index, as in `fastpipe.readers`: Pillow has to say what it takes it for."""
+
+_COLORS = ("", "L", "YCbCr", "RGB", "CMYK", "YCCK", "P", "LA", "RGBA")
+_SUBSAMPLING = {
+    (3, 0x11, 0x11, 0x11, 0): "4:4:4",
+    (3, 0x21, 0x11, 0x11, 0): "4:2:2",
+    (3, 0x22, 0x11, 0x11, 0): "4:2:0",
+    (3, 0x12, 0x11, 0x11, 0): "4:4:0",
+    (3, 0x41, 0x11, 0x11, 0): "4:1:1",
+    (4, 0x11, 0x11, 0x11, 0x11): "4:4:4",
+}
+
+
+class _LocalHeader(threading.local):
+    """A thread's place for a header."""
+
+    def __init__(self) -> None:
+        self.raw = RawHeader()
+        self.address = ctypes.addressof(self.raw)
+        self.read = native().fpc_read_header
+
+
+_local_header: _LocalHeader | None = None
+
+
+def read_header(data: bytes) -> Header | Status:
+    """A JPEG's or PNG's header from its first bytes, or why there is none: `Status.TRUNCATED` where more are needed.
+
+    The same as `fastpipe.readers.read_header` gives; the format is "JPEG or MPO" where there is a multi-picture index.
+
+    Raises:
+        ReaderUnavailableError: there is no core here; see `why_not`.
+    """
+    global _local_header
+    local = _local_header
+    if local is None:
+        local = _local_header = _LocalHeader()
+    status = local.read(data, len(data), local.address)
+    if status:
+        return Status(status)
+    return header_of(_HEADER.unpack_from(local.raw))
+
+
+def header_of(fields: tuple[int, ...]) -> Header:
+    """An fpc_header's fields, one after the other, as a `Header`."""
+    height, width, components, bits, color, s0, s1, s2, s3, progressive, orientation, pictures, plain = fields[:13]
+    png, transparency, animated, offset = fields[13:]
+    unnamed = png or components == 1
+    return Header(
+        "PNG" if png else MAYBE_MPO if pictures else "JPEG",
+        height,
+        width,
+        components,
+        bits,
+        _COLORS[color],
+        None if unnamed else _SUBSAMPLING.get((components, s0, s1, s2, s3), "unknown"),
+        progressive == 1,
+        orientation,
+        animated == 1,
+        transparency == 1,
+        offset,
+        plain == 1,
+    )
