@@ -6,6 +6,7 @@ an error that says how to make one that isn't.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import posixpath
 import stat
@@ -17,13 +18,16 @@ from typing import IO, NamedTuple
 
 from fastpipe.data.containers import ContainerSource, Listing
 from fastpipe.errors import DatasetError
+from fastpipe.sources import ByteSource, CachedSource, RemoteSource
+from fastpipe.sources.ranged import open_file, read_parts
+from fastpipe.types import Stored
 
 _ENDINGS = (".zip", ".tar")
 _COMPRESSED = (".tar.gz", ".tgz", ".tar.bz2", ".tbz", ".tbz2", ".tar.xz", ".txz", ".tar.zst", ".7z", ".rar")
 _MAGIC = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\xfd7zXZ": "xz", b"\x28\xb5\x2f\xfd": "Zstandard"}
 _LOCAL_HEADER = 30
 _BLOCK = 512
-_LINKS = 40
+_PARTS = 256
 
 
 class Entry(NamedTuple):
@@ -63,6 +67,24 @@ def archive_in(path: str) -> str | None:
     return None
 
 
+def archive_named_by(source: ByteSource) -> Stored | None:
+    """The archive that a source's URL names, or leads into (``s3://bucket/photos.zip/train``); None if it does neither.
+
+    The source of the archive itself is that of the folder which holds it.
+    """
+    remote = source.source if isinstance(source, CachedSource) else source
+    if not isinstance(remote, RemoteSource):
+        return None
+    parts = remote.name.split("/")
+    for count in range(4, len(parts) + 1):
+        if parts[count - 1].lower().endswith(_ENDINGS):
+            above = remote.above(len(parts) - count + 1)
+            holder = source.cache.over(above) if isinstance(source, CachedSource) else above
+            with contextlib.suppress(FileNotFoundError):  # a folder of that name
+                return holder.file(above.entry(parts[count - 1]))
+    return None
+
+
 _HOW = "Unpack it, and pack the files without compression: tar -cf, or zip -0 -r"
 
 
@@ -73,12 +95,13 @@ def entries(path: str) -> Iterator[Entry]:
         DatasetError: it is damaged, or compressed as a whole; names the member where there is one.
         OSError: it can't be opened.
     """
-    with open(path, "rb") as file:
+    with open_file(path) as file:
+        length = file.seek(0, os.SEEK_END)
+        file.seek(0)
         start = file.read(6)
         for magic, name in _MAGIC.items():
             if start.startswith(magic):
                 raise DatasetError(f"{path} is compressed ({name}), so that no file in it can be read alone. {_HOW}.")
-        length = file.seek(0, os.SEEK_END)
         file.seek(0)
         if path.lower().endswith(".zip"):
             yield from _zipped(path, file, length)
@@ -114,7 +137,8 @@ def _zipped(path: str, file: IO[bytes], length: int) -> Iterator[Entry]:
     except (zipfile.BadZipFile, NotImplementedError, ValueError) as error:
         raise DatasetError(f"{path} is no zip archive, or is damaged: {error}.") from error
     with archive:
-        for member in archive.infolist():
+        members = archive.infolist()
+        for member, header in zip(members, _local_headers(path, file, members), strict=True):
             name = _plain(member.filename)
             if member.is_dir():
                 yield Entry(name, -1, 0)
@@ -127,14 +151,28 @@ def _zipped(path: str, file: IO[bytes], length: int) -> Iterator[Entry]:
             elif member.compress_type != zipfile.ZIP_STORED:
                 problem = f"is compressed (method {member.compress_type}). {_HOW}"
             else:
-                file.seek(max(at, 0))  # a damaged list of members names any place
-                header = file.read(_LOCAL_HEADER)
                 at += _LOCAL_HEADER
                 at += int.from_bytes(header[26:28], "little") + int.from_bytes(header[28:30], "little")
                 sound = member.header_offset >= 0 and header.startswith(b"PK\x03\x04")
                 sound = sound and at + size <= length and member.compress_size == size
                 problem = "" if sound else "is damaged: its header in the archive isn't where the list of members says"
             yield Entry(name, at, size, problem)
+
+
+def _local_headers(path: str, file: IO[bytes], members: list[zipfile.ZipInfo]) -> Iterator[bytes]:
+    """What stands before each member: it says where its bytes begin. A damaged list of members names any place."""
+    if isinstance(path, Stored):
+        for start in range(0, len(members), _PARTS):
+            places = [(max(member.header_offset, 0), _LOCAL_HEADER) for member in members[start : start + _PARTS]]
+            for header in read_parts(path, places):
+                if isinstance(header, Exception):
+                    raise header
+                assert isinstance(header, bytes)
+                yield header
+        return
+    for member in members:
+        file.seek(max(member.header_offset, 0))
+        yield file.read(_LOCAL_HEADER)
 
 
 def _tarred(path: str, file: IO[bytes], length: int) -> Iterator[Entry]:

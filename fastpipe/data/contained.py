@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 
 from fastpipe.data.archives import archive_in
+from fastpipe.data.found import files_of
 from fastpipe.data.image_table import TableSource, holds_images
 from fastpipe.data.index import ImageIndex
 from fastpipe.data.keeping import kept_index
-from fastpipe.data.shards import ShardSource, files_of
+from fastpipe.data.shards import ShardSource
 
 _PATTERN = ("*", "?", "[", "{")
 

@@ -6,8 +6,9 @@ import itertools
 import os
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -16,6 +17,10 @@ from fastpipe.data._progress import SlowBar
 from fastpipe.data.details import Known, completed
 from fastpipe.data.index import ImageIndex
 from fastpipe.data.table import Array, Table, joined, offsets_of, pack_paths
+from fastpipe.sources import ByteSource
+from fastpipe.types import Stored
+
+_AT_ONCE = 8  # containers of a store
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +62,7 @@ class ContainerSource:
 
     Attributes:
         root: what paths start from.
-        paths: of the containers, in their order.
+        paths: of the containers, in their order; all of this machine, or all `Stored` in one source.
         extensions: of the files that count.
         headers: whether each sample's header is wanted.
         refresh: list all anew.
@@ -75,8 +80,10 @@ class ContainerSource:
     """Whether labels that are all integers are the targets as they stand."""
 
     @property
-    def bytes_from(self) -> None:
-        """Files of this machine."""
+    def bytes_from(self) -> ByteSource | None:
+        """What has the containers; None for this machine's file system."""
+        first = next(iter(self.paths), None)
+        return cast(ByteSource, first.source) if isinstance(first, Stored) else None
 
     @property
     def value_names(self) -> Callable[[list[str], list[int]], tuple[list[str], list[int]]] | None:
@@ -85,7 +92,10 @@ class ContainerSource:
 
     @property
     def identity(self) -> dict[str, Any]:
-        return {"root": os.path.abspath(self.root), "extensions": list(self.extensions), **self.about}
+        own = {"extensions": list(self.extensions), **self.about}
+        if self.bytes_from is not None:
+            return {"root": self.root, **own, "store": self.bytes_from.identity}
+        return {"root": os.path.abspath(self.root), **own}
 
     @property
     def about(self) -> dict[str, Any]:
@@ -105,7 +115,7 @@ class ContainerSource:
         unchanged = {
             path: known[name]
             for path in self.paths
-            if (name := os.path.normpath(path)) in known and _is_unchanged(index, known[name])
+            if (name := _name_in_index(path)) in known and _is_unchanged(index, known[name], path)
         }
         if len(unchanged) < len(self.paths) or len(self.paths) != len(known):
             return unchanged, f"{len(self.paths) - len(unchanged)} of {len(self.paths)} containers may have changed"
@@ -116,14 +126,19 @@ class ContainerSource:
     def build(self, old: ImageIndex | None, unchanged: dict[str, int] | None, reason: str) -> ImageIndex:
         """A new index; what is unchanged is taken over from the old one."""
         parts, states = [], []
-        with SlowBar("listing containers", self.progress) as bar:
+        with SlowBar("listing containers", self.progress) as bar, ThreadPoolExecutor(_AT_ONCE) as pool:
             bar.expect(len(self.paths))
-            for path in self.paths:
-                states.append(_settled_state(path))  # before listing: what changes meanwhile shows the next time
+
+            def part(path: str) -> tuple[tuple[int, int, int], _Part]:
+                state = _settled_state(path)  # before listing: what changes meanwhile shows the next time
                 if old is not None and unchanged and path in unchanged:
-                    parts.append(_taken_over(old, unchanged[path], self.value_names is not None))
-                else:
-                    parts.append(self._listed(path))
+                    return state, _taken_over(old, unchanged[path], self.value_names is not None)
+                return state, self._listed(path)
+
+            # Of a store several at once: there it takes time to hear of the next member.
+            for state, one in (map if self.bytes_from is None else pool.map)(part, self.paths):
+                states.append(state)
+                parts.append(one)
                 bar.advance()
         packed = joined(part.paths for part in parts)
         texts = [label for part in parts for label in part.labels]
@@ -150,13 +165,21 @@ class ContainerSource:
         )
         taken_over = _joined([part.taken_over for part in parts])
         known = None if old is None else Known(old.table, old.formats, taken_over)
-        made = ImageIndex(table, root=self.root, classes=classes, class_values=values)
+        made = ImageIndex(table, root=self.root, classes=classes, class_values=values, source=self.bytes_from)
         table, formats = completed(table, made.paths, known, False, self.headers, progress=self.progress)
         return ImageIndex(
-            table, root=self.root, classes=classes, class_values=values, formats=formats, origin=f"built: {reason}"
+            table,
+            root=self.root,
+            classes=classes,
+            class_values=values,
+            formats=formats,
+            origin=f"built: {reason}",
+            source=self.bytes_from,
         )
 
     def _relative(self, path: str) -> str:
+        if isinstance(path, Stored):
+            return path.key
         return os.path.relpath(path, self.root).replace(os.sep, "/") if self.root else path.replace(os.sep, "/")
 
     def _listed(self, path: str) -> _Part:
@@ -179,20 +202,30 @@ class ContainerSource:
 
 
 def common_folder(paths: Sequence[str]) -> str:
-    """The folder that all of these whole paths lie below; ``""`` for none, as on two drives."""
+    """The folder that all of these whole paths lie below; ``""`` for none, as on two drives. Of a store its name."""
+    if paths and isinstance(paths[0], Stored):
+        return cast(ByteSource, paths[0].source).name
     try:
         return os.path.commonpath([os.path.dirname(path) for path in paths])
     except ValueError:
         return ""
 
 
+def _name_in_index(path: str) -> str:
+    return path.key if isinstance(path, Stored) else os.path.normpath(path)
+
+
 def _state_of(path: str) -> tuple[int, int, int]:
+    if isinstance(path, Stored):
+        return path.length, path.version, 0
     status = os.stat(path)
     return status.st_size, status.st_mtime_ns, status.st_ctime_ns
 
 
 def _settled_state(path: str) -> tuple[int, int, int]:
     """Times tick: a file that changed just now may change again without its times moving."""
+    if isinstance(path, Stored):
+        return _state_of(path)
     now = time.time_ns()
     size, mtime, ctime = _state_of(path)
     settled = mtime > 0 and max(mtime, ctime) <= now - scan._SETTLED_NS
@@ -212,9 +245,11 @@ def _holder(table: Table, number: int) -> int:
     return int(table.containers[start]) if start < stop else number
 
 
-def _is_unchanged(index: ImageIndex, number: int) -> bool:
+def _is_unchanged(index: ImageIndex, number: int, path: str) -> bool:
     states = index.table.container_states
     assert states is not None
+    if isinstance(path, Stored):
+        return path.version != 0 and _state_of(path) == tuple(states[number].tolist())
     try:
         return all(
             _state_of(index.containers[one]) == tuple(states[one].tolist())

@@ -26,7 +26,7 @@ from fastpipe.data.views import Samples, Targets
 from fastpipe.errors import DatasetError
 from fastpipe.program import Fidelity
 from fastpipe.readers import MaxPixels
-from fastpipe.sources import ByteSource, Cache, source_of
+from fastpipe.sources import ByteSource, Cache, CachedSource, source_of
 
 __all__ = [
     "IMG_EXTENSIONS",
@@ -148,6 +148,7 @@ class ImageFolder(ImageDataset):
         self.targets: Targets | list[int]
         if is_valid_file is None and self._lists_as_usual():
             self.index: ImageIndex | None = self._opened(index)
+            self.source = self.index.source  # of a store's archive, the folder that holds it
             self.classes, self.class_to_idx = _classes_of(self.index)
             empty = [self.classes[number] for number in np.flatnonzero(self.index.counts() == 0)]
             check_no_class_is_empty(empty, self.extensions, allow_empty)
@@ -179,8 +180,9 @@ class ImageFolder(ImageDataset):
         assert self.root is not None
         if not isinstance(index, ImageIndex):
             return ImageIndex.from_folder(self.source or self.root, location=index, extensions=self._endings)
-        if self.source is not None and index.source is not None and index.root == self.root:
-            return index.read_through(self.source)
+        if index.source is not None and index.root == self.root:
+            cache = self.source.cache if isinstance(self.source, CachedSource) else None
+            return index if cache is None else index.read_through(cache.over(index.source))
         if os.path.abspath(index.root) != os.path.abspath(self.root):
             raise DatasetError(
                 f"the index is of {index.root}, not of {self.root}: make one with ImageIndex.from_folder."

@@ -11,14 +11,17 @@ import secrets
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import IO, Any
+from typing import Any
 
 from fastpipe.data import store
 from fastpipe.data.containers import ContainerSource, Listing, common_folder
+from fastpipe.data.found import Paths, files_of, given_key
 from fastpipe.data.image_list import ImageList
 from fastpipe.data.keeping import kept_index
-from fastpipe.data.shards import Paths, files_of, given_key
 from fastpipe.errors import DatasetError, FastpipeWarning
+from fastpipe.sources import ByteSource, Cache
+from fastpipe.sources.ranged import open_file
+from fastpipe.types import Stored
 
 _ROWS = 64  # decoded at once: a row group may be larger than memory
 
@@ -32,7 +35,8 @@ class ImageTable(ImageList):
     compression="none")`` makes files that need no such copy.
 
     Args:
-        tables: paths of Parquet files: one, several, or a pattern such as ``"data/train-*.parquet"``.
+        tables: paths of Parquet files: one, several, or a pattern such as ``"data/train-*.parquet"``; URLs and their
+            patterns, or a `fastpipe.ByteSource`, as in `ImageShards`. In a store columns must not be compressed.
         transform: takes a PIL image (a fastpipe transform: is compiled).
         target_transform: takes the target.
         image: the column of the images: bytes, or a struct with a field ``bytes`` as of `datasets.Image`.
@@ -41,6 +45,7 @@ class ImageTable(ImageList):
         index: where the list of samples is kept between runs, as in `ImageFolder`. A file that changed is gone through
             again.
         headers: keep each image's header in the index, too.
+        cache: the `fastpipe.Cache` that keeps images of a store on this machine; None for none.
         options: `ImageList`'s: ``seed=``, ``on_error=``, ``reader=`` and so on.
 
     Raises:
@@ -59,12 +64,14 @@ class ImageTable(ImageList):
         label: str | None = "label",
         index: str | os.PathLike[str] | None = "auto",
         headers: bool = False,
+        cache: Cache | None = None,
         **options: Any,
     ) -> None:
-        if not isinstance(tables, (str, os.PathLike)):
+        if not isinstance(tables, (str, os.PathLike, ByteSource)):
             tables = list(tables)
-        source = TableSource.of(tables, image, label, headers)
-        super().__init__(kept_index(source, index), transform, target_transform, root=source.root, **options)
+        source = TableSource.of(tables, image, label, headers, cache=cache)
+        root = source.bytes_from or source.root
+        super().__init__(kept_index(source, index), transform, target_transform, root=root, **options)
 
 
 def holds_images(path: str) -> bool:
@@ -88,8 +95,9 @@ def _pyarrow() -> Any:
 @contextlib.contextmanager
 def _opened(path: str) -> Iterator[Any]:
     pyarrow = _pyarrow()
+    stored = open_file(path) if isinstance(path, Stored) else contextlib.nullcontext(path)
     try:
-        with pyarrow.parquet.ParquetFile(path, memory_map=True) as file:
+        with stored as opened, pyarrow.parquet.ParquetFile(opened, memory_map=stored is not opened) as file:
             yield file
     except pyarrow.ArrowException as error:
         raise DatasetError(f"{path} is no Parquet file, or is damaged: {error}.") from error
@@ -106,10 +114,17 @@ class TableSource(ContainerSource):
 
     @classmethod
     def of(
-        cls, tables: Paths, image: str, label: str | None, headers: bool, refresh: bool = False, progress: bool = True
+        cls,
+        tables: Paths,
+        image: str,
+        label: str | None,
+        headers: bool,
+        refresh: bool = False,
+        progress: bool = True,
+        cache: Cache | None = None,
     ) -> TableSource:
         """With `ImageTable`'s arguments."""
-        paths = files_of(tables, "Parquet files")
+        paths = files_of(tables, "Parquet files", (".parquet",), cache)
         with _opened(paths[0]) as file:
             names = _class_names(file, label)
         return cls(common_folder(paths), paths, (), headers, refresh, progress, image, label, given_key(tables), names)
@@ -133,10 +148,14 @@ class TableSource(ContainerSource):
         with _opened(path) as file:
             column = self._column(file, path)
             listing = Listing([], [], [], [])
-            if all(_chunk(file, group, column).compression == "UNCOMPRESSED" for group in range(file.num_row_groups)):
-                with open(path, "rb") as raw:
-                    if self._located(file, path, raw, column, listing):
-                        return listing
+            kinds = {_chunk(file, group, column).compression for group in range(file.num_row_groups)}
+            if kinds <= {"UNCOMPRESSED"} and self._located(file, path, column, listing):
+                return listing
+            if isinstance(path, Stored):
+                raise DatasetError(
+                    f"{path}: its column {column!r} is compressed or encoded, so that no image in it can be read by "
+                    "its place. Write the file with compression='none', or copy it to this machine."
+                )
             return self._unpacked(file, path, column)
 
     def _column(self, file: Any, path: str) -> str:
@@ -186,19 +205,19 @@ class TableSource(ContainerSource):
             raise DatasetError(f"{path}: the label of row {row} is {label!r:.60}: neither an integer nor a name.")
         return str(label)
 
-    def _located(self, file: Any, path: str, raw: IO[bytes], column: str, listing: Listing) -> bool:
+    def _located(self, file: Any, path: str, column: str, listing: Listing) -> bool:
         """Finds each image's bytes in the file itself; whether they are all there.
 
         pyarrow decodes the column, and what it gives is looked for where it should be: behind the one before. So a
         place is right whatever the page's layout, its header, or the encoding is.
         """
-        with mmap.mmap(raw.fileno(), 0, access=mmap.ACCESS_READ) as data:
-            for group in range(file.num_row_groups):
-                chunk = _chunk(file, group, column)
-                first = chunk.data_page_offset
-                if chunk.has_dictionary_page and chunk.dictionary_page_offset:
-                    first = min(first, chunk.dictionary_page_offset)
-                at, end = first, first + chunk.total_compressed_size
+        for group in range(file.num_row_groups):
+            chunk = _chunk(file, group, column)
+            first = chunk.data_page_offset
+            if chunk.has_dictionary_page and chunk.dictionary_page_offset:
+                first = min(first, chunk.dictionary_page_offset)
+            with _part_of(path, first, chunk.total_compressed_size) as (data, start):
+                at, end = first - start, first - start + chunk.total_compressed_size
                 seen: dict[bytes, int] = {}
                 for image, label in self._rows(file, path, column, group):
                     text = self._checked(path, len(listing.names), image, label)
@@ -214,7 +233,7 @@ class TableSource(ContainerSource):
                         at = place + len(value)
                     listing.names.append(str(len(listing.names)))
                     listing.labels.append(text)
-                    listing.starts.append(place)
+                    listing.starts.append(start + place)
                     listing.sizes.append(len(value))
         return True
 
@@ -255,6 +274,16 @@ class TableSource(ContainerSource):
             stacklevel=2,
         )
         return Listing(listing.names, listing.labels, listing.starts, listing.sizes, unpacked=target.as_posix())
+
+
+@contextlib.contextmanager
+def _part_of(path: str, start: int, length: int) -> Iterator[tuple[bytes | mmap.mmap, int]]:
+    """Bytes that hold a part of a file, and where in the file they begin."""
+    if isinstance(path, Stored):
+        yield path.source.read(path.key, start, length), start
+        return
+    with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+        yield data, 0
 
 
 def _digest(value: bytes) -> bytes:

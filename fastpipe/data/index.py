@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import copy
 import hashlib
 import os
 import shutil
@@ -112,7 +111,7 @@ class ImageIndex:
             DatasetError: a link leads back to a folder above it, an archive is compressed or damaged, or `location`
                 can't be written.
         """
-        from fastpipe.data.archives import ArchiveSource, archive_in
+        from fastpipe.data.archives import ArchiveSource, archive_in, archive_named_by
         from fastpipe.data.folders import FolderSource
         from fastpipe.data.keeping import kept_index
         from fastpipe.data.stored import StoredFolder
@@ -120,6 +119,11 @@ class ImageIndex:
 
         source = source_of(root, None)
         if source is not None:
+            stored = archive_named_by(source)
+            if stored is not None:
+                return kept_index(
+                    ArchiveSource(source.name, stored, tuple(extensions), headers, refresh, progress), location
+                )
             return kept_index(StoredFolder(source, tuple(extensions), headers, refresh, progress), location)
         assert not isinstance(root, ByteSource)
         folder = os.path.expanduser(os.fspath(root))
@@ -273,8 +277,10 @@ class ImageIndex:
 
     def read_through(self, source: ByteSource) -> ImageIndex:
         """The same index, whose files come from another source of the same name, as one with a cache is."""
-        other = copy.copy(self)
-        other.source = source
+        if source is self.source:
+            return self
+        other = ImageIndex.__new__(ImageIndex)  # copy.copy would open it again
+        other.__dict__ = {**self.__dict__, "source": source}
         return other
 
     def damaged_arrays(self) -> tuple[str, ...]:

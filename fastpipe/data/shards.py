@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import glob
-import hashlib
 import json
 import os
-import re
 import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -14,14 +11,15 @@ from typing import IO, Any
 
 from fastpipe.data.archives import Entry, entries, read_entry
 from fastpipe.data.containers import ContainerSource, Listing, common_folder
+from fastpipe.data.found import Paths, files_of, given_key
 from fastpipe.data.image_list import ImageList
 from fastpipe.data.keeping import kept_index
 from fastpipe.data.listing import IMG_EXTENSIONS
 from fastpipe.errors import DatasetError, FastpipeWarning
+from fastpipe.sources import ByteSource, Cache
+from fastpipe.sources.ranged import open_file
 
-Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
-
-_BRACES = re.compile(r"\{(\d+)\.\.(\d+)\}")
+_ENDINGS = (".tar", ".zip")
 
 
 class ImageShards(ImageList):
@@ -33,6 +31,8 @@ class ImageShards(ImageList):
 
     Args:
         shards: their paths: one, several, a pattern (``"shards/*.tar"``), or WebDataset's ``"shards/{000..099}.tar"``.
+            URLs and their patterns as well (``"s3://bucket/shards/*.tar"``), of one store; or a `fastpipe.ByteSource`,
+            for all of its files that end in ``.tar`` or ``.zip``. Samples are read from there by their place.
         transform: takes a PIL image (a fastpipe transform: is compiled).
         target_transform: takes the target.
         image: the ending of each sample's image (``"jpg"``, ``"left.png"``); None for the one that is an image.
@@ -42,6 +42,7 @@ class ImageShards(ImageList):
         index: where the list of samples is kept between runs, as in `ImageFolder`. A shard that changed is listed
             again.
         headers: keep each image's header in the index, too.
+        cache: the `fastpipe.Cache` that keeps samples of a store on this machine; None for none.
         options: `ImageList`'s: ``seed=``, ``on_error=``, ``reader=`` and so on.
 
     Raises:
@@ -60,49 +61,14 @@ class ImageShards(ImageList):
         label: str | None = "cls",
         index: str | os.PathLike[str] | None = "auto",
         headers: bool = False,
+        cache: Cache | None = None,
         **options: Any,
     ) -> None:
-        if not isinstance(shards, (str, os.PathLike)):
+        if not isinstance(shards, (str, os.PathLike, ByteSource)):
             shards = list(shards)
-        source = ShardSource.of(shards, image, label, headers)
-        super().__init__(kept_index(source, index), transform, target_transform, root=source.root, **options)
-
-
-def files_of(given: Paths, what: str) -> tuple[str, ...]:
-    """The files that a path, a pattern or several of either name, each whole, in the order given; patterns sorted.
-
-    Raises:
-        DatasetError: there is none; calls them `what`.
-    """
-    several = [given] if isinstance(given, (str, os.PathLike)) else list(given)
-    found: list[str] = []
-    for one in several:
-        for pattern in _spelled_out(os.path.expanduser(os.fspath(one))):
-            names = [pattern] if os.path.exists(pattern) else sorted(glob.glob(pattern, recursive=True))
-            if not names:
-                raise DatasetError(f"there is no {pattern}: give the paths of {what}, or a pattern that finds some.")
-            found += names
-    if not found:
-        raise DatasetError(f"no {what} are given.")
-    return tuple(dict.fromkeys(os.path.abspath(name) for name in found))
-
-
-def given_key(given: Paths) -> str:
-    """What tells such a list of paths and patterns from another: files that join a pattern change an index, not it."""
-    several = [given] if isinstance(given, (str, os.PathLike)) else given
-    whole = "\0".join(os.path.abspath(os.path.expanduser(os.fspath(one))) for one in several)
-    return hashlib.sha256(os.fsencode(whole)).hexdigest()[:16]
-
-
-def _spelled_out(pattern: str) -> list[str]:
-    """``"{08..10}.tar"`` → 08, 09 and 10, as shells have it."""
-    braces = _BRACES.search(pattern)
-    if braces is None:
-        return [pattern]
-    first, last = braces.groups()
-    numbers = [str(number).zfill(len(first)) for number in range(int(first), int(last) + 1)]
-    start, end = pattern[: braces.start()], pattern[braces.end() :]
-    return [whole for number in numbers for whole in _spelled_out(start + number + end)]
+        source = ShardSource.of(shards, image, label, headers, cache=cache)
+        root = source.bytes_from or source.root
+        super().__init__(kept_index(source, index), transform, target_transform, root=root, **options)
 
 
 @dataclass(frozen=True)
@@ -121,9 +87,10 @@ class ShardSource(ContainerSource):
         headers: bool,
         refresh: bool = False,
         progress: bool = True,
+        cache: Cache | None = None,
     ) -> ShardSource:
         """With `ImageShards`'s arguments."""
-        paths = files_of(shards, "shards")
+        paths = files_of(shards, "shards", _ENDINGS, cache)
         extensions = IMG_EXTENSIONS if image is None else ("." + image.lower().lstrip("."),)
         return cls(common_folder(paths), paths, extensions, headers, refresh, progress, label, given_key(shards))
 
@@ -134,7 +101,7 @@ class ShardSource(ContainerSource):
     def listing(self, path: str) -> Listing:
         listing = Listing([], [], [], [])
         without: list[str] = []
-        with open(path, "rb") as file:
+        with open_file(path) as file:
             for key, members in _samples(path):
                 self._add(listing, path, file, key, members, without)
         if without:

@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from datetime import datetime
 from typing import Any, NamedTuple
 from urllib.parse import quote, unquote, urlsplit
 
@@ -86,6 +87,14 @@ class RemoteSource(ByteSource):
         if own is None and self._url.startswith(tuple(f"{scheme}:" for scheme in _S3)):
             own = next((os.environ[name] for name in _S3_ENDPOINTS if os.environ.get(name)), None)
         return self.name if own is None else f"{self.name} at {own}"
+
+    def above(self, count: int) -> RemoteSource:
+        """The source so many folders above this one, with the same options."""
+        url = self._url.rstrip("/")
+        for _ in range(count):
+            url = url.rpartition("/")[0]
+        options = {"concurrency": self.concurrency, "tries": self.tries, "timeout_s": self.timeout_s}
+        return RemoteSource(url, **options, **self.options)  # type: ignore[arg-type]
 
     def list(self) -> Iterator[Entry]:
         with ThreadPoolExecutor(self.concurrency, "fastpipe-list") as pool:
@@ -228,5 +237,5 @@ def _state_of(about: dict[str, Any], names: tuple[str, ...]) -> str:
     for name in names:
         value = about.get(name)
         if value:
-            return str(value).strip('"')
+            return str(value.timestamp() if isinstance(value, datetime) else value).strip('"')
     return ""

@@ -1,0 +1,112 @@
+"""Containers by their paths, patterns and URLs."""
+
+from __future__ import annotations
+
+import fnmatch
+import glob
+import hashlib
+import os
+import re
+from collections.abc import Iterable
+
+from fastpipe.errors import DatasetError
+from fastpipe.sources import ByteSource, Cache, RemoteSource, source_of
+from fastpipe.sources.remote import is_url
+from fastpipe.types import Stored
+
+Paths = str | os.PathLike[str] | ByteSource | Iterable[str | os.PathLike[str]]
+
+_BRACES = re.compile(r"\{(\d+)\.\.(\d+)\}")
+_WILD = re.compile(r"[*?\[]")
+
+
+def files_of(given: Paths, what: str, endings: tuple[str, ...] = (), cache: Cache | None = None) -> tuple[str, ...]:
+    """The files that a path, a pattern or several of either name, each whole, in the order given; patterns sorted.
+
+    Args:
+        given: paths, patterns or URLs of one store; a source stands for all its files with one of the endings.
+        what: what they are called in errors.
+        endings: lower-case.
+        cache: what keeps the files of a store; None for nothing.
+
+    Raises:
+        DatasetError: there is none.
+    """
+    if isinstance(given, ByteSource):
+        source = source_of(given, cache)
+        assert source is not None
+        found = sorted(entry for entry in source.list() if entry.key.lower().endswith(endings))
+        if not found:
+            raise DatasetError(
+                f"there are no {what} in {source.name}: none of its files ends in {' or '.join(endings)}."
+            )
+        return tuple(source.file(entry) for entry in found)
+    patterns = [pattern for one in several_of(given) for pattern in _spelled_out(one)]
+    if not patterns:
+        raise DatasetError(f"no {what} are given.")
+    if all(is_url(pattern) for pattern in patterns):
+        return _stored(patterns, what, cache)
+    if cache is not None:
+        source_of(patterns[0], cache)  # says what is wrong
+    names: list[str] = []
+    for pattern in patterns:
+        some = [pattern] if os.path.exists(pattern) else sorted(glob.glob(pattern, recursive=True))
+        if not some:
+            raise DatasetError(f"there is no {pattern}: give the paths of {what}, or a pattern that finds some.")
+        names += some
+    return tuple(dict.fromkeys(os.path.abspath(name) for name in names))
+
+
+def several_of(given: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> list[str]:
+    """What was given, as a list of paths and patterns."""
+    several = [given] if isinstance(given, (str, os.PathLike)) else given
+    return [os.path.expanduser(os.fspath(one)) for one in several]
+
+
+def given_key(given: Paths) -> str:
+    """What tells such a list of paths and patterns from another: files that join a pattern change an index, not it."""
+    if isinstance(given, ByteSource):
+        return hashlib.sha256(given.identity.encode()).hexdigest()[:16]
+    whole = "\0".join(one if is_url(one) else os.path.abspath(one) for one in several_of(given))
+    return hashlib.sha256(os.fsencode(whole)).hexdigest()[:16]
+
+
+def _stored(patterns: list[str], what: str, cache: Cache | None) -> tuple[str, ...]:
+    """The files that URLs and patterns of them name; all in one store."""
+    starts = [_WILD.split(pattern, maxsplit=1)[0].rpartition("/")[0] for pattern in patterns]
+    base = os.path.commonpath(starts).replace(os.sep, "/") if len(set(starts)) > 1 else starts[0]
+    base = base.replace(":/", "://", 1) if "://" not in base else base
+    if "://" not in base or not all(f"{start}/".startswith(f"{base}/") for start in starts):
+        raise DatasetError(f"{what} of several stores can't be read as one data set: {patterns[0]}, {patterns[-1]}.")
+    source = source_of(RemoteSource(base), cache)
+    assert source is not None
+    found: list[Stored] = []
+    entries = None
+    for pattern in patterns:
+        key = pattern[len(base) + 1 :]
+        if not _WILD.search(key):
+            found.append(source.file(source.entry(key)))
+            continue
+        entries = sorted(source.list()) if entries is None else entries
+        some = [source.file(entry) for entry in entries if _matches(entry.key, key)]
+        if not some:
+            raise DatasetError(f"there is no {pattern}: give the URLs of {what}, or a pattern that finds some.")
+        found += some
+    return tuple(dict.fromkeys(found))
+
+
+def _matches(key: str, pattern: str) -> bool:
+    """Whether a key is one of a pattern's, whose ``*`` stands for no ``/``."""
+    parts, wanted = key.split("/"), pattern.split("/")
+    return len(parts) == len(wanted) and all(map(fnmatch.fnmatchcase, parts, wanted))
+
+
+def _spelled_out(pattern: str) -> list[str]:
+    """``"{08..10}.tar"`` → 08, 09 and 10, as shells have it."""
+    braces = _BRACES.search(pattern)
+    if braces is None:
+        return [pattern]
+    first, last = braces.groups()
+    numbers = [str(number).zfill(len(first)) for number in range(int(first), int(last) + 1)]
+    start, end = pattern[: braces.start()], pattern[braces.end() :]
+    return [whole for number in numbers for whole in _spelled_out(start + number + end)]

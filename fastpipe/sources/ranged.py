@@ -1,0 +1,66 @@
+"""A file of a store as Python has files: read by parts, and only those that somebody asks for."""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Sequence
+from typing import IO, Any
+
+from fastpipe.sources.base import ByteSource, Fetched
+from fastpipe.types import Stored
+
+_BLOCK = 4 << 20
+"""Bytes that are read at once: on the way from one member of an archive to the next most are passed over anyway."""
+
+
+class _Ranged(io.RawIOBase):
+    def __init__(self, file: Stored) -> None:
+        self._file = file
+        self._length = file.length if file.length >= 0 else len(file.source.read(file.key))
+        self._at = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET, /) -> int:
+        self._at = offset + {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: self._length}[whence]
+        if self._at < 0:
+            raise ValueError("a place before the beginning")
+        return self._at
+
+    def readinto(self, buffer: Any, /) -> int:
+        length = max(min(len(buffer), self._length - self._at), 0)
+        data = self._file.source.read(self._file.key, self._file.offset + self._at, length) if length else b""
+        buffer[: len(data)] = data
+        self._at += len(data)
+        return len(data)
+
+
+def open_file(path: str) -> IO[bytes]:
+    """A file, or a `Stored` one, open for reading.
+
+    Raises:
+        OSError: it can't be opened.
+    """
+    if isinstance(path, Stored):
+        return io.BufferedReader(_Ranged(path), _BLOCK)
+    return open(path, "rb")
+
+
+def read_parts(path: Stored, places: Sequence[tuple[int, int]]) -> Sequence[Fetched]:
+    """Many small parts of a file, many at once; each place is an offset and a length."""
+    return origin_of(path).fetch(
+        [Stored(path, path.source, path.key, offset, length, path.version, False) for offset, length in places]
+    )
+
+
+def origin_of(path: Stored) -> ByteSource:
+    """What has a file, without the cache before it."""
+    from fastpipe.sources.cache import CachedSource
+
+    source: Any = path.source
+    return source.source if isinstance(source, CachedSource) else source
