@@ -140,6 +140,10 @@ class JointDataset(ImageDataset):
         """
         return (placed(target, size),)
 
+    def targets_at(self, index: int, size: tuple[int, int]) -> tuple[Any, ...]:
+        """`targets_of` a sample, masks made: what `transforms` takes where nothing is planned."""
+        return self._made_now(self.targets_of(self.sample(index)[1], size))
+
     @property
     def pipeline(self) -> Pipeline:
         """The compiled transforms; see `ImageDataset.pipeline`."""

@@ -64,7 +64,7 @@ def mirror(transform: Any, into: Any, notes: list[str]) -> Callable[[Any], Any]:
     counts. What isn't exactly a class of the other library is taken as it is.
 
     Args:
-        transform: made of fastpipe's or torchvision's v1 classes and any others; None for no transform.
+        transform: made of fastpipe's or torchvision's classes, v1's or v2's, and any others; None for no transform.
         into: the module whose classes the result is made of: ``torchvision.transforms`` or ``fastpipe.transforms``.
         notes: gets a sentence for each that is taken as it is.
     """
@@ -80,6 +80,8 @@ def mirror(transform: Any, into: Any, notes: list[str]) -> Callable[[Any], Any]:
         members: Any = [mirror(member, into, notes) for member in transform]
         sequence: Any = torch.nn.Sequential(*members)
         return sequence  # type: ignore[no-any-return]
+    if is_v2(transform):
+        return _mirror_v2(transform, into, notes)
     target = getattr(into, name, None)
     if target is kind:
         return transform  # type: ignore[no-any-return]
@@ -99,6 +101,34 @@ def mirror(transform: Any, into: Any, notes: list[str]) -> Callable[[Any], Any]:
     return twin
 
 
+def is_v2(transform: Any) -> bool:
+    """Whether it is of torchvision's v2, or of a class made of it."""
+    theirs = sys.modules.get("torchvision.transforms.v2")
+    return theirs is not None and isinstance(transform, theirs.Transform)
+
+
+def _mirror_v2(transform: Any, into: Any, notes: list[str]) -> Callable[..., Any]:
+    """`mirror` for v2, whose classes here are made of torchvision's: the same attributes in the other class."""
+    kind = type(transform)
+    ours = importlib.import_module("fastpipe.transforms.v2")
+    theirs = importlib.import_module("torchvision.transforms.v2")
+    source, target = (theirs, ours) if into is fastpipe_transforms else (ours, theirs)
+    if getattr(target, kind.__name__, None) is kind:
+        return transform  # type: ignore[no-any-return]
+    if getattr(source, kind.__name__, None) is not kind or _is_altered(transform):
+        notes.append(f"{shortened(transform)} is of a class of its own: it runs as it is on both sides")
+        return transform  # type: ignore[no-any-return]
+    made = object.__new__(getattr(target, kind.__name__))
+    vars(made).update(vars(transform))
+    members = getattr(transform, "transforms", None)
+    if isinstance(members, torch.nn.ModuleList):
+        modules: Any = [mirror(member, into, notes) for member in members]
+        made._modules = {**transform._modules, "transforms": torch.nn.ModuleList(modules)}
+    elif isinstance(members, (list, tuple)):
+        made.transforms = [mirror(member, into, notes) for member in members]
+    return made  # type: ignore[no-any-return]
+
+
 def _is_v1_class(kind: type, into: Any) -> bool:
     """Whether it is the class of that name in the other of the two libraries."""
     if into is fastpipe_transforms:
@@ -108,7 +138,10 @@ def _is_v1_class(kind: type, into: Any) -> bool:
 
 def _is_altered(transform: Any) -> bool:
     hooks = getattr(transform, "_forward_hooks", None) or getattr(transform, "_forward_pre_hooks", None)
-    return bool(hooks) or any(name in vars(transform) for name in ("__call__", "forward", "get_params"))
+    return bool(hooks) or any(name in vars(transform) for name in _METHODS)
+
+
+_METHODS = ("__call__", "forward", "get_params", "make_params", "transform")
 
 
 def _value(value: Any, name: str, into: Any, notes: list[str]) -> Any:

@@ -20,24 +20,25 @@ from PIL import Image
 from fastpipe import readers
 from fastpipe import transforms as fastpipe_transforms
 from fastpipe.config import MachineConfig
-from fastpipe.data import ImageList
+from fastpipe.data import ImageDataset, ImageList
 from fastpipe.data._progress import SlowBar
-from fastpipe.errors import PlanError
+from fastpipe.errors import DatasetError, PlanError
 from fastpipe.program import Fidelity, Pipeline, compile_pipeline, flatten, keyed_generators, keyed_globals, sample_key
 from fastpipe.program.breaks import one_line
 from fastpipe.reporting.pictures import arrays_of, same_size
 from fastpipe.tools import recipes
 from fastpipe.tools.certificate import Certificate, Check, Difference, StepResult, Worst
 from fastpipe.tools.subject import choose_files
-from fastpipe.tools.twin import import_torchvision, is_torchvisions, mirror
+from fastpipe.tools.twin import import_torchvision, is_torchvisions, is_v2, mirror
+from fastpipe.tools.whole_samples import SampleComparison
 from fastpipe.types import Box, Generators, ImageShape, Member, Recipe, Step
 
 __all__ = ["verify"]
 
 
 def verify(
-    transform: Callable[[Any], Any],
-    files: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
+    transform: Callable[..., Any] | ImageDataset,
+    files: str | os.PathLike[str] | Iterable[str | os.PathLike[str]] | None = None,
     *,
     images: int = 32,
     drawings: int = 3,
@@ -60,45 +61,89 @@ def verify(
     - each step, on the image that torchvision has before it, must equal torchvision's: only a Gaussian blur and an
       elastic transform, and so a sample with one of them, may differ, by as much as is documented.
 
+    Of v2 whole samples are compared, boxes, masks and labels included; where one differs, it is said which part of it,
+    and whether a transform gives something else when it is called, or the plan does.
+
     Args:
-        transform: made of fastpipe's transforms, or of torchvision's v1 ones, whose fastpipe twin is then verified:
-            before the import is swapped. Other callables run as they are on both sides.
-        files: a folder, searched with its subfolders, a file, or several.
+        transform: made of fastpipe's transforms, v1's or v2's, or of torchvision's, whose fastpipe twin is then
+            verified: before the import is swapped. Other callables run as they are on both sides. Or a dataset of
+            fastpipe's, such as `CocoDetection`: its own samples are verified.
+        files: a folder, searched with its subfolders, a file, or several; None for a dataset.
         images: how many files at most.
         drawings: how often each is drawn.
         seed: of the drawings, and of the choice of files.
         tolerance: the largest difference that passes, in 1/255, of a finished sample that need not be equal; None
             judges its steps only, as the differences of several steps may add up.
-        reader: the reader to use for every format; None for the machine's config.
-        config: the machine's config; None for the one on disk.
-        fidelity: as in `ImageFolder`; with ``"fast"`` the finished samples differ as much as you accept.
+        reader: the reader to use for every format; None for the machine's config, or the dataset's.
+        config: the machine's config; None for the one on disk, or the dataset's.
+        fidelity: as in `ImageFolder`, of a dataset its own; with ``"fast"`` the finished samples differ as much as you
+            accept.
         progress: show a bar on a terminal where it takes long.
 
     Raises:
         FastpipeError: torchvision doesn't load.
-        DatasetError: no image is found.
+        DatasetError: no image is found, or the dataset is empty.
         PlanError: the transform gives something that is no image.
+        TypeError: files and a dataset, or neither.
         ValueError: a number out of its range.
     """
+    if isinstance(transform, ImageDataset) != (files is None):
+        raise TypeError("give a transform and files, or a dataset of fastpipe's alone.")
     if images < 1 or drawings < 1:
         raise ValueError(f"images={images}, drawings={drawings}: give at least 1 of each.")
     if fidelity not in get_args(Fidelity):
         raise ValueError(f"fidelity={fidelity!r}: choose one of {', '.join(map(repr, get_args(Fidelity)))}.")
     module = import_torchvision().transforms
     notes: list[str] = []
-    if any(map(is_torchvisions, flatten(transform))):
-        transform = mirror(transform, fastpipe_transforms, notes)
-        notes.insert(0, "the transform is torchvision's: its fastpipe twin is verified")
-    paths = choose_files(files, images, seed)
-    comparison = _Comparison(transform, paths, module, notes, reader, config, fidelity)
+    comparison: _Comparison | SampleComparison
+    if isinstance(transform, ImageDataset):
+        comparison, places = _of_dataset(transform, module, notes, images, seed)
+    else:
+        paths = choose_files([] if files is None else files, images, seed)
+        ours = _ours(transform, notes)
+        places = list(range(len(paths)))
+        if any(map(is_v2, flatten(ours))):
+            options: dict[str, Any] = {"reader": reader, "config": config, "fidelity": fidelity}
+            comparison = SampleComparison(ImageList((paths, places), ours, **options), module, notes)
+        else:
+            comparison = _Comparison(ours, paths, module, notes, reader, config, fidelity)
     with SlowBar("Verifying", progress) as bar:
-        bar.expect(len(paths) * drawings)
-        for index in range(len(paths)):
+        bar.expect(len(places) * drawings)
+        for index in places:
             comparison.open(index)
             for drawing in range(drawings):
                 comparison.run(drawing + 1, sample_key(seed, drawing, index))
                 bar.advance()
-    return comparison.certificate(len(paths), drawings, tolerance)
+    return comparison.certificate(len(places), drawings, tolerance)
+
+
+def _ours(transform: Any, notes: list[str]) -> Any:
+    """fastpipe's twin of a transform that is torchvision's."""
+    if any(map(is_torchvisions, flatten(transform))):
+        transform = mirror(transform, fastpipe_transforms, notes)
+        notes.insert(0, "the transform is torchvision's: its fastpipe twin is verified")
+    return transform
+
+
+def _of_dataset(
+    given: ImageDataset, module: Any, notes: list[str], images: int, seed: int
+) -> tuple[_Comparison | SampleComparison, list[int]]:
+    """What compares a dataset's own samples, and some of their indices."""
+    dataset: Any = copy.copy(given)
+    joint = getattr(dataset, "_joint", None)
+    if joint is None:
+        dataset.transform = _ours(dataset.transform, notes)
+    else:
+        dataset.transforms = _ours(joint, notes)
+    chosen = sorted(random.Random(seed).sample(range(len(dataset)), min(images, len(dataset))))
+    if not chosen:
+        raise DatasetError(f"the {type(dataset).__name__} has no samples: there is nothing to verify.")
+    ordinary = dataset.plans and not dataset.apply_exif and joint is None
+    if not ordinary or any(map(is_v2, flatten(dataset.transform))):
+        return SampleComparison(dataset, module, notes), chosen
+    paths = [dataset.sample(index)[0] for index in chosen]
+    options = dataset.reader, dataset.config, dataset.fidelity
+    return _Comparison(dataset.transform, paths, module, notes, *options), list(range(len(paths)))
 
 
 @dataclass(slots=True)

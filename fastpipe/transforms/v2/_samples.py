@@ -214,7 +214,7 @@ def with_pixels(sample: Any, image: Any, finish: Callable[[Any], torch.Tensor]) 
 
 def box_tensor(boxes: Any, format: str, size: tuple[int, int], **options: Any) -> Any:
     """``tv_tensors.BoundingBoxes`` on an image of that ``(height, width)``."""
-    return tv_tensors.BoundingBoxes(boxes, format=format, canvas_size=size, **options)
+    return tv_tensors.BoundingBoxes(boxes, format=format, canvas_size=tuple(size), **options)
 
 
 def xyxy(boxes: Any) -> Any:
@@ -224,4 +224,4 @@ def xyxy(boxes: Any) -> Any:
 
 def keypoint_tensor(points: Any, size: tuple[int, int]) -> Any:
     """``tv_tensors.KeyPoints`` on an image of that ``(height, width)``."""
-    return tv_tensors.KeyPoints(points, canvas_size=size)
+    return tv_tensors.KeyPoints(points, canvas_size=tuple(size))

@@ -1,0 +1,133 @@
+"""`verify` on v2's transforms and on datasets of images and targets: passes, and says which part was broken."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import tv
+
+import fastpipe
+from fastpipe import ops
+from fastpipe import transforms as T
+from fastpipe.errors import DatasetError
+from fastpipe.tools.bench.samples import make_folder
+from fastpipe.tools.twin import mirror
+
+theirs = tv.module("torchvision.transforms.v2")
+v2 = tv.module("fastpipe.transforms.v2")
+stand_ins = tv.module("fastpipe.transforms.v2._stand_ins")
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("photos")
+    make_folder(root, 2, 2, sizes=((60, 83), (97, 64)))
+    return root
+
+
+def classification(module: Any) -> Any:
+    colors = module.RandomApply([module.ColorJitter(0.3)])
+    end = [module.ToImage(), module.ToDtype(torch.float32, scale=True), module.Normalize([0.5], [0.5])]
+    return module.Compose([module.RandomResizedCrop(32), colors, *end])
+
+
+def detection(module: Any) -> Any:
+    names = ("RandomPhotometricDistort", "RandomZoomOut", "RandomIoUCrop", "RandomHorizontalFlip")
+    return module.Compose([getattr(module, name)() for name in (*names, "SanitizeBoundingBoxes", "ToImage")])
+
+
+def scenes(root: Path, transforms: Any, **options: Any) -> fastpipe.SampleDataset:
+    paths = sorted(map(str, root.rglob("*.jpg")))
+
+    def sample(index: int) -> Any:
+        return paths[index], {"boxes": fastpipe.Boxes([[3.0, 4.0, 30.0, 40.0]]), "labels": torch.tensor([index])}
+
+    return fastpipe.SampleDataset(sample, len(paths), transforms, **options)
+
+
+def test_a_transform_of_either_library_on_files(root: Path) -> None:
+    ours = fastpipe.verify(classification(v2), root, drawings=2)
+    before = fastpipe.verify(classification(theirs), root, drawings=2)
+    assert ours.holds
+    assert before.holds
+    assert ours.sha256 == before.sha256
+    assert (ours.compared, ours.equal) == (8, 8)
+    assert any("torchvision's" in note for note in before.notes)
+    assert fastpipe.verify(v2.Compose([T.CenterCrop(20), v2.GaussianNoise()]), root, images=1).notes
+
+
+@pytest.mark.parametrize("module", [v2, theirs], ids=["fastpipe", "torchvision"])
+def test_a_dataset_of_boxes(root: Path, module: Any) -> None:
+    state = torch.get_rng_state()
+    certificate = fastpipe.verify(scenes(root, detection(module), seed=7), images=3)
+    assert certificate.holds, str(certificate)
+    assert (certificate.files, certificate.compared, certificate.equal) == (3, 9, 9)
+    assert str(certificate).endswith("PASS: equal, byte for byte")
+    assert torch.equal(torch.get_rng_state(), state)
+
+
+def test_datasets_of_images_alone(root: Path) -> None:
+    v1 = T.Compose([T.RandomResizedCrop(32), T.ToTensor()])
+    for transform in (v1, classification(v2)):
+        for options in ({}, {"apply_exif": True}, {"seed": 3}):
+            certificate = fastpipe.verify(fastpipe.ImageFolder(root, transform, **options), images=2, drawings=1)
+            assert certificate.holds
+            assert certificate.equal == 2
+
+
+def test_a_broken_plan_is_named(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(stand_ins._ON_PIL, "horizontal_flip", lambda image: image.then(ops.VFlip()))
+    certificate = fastpipe.verify(scenes(root, v2.RandomHorizontalFlip(p=1)), drawings=1)
+    assert not certificate.holds
+    text = str(certificate)
+    assert re.search(r"0 of 4 .*NO\n.*drawing 1: \[0\] differs", text)
+    assert re.search(r"called alone, equals torchvision's +4 of 4", text)
+    assert re.search(r"the plan equals its transforms +0 of 4", text)
+    assert "mirrored top-bottom" in text
+    assert json.loads(json.dumps(certificate.to_dict()))["worst"]["largest"] > 0
+    assert certificate.picture().width > 400
+
+
+def test_a_broken_transform_is_named(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(v2.SanitizeBoundingBoxes, "forward", lambda self, *inputs: (*inputs[:1], {}))
+    certificate = fastpipe.verify(scenes(root, detection(v2)), images=1, drawings=1)
+    assert not certificate.holds
+    assert re.search(r"0 of 1 .*\n.*\[0\] in place of \[0\], \[1\]\['boxes'\]", str(certificate))
+    assert re.search(r"called alone.*NO\n.*SanitizeBoundingBoxes", str(certificate))
+
+
+def test_what_both_refuse_and_wrong_arguments(root: Path) -> None:
+    certificate = fastpipe.verify(scenes(root, v2.RandomCrop((500, 500))), images=1, drawings=1)
+    assert not certificate.compared
+    assert any("both refuse" in note for note in certificate.notes)
+    with pytest.raises(TypeError, match=r"a dataset of fastpipe's alone"):
+        fastpipe.verify(scenes(root, None), root)
+    with pytest.raises(TypeError, match="a transform and files"):
+        fastpipe.verify(v2.ToImage())
+    with pytest.raises(DatasetError, match="no samples"):
+        fastpipe.verify(fastpipe.SampleDataset(str, 0, v2.ToImage()))
+
+
+def test_mirrors_of_v2() -> None:
+    transform = v2.Compose([v2.RandomChoice([v2.Resize(9), v2.ToImage()]), T.CenterCrop(3), v2.Identity()])
+    notes: list[str] = []
+    there = mirror(transform, tv.torchvision.transforms, notes)
+    assert not notes
+    assert type(there) is theirs.Compose
+    assert [type(one) for one in there.transforms[0].transforms] == [theirs.Resize, theirs.ToImage]
+    assert type(there.transforms[1]) is tv.torchvision.transforms.CenterCrop
+    again = mirror(there, T, notes)
+    assert repr(again) == repr(transform)
+    assert type(again.transforms[0]) is v2.RandomChoice
+
+    class Own(v2.Resize):
+        pass
+
+    own = Own(3)
+    assert mirror(own, tv.torchvision.transforms, notes) is own
+    assert "a class of its own" in notes[0]
