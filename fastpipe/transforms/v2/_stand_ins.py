@@ -431,6 +431,11 @@ def _look_up(name: str, operation: Callable[..., Any]) -> Callable[..., Any]:
     return record
 
 
+def _as_torch_compares(number: float) -> float:
+    """The number that torch compares integers with: of the default dtype, where Pillow's is a double."""
+    return torch.tensor(number, dtype=torch.get_default_dtype()).item()
+
+
 _ON_TENSOR: dict[str, Callable[..., Any]] = {
     "adjust_brightness": _look_up("adjust_brightness", ops.AdjustBrightness),
     "center_crop": _tensor_center_crop,
@@ -444,7 +449,7 @@ _ON_TENSOR: dict[str, Callable[..., Any]] = {
     "posterize": _look_up("posterize", ops.Posterize),
     "resize": _tensor_resize,
     "resized_crop": _tensor_resized_crop,
-    "solarize": _look_up("solarize", ops.Solarize),
+    "solarize": _look_up("solarize", lambda threshold: ops.Solarize(_as_torch_compares(threshold))),
     "to_dtype": _tensor_to_dtype,
     "vertical_flip": lambda image: _plainly("vertical_flip", image, {}, ops.VFlip()),
 }

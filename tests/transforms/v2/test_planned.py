@@ -207,3 +207,13 @@ def test_subclasses_hooks_and_mixtures_are_not_planned(root: Path) -> None:
     mixed = fastpipe.ImageFolder(root, v1.Compose([v1.CenterCrop(30), v2.ToImage(), v2.Resize(20)]))
     assert len(mixed.pipeline.drawn) == 1
     assert same(mixed[0][0], TheirFolder(root, mixed.transform)[0][0])
+
+
+def test_a_threshold_just_above_a_value(root: Path) -> None:
+    """torch compares with a float32, Pillow with a double."""
+    for first in ("ToImage", "Identity"):
+        both = []
+        for folder, module in ((fastpipe.ImageFolder, v2), (TheirFolder, theirs)):
+            chain = [getattr(module, first)(), module.RandomSolarize(100.000001, p=1), module.ToImage()]
+            both.append(folder(root, module.Compose(chain))[0][0])
+        assert same(*both)
