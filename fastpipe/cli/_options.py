@@ -48,4 +48,13 @@ TransformOption = Annotated[
 FolderArgument = Annotated[
     str, typer.Argument(metavar="PATH", help="A folder of images, searched with its subfolders, or one image.")
 ]
+DatasetOption = Annotated[
+    str | None,
+    typer.Option(
+        "--dataset",
+        "-d",
+        metavar="MODULE:NAME",
+        help="In place of PATH: a dataset of fastpipe's, or a function that makes one.",
+    ),
+]
 SeedOption = Annotated[int, typer.Option("--seed", help="Of the random numbers, and of the choice of files.")]

@@ -6,13 +6,21 @@ from typing import Annotated
 
 import typer
 
-from fastpipe.cli._options import FolderArgument, JsonOption, QuietOption, SeedOption, TransformOption
-from fastpipe.tools.named import load_transform
+from fastpipe.cli._options import DatasetOption, JsonOption, QuietOption, SeedOption, TransformOption
+from fastpipe.tools.named import find_object, load_transform
 
 
 def verify(
-    path: FolderArgument,
+    path: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="PATH",
+            help="A folder of images, searched with its subfolders, or one image.",
+            show_default=False,
+        ),
+    ] = None,
     transform: TransformOption = None,
+    dataset: DatasetOption = None,
     images: Annotated[int, typer.Option("--images", min=1, help="How many files, at most.")] = 32,
     drawings: Annotated[int, typer.Option("--drawings", min=1, help="How often each file is drawn.")] = 3,
     seed: SeedOption = 0,
@@ -37,10 +45,15 @@ def verify(
     """Compare a transform with torchvision's, on your files.
 
     Finished samples must have the same bytes; for those that don't it says which random number, region or step differs.
-    Exits with 0 where all is as documented, else with 1. Needs torchvision.
+    Exits with 0 where all is as documented, else with 1. Needs torchvision. A dataset's samples are compared with their
+    boxes, masks and labels.
 
     Example: fastpipe verify ~/photos/train --transform train:transform --out worst.png
     """
+    if (path is None) == (dataset is None):
+        raise typer.BadParameter("give PATH or --dataset, one of them: what is to be verified?")
+    if dataset is not None and (transform is not None or reader is not None or fast):
+        raise typer.BadParameter("--transform, --reader and --fast are for PATH: a dataset has its own")
     import fastpipe
     from fastpipe.reporting.output import check_writable, write_json
     from fastpipe.reporting.pictures import check_picture, save_picture
@@ -49,7 +62,7 @@ def verify(
     if out is not None:
         check_picture(out)
     certificate = fastpipe.verify(
-        load_transform(transform),
+        load_transform(transform) if dataset is None else find_object(dataset),
         path,
         images=images,
         drawings=drawings,

@@ -10,6 +10,7 @@ import torch
 
 from fastpipe import readers
 from fastpipe.data.base import ImageDataset
+from fastpipe.data.joint import JointDataset
 from fastpipe.ops import EXACT, WARP, Contract, LookUp, Operation, ToNormalizedTensor, ToPlanarTensor, contracts_of
 from fastpipe.program import Encoded, Views, execute, keyed_globals, lower, steps_in_words, to_pil
 from fastpipe.program.breaks import shortened
@@ -61,7 +62,12 @@ def _kernel_group(name: str) -> str:
 
 
 def resizes(dataset: ImageDataset, header: Header) -> bool:
-    """Whether a smaller file makes the same image: a crop of so many pixels would show more of the picture."""
+    """Whether a smaller file makes the same image: a crop of so many pixels would show more of the picture.
+
+    Not where boxes and masks belong to it, which are of the image's size.
+    """
+    if is_joint(dataset):
+        return False
     try:
         steps = [_sizing_step(dataset, factor * header.height, factor * header.width) for factor in (1, 2)]
     except ValueError:  # a crop is larger than the image
@@ -84,14 +90,23 @@ def _generators(seed: int) -> Generators:
     return Generators(torch.Generator().manual_seed(seed), random.Random(seed))
 
 
-def make_sample(dataset: ImageDataset, data: bytes, seed: int) -> None:
-    """All of a sample's work between reading and collating."""
+def is_joint(dataset: Any) -> bool:
+    """Whether the transforms of a dataset see the image and its targets together."""
+    return isinstance(dataset, JointDataset) and dataset._joint is not None
+
+
+def make_sample(dataset: ImageDataset, index: int, data: bytes, seed: int) -> None:
+    """All of an image's work between reading and collating, of sample ``index`` in a file of another make."""
     header = readers.parse_header(data)
-    recipe = dataset.pipeline.draw(ImageShape(*header.size), _generators(seed))
+    generators = _generators(seed)
+    if is_joint(dataset):
+        recipe = dataset.recipe(index, generators=generators)
+    else:
+        recipe = dataset.pipeline.draw(ImageShape(*header.size), generators)
     encoded = Encoded(data, header, reader=dataset.reader, config=dataset.config)
     image = execute(lower(recipe, dataset.fidelity), encoded)
     rest = dataset.pipeline.rest
-    if rest:
+    if rest and not is_joint(dataset):
         image = to_pil(image)
         with keyed_globals(seed):
             for transform in rest:

@@ -18,7 +18,7 @@ import torch
 from torch.utils.data import ConcatDataset, IterableDataset, Subset, default_collate
 from torch.utils.data import DataLoader as TorchDataLoader
 
-from fastpipe.data import ImageDataset, ImageFolder, ImageIndex, ImageList, is_image_file, store
+from fastpipe.data import ImageDataset, ImageFolder, ImageIndex, ImageList, collate_fn, is_image_file, store
 from fastpipe.data.arrays import Arrays
 from fastpipe.data.contained import open_container
 from fastpipe.data.listing import IMG_EXTENSIONS, has_file_allowed_extension
@@ -28,6 +28,7 @@ from fastpipe.errors import DatasetError
 from fastpipe.loading import DataLoader
 from fastpipe.loading.collate import BatchCollate
 from fastpipe.program import BatchOptions
+from fastpipe.tools import recipes
 
 _LISTS = (".txt", ".csv", ".tsv", ".parquet")
 _PATH_LISTS = ("samples", "imgs", "paths", "files", "image_paths", "img_paths", "filenames")
@@ -324,7 +325,9 @@ def subject_of(given: Any, transform: Any, batch_size: int | None, workers: int 
             f"doctor got {len(dataset)} samples, batch_size={batch_size}, workers={workers}: give it at least one "
             "sample, a batch size of at least 1 and no negative number of workers."
         )
-    return Subject(name, DataLoader(dataset, batch_size) if loader is None else loader, batch_size, workers)
+    if loader is None:  # with boxes and masks, nothing says that samples can be stacked
+        loader = DataLoader(dataset, batch_size, collate_fn=collate_fn if recipes.is_joint(dataset) else None)
+    return Subject(name, loader, batch_size, workers)
 
 
 def path_of(dataset: Any, index: int) -> str | None:

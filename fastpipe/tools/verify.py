@@ -83,12 +83,11 @@ def verify(
     Raises:
         FastpipeError: torchvision doesn't load.
         DatasetError: no image is found, or the dataset is empty.
-        PlanError: the transform gives something that is no image.
-        TypeError: files and a dataset, or neither.
+        PlanError: the transform gives something that is no image; files and a dataset are given, or neither.
         ValueError: a number out of its range.
     """
     if isinstance(transform, ImageDataset) != (files is None):
-        raise TypeError("give a transform and files, or a dataset of fastpipe's alone.")
+        raise PlanError("give a transform and files, or a dataset of fastpipe's alone.")
     if images < 1 or drawings < 1:
         raise ValueError(f"images={images}, drawings={drawings}: give at least 1 of each.")
     if fidelity not in get_args(Fidelity):

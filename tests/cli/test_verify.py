@@ -20,7 +20,8 @@ from fastpipe.tools.bench.samples import make_folder
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     make_folder(tmp_path / "photos", 1, 2, sizes=((50, 70),))
     (tmp_path / "plan_to_verify.py").write_text(
-        "from fastpipe import transforms as T\ntransform = T.Compose([T.Resize(20), T.ToTensor()])\n"
+        "from fastpipe import ImageFolder, transforms as T\ntransform = T.Compose([T.Resize(20), T.ToTensor()])\n"
+        "def dataset(): return ImageFolder('photos', transform)\n"
     )
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", list(sys.path))
@@ -41,6 +42,12 @@ def test_text_picture_and_json(project: Path) -> None:
     assert CliRunner().invoke(app, ["verify", *options, "--quiet"]).output == ""
 
 
+def test_a_dataset(project: Path) -> None:
+    result = CliRunner().invoke(app, ["verify", "--dataset", "plan_to_verify:dataset", "--drawings", "1"])
+    assert result.exit_code == 0, result.output
+    assert "2 of 2" in result.output
+
+
 def test_exit_code_1_where_it_fails(project: Path) -> None:
     options = ["photos", "-t", "plan_to_verify:transform", "--fast", "--tolerance", "0"]
     result = CliRunner().invoke(app, ["verify", *options])
@@ -57,8 +64,12 @@ def test_exit_code_1_where_it_fails(project: Path) -> None:
         (["nowhere", "--json", "no/folder/found.json"], 1, "give --json a place that can be written"),
         (["photos", "--images", "0"], 2, "--images"),
         (["photos", "--reader", "nope"], 1, "no reader is called 'nope'"),
+        ([], 2, "give PATH or --dataset"),
+        (["photos", "--dataset", "plan_to_verify:dataset"], 2, "give PATH or --dataset"),
+        (["--dataset", "plan_to_verify:dataset", "--fast"], 2, "a dataset has its own"),
+        (["--dataset", "plan_to_verify:transform"], 1, "a dataset of fastpipe's"),
     ],
-    ids=["path", "picture", "place", "json", "images", "reader"],
+    ids=["path", "picture", "place", "json", "images", "reader", "nothing", "both", "options", "no dataset"],
 )
 def test_errors(arguments: list[str], code: int, said: str, project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as caught:

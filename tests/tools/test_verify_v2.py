@@ -14,7 +14,7 @@ import tv
 import fastpipe
 from fastpipe import ops
 from fastpipe import transforms as T
-from fastpipe.errors import DatasetError
+from fastpipe.errors import DatasetError, PlanError
 from fastpipe.tools.bench.samples import make_folder
 from fastpipe.tools.twin import mirror
 
@@ -105,9 +105,9 @@ def test_what_both_refuse_and_wrong_arguments(root: Path) -> None:
     certificate = fastpipe.verify(scenes(root, v2.RandomCrop((500, 500))), images=1, drawings=1)
     assert not certificate.compared
     assert any("both refuse" in note for note in certificate.notes)
-    with pytest.raises(TypeError, match=r"a dataset of fastpipe's alone"):
+    with pytest.raises(PlanError, match=r"a dataset of fastpipe's alone"):
         fastpipe.verify(scenes(root, None), root)
-    with pytest.raises(TypeError, match="a transform and files"):
+    with pytest.raises(PlanError, match="a transform and files"):
         fastpipe.verify(v2.ToImage())
     with pytest.raises(DatasetError, match="no samples"):
         fastpipe.verify(fastpipe.SampleDataset(str, 0, v2.ToImage()))

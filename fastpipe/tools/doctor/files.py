@@ -98,22 +98,22 @@ class TryReencoding:
         side: int | None,
     ) -> Reencoding | None:
         deadline = time.perf_counter() + self.seconds
-        pairs: list[tuple[bytes, bytes]] = []
+        pairs: list[tuple[int, bytes, bytes]] = []
         for index in indices[:_FILES]:
             if len(pairs) >= 2 and time.perf_counter() > deadline:
                 break
             try:
                 data = _read(dataset, index)
                 changed = change(data)
-                make_sample(dataset, changed, 0)
-                pairs.append((data, changed))
+                make_sample(dataset, index, changed, 0)
+                pairs.append((index, data, changed))
             except Exception:  # Pillow refuses to write it so, or a user's transform to take a smaller one
                 continue
         if not pairs:
             return None
         concerned = set(indices)
-        others = [_read(dataset, index) for index, _ in files if index not in concerned][: len(pairs)]
-        before, after, rest = _times(dataset, pairs, [data for data in others if data], deadline + self.seconds)
+        others = [(index, _read(dataset, index)) for index, _ in files if index not in concerned][: len(pairs)]
+        before, after, rest = _times(dataset, pairs, [one for one in others if one[1]], deadline + self.seconds)
         return Reencoding(
             kind=kind,
             share=len(indices) / len(files),
@@ -121,7 +121,7 @@ class TryReencoding:
             before_us=before,
             after_us=after,
             others_us=rest,
-            bytes_factor=sum(len(data) for data, _ in pairs) / sum(len(changed) for _, changed in pairs),
+            bytes_factor=sum(len(data) for _, data, _ in pairs) / sum(len(changed) for *_, changed in pairs),
             short_side=side,
             typical_side=round(statistics.median(min(h.size) for index, h in files if index in concerned)),
         )
@@ -136,14 +136,18 @@ def _read(dataset: ImageDataset, index: int) -> bytes:
 
 
 def _times(
-    dataset: ImageDataset, pairs: Sequence[tuple[bytes, bytes]], others: Sequence[bytes], deadline: float
+    dataset: ImageDataset,
+    pairs: Sequence[tuple[int, bytes, bytes]],
+    others: Sequence[tuple[int, bytes]],
+    deadline: float,
 ) -> tuple[float, float, float]:
     """Microseconds an image: of files as they are, as they would be, and of others.
 
     All in turn, each file with a few crops, and of two times with the same crop the shorter: the shortest of different
     crops would be that of the smallest, which flatters baseline files, of which only the crop is decoded.
     """
-    jobs = [(kind, data) for pair in pairs for kind, data in enumerate(pair)] + [(2, data) for data in others]
+    jobs = [(kind, index, data) for index, *pair in pairs for kind, data in enumerate(pair)]
+    jobs += [(2, index, data) for index, data in others]
     taken: list[list[float]] = [[] for _ in range(3)]
     for crop in range(_CROPS):
         if crop and time.perf_counter() > deadline:
@@ -152,9 +156,9 @@ def _times(
         for order in (range(len(jobs)), reversed(range(len(jobs)))):
             for number in order:
                 start = _clock()
-                make_sample(dataset, jobs[number][1], crop)
+                make_sample(dataset, *jobs[number][1:], crop)
                 best[number] = min(best[number], _clock() - start)
-        for (kind, _), seconds in zip(jobs, best, strict=True):
+        for (kind, *_), seconds in zip(jobs, best, strict=True):
             taken[kind].append(seconds)
     before, after, rest = (1e6 * statistics.fmean(times) if times else 0.0 for times in taken)
     return before, after, rest

@@ -130,15 +130,21 @@ def broken_plan(transform: str, reason: str, advice: Sequence[str], behind: Sequ
     )
 
 
+_TWINS = ("CocoDetection", "VOCDetection", "VOCSegmentation")
+
+
 def own_loader(kind: str, stages: Stages) -> Finding:
     """Whole images are decoded, as no plan says which part is needed."""
     share = (stages.groups().get("decode", 0.0) + stages.groups().get("own code", 0.0)) / max(stages.total_us, 1e-9)
     what = "The dataset has a loader of its own" if kind == "loader" else f"{kind} isn't a dataset of fastpipe's"
-    cure = (
-        "Leave loader= out"
-        if kind == "loader"
-        else "Use fastpipe.ImageFolder or fastpipe.ImageList, with fastpipe.transforms"
-    )
+    twin = kind.removeprefix("Wrapped")  # as torchvision's wrap_dataset_for_transforms_v2 calls its classes
+    if kind == "loader":
+        cure = "Leave loader= out"
+    elif twin in _TWINS:
+        cure = f"Use fastpipe.{twin}, with fastpipe.transforms.v2 and fastpipe.wrap_dataset_for_transforms_v2"
+    else:
+        cure = "Use fastpipe.ImageFolder or fastpipe.ImageList, with fastpipe.transforms"
+        cure += "; fastpipe.SampleDataset, with fastpipe.transforms.v2, for boxes and masks"
     return Finding(
         "images are decoded whole",
         "advice",
