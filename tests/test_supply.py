@@ -207,6 +207,7 @@ def test_a_version_is_read_from_a_library(tmp_path: Path) -> None:
 OPTIONAL = {
     "pycocotools",
     "albumentations",
+    "distributed",
     "fsspec",
     "imageio",
     "kornia_rs",
@@ -277,7 +278,12 @@ def _comparison(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
     import_torchvision()
 
 
+def _cluster(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+    fastpipe.check(folder, scheduler="tcp://127.0.0.1:8786")
+
+
 USES: dict[tuple[str, str], Callable[[pytest.MonkeyPatch, Path], Any]] = {
+    ("distributed", "cluster"): _cluster,
     ("fsspec", "store"): lambda _, __: fastpipe.ImageFolder("s3://bucket/train"),
     ("imageio", "reader"): _read("imageio"),
     ("kornia_rs", "reader"): _read("kornia"),

@@ -58,3 +58,11 @@ DatasetOption = Annotated[
     ),
 ]
 SeedOption = Annotated[int, typer.Option("--seed", help="Of the random numbers, and of the choice of files.")]
+SchedulerOption = Annotated[
+    str | None,
+    typer.Option(
+        "--scheduler",
+        metavar="ADDRESS",
+        help="Have the workers of a Dask scheduler do it (tcp://host:8786): they see the files under the same paths.",
+    ),
+]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from fastpipe.cli import INTERRUPTED
-from fastpipe.cli._options import JsonOption, QuietOption
+from fastpipe.cli._options import JsonOption, QuietOption, SchedulerOption
 
 if TYPE_CHECKING:
     from fastpipe.tools.check.quarantine import Moved
@@ -63,6 +63,7 @@ def check(
     restart: Annotated[
         bool, typer.Option("--restart", help="Begin anew instead of going on with a check that was interrupted.")
     ] = False,
+    scheduler: SchedulerOption = None,
     json: JsonOption = None,
     quiet: QuietOption = False,
 ) -> None:
@@ -99,6 +100,7 @@ def check(
             timeout=timeout,
             move_to=move_to,
             restart=restart,
+            scheduler=scheduler,
             progress=not quiet,
         )
     except KeyboardInterrupt:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fastpipe.cli._options import JsonOption, QuietOption
+from fastpipe.cli._options import JsonOption, QuietOption, SchedulerOption
 
 if TYPE_CHECKING:
     from fastpipe.data import ImageIndex
@@ -46,6 +46,7 @@ def index(
         str | None,
         typer.Option("--label", metavar="NAME", help="Of shards where labels are (cls, json:label), or their column."),
     ] = None,
+    scheduler: SchedulerOption = None,
     json: JsonOption = None,
     quiet: QuietOption = False,
 ) -> None:
@@ -56,6 +57,7 @@ def index(
     Example: fastpipe index ~/photos/train --headers --stats
     """
     from fastpipe.data import ImageIndex, index_statistics
+    from fastpipe.data.cluster import Cluster
     from fastpipe.data.contained import open_container
     from fastpipe.errors import DatasetError
     from fastpipe.reporting.output import check_writable, write_json
@@ -64,9 +66,10 @@ def index(
     try:
         location: Path | str = "auto" if at is None else at
         asked: dict[str, Any] = {"headers": headers, "refresh": refresh, "progress": not quiet, "location": location}
-        made = open_container(os.path.expanduser(root), image=image, label=label, **asked)
-        if made is None:
-            made = ImageIndex.from_folder(root, sizes=True, **asked)
+        with Cluster(scheduler, ("index", root, image, label)):
+            made = open_container(os.path.expanduser(root), image=image, label=label, **asked)
+            if made is None:
+                made = ImageIndex.from_folder(root, sizes=True, **asked)
     except OSError as error:  # no such folder, or no class in it
         raise DatasetError(str(error)) from error
     statistics = index_statistics(made) if stats or json is not None else {}

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
 import os
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from typing import Any, cast
 
 import numpy as np
 
 from fastpipe.data import scan
 from fastpipe.data._progress import SlowBar
+from fastpipe.data.cluster import current_cluster
 from fastpipe.data.details import Known, completed
 from fastpipe.data.index import ImageIndex
 from fastpipe.data.table import Array, Table, joined, offsets_of, pack_paths
+from fastpipe.errors import DatasetError
 from fastpipe.sources import ByteSource
 from fastpipe.types import Stored
 
@@ -128,12 +131,16 @@ class ContainerSource:
         parts, states = [], []
         with SlowBar("listing containers", self.progress) as bar, ThreadPoolExecutor(_AT_ONCE) as pool:
             bar.expect(len(self.paths))
+            by_others = self._listed_by_others([path for path in self.paths if not (unchanged and path in unchanged)])
 
             def part(path: str) -> tuple[tuple[int, int, int], _Part]:
+                if path in by_others:
+                    state, listing = by_others[path]
+                    return state, self._part(path, listing)
                 state = _settled_state(path)  # before listing: what changes meanwhile shows the next time
                 if old is not None and unchanged and path in unchanged:
                     return state, _taken_over(old, unchanged[path], self.value_names is not None)
-                return state, self._listed(path)
+                return state, self._part(path, self.listing(path))
 
             # Of a store several at once: there it takes time to hear of the next member.
             for state, one in (map if self.bytes_from is None else pool.map)(part, self.paths):
@@ -147,6 +154,11 @@ class ContainerSource:
             classes, values = self.value_names(classes, values)
         counts = [len(part.labels) for part in parts]
         unpacked = [part.unpacked for part in parts if part.unpacked is not None]
+        if unpacked and current_cluster() is not None:
+            raise DatasetError(
+                f"the images of {self.paths[0]} are compressed as a column, so they are unpacked on this machine, "
+                "where a cluster's workers don't see them: leave the scheduler out."
+            )
         places = list(itertools.accumulate((part.unpacked is not None for part in parts), initial=len(parts)))
         holders = [
             number if part.unpacked is None else place
@@ -182,8 +194,21 @@ class ContainerSource:
             return path.key
         return os.path.relpath(path, self.root).replace(os.sep, "/") if self.root else path.replace(os.sep, "/")
 
-    def _listed(self, path: str) -> _Part:
-        listing = self.listing(path)
+    def _listed_by_others(self, paths: list[str]) -> dict[str, tuple[tuple[int, int, int], Listing]]:
+        """What is in containers, from the workers of a cluster where there is one; and the states from before."""
+        cluster = current_cluster()
+        if cluster is None or len(paths) < 2:
+            return {}
+        states = [_settled_state(path) for path in paths]
+        answers = dict(cluster.map(_listing_of, ((self._of_one(path), path) for path in paths)))
+        return {path: (states[number], Listing(*answers[number])) for number, path in enumerate(paths)}
+
+    def _of_one(self, path: str) -> ContainerSource:
+        other = copy.copy(self)
+        object.__setattr__(other, "paths", (path,))  # a task needn't carry the names of all the others
+        return other
+
+    def _part(self, path: str, listing: Listing) -> _Part:
         start = self.name_of(path)
         names = [start + name for name in listing.names]
         return _Part(
@@ -199,6 +224,12 @@ class ContainerSource:
     def name_of(self, path: str) -> str:
         """What stands before the names of a container's samples, behind the root."""
         return self._relative(path) + "/"
+
+
+def _listing_of(asked: tuple[ContainerSource, str]) -> list[Any]:
+    """In a worker of a cluster."""
+    source, path = asked
+    return list(astuple(source.listing(path)))
 
 
 def common_folder(paths: Sequence[str]) -> str:

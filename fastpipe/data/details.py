@@ -11,6 +11,7 @@ import numpy as np
 
 from fastpipe import readers
 from fastpipe.data._progress import SlowBar
+from fastpipe.data.cluster import current_cluster, whole_path
 from fastpipe.data.scan import threads_for_files
 from fastpipe.data.table import FLAGS, Array, Table
 from fastpipe.errors import DecodeError
@@ -18,6 +19,7 @@ from fastpipe.errors import DecodeError
 Paths = Callable[[Array], list[str]]
 
 _CHUNK = 256
+_CHUNK_ON_A_CLUSTER = 4096
 
 _HEADER_ARRAYS = ("heights", "widths", "formats", "orientations", "flags")
 
@@ -120,12 +122,27 @@ def _header_of(path: str) -> tuple[int, int, str, int, int]:
     return header.height, header.width, header.format, header.orientation, flags
 
 
+def _answers(asked: tuple[Callable[[str], Any], list[str]]) -> list[Any]:
+    ask, paths = asked
+    return [ask(path) for path in paths]
+
+
 def _in_threads(
     paths: Paths, wanted: Array, ask: Callable[[str], Any], text: str, progress: bool
 ) -> Iterator[tuple[Array, list[Any]]]:
-    """``(positions, answers)`` for the wanted files, a chunk at a time."""
+    """``(positions, answers)`` for the wanted files, a chunk at a time; from the workers of a cluster in any order."""
     positions = np.flatnonzero(wanted)
-    chunks = [positions[start : start + _CHUNK] for start in range(0, len(positions), _CHUNK)]
+    cluster = current_cluster()
+    size = _CHUNK if cluster is None else _CHUNK_ON_A_CLUSTER
+    chunks = [positions[start : start + size] for start in range(0, len(positions), size)]
+    if cluster is not None:
+        with SlowBar(text, progress) as bar:
+            bar.expect(len(positions))
+            asked = ((ask, [whole_path(path) for path in paths(picks)]) for picks in chunks)
+            for number, answers in cluster.map(_answers, asked):
+                bar.advance(len(answers))
+                yield chunks[number], answers
+        return
 
     def answer(picks: Array) -> list[Any]:
         answers = [ask(path) for path in paths(picks)]

@@ -13,10 +13,12 @@ import time
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from fastpipe.data._progress import SlowBar
+from fastpipe.data.cluster import Cluster, current_cluster
 from fastpipe.data.table import Array, Table, joined, offsets_of, pack_paths, unpack_paths
 from fastpipe.errors import DatasetError
 
@@ -156,6 +158,8 @@ def scan(root: str, extensions: tuple[str, ...], unchanged: Unchanged | None = N
     """
     found: list[Listed] = []
 
+    cluster = current_cluster()
+
     def visited(tasks: list[_Task]) -> list[tuple[Listed, list[_Task]]]:
         done = [_visit(root, task, extensions, unchanged) for task in tasks]
         bar.advance(len(tasks))
@@ -165,6 +169,11 @@ def scan(root: str, extensions: tuple[str, ...], unchanged: Unchanged | None = N
         tasks = [_Task("", ())]
         while tasks:
             bar.expect(len(tasks))
+            if cluster is not None and tasks[0].path:
+                done = _visited_by(cluster, root, tasks, extensions, unchanged, bar)
+                found += [listed for listed, _ in done]
+                tasks = [task for _, below in done for task in below]
+                continue
             start, cpu = time.perf_counter(), time.thread_time()
             done = visited(tasks[:_PROBED])
             waited_s = (time.perf_counter() - start) - (time.thread_time() - cpu)
@@ -206,6 +215,48 @@ def _visit(
         listed = _list(full, task.path, _state_of(status), before, extensions)
     start = task.path + "/" if task.path else ""
     return listed, [_Task(start + name, (*task.above, here)) for name in listed.subfolders]
+
+
+def _visited_by(
+    cluster: Cluster,
+    root: str,
+    tasks: list[_Task],
+    extensions: tuple[str, ...],
+    unchanged: Unchanged | None,
+    bar: SlowBar,
+) -> list[tuple[Listed, list[_Task]]]:
+    """What `_visit` gives for each folder: of the unchanged ones here, of the others from a cluster's workers."""
+    here = [task for task in tasks if unchanged is not None and task.path in unchanged.numbers]
+    there = [task for task in tasks if unchanged is None or task.path not in unchanged.numbers]
+    done = [_visit(root, task, extensions, unchanged) for task in here]
+    bar.advance(len(here))
+    chunks = [there[start : start + _PROBED] for start in range(0, len(there), _PROBED)]
+    whole = os.path.abspath(root)
+    for number, answers in cluster.map(_visit_some, ((whole, chunk, extensions) for chunk in chunks)):
+        bar.advance(len(answers))
+        for task, (state, files, subfolders, readable, above) in zip(chunks[number], answers, strict=True):
+            content = files.encode("utf-8", "surrogateescape")
+            start = task.path + "/"
+            below = tuple((device, inode) for device, inode in above)
+            done.append(
+                (
+                    Listed(task.path, tuple(state), content, tuple(subfolders), readable=readable),
+                    [_Task(start + name, below) for name in subfolders],
+                )
+            )
+    return done
+
+
+def _visit_some(asked: tuple[str, list[_Task], tuple[str, ...]]) -> list[Any]:
+    """In a worker of a cluster: folders as JSON can hold them."""
+    root, tasks, extensions = asked
+    answers = []
+    for task in tasks:
+        listed, below = _visit(root, task, extensions, None)
+        files = listed.files.decode("utf-8", "surrogateescape")
+        above = below[0].above if below else ()
+        answers.append([listed.state, files, listed.subfolders, listed.readable, above])
+    return answers
 
 
 def _taken_over(unchanged: Unchanged, path: str, number: int) -> Listed:

@@ -18,6 +18,7 @@ import fastpipe
 from fastpipe.config import current_config
 from fastpipe.data import ImageIndex
 from fastpipe.data._progress import SlowBar
+from fastpipe.data.cluster import Cluster
 from fastpipe.data.table import Array
 from fastpipe.environment import usable_cpus
 from fastpipe.errors import ConfigError, DatasetError
@@ -29,6 +30,7 @@ from fastpipe.tools.check.journal import Journal
 from fastpipe.tools.check.pool import Task, examine_all
 from fastpipe.tools.check.quarantine import Moved, check_target, move_away
 from fastpipe.tools.check.report import ending_of, lines_of, summary_lines, write_report
+from fastpipe.tools.check.spread import CHUNK, examine_on
 from fastpipe.tools.subject import index_of, loose_images, other_images
 
 Decode = Literal["full", "header"]
@@ -138,6 +140,7 @@ def check(
     report: str | os.PathLike[str] | None = None,
     move_to: str | os.PathLike[str] | None = None,
     restart: bool = False,
+    scheduler: str | None = None,
     progress: bool = True,
 ) -> CheckResult:
     """Examines every image file of a data set: which would fail in training, and what is odd about the others.
@@ -159,6 +162,8 @@ def check(
         report: a file that all rows are written to: ``.csv``, ``.json`` or ``.txt``.
         move_to: a folder outside the data set that bad files are moved to; see `fastpipe.tools.check.quarantine`.
         restart: examine everything anew, whatever an interrupted check has left.
+        scheduler: the address of a Dask scheduler whose workers examine the files, with the same result; they see them
+            under the same paths. None for processes of this machine.
         progress: whether to say on standard error that an earlier check is continued, and show a terminal a bar.
 
     Raises:
@@ -171,7 +176,15 @@ def check(
     outputs = () if report is None else ((report, ending_of(report)),)
     limits: dict[str, Any] = {"size": size, "timeout": timeout, "max_pixels": max_pixels}
     return run_check(
-        source, outputs, decode=decode, jobs=jobs, move_to=move_to, restart=restart, progress=progress, **limits
+        source,
+        outputs,
+        decode=decode,
+        jobs=jobs,
+        move_to=move_to,
+        restart=restart,
+        scheduler=scheduler,
+        progress=progress,
+        **limits,
     )
 
 
@@ -186,12 +199,15 @@ def run_check(
     max_pixels: MaxPixels = "auto",
     move_to: str | os.PathLike[str] | None = None,
     restart: bool = False,
+    scheduler: str | None = None,
     progress: bool = True,
 ) -> CheckResult:
     """`check` with any number of files to write, each with the ending that says its format."""
     begun = time.perf_counter()
     if decode not in get_args(Decode):
         raise ConfigError(f"decode={decode!r}: choose one of {', '.join(map(repr, get_args(Decode)))}")
+    if scheduler is not None and jobs is not None:
+        raise ConfigError("jobs are processes of this machine: with a scheduler each thread of its workers runs one.")
     jobs = usable_cpus() if jobs is None else jobs
     for name, value in (("jobs", jobs), ("size", size)):
         if value < 1:
@@ -200,7 +216,8 @@ def run_check(
         raise ConfigError(f"timeout={timeout}: give seconds, more than 0")
     for reader in current_config().readers.values():
         get_reader(reader)  # one that isn't there is told now, and not by each process
-    index = index_of(source, progress=progress)
+    with Cluster(scheduler, ("index", str(source))):
+        index = index_of(source, progress=progress)
     if move_to is not None and index.containers:
         raise DatasetError(
             f"the files lie in {index.containers[0]}, and none can be moved out of it: check without move_to, and "
@@ -223,10 +240,13 @@ def run_check(
             )
         journal.open(fresh=not before)
         resumed = 0
-        chunks = _chunks(index, findings, _CHUNK[decode])
+        if scheduler is None:
+            answering = examine_all(_chunks(index, findings, _CHUNK[decode]), rules, jobs, timeout)
+        else:
+            answering = examine_on(scheduler, _chunks(index, findings, CHUNK), rules, timeout)
         with (
             SlowBar("checking files", progress) as bar,
-            closing(examine_all(chunks, rules, jobs, timeout)) as answers,  # no process outlives an interruption
+            closing(answering) as answers,  # no process outlives an interruption
         ):
             bar.expect(len(index))
             for number, seen in answers:

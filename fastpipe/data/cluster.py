@@ -1,0 +1,219 @@
+"""Listing and examining files on a Dask cluster: what ``--scheduler`` of the commands stands for.
+
+The code that lists, measures and examines asks `current_cluster` whether there is one; alone, it works in threads and
+processes of its own. The workers see the files under the same paths, and have the same versions of what reads them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import pickle
+import sqlite3
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextvars import ContextVar
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import PIL
+
+from fastpipe.data.store import cache_folder
+from fastpipe.errors import FastpipeError
+from fastpipe.types import Member
+
+__all__ = ["Cluster", "current_cluster", "whole_path"]
+
+_START_S = 60.0
+_AHEAD = 4  # tasks for each thread of the workers, of which one runs
+
+
+class Cluster:
+    """The workers of a Dask scheduler; within a ``with``, they do what this process would do alone.
+
+    Args:
+        address: of the scheduler, as ``tcp://host:8786``; None for none, and then nothing changes.
+        about: what is done, as values that have a repr: where the same was interrupted before, `map` goes on there.
+
+    Raises:
+        FastpipeError: Dask isn't installed, nobody answers at the address, or there is no worker.
+    """
+
+    def __init__(self, address: str | None, about: Any = None) -> None:
+        self._address = address
+        self._about = about
+        self._client: Any = None
+        self._journal: _Journal | None = None
+        self._token: Any = None
+
+    def __enter__(self) -> Cluster:
+        if self._address is None:
+            return self
+        try:
+            import distributed
+        except ImportError as error:
+            raise FastpipeError("a scheduler takes dask.distributed: pip install 'fastpipe[dask]'") from error
+        try:
+            dask: Any = distributed
+            self._client = dask.Client(self._address, timeout=_START_S, set_as_default=False)
+            self._client.wait_for_workers(1, timeout=_START_S)
+        except (OSError, TimeoutError, ValueError) as error:
+            self._close()
+            raise FastpipeError(
+                f"--scheduler {self._address}: no scheduler with a worker answers there ({error}). Start them with "
+                "dask scheduler and dask worker."
+            ) from error
+        if self._about is not None:
+            self._journal = _Journal.of(repr((self._about, _versions())))
+        self._token = _current.set(self)
+        return self
+
+    def map(
+        self, function: Callable[[Any], Any], items: Iterable[Any], *, kept: bool = True
+    ) -> Iterator[tuple[int, Any]]:
+        """What a function of a module gives for each item, in the order in which it becomes known.
+
+        What a worker that dies was at is done by another one.
+
+        Args:
+            function: gives what JSON can hold.
+            items: picklable; taken a few ahead.
+            kept: whether results are kept for a run that goes on when this one was interrupted.
+
+        Yields:
+            An item's number, and its result.
+        """
+        import distributed
+
+        dask: Any = distributed
+        journal = self._journal if kept else None
+        waiting = enumerate(items)
+        running: dict[Any, tuple[int, bytes]] = {}
+        completed = dask.as_completed(loop=self._client.loop)
+        limit = _AHEAD * max(1, sum(self._client.nthreads().values()))
+        more = True
+        try:
+            while more or running:
+                while more and len(running) < limit:
+                    number, item = next(waiting, (-1, None))
+                    more = number >= 0
+                    if not more:
+                        break
+                    key = b"" if journal is None else _key(function, item)
+                    known = None if journal is None else journal.get(key)
+                    if known is not None:
+                        yield number, known
+                    else:
+                        future = self._client.submit(_done, function, item, _versions(), pure=False)
+                        running[future] = number, key
+                        completed.add(future)
+                if running:
+                    future = next(completed)
+                    number, key = running.pop(future)
+                    try:
+                        result = future.result()
+                    except dask.KilledWorker as error:
+                        raise FastpipeError(
+                            f"the cluster gave up on a task that several workers died over: {error}"
+                        ) from error
+                    if journal is not None:
+                        journal.put(key, result)
+                    yield number, result
+        finally:
+            if running:
+                self._client.cancel(list(running), force=True)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._token is not None:
+            _current.reset(self._token)
+        if self._journal is not None:
+            self._journal.close(done=kind is None)
+        self._close()
+
+    def _close(self) -> None:
+        if self._client is not None:
+            with contextlib.suppress(Exception):
+                self._client.close()
+        self._client = self._token = self._journal = None
+
+
+_current: ContextVar[Cluster | None] = ContextVar("fastpipe_cluster", default=None)
+
+
+def current_cluster() -> Cluster | None:
+    """The cluster that works for this process now."""
+    return _current.get()
+
+
+def whole_path(path: str) -> str:
+    """A path that other machines with the same disks understand."""
+    if type(path) is Member:
+        return Member(str(path), os.path.abspath(path.container), path.offset, path.length)
+    return path if isinstance(path, Member) else os.path.abspath(path)
+
+
+def _versions() -> dict[str, str]:
+    return {"fastpipe": sys.modules["fastpipe"].__version__, "pillow": PIL.__version__}
+
+
+def _done(function: Callable[[Any], Any], item: Any, versions: dict[str, str]) -> Any:
+    """Runs in a worker."""
+    if versions != _versions():
+        raise FastpipeError(
+            f"a worker of the cluster has {_versions()}, and this process {versions}: results would differ. Install "
+            "the same versions on all."
+        )
+    return function(item)
+
+
+def _key(function: Callable[[Any], Any], item: Any) -> bytes:
+    text = f"{function.__module__}.{function.__qualname__}".encode()
+    return hashlib.blake2b(text + pickle.dumps(item, protocol=4), digest_size=16).digest()
+
+
+class _Journal:
+    """Results by the digest of what was asked for, on disk; a kill costs no more than those of the last moment."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        file.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            self._rows = self._opened()
+        except sqlite3.DatabaseError:  # damaged: it only saves time
+            file.unlink(missing_ok=True)
+            self._rows = self._opened()
+
+    @classmethod
+    def of(cls, about: str) -> _Journal | None:
+        """None where it can't be kept: then an interrupted run begins anew."""
+        try:
+            name = hashlib.sha256(about.encode("utf-8", "surrogatepass")).hexdigest()[:24]
+            return cls(cache_folder() / "cluster" / f"{name}.sqlite")
+        except (OSError, sqlite3.Error):
+            return None
+
+    def _opened(self) -> sqlite3.Connection:
+        rows = sqlite3.connect(self._file, isolation_level=None)
+        rows.execute("PRAGMA journal_mode=WAL")
+        rows.execute("PRAGMA synchronous=OFF")
+        rows.execute("CREATE TABLE IF NOT EXISTS done (key BLOB PRIMARY KEY, result TEXT) WITHOUT ROWID")
+        return rows
+
+    def get(self, key: bytes) -> Any:
+        row = self._rows.execute("SELECT result FROM done WHERE key = ?", (key,)).fetchone()
+        return None if row is None else json.loads(row[0])
+
+    def put(self, key: bytes, result: Any) -> None:
+        with contextlib.suppress(sqlite3.Error):  # a full disk costs the going on, not the run
+            self._rows.execute("INSERT OR REPLACE INTO done VALUES (?, ?)", (key, json.dumps(result)))
+
+    def close(self, done: bool) -> None:
+        self._rows.close()
+        if done:
+            for ending in ("", "-wal", "-shm"):
+                Path(f"{self._file}{ending}").unlink(missing_ok=True)

@@ -1,0 +1,140 @@
+"""``--scheduler``: a Dask cluster of two workers lists and examines as one process does, also where one is killed."""
+
+from __future__ import annotations
+
+import io
+import math
+import os
+import signal
+import tarfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import corpus
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import fastpipe
+from fastpipe.cli.app import app
+from fastpipe.data import ImageIndex
+from fastpipe.data.cluster import Cluster, _key
+from fastpipe.data.table import same_tables
+from fastpipe.errors import ConfigError, FastpipeError
+from fastpipe.tools.check import run
+from fastpipe.tools.check.journal import Journal
+
+distributed = pytest.importorskip("distributed", reason="a cluster takes Dask: pip install 'fastpipe[dask]'")
+
+pytestmark = pytest.mark.filterwarnings("ignore::UserWarning:PIL", "ignore::PIL.Image.DecompressionBombWarning")
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Any]:
+    """A scheduler in this process, two worker processes, and a nanny each that starts a killed one again."""
+    with distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, protocol="tcp"
+    ) as made:
+        yield made
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A few images of each kind, and broken ones: a task starts a process, so there are to be few tasks."""
+    root = tmp_path / "root"
+    files = corpus.files()
+    names = ["jpeg-420", "png-rgb", "gif", *[name for name in files if "-cut-" in name][:4]]
+    for number, name in enumerate(names * 2):
+        path = root / f"class_{number % 2}" / f"{number}{corpus.extension(name)}"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(files[name])
+    (root / "class_0" / "below").mkdir()
+    (root / "class_0" / "below" / "deep.jpg").write_bytes(corpus.jpeg(20, 30))
+    (root / "class_1" / "broken.jpg").write_bytes(b"no image")
+    return root
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("FASTPIPE_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+def test_a_check_is_that_of_one_process_although_a_worker_is_killed(
+    cluster: Any, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alone = fastpipe.check(folder, jobs=1, progress=False)
+    monkeypatch.setattr(run, "CHUNK", 8)
+    noted: list[int] = []
+    note = Journal.note
+
+    def noting(self: Journal, number: int, seen: Any) -> None:
+        if not noted:
+            with distributed.Client(cluster.scheduler_address, set_as_default=False) as client:
+                os.kill(next(iter(client.run(os.getpid).values())), signal.SIGKILL)
+        noted.append(number)
+        note(self, number, seen)
+
+    monkeypatch.setattr(Journal, "note", noting)
+    together = fastpipe.check(folder, scheduler=cluster.scheduler_address, progress=False)
+    assert sorted(noted) == list(range(alone.files))
+    assert list(together.rows) == list(alone.rows)
+    assert together.counts == alone.counts
+    np.testing.assert_array_equal(together.good, alone.good)
+
+
+def test_an_index_is_that_of_one_process(cluster: Any, folder: Path, tmp_path: Path) -> None:
+    alone = ImageIndex.from_folder(folder, location=None, headers=True, progress=False)
+    for root in (folder, os.path.relpath(folder)):
+        with Cluster(cluster.scheduler_address):
+            made = ImageIndex.from_folder(root, location=None, headers=True, progress=False)
+        assert made.classes == alone.classes
+        assert made.formats == alone.formats
+        assert same_tables(made.table, alone.table)
+
+
+def test_the_command_lists_shards(cluster: Any, tmp_path: Path) -> None:
+    for shard in range(3):
+        with tarfile.open(tmp_path / f"{shard}.tar", "w") as tar:
+            for number in range(4):
+                for name, data in ((f"{number}.jpg", corpus.jpeg(8, 9, seed=shard)), (f"{number}.cls", b"%d" % number)):
+                    member = tarfile.TarInfo(f"{shard}-{name}")
+                    member.size = len(data)
+                    tar.addfile(member, io.BytesIO(data))
+    arguments = ["index", str(tmp_path / "*.tar"), "--label", "cls", "--headers", "--json", "-"]
+    alone = CliRunner().invoke(app, [*arguments, "--at", str(tmp_path / "alone")])
+    address = ["--at", str(tmp_path / "together"), "--scheduler", cluster.scheduler_address]
+    together = CliRunner().invoke(app, [*arguments, *address])
+    assert together.exit_code == 0, together.output
+    assert together.output == alone.output
+    opened = [fastpipe.ImageShards(tmp_path / "*.tar", index=tmp_path / name) for name in ("alone", "together")]
+    assert [*opened[1].samples] == [*opened[0].samples]
+    assert len(opened[1]) == 12
+
+
+def test_what_was_done_is_not_done_again(cluster: Any, own_cache: Path) -> None:
+    """Of a run that was interrupted, the results are kept; those of one that came to its end aren't."""
+    items = [4, 9, 16, 25]
+    first = Cluster(cluster.scheduler_address, "roots")
+    first.__enter__()
+    assert dict(first.map(math.isqrt, items[:3])) == {0: 2, 1: 3, 2: 4}
+    first.__exit__(KeyboardInterrupt, None, None)
+    with Cluster(cluster.scheduler_address, "roots") as second:
+        assert second._journal is not None
+        kept = [second._journal.get(_key(math.isqrt, item)) for item in items]
+        assert kept == [2, 3, 4, None]
+        assert dict(second.map(math.isqrt, items)) == {0: 2, 1: 3, 2: 4, 3: 5}
+    assert not [*(own_cache / "cluster").iterdir()]
+
+
+def test_what_a_worker_raises_is_raised(cluster: Any) -> None:
+    with Cluster(cluster.scheduler_address) as there, pytest.raises(ValueError, match="nonnegative"):
+        list(there.map(math.isqrt, [4, -1]))
+
+
+def test_arguments_are_looked_at(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="jobs are processes of this machine"):
+        fastpipe.check(tmp_path, jobs=2, scheduler="tcp://127.0.0.1:1")
+    with pytest.raises(FastpipeError, match=r"--scheduler nothing://here: no scheduler with a worker answers"):
+        Cluster("nothing://here").__enter__()
