@@ -1,6 +1,6 @@
 """What of a process is everybody's, and what is left of it after each public use of fastpipe.
 
-Run as a program, ``python global_state.py GROUP FOLDER``, so that nothing of pytest's is in the process: prints JSON,
+Run as a program, ``python global_state.py FOLDER GROUP…``, so that nothing of pytest's is in the process: prints JSON,
 use → what changed → before and after.
 """
 
@@ -484,10 +484,15 @@ GROUPS: dict[str, Callable[[Path], Iterator[tuple[str, Callable[[], Any]]]]] = {
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
-    parser.add_argument("group", choices=GROUPS)
     parser.add_argument("folder", type=Path)
+    parser.add_argument("groups", choices=GROUPS, nargs="+")
     wanted = parser.parse_args()
+    found = {}
     # Other values than those that anybody would set: a value that is set to its default is noticed.
     torch.set_num_threads(3)
     cv2.setNumThreads(3)
-    print(json.dumps(outcome_of(GROUPS[wanted.group](wanted.folder))))
+    for group in wanted.groups:
+        folder = wanted.folder / group
+        folder.mkdir()
+        found[group] = outcome_of(GROUPS[group](folder))
+    print(json.dumps(found))

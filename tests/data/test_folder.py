@@ -283,12 +283,14 @@ same_size = T.Compose([T.RandomResizedCrop(24), T.RandomHorizontalFlip(), T.ToTe
 
 @pytest.mark.parametrize("method", METHODS)
 def test_workers_give_what_torchvisions_workers_give(root, method):
+    workers = 2 if method == "fork" else 1  # each imports torch
+
     def batches(dataset):
         loader = DataLoader(
             dataset,
             batch_size=5,
             shuffle=True,
-            num_workers=2,
+            num_workers=workers,
             multiprocessing_context=method,
             generator=torch.Generator().manual_seed(4),
         )
@@ -301,7 +303,7 @@ def test_workers_give_what_torchvisions_workers_give(root, method):
                 fastpipe.ImageFolder(root, same_size),
                 batch_size=5,
                 shuffle=True,
-                num_workers=2,
+                num_workers=workers,
                 generator=torch.Generator().manual_seed(4),
             )
         )

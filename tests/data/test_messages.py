@@ -76,7 +76,13 @@ def test_a_transforms_error_names_the_sample(root, options, seed):
             assert notes == [f"This was sample 1 of the dataset, {root}/a/1.jpg."]
         else:
             assert len(notes) == 1
-    with pytest.raises(ValueError, match="of the dataset, "):  # through torch's words for a worker's error
+
+
+@NOTES
+def test_a_worker_s_error_names_the_sample(root):
+    """Through torch's words for it."""
+    dataset = fastpipe.ImageFolder(root, T.Compose([T.Lambda(small), T.ToTensor()]))
+    with pytest.raises(ValueError, match="This was sample 1 of the dataset, "):
         list(StockLoader(dataset, batch_size=3, num_workers=1, collate_fn=len))
 
 

@@ -15,7 +15,7 @@ from fastpipe import transforms as T
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere each batch has memory of its own")
 
 TRANSFORM = T.Compose([T.RandomResizedCrop(16), T.RandomHorizontalFlip(), T.ToTensor(), T.Normalize([0.5], [0.2])])
-EPOCHS = 6
+EPOCHS = 4
 
 
 def epochs(root, **options):
@@ -59,7 +59,7 @@ def test_what_is_kept_of_a_batch_never_changes(root, kept, options):
 
 
 @pytest.mark.parametrize("options", [{}, {"device": "cpu"}, {"threads": 2}], ids=["plain", "deferred", "threads"])
-@pytest.mark.parametrize("held", [0, 1, 2, 7])
+@pytest.mark.parametrize("held", [0, 2, 7])
 def test_any_number_of_batches_may_be_held(root, held, options):
     expected = [images.clone() for images in epochs(root, **options)[0]]
     batches, loader = epochs(root, num_workers=2, **options)
