@@ -18,6 +18,15 @@ TRANSFORM = T.Compose([T.RandomResizedCrop(16), T.RandomHorizontalFlip(), T.ToTe
 EPOCHS = 4
 
 
+@pytest.fixture(scope="module", autouse=True)
+def nothing_else_to_collect():
+    """What other tests left would be looked through by every collection."""
+    gc.collect()
+    gc.freeze()
+    yield
+    gc.unfreeze()
+
+
 def epochs(root, **options):
     """A generator of the batches of several epochs, and the loader."""
     dataset = fastpipe.ImageFolder(root, TRANSFORM, seed=1)

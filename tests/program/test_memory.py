@@ -7,6 +7,7 @@ import multiprocessing
 import os
 import sys
 import threading
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -15,6 +16,15 @@ import torch
 from fastpipe.program.memory import _KEPT, _free, reused
 
 SHAPE = (4, 3, 300, 300)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def nothing_else_to_collect() -> Iterator[None]:
+    """What other tests left would be looked through by every collection."""
+    gc.collect()
+    gc.freeze()
+    yield
+    gc.unfreeze()
 
 
 @pytest.fixture(autouse=True)
