@@ -38,6 +38,8 @@ _HFLIP, _RESIZE = int(Kind.HFLIP), int(Kind.RESIZE)
 _BOX = Struct("@4i")
 _SINK = Struct("@P3q5i6f")
 _JOB = Struct("@3P2q6i2qP4iP3q5i6f")
+_WORK = Struct("@P4iP3q5i6f")
+_WORK_AT: int = RawJob.operations.offset  # type: ignore
 _PIXELS = Struct("@P3q3i")
 _LIMITS = Struct("@2q")
 _LIMITS_AT: int = RawJob.max_pixels.offset  # type: ignore[attr-defined]
@@ -202,6 +204,10 @@ class Job:
             address,
             *sink,
         )
+
+    def work(self, packed: Packed, address: int, sink: tuple[Any, ...]) -> None:
+        """The operations and the sink at one go, behind `read`; arguments and what follows as `whole`'s."""
+        _WORK.pack_into(self.raw, _WORK_AT, packed.address, packed.number, 0, 0, 0, address, *sink)
 
     def box(self, top: int = 0, left: int = 0, height: int = 0, width: int = 0) -> None:
         """The part of the file that is decoded; without arguments all of it."""
@@ -481,15 +487,8 @@ class Places:
         size = images.element_size()
         number, channel, row, column = images.stride()
         self.first, self.step = images.data_ptr(), number * size
-        self._rest = (
-            row * size,
-            column * size,
-            channel * size,
-            height,
-            width,
-            channels,
-            _TENSOR_TYPES[str(images.dtype)],
-        )
+        dtype = _TENSOR_TYPES[str(images.dtype)]
+        self._rest = row * size, column * size, channel * size, height, width, channels, dtype
 
     def sink(
         self, mean: Sequence[float] | None, std: Sequence[float] | None, multiplied: bool = False

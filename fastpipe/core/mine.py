@@ -17,9 +17,15 @@ class _Local(threading.local):
 _local = _Local()
 
 
-def thread_job() -> Job:
-    """This thread's job, empty: no operations, no box, no limits; valid until the thread asks for it again."""
+def thread_job(empty: bool = True) -> Job:
+    """This thread's job, valid until the thread asks for it again.
+
+    Args:
+        empty: without operations, box and limits; else as it was left, for `Job.read` and `Job.work`.
+    """
     job = _local.job
+    if not empty:
+        return job
     job.clear()
     job.box()
     job.limit()

@@ -23,11 +23,13 @@ from fastpipe.ops import Operation, Resize, ScaledResize, ToNormalizedTensor, To
 from fastpipe.program.laps import lap, listening
 from fastpipe.program.program import Program, Views
 from fastpipe.readers import MaxPixels
-from fastpipe.types import Header, ImageShape, Step
+from fastpipe.types import Box, Header, ImageShape, Step
 
 Numbers: TypeAlias = "tuple[float, ...] | None"
 _CONVERSIONS = (ToPlanarTensor, ToNormalizedTensor)
 _MOST_AT_ONCE = 2  # operations of the core's that a step adds
+WHOLE = Box(0, 0, 0, 0)
+"""All of a file, for a job."""
 DIRECT = frozenset({torch.uint8, torch.float32, torch.float16, torch.bfloat16})
 """What the core writes."""
 
@@ -114,6 +116,10 @@ def execute(program: Program, encoded: Encoded, out: torch.Tensor | None = None)
 
 def _by_core(program: Program, encoded: Encoded, out: torch.Tensor | None, limit: int | None) -> Any:
     """What the core makes of a file, and kernels of the rest; None where it refuses the file."""
+    memory = getattr(program.steps, "memory", None)
+    known = None if memory is None or out is not None or listening() else memory.get(program.shape.channels)
+    if known is not None and program.conversion is not None and not program.tv_image:
+        return _known_by_core(program, encoded, limit, *known)
     job = core.thread_job()
     box = program.box
     job.read(encoded.content, box, (0, readers.most_scratch(limit)))
@@ -128,13 +134,36 @@ def _by_core(program: Program, encoded: Encoded, out: torch.Tensor | None, limit
     else:
         result = readers.thread_scratch().take(shape.height, shape.width, shape.channels)
         job.write_array(result)
-    status = core.run(job)
+    if not _done(core.run(job)):
+        return None
+    return result if whole else _on_pixels(result, program.steps[taken:], program.conversion, out)
+
+
+def _known_by_core(
+    program: Program, encoded: Encoded, limit: int | None, packed: core.Packed, shape: ImageShape
+) -> torch.Tensor | None:
+    """The same in fewer steps, of a whole program whose operations another job had."""
+    conversion, memory = program.conversion, program.steps.memory  # type: ignore[attr-defined]
+    dtype = torch.uint8 if isinstance(conversion, ToPlanarTensor) else torch.float32
+    made = torch.empty(_tensor_shape(shape), dtype=dtype)
+    kept = memory.get("sink")
+    if kept is None or kept[0] is not conversion:
+        assert conversion is not None
+        kept = memory["sink"] = conversion, core.Places(made[None]).sink(*normalization_of(conversion))
+    job = core.thread_job(empty=False)
+    job.read(encoded.content, program.request.box or WHOLE, (0, readers.most_scratch(limit)))
+    job.work(packed, made.data_ptr(), kept[1])
+    return made if _done(core.run(job)) else None
+
+
+def _done(status: int) -> bool:
+    """Whether a job was done; False where the core leaves the file to others."""
     if status != core.Status.OK:
         if not core.refused(status):
             core.check(status)
-        return None
+        return False
     lap("decode")
-    return result if whole else _on_pixels(result, program.steps[taken:], program.conversion, out)
+    return True
 
 
 def _on_pixels(image: Any, steps: tuple[Step, ...], conversion: Any, out: torch.Tensor | None) -> Any:

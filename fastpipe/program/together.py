@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 import torch
 
 from fastpipe import core, readers
-from fastpipe.program.execute import DIRECT, Encoded, add_steps, normalization_of
+from fastpipe.program.execute import DIRECT, WHOLE, Encoded, add_steps, normalization_of
 from fastpipe.program.laps import lap, listening
 from fastpipe.program.program import Program
-from fastpipe.types import Box, Header, ImageShape
+from fastpipe.types import Header, ImageShape
 
 
 class Work(NamedTuple):
@@ -188,7 +188,7 @@ def _fill(
     sink: tuple[Any, ...],
 ) -> bool:
     """A job for the whole program; False where the core can't run all of it."""
-    shape, steps, box = program.shape, program.steps, program.request.box or _WHOLE
+    shape, steps, box = program.shape, program.steps, program.request.box or WHOLE
     place = None if encoded.held is None else encoded.held[0].place(encoded.held[1])
     memory = getattr(steps, "memory", None)
     known = None if memory is None else memory.get(shape.channels)
@@ -196,7 +196,7 @@ def _fill(
         job.whole(place, box, limits, known[0], address, sink)
         return True
     job.clear()
-    if box is not _WHOLE:
+    if box is not WHOLE:
         shape = ImageShape(box.height, box.width)
     if add_steps(job, steps, shape)[1] != len(steps):
         return False
@@ -206,6 +206,3 @@ def _fill(
         job.read_address(*place, box, limits)
     job.write_to(address, sink)
     return True
-
-
-_WHOLE = Box(0, 0, 0, 0)
