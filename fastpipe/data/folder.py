@@ -73,9 +73,10 @@ class ImageFolder(ImageDataset):
         max_bad_fraction: the share of an epoch's samples that may be bad before the run is stopped.
         index: where the list of files is kept between runs: ``"auto"`` in the user's cache folder
             (``FASTPIPE_CACHE`` overrides), or a folder of your choice; None keeps it in memory. A kept index is
-            checked against every folder's times when the dataset is made, and what changed is listed again. An
-            `ImageIndex` is taken as it is. Ignored with `is_valid_file`, and in a subclass that overrides
-            `find_classes` or `make_dataset`: these make lists, as in torchvision.
+            checked against every folder's times when the dataset is made, and what changed is listed again; a store
+            that keeps no such times, as S3, is listed as a whole. An `ImageIndex` is taken as it is. Ignored with
+            `is_valid_file`, and in a subclass that overrides `find_classes` or `make_dataset`: these make lists, as in
+            torchvision.
         cache: the `fastpipe.Cache` that keeps on this machine what is read from a source; None for none.
 
     Attributes:

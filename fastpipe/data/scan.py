@@ -188,7 +188,7 @@ def scan(root: str, extensions: tuple[str, ...], unchanged: Unchanged | None = N
                         done += some
             found += [listed for listed, _ in done]
             tasks = [task for _, below in done for task in below]
-    return _assembled(found, unchanged)
+    return assembled(found, unchanged)
 
 
 def _visit(
@@ -319,13 +319,15 @@ def _is_folder(entry: os.DirEntry[str]) -> bool:
         return False
 
 
-def _assembled(found: Iterable[Listed], unchanged: Unchanged | None) -> Scan:
+def assembled(found: Iterable[Listed], unchanged: Unchanged | None) -> Scan:
+    """The folders, the root among them, as a table in torchvision's order."""
     folders = list(found)
-    root = folders[0]
+    root = next(one for one in folders if not one.path)
     classes = tuple(sorted(root.subfolders))
     labels = {name: label for label, name in enumerate(classes)}
     # os.walk's tuples sort by the folder's whole path, separators included: "a-b" before "a/b" before "ab"
-    below = sorted(folders[1:], key=lambda one: (labels[one.path.partition("/")[0]], one.path.replace("/", os.sep)))
+    below = [one for one in folders if one.path]
+    below.sort(key=lambda one: (labels[one.path.partition("/")[0]], one.path.replace("/", os.sep)))
     folders = [root, *below]
     paths = joined(one.files for one in folders)
     offsets = offsets_of(paths)

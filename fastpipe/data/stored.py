@@ -1,20 +1,38 @@
-"""The index of class folders in a store: listed, in torchvision's order, and compared with what was known."""
+"""The index of class folders in a store: listed folder by folder, and again where it has changed."""
 
 from __future__ import annotations
 
+import contextlib
+import os
 import time
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
+from fastpipe.data import scan
 from fastpipe.data._progress import SlowBar
 from fastpipe.data.details import Known, completed
 from fastpipe.data.index import ImageIndex
-from fastpipe.data.table import Array, Table, joined, offsets_of, pack_paths, same_tables
-from fastpipe.sources import ByteSource, Entry
+from fastpipe.data.listings import Journal
+from fastpipe.data.table import Array, pack_paths, same_tables, unpack_paths
+from fastpipe.sources import ByteSource, CachedSource, RemoteSource
 from fastpipe.sources.base import version_of
+from fastpipe.sources.remote import Folder
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """The images of one folder: packed keys in their order, sizes and versions; and the folders in it."""
+
+    folder: str
+    state: int
+    keys: bytes
+    sizes: Array
+    versions: Array
+    subfolders: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -43,26 +61,32 @@ class StoredFolder:
         return {"root": self.root, "extensions": list(self.extensions), "store": self.bytes_from.identity}
 
     def look(self, index: ImageIndex) -> tuple[None, str]:
-        """A store doesn't say what has changed, so it is listed again."""
+        """Whether the index will do: if another process listed the store while this one waited for it."""
+        assert index.location is not None
+        with contextlib.suppress(OSError):
+            if (index.location / "current").stat().st_mtime_ns >= self.asked and (
+                not self.headers or index.table.heights is not None
+            ):
+                return None, ""
         return None, "the store was listed again"
 
     def build(self, old: ImageIndex | None, unchanged: None, reason: str) -> ImageIndex:
         """A new index, or `old` itself where the list is the same."""
-        entries, classes = self._listed()
-        if not classes:
+        parts = {part.folder: part for part in self._parts(old)}
+        found = scan.assembled([_as_listed(part) for part in parts.values()], None)
+        if not found.classes:
             raise FileNotFoundError(
                 f"Couldn't find any class folder in {self.root}. "
                 "ImageFolder expects one folder a class, with the images inside: class/image.jpg."
             )
-        keys = [entry.key for entry in entries]
-        labels = {name: label for label, name in enumerate(classes)}
-        packed = joined([pack_paths(keys)] if keys else [])
-        table = Table(
-            packed,
-            offsets_of(packed),
-            np.array([labels[key.partition("/")[0]] for key in keys], np.int32),
-            sizes=np.array([entry.size for entry in entries], np.int64),
-            versions=np.array([version_of(entry.etag) for entry in entries], np.int64),
+        table, classes = found.table, found.classes
+        assert table.folder_paths is not None
+        order = [parts[folder] for folder in unpack_paths(table.folder_paths.tobytes(), "/")]
+        none = np.zeros(0, np.int64)
+        table = replace(
+            table,
+            sizes=np.concatenate([none, *(part.sizes for part in order)]),
+            versions=np.concatenate([none, *(part.versions for part in order)]),
         )
         made = ImageIndex(table, root=self.root, classes=classes, source=self.bytes_from)
         known = None
@@ -70,6 +94,9 @@ class StoredFolder:
             known = Known(old.table, old.formats, _taken_over(made, old))
         table, formats = completed(table, made.paths, known, False, self.headers, progress=self.progress)
         if old is not None and tuple(classes) == old.classes and same_tables(table, old.table):
+            assert old.location is not None
+            with contextlib.suppress(OSError):  # see `look`
+                os.utime(old.location / "current")
             return old
         return ImageIndex(
             table,
@@ -80,29 +107,107 @@ class StoredFolder:
             source=self.bytes_from,
         )
 
-    def _listed(self) -> tuple[list[Entry], list[str]]:
-        """The images in torchvision's order, and the class folders."""
-        found: list[Entry] = []
-        classes: set[str] = set()
+    def _parts(self, old: ImageIndex | None) -> Iterator[_Part]:
+        """All folders, the root first."""
+        source = self.bytes_from.source if isinstance(self.bytes_from, CachedSource) else self.bytes_from
+        if not isinstance(source, RemoteSource):
+            yield from self._grouped(source)
+            return
+        before = {} if old is None or self.refresh else _parts_of(old)
+        with (
+            SlowBar("listing the store", self.progress) as bar,
+            Journal.of(source.identity, self.refresh) as journal,
+            ThreadPoolExecutor(source.concurrency, "fastpipe-list") as pool,
+        ):
+
+            def visited(key: str, state: str) -> tuple[_Part, dict[str, str]]:
+                known = before.get(key)
+                if known is not None and state and known.state == version_of(state):
+                    # What is in it is the same; whether its folders are, they say.
+                    return known, {folder: source.folder_state(folder) for folder in known.subfolders}
+                found = journal.known(key)
+                if found is None:
+                    found = source.list_folder(key)
+                    journal.add(key, found)
+                return self._part(key, state, found), found.folders
+
+            running: set[Future[tuple[_Part, dict[str, str]]]] = {pool.submit(visited, "", "")}
+            try:
+                while running:
+                    bar.expect(len(running))
+                    done, running = wait(running, return_when=FIRST_COMPLETED)
+                    for one in done:
+                        part, folders = one.result()
+                        running |= {pool.submit(visited, folder, state) for folder, state in folders.items()}
+                        bar.advance()
+                        yield part
+            finally:
+                for one in running:
+                    one.cancel()
+            journal.finish()
+
+    def _part(self, key: str, state: str, found: Folder) -> _Part:
+        files = [] if not key else sorted(file for file in found.files if file.key.lower().endswith(self.extensions))
+        return _Part(
+            key,
+            _number(state),
+            pack_paths([file.key for file in files]) if files else b"",
+            np.array([file.size for file in files], np.int64),
+            np.array([version_of(file.etag) for file in files], np.int64),
+            tuple(found.folders),
+        )
+
+    def _grouped(self, source: ByteSource) -> Iterator[_Part]:
+        """The folders of a source that lists all of its files at once."""
+        folders: dict[str, Folder] = {"": Folder([], {})}
         with SlowBar("listing the store", self.progress) as bar:
-            for entry in self._entries():
+            for entry in source.list():
                 bar.advance()
-                name, slash, _ = entry.key.partition("/")
-                if slash:
-                    classes.add(name)
-                    if entry.key.lower().endswith(self.extensions):
-                        found.append(entry)
-        found.sort(key=lambda entry: _order(entry.key))
-        return found, sorted(classes)
+                folder = entry.key.rpartition("/")[0]
+                folders.setdefault(folder, Folder([], {})).files.append(entry)
+        for folder in [*folders]:
+            while folder:  # it is among those of the one above it
+                above = folder.rpartition("/")[0]
+                folders.setdefault(above, Folder([], {})).folders[folder] = ""
+                folder = above
+        for folder, found in folders.items():
+            yield self._part(folder, "", found)
 
-    def _entries(self) -> Iterable[Entry]:
-        return self.bytes_from.list()
+
+def _number(state: str) -> int:
+    """A folder's state as the index has it."""
+    return version_of(state) if state else scan.NEVER_EQUAL
 
 
-def _order(key: str) -> tuple[str, str, str]:
-    """By class, then folder as os.walk's paths sort, then name."""
-    folder, _, name = key.rpartition("/")
-    return key.partition("/")[0], folder, name
+def _as_listed(part: _Part) -> scan.Listed:
+    names = tuple(folder.rpartition("/")[2] for folder in part.subfolders)
+    return scan.Listed(part.folder, (part.state, 0, 0), part.keys, names)
+
+
+def _parts_of(old: ImageIndex) -> dict[str, _Part]:
+    """What an index knows of each folder."""
+    table = old.table
+    if table.folder_paths is None or table.sizes is None or table.versions is None:
+        return {}
+    assert table.folder_starts is not None
+    assert table.folder_states is not None
+    folders = unpack_paths(table.folder_paths.tobytes(), "/")
+    below: dict[str, list[str]] = {}
+    for folder in folders[1:]:
+        below.setdefault(folder.rpartition("/")[0], []).append(folder)
+    parts = {}
+    for number, folder in enumerate(folders):
+        rows = slice(*table.folder_starts[number : number + 2].tolist())
+        start, stop = table.offsets[rows.start], table.offsets[rows.stop]
+        parts[folder] = _Part(
+            folder,
+            int(table.folder_states[number, 0]),
+            table.paths[start:stop].tobytes(),
+            np.asarray(table.sizes[rows]),
+            np.asarray(table.versions[rows]),
+            tuple(below.get(folder, ())),
+        )
+    return parts
 
 
 def _taken_over(index: ImageIndex, old: ImageIndex) -> Array:
@@ -112,8 +217,8 @@ def _taken_over(index: ImageIndex, old: ImageIndex) -> Array:
         return np.full(len(index), -1, np.int64)
     assert mine.versions is not None
     assert mine.sizes is not None
-    places = {str(path): number for number, (path, _) in enumerate(_pairs(old))}
-    found = np.array([places.get(path, -1) for path, _ in _pairs(index)], np.int64)
+    places = {path: number for number, path in enumerate(_names(old))}
+    found = np.array([places.get(path, -1) for path in _names(index)], np.int64)
     same = (
         (found >= 0)
         & (mine.versions != 0)
@@ -123,6 +228,6 @@ def _taken_over(index: ImageIndex, old: ImageIndex) -> Array:
     return np.where(same, found, -1)
 
 
-def _pairs(index: ImageIndex) -> Iterable[tuple[str, int]]:
-    for paths, labels in index.blocks():
-        yield from zip(paths, labels.tolist(), strict=True)
+def _names(index: ImageIndex) -> Iterator[str]:
+    for names, _ in index.table.blocks("/"):
+        yield from names

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import time
 from collections.abc import Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from datetime import datetime
@@ -22,6 +23,7 @@ _URL = re.compile(r"[a-z][a-z0-9+.-]+(::[a-z][a-z0-9+.-]*)*://")
 _HASHES = ("md5Hash", "ETag", "etag", "content_md5", "crc32c")
 _TIMES = ("mtime", "LastModified", "last_modified", "updated", "modified", "created")
 _S3 = ("s3", "s3a")
+_SETTLED_S = 3.0
 _S3_ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "FSSPEC_S3_ENDPOINT_URL")
 
 
@@ -119,11 +121,15 @@ class RemoteSource(ByteSource):
             if not key or key.rstrip("/") == folder or "?" in name:  # a marker of the folder itself, a link of a page
                 continue
             if about.get("type") == "directory":
-                folders[key.rstrip("/")] = _state_of(about, _TIMES)
+                folders[key.rstrip("/")] = _settled_state(about)
             elif not key.endswith("/"):
                 size = about.get("size")
                 files.append(Entry(key, -1 if size is None else int(size), _state_of(about, (*_HASHES, *_TIMES))))
         return Folder(files, folders)
+
+    def folder_state(self, folder: str) -> str:
+        """What changes when an entry of a folder comes or goes; ``""`` where the store can't tell."""
+        return _settled_state(tried(lambda: self._call("info", self._path(folder)), self.url(folder), self.tries))
 
     def entry(self, key: str) -> Entry:
         about = tried(lambda: self._call("info", self._path(key)), self.url(key), self.tries)
@@ -230,6 +236,15 @@ class RemoteSource(ByteSource):
 def _is_behind_the_end(error: Exception) -> bool:
     """Whether a store refuses a range since the file ends before it."""
     return status_of(error) == 416 or "range is not satisfiable" in str(error) or "InvalidRange" in str(error)
+
+
+def _settled_state(about: dict[str, Any]) -> str:
+    """A folder's time of change, if it is far enough back that another change would move it."""
+    state = _state_of(about, _TIMES)
+    try:
+        return state if float(state) <= time.time() - _SETTLED_S else ""
+    except ValueError:
+        return ""
 
 
 def _state_of(about: dict[str, Any], names: tuple[str, ...]) -> str:

@@ -19,6 +19,7 @@ _KINDS = {
     "lists": "indexes of lists",
     "unpacked": "images of compressed Parquet files",
     "checks": "journals of checks that were interrupted",
+    "listings": "listings of stores that were interrupted",
 }
 
 

@@ -47,6 +47,7 @@ def test_what_is_there_is_shown_and_stays(cache: Path, capsys: pytest.CaptureFix
         "lists": 0,
         "unpacked": 0,
         "checks": 1,
+        "listings": 0,
     }
     assert found["contents"]["folders"]["bytes"] > 0
     assert list((cache / "folders").iterdir())

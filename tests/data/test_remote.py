@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import pickle
 import re
+import shutil
 import threading
 import urllib.parse
 from collections.abc import Iterator
@@ -12,12 +15,15 @@ from pathlib import Path
 from typing import Any
 
 import corpus
+import numpy as np
 import pytest
 import torch
 
 import fastpipe
 from fastpipe import transforms as T
-from fastpipe.data import ImageIndex
+from fastpipe.data import IMG_EXTENSIONS, ImageIndex
+from fastpipe.data.keeping import kept_index
+from fastpipe.data.stored import StoredFolder
 from fastpipe.errors import DatasetError, StoreError
 from fastpipe.sources import Entry, RemoteSource, _trying
 
@@ -98,7 +104,7 @@ class _Handler(BaseHTTPRequestHandler):
         wrong = self.server.spoil.get(path, [])
         how = (wrong.pop(0) if len(wrong) > 1 else wrong[0]) if wrong else ""
         if path not in FILES:
-            self._folder(path)
+            self._folder(path, bool(how))
             return
         data, status = FILES[path], 200
         limits = re.fullmatch(r"bytes=(\d+)-(\d*)", self.headers.get("Range", ""))
@@ -114,16 +120,17 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_response(status)
         self.send_header("Content-Length", str(len(data)))
         self.end_headers()
-        self.wfile.write(data[: len(data) // 2] if how == "cut" else data)
+        with contextlib.suppress(BrokenPipeError):  # nobody waited
+            self.wfile.write(data[: len(data) // 2] if how == "cut" else data)
         self.close_connection = how == "cut"
 
-    def _folder(self, path: str) -> None:
+    def _folder(self, path: str, fails: bool) -> None:
         start = f"{path}/" if path else ""
         names = {name[len(start) :] for name in FILES if name.startswith(start)}
         names = {name.partition("/")[0] + ("/" if "/" in name else "") for name in names}
         links = "".join(f'<a href="{urllib.parse.quote(name)}">{name}</a>' for name in names)
         page = f'<a href="?C=N;O=D">Name</a><a href="../">up</a>{links}'.encode()
-        self.send_response(200 if names else 404)
+        self.send_response(500 if fails else 200 if names else 404)
         self.send_header("Content-Type", "text/html")
         self.send_header("Content-Length", str(len(page)))
         self.end_headers()
@@ -282,6 +289,56 @@ def test_a_server_that_hangs(web: Web) -> None:
     web.spoil["ants/1.jpg"] = ["slow"]
     with pytest.raises(StoreError, match=r"no answer, though it was asked 2 times in .*FSTimeoutError"):
         RemoteSource(web.url, tries=2, timeout_s=0.1).read("ants/1.jpg")
+
+
+def test_an_interrupted_listing_goes_on(web: Web, root: Path) -> None:
+    source = RemoteSource(web.url, tries=1, concurrency=1)
+    web.spoil["bees"] = ["500"]
+    with pytest.raises(StoreError, match="train/bees: no answer"):
+        fastpipe.ImageFolder(source)
+    done = {*web.asked} - {"bees"}
+    assert "" in done
+    web.spoil.clear()
+    web.asked.clear()
+    same(fastpipe.ImageFolder(source, TRAIN, seed=0), root)
+    assert {path for path in web.asked if path not in FILES} == {"", "ants", "ants/deep", "bees"} - done
+    web.asked.clear()
+    fastpipe.ImageFolder(source)  # it came to its end, so that the next one begins at the beginning
+    assert sorted(web.asked) == ["", "ants", "ants/deep", "bees"]
+
+
+def test_folders_that_are_as_they_were_are_not_listed_again(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copy = tmp_path / "copy"
+    shutil.copytree(root, copy)
+    for folder in (copy, *copy.rglob("*")):
+        os.utime(folder, (1e9, 1e9))
+    listed: list[str] = []
+    list_folder = RemoteSource.list_folder
+    monkeypatch.setattr(
+        RemoteSource, "list_folder", lambda self, folder: listed.append(folder) or list_folder(self, folder)
+    )
+
+    def index() -> ImageIndex:
+        listed.clear()
+        return ImageIndex.from_folder(f"file://{copy}", location=tmp_path / "index")
+
+    first = index()
+    assert sorted(listed) == ["", "ants", "ants/deep", "bees"]
+    assert index().generation == first.generation
+    assert listed == [""]
+    (copy / "ants" / "deep" / "new.jpg").write_bytes(FILES["ants/1.jpg"])
+    changed = index()
+    assert sorted(listed) == ["", "ants/deep"]
+    assert [path.key for path in changed.paths(np.arange(len(changed)))] == sorted(
+        ["ants/deep/new.jpg", *(name for name in FILES if not name.endswith("txt"))],
+        key=lambda key: key.rpartition("/"),
+    )
+    waited = StoredFolder(RemoteSource(f"file://{copy}"), IMG_EXTENSIONS, False, False, False, asked=0)
+    listed.clear()
+    assert kept_index(waited, tmp_path / "index").origin == "opened"  # by another process, while this one waited
+    assert listed == []
 
 
 def test_what_is_missing_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
