@@ -29,7 +29,7 @@ if TYPE_CHECKING:
         collate_fn,
         wrap_dataset_for_transforms_v2,
     )
-    from fastpipe.loading import DataLoader, load_batch, samplers, tune
+    from fastpipe.loading import DataLoader, GrowingDataset, load_batch, samplers, tune
     from fastpipe.program import MultiView, explain
     from fastpipe.sources import ByteSource, Cache, RemoteSource
     from fastpipe.tools.check.run import check
@@ -47,6 +47,7 @@ __all__ = [
     "Cache",
     "CocoDetection",
     "DataLoader",
+    "GrowingDataset",
     "ImageFolder",
     "ImageIndex",
     "ImageList",
@@ -91,6 +92,7 @@ _HOME = {
     "collate_fn": "fastpipe.data",
     "wrap_dataset_for_transforms_v2": "fastpipe.data",
     "DataLoader": "fastpipe.loading",
+    "GrowingDataset": "fastpipe.loading",
     "ImageFolder": "fastpipe.data",
     "ImageIndex": "fastpipe.data",
     "ImageList": "fastpipe.data",

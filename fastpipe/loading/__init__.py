@@ -1,8 +1,9 @@
 """From datasets to batches: the loader, samplers that hold no list of indices, and the choice of settings."""
 
 from fastpipe.loading import samplers
+from fastpipe.loading.growing import GrowingDataset, GrowingStatistics
 from fastpipe.loading.items import load_batch
 from fastpipe.loading.loader import DataLoader
 from fastpipe.loading.tuning import Trial, Tuning, tune
 
-__all__ = ["DataLoader", "Trial", "Tuning", "load_batch", "samplers", "tune"]
+__all__ = ["DataLoader", "GrowingDataset", "GrowingStatistics", "Trial", "Tuning", "load_batch", "samplers", "tune"]

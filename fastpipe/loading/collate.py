@@ -12,6 +12,7 @@ from torch.utils.data import Subset, default_collate, default_convert
 
 from fastpipe.data import ImageDataset, collate_fn
 from fastpipe.errors import PlanError
+from fastpipe.loading.growing import GrowingDataset
 from fastpipe.program import BatchOptions, ImageBatch
 
 DRAW_NOTHING = (default_collate, default_convert, collate_fn)
@@ -119,6 +120,6 @@ def map_tensors(function: Callable[[Any], Any], batch: Any) -> Any:
 
 def gives_batches(dataset: Any) -> bool:
     """Whether the loader gets what an image dataset's ``__getitems__`` gives, and nobody in between wants a list."""
-    while type(dataset) is Subset:
+    while type(dataset) in (Subset, GrowingDataset):
         dataset = dataset.dataset
     return getattr(type(dataset), "__getitems__", None) is ImageDataset.__getitems__

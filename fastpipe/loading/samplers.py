@@ -29,6 +29,12 @@ __all__ = ["DistributedSampler", "RandomSampler", "SequentialSampler", "Shuffled
 _BLOCK = 4096
 
 
+def _length(dataset: Any, epoch: int) -> int:
+    """The length of a dataset in an epoch: that of a growing one isn't always the same."""
+    length_at = getattr(dataset, "length_at", None)
+    return len(dataset) if length_at is None else length_at(epoch)
+
+
 class _Position:
     """Where in an epoch a sampler is, and how to come back there.
 
@@ -104,14 +110,16 @@ class _Position:
         Raises:
             DatasetError: the state is of another length, seed or number of ranks, or has no valid position.
         """
-        for name, value in self._settings().items():
+        then = copy.copy(self)
+        then.epoch = state["epoch"]
+        for name, value in then._settings().items():
             if state.get(name) != value:
                 raise DatasetError(
                     f"this sampler has {name}={value}, the state was saved with {name}={state.get(name)}: "
                     "resume with what the run was started with, or begin a new epoch."
                 )
-        if not 0 <= state["position"] <= self._count():
-            raise DatasetError(f"position {state['position']} is outside an epoch of {self._count()} indices.")
+        if not 0 <= state["position"] <= then._count():
+            raise DatasetError(f"position {state['position']} is outside an epoch of {then._count()} indices.")
         self.epoch = state["epoch"]
         self._start = self._given = state["position"]
         self.is_chosen = True
@@ -168,15 +176,15 @@ class ShuffledSampler(_Position, Sampler[int]):
         return len(self.data_source)
 
     def _order(self, start: int) -> Iterator[int]:
-        permutation = Permutation(len(self), (self.seed, self.epoch))
+        permutation = Permutation(self._count(), (self.seed, self.epoch))
         for positions in self._positions(start):
             yield from permutation.at(positions).tolist()
 
     def _count(self) -> int:
-        return len(self)
+        return _length(self.data_source, self.epoch)
 
     def _settings(self) -> dict[str, int]:
-        return {"length": len(self), "seed": self.seed}
+        return {"length": self._count(), "seed": self.seed}
 
 
 class DistributedSampler(_Position, TorchDistributedSampler[Any]):
@@ -211,8 +219,29 @@ class DistributedSampler(_Position, TorchDistributedSampler[Any]):
         sized: Any = range(dataset) if isinstance(dataset, int) else dataset
         super().__init__(sized, num_replicas, rank, shuffle, seed, drop_last)
 
+    @property
+    def num_samples(self) -> int:
+        """Indices of this rank: torch keeps the number that it was at first."""
+        return self._rank_samples(len(self.dataset))  # type: ignore[arg-type] # a map-style dataset has a length
+
+    @num_samples.setter
+    def num_samples(self, value: int) -> None:
+        pass
+
+    @property
+    def total_size(self) -> int:
+        """Indices of all ranks."""
+        return self.num_samples * self.num_replicas
+
+    @total_size.setter
+    def total_size(self, value: int) -> None:
+        pass
+
+    def _rank_samples(self, length: int) -> int:
+        return length // self.num_replicas if self.drop_last else -(-length // self.num_replicas)
+
     def _order(self, start: int) -> Iterator[int]:
-        length = len(self.dataset)  # type: ignore[arg-type] # a map-style dataset has a length
+        length = _length(self.dataset, self.epoch)
         permutation = Permutation(length, (self.seed, self.epoch)) if self.shuffle else None
         for positions in self._positions(start):
             # Behind its end the common order goes on from its front: torch's padding.
@@ -222,11 +251,11 @@ class DistributedSampler(_Position, TorchDistributedSampler[Any]):
             yield from indices.tolist()
 
     def _count(self) -> int:
-        return self.num_samples
+        return self._rank_samples(_length(self.dataset, self.epoch))
 
     def _settings(self) -> dict[str, int]:
         return {
-            "length": len(self.dataset),  # type: ignore[arg-type] # a map-style dataset has a length
+            "length": _length(self.dataset, self.epoch),
             "seed": self.seed,
             "shuffle": int(self.shuffle),
             "num_replicas": self.num_replicas,
@@ -245,7 +274,7 @@ class SequentialSampler(_Position, TorchSequentialSampler):
         yield from range(start, self._count())
 
     def _count(self) -> int:
-        return len(self.data_source)
+        return _length(self.data_source, self.epoch)
 
     def _settings(self) -> dict[str, int]:
         return {"length": self._count()}

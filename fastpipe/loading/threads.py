@@ -30,6 +30,7 @@ from torch.utils.data.dataloader import _BaseDataLoaderIter, _DatasetKind
 
 from fastpipe.data import ImageDataset
 from fastpipe.errors import FastpipeWarning, LoaderError
+from fastpipe.loading.growing import GrowingDataset
 from fastpipe.loading.watch import PATIENCE_S
 from fastpipe.program import (
     BatchOptions,
@@ -51,7 +52,7 @@ Ahead = tuple[Iterator[Any], Epochs]
 
 def in_the_way(dataset: Any) -> str:
     """What keeps a dataset's samples from being made ahead in a thread; empty where nothing does."""
-    if type(dataset) is Subset:
+    if type(dataset) in (Subset, GrowingDataset):
         return in_the_way(dataset.dataset)
     if type(dataset) is ConcatDataset:
         return next(filter(None, map(in_the_way, dataset.datasets)), "")
@@ -438,8 +439,10 @@ def _same(one: Any, other: Any) -> bool:
 
 def _begun(dataset: Any, indices: Any, options: BatchOptions | None) -> Any:
     """A batch that is made step by step; None for a dataset, or an index, of which torch's fetcher knows the way."""
-    while type(dataset) is Subset and isinstance(indices, list):
-        dataset, indices = dataset.dataset, [dataset.indices[index] for index in indices]
+    while type(dataset) in (Subset, GrowingDataset) and isinstance(indices, list):
+        grows = type(dataset) is GrowingDataset
+        indices = dataset.inner(indices) if grows else [dataset.indices[index] for index in indices]
+        dataset = dataset.dataset
     if options is None or not isinstance(dataset, ImageDataset) or not isinstance(indices, list):
         return None
     return dataset.begun(indices, options)

@@ -1,0 +1,322 @@
+"""`GrowingDataset`: a data set in a store that is larger than the disk, of which each epoch has what has arrived."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import hashlib
+import multiprocessing
+import os
+import time
+import warnings
+import weakref
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import filelock
+import numpy as np
+from torch.utils.data import Subset
+
+from fastpipe.data import ImageDataset, ImageIndex
+from fastpipe.data.views import Samples, Targets
+from fastpipe.errors import DatasetError, FastpipeWarning, StoreError
+from fastpipe.loading._arrivals import Arrivals, Window
+from fastpipe.loading._fetching import Fetcher, serve
+from fastpipe.loading.permutation import Permutation
+from fastpipe.program import ImageBatch, SharedEpoch
+from fastpipe.sources import Cache, CachedSource
+
+__all__ = ["GrowingDataset", "GrowingStatistics"]
+
+_LOOK_S = 0.05
+_STILL_S = 60.0
+_ATTEMPTS = 6
+
+
+@dataclass(frozen=True)
+class GrowingStatistics:
+    """How a growing set is doing.
+
+    Attributes:
+        epoch: the current one.
+        samples: how many it has.
+        new: how many of these weren't in the epoch that was decided before it.
+        arrived: samples that have arrived since the set was begun, in all runs.
+        missing: how many of the source's couldn't be read, among those that the next epoch may have.
+        evicted: samples that have left the set, to make room.
+        fetched_bytes: read from the store.
+        mb_per_s: how fast, in MB a second of fetching.
+        still_s: for how long nothing has arrived, though more is wanted; 0 where all is well.
+    """
+
+    epoch: int
+    samples: int
+    new: int
+    arrived: int
+    missing: int
+    evicted: int
+    fetched_bytes: int
+    mb_per_s: float
+    still_s: float
+
+
+class GrowingDataset(Subset[Any]):
+    """The part of a data set that has arrived from its store: it grows while a model trains on it.
+
+    An epoch has the samples that have arrived by its beginning; the first one waits for `start` of them. Meanwhile a
+    process of its own fetches others into the cache, in an order that the seed decides, up to `growth` times as many as
+    the epoch has. Where the cache is full, the ones that arrived first leave: then an epoch has ``1 / growth`` of what
+    there is room for, and the next ones arrive in the rest. When all of the source were there, it begins anew.
+
+    The length and the content of an epoch are fixed when it is first asked for, and kept in the cache's folder: all
+    ranks and workers on a machine see the same, and so does a run that is resumed. (Ranks on several machines need a
+    cache folder that they share.) `set_epoch`, the samplers, `fastpipe.DataLoader` and its `state_dict` work as with
+    any dataset; random numbers are keyed on (seed, epoch, index in the source).
+
+    Where the store is slow, or fails, training goes on with what is there; a warning says for how long nothing has
+    arrived. What can't be read although the rest can is left out.
+
+    Args:
+        source: a dataset whose files are in a store: an `ImageFolder`, `ImageList`, `ArrayList`, ….
+        cache: where samples are kept, on a local disk; None for the cache that the source was made with.
+        start: samples that the first epoch waits for, or all, where there are fewer.
+        growth: more than 1: the next epoch's number of samples over this one's, at most.
+        seed: decides the order in which samples arrive; and the random numbers, where the source has no seed.
+
+    Attributes:
+        dataset: the source, read through the cache.
+        indices: the positions in the source that the current epoch has.
+
+    Raises:
+        DatasetError: the source isn't in a store, there is no cache, or a number is out of its range.
+        StoreError: of ``len``, and of an iteration: nothing arrives at all to begin with.
+    """
+
+    def __init__(
+        self,
+        source: ImageDataset,
+        cache: Cache | None = None,
+        start: int = 50_000,
+        growth: float = 1.5,
+        seed: int = 0,
+    ) -> None:
+        if start < 1:
+            raise DatasetError(f"start={start}: give the number of samples that the first epoch waits for, from 1.")
+        if not growth > 1:
+            raise DatasetError(
+                f"growth={growth}: give a number above 1; with 1.5 each epoch may be half as large again."
+            )
+        self.dataset: Any
+        self.dataset, index, self.cache = _read_through(source, cache, seed)
+        if not len(index):
+            raise DatasetError(f"there is no sample in {index.root}.")
+        self.start, self.growth, self.seed = start, growth, seed
+        folder = Path(self.cache.folder) / "growing" / _name(index, seed)
+        self._arrivals = Arrivals(folder, len(index), start, growth)
+        self._order = Permutation(len(index), (seed, 0x67726F77))
+        self._told_of_return = False
+        self._process: Any = None
+        self._begun = time.time()
+        self._fetch()
+
+    def __len__(self) -> int:
+        """The samples of the current epoch; decides it."""
+        return self.length_at(self.dataset._epoch.get())
+
+    def length_at(self, epoch: int) -> int:
+        """The samples of an epoch, which is decided now if it wasn't before."""
+        return len(self._window(epoch))
+
+    def set_epoch(self, epoch: int) -> None:
+        """Chooses the current epoch; `fastpipe.DataLoader` does so by itself."""
+        self.dataset.set_epoch(epoch)
+
+    @property
+    def indices(self) -> Any:
+        """The positions in the source that the current epoch has, int64 ``(len(self),)``."""
+        return self.inner(range(len(self)))
+
+    @indices.setter
+    def indices(self, value: Any) -> None:
+        raise AttributeError("what an epoch has is decided by what has arrived")
+
+    def inner(self, places: Sequence[int]) -> list[int]:
+        """The positions in the source of places in the current epoch, 0 ≤ place < ``len(self)``."""
+        window = self._window(self.dataset._epoch.get())
+        asked = np.asarray(places, np.int64)
+        if asked.size and not (asked.min() >= 0 and asked.max() < len(window)):
+            raise IndexError(f"place {asked.max()} is out of range: the epoch has {len(window)} samples")
+        found: list[int] = self._order.at(window.at(asked) % len(self._order)).tolist()
+        return found
+
+    def __getitem__(self, place: int) -> Any:
+        """A sample of the current epoch, as the source gives it."""
+        return self.dataset[self.inner([place])[0]]
+
+    def __getitems__(self, places: list[int]) -> list[Any] | ImageBatch:  # type: ignore[override]
+        found: list[Any] | ImageBatch = self.dataset.__getitems__(self.inner(places))
+        return found
+
+    def statistics(self) -> GrowingStatistics:
+        """How it is doing now."""
+        epoch = self.dataset._epoch.get()
+        window = self._window(epoch)
+        arrived = self._arrivals.arrived()
+        return GrowingStatistics(
+            epoch,
+            len(window),
+            window.new,
+            arrived.stop,
+            len(arrived.missing),
+            self._arrivals.latest()[1].first,
+            arrived.bytes,
+            arrived.bytes / 1e6 / max(arrived.seconds, 1e-9),
+            self._still()[0],
+        )
+
+    def forget(self) -> None:
+        """Has epochs decided anew, for another run: its first one begins with all that is there now.
+
+        Without it, a second run over the same cache sees what the first one saw, epoch by epoch.
+        """
+        self._arrivals.forget()
+
+    def close(self) -> None:
+        """Ends the process that fetches; it also ends with this one, and when nothing refers to the dataset."""
+        process, self._process = self._process, None
+        if process is not None:
+            _end(process)
+
+    def _window(self, epoch: int) -> Window:
+        window = self._arrivals.window(epoch)
+        if window is None:
+            self._fetch()
+            window = self._decided(epoch)
+        elif not self._told_of_return and window.first < self._arrivals.latest()[1].first:
+            self._told_of_return = True
+            gone = self._arrivals.latest()[1].first - window.first
+            warnings.warn(
+                f"epoch {epoch} is one of an earlier run, and {min(gone, len(window))} of its samples have left the "
+                "cache since: they are read from the store again. For a new run, call forget() before its first epoch.",
+                FastpipeWarning,
+                stacklevel=3,
+            )
+        return window
+
+    def _decided(self, epoch: int) -> Window:
+        told = _STILL_S
+        window = self._arrivals.decide(epoch)
+        while window is None:
+            seconds, error = self._still()
+            arrived = self._arrivals.arrived()
+            if arrived.noted > self._begun and not arrived.stop - len(arrived.missing):
+                if arrived.room == 0:
+                    raise DatasetError(
+                        f"{self.cache} has no room for a single sample: give it a larger capacity, or make room on its "
+                        "disk."
+                    )
+                if arrived.failed >= _ATTEMPTS or arrived.idle:
+                    why = error or "none of its files can be read"
+                    raise StoreError(f"nothing arrives from {self.dataset.root}: {why}")
+            if seconds > told:
+                told *= 2
+                self._warn(seconds, error, f"the first epoch waits for {self._arrivals.start} samples")
+            self._wait()
+            window = self._arrivals.decide(epoch)
+        seconds, error = self._still()
+        if seconds > _STILL_S:
+            self._warn(seconds, error, f"training goes on with the {len(window)} samples that are there")
+        return window
+
+    def _wait(self) -> None:
+        """Gives the fetching process time."""
+        time.sleep(_LOOK_S)
+        self._fetch()
+
+    def _warn(self, seconds: float, error: str, what: str) -> None:
+        why = f" ({error})" if error else ""
+        warnings.warn(
+            f"nothing has arrived from {self.dataset.root} for {seconds:.0f} s{why}: {what}.",
+            FastpipeWarning,
+            stacklevel=4,
+        )
+
+    def _still(self) -> tuple[float, str]:
+        """For how long nothing has arrived though more is wanted, and why."""
+        arrived = self._arrivals.arrived()
+        return (0.0 if arrived.idle else max(0.0, time.time() - max(arrived.moved, self._begun))), arrived.error
+
+    def _fetcher(self) -> Fetcher:
+        return Fetcher(self.dataset.samples.index_, self._order, self.cache, self._arrivals)
+
+    def _fetch(self) -> None:
+        """Starts the process that fetches, unless there is one on this machine."""
+        if (self._process is not None and self._process.is_alive()) or multiprocessing.current_process().daemon:
+            return
+        lock = self._arrivals.leading
+        try:
+            lock.acquire(timeout=0)
+        except filelock.Timeout:
+            return
+        lock.release()
+        self._begun = time.time()
+        self._process = multiprocessing.Process(
+            target=serve,
+            args=(self.dataset.samples.index_, self._order, self.cache, self._arrivals, os.getpid()),
+            name="fastpipe-fetch",
+            daemon=True,
+        )
+        self._process.start()
+        weakref.finalize(self, _end, self._process)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_process": None}
+
+    def __repr__(self) -> str:
+        return f"GrowingDataset({self.dataset.root!r}, {self.cache}, start={self.start}, growth={self.growth})"
+
+
+def _read_through(source: Any, cache: Cache | None, seed: int) -> tuple[ImageDataset, ImageIndex, Cache]:
+    """A copy of a dataset that reads through a cache and has a seed; its index, and the cache."""
+    samples = getattr(source, "samples", None)
+    index = samples.index_ if isinstance(samples, Samples) else None
+    if index is None or index.source is None:
+        raise DatasetError(
+            f"GrowingDataset takes a dataset of fastpipe whose files are in a store, as "
+            f"ImageFolder('s3://bucket/train'), not {source!r:.100}."
+        )
+    if isinstance(index.source, CachedSource):
+        cache = cache or index.source.cache
+        origin = index.source.source
+    else:
+        origin = index.source
+    if cache is None:
+        raise DatasetError("give the cache that samples are kept in: cache=fastpipe.Cache(FOLDER, '500 GB').")
+    index = index.read_through(cache.over(origin))
+    other = copy.copy(source)
+    other.index = index
+    other.samples = other.imgs = Samples(index)
+    if isinstance(source.targets, Targets):
+        other.targets = Targets(index)
+    if hasattr(other, "source"):
+        other.source = index.source
+    if other.seed is None:
+        other.seed, other._epoch = seed, SharedEpoch()
+    return other, index, cache
+
+
+def _name(index: ImageIndex, seed: int) -> str:
+    """What tells a growing set in a cache from another: the source's files and the order."""
+    digest = hashlib.sha256(f"{index.root}\0{len(index)}\0{seed}\0".encode("utf-8", "surrogatepass"))
+    digest.update(np.ascontiguousarray(index.table.paths).data)
+    return digest.hexdigest()[:24]
+
+
+def _end(process: Any) -> None:
+    with contextlib.suppress(
+        ValueError, AssertionError
+    ):  # it was closed; or is that of the process this was forked from
+        process.terminate()
+        process.join(5)
