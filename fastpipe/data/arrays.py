@@ -34,11 +34,13 @@ class ArrayBatch:
 
     Args:
         count: arrays in the batch.
+        options: what is wanted.
         shared: whether it goes to another process.
     """
 
-    def __init__(self, count: int, shared: bool) -> None:
+    def __init__(self, count: int, options: BatchOptions, shared: bool) -> None:
         self._count = count
+        self._options = options
         self._shared = shared
         self.arrays: torch.Tensor | None = None
         self._slot: Any = None
@@ -46,7 +48,7 @@ class ArrayBatch:
     def accept(self, shape: tuple[int, ...], dtype: torch.dtype) -> bool:
         """Whether such an array fits beside the ones before."""
         if self.arrays is None:
-            self.arrays, self._slot = batch_memory((self._count, *shape), dtype, self._shared)
+            self.arrays, self._slot = batch_memory((self._count, *shape), dtype, self._options, self._shared)
         return tuple(self.arrays.shape[1:]) == shape and self.arrays.dtype == dtype
 
     def finish(self, targets: list[Any], positions: Sequence[int]) -> ImageBatch:
@@ -113,7 +115,7 @@ class Arrays(ImageDataset):
     def _builder(self, count: int, options: BatchOptions) -> Any:
         if options.dtype is not None or options.channels_last:
             return None  # what is collated is converted there
-        return ArrayBatch(count, get_worker_info() is not None)
+        return ArrayBatch(count, options, get_worker_info() is not None)
 
     def _read(self, job: Job) -> Job:
         file: Any = ArrayFile(self._form_at(job.path))

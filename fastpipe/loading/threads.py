@@ -20,7 +20,7 @@ import warnings
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -38,7 +38,6 @@ from fastpipe.program import (
     Streams,
     StreamState,
     held_epochs,
-    pinned_batches,
     request_batches,
 )
 
@@ -144,7 +143,7 @@ class _Maker:
         self.owner = os.getpid()
         self._fetcher = fetcher
         self._streams = streams
-        self._options = options
+        self._options = options and replace(options, pinned=pin is not None)
         self._pin = pin
         self.at: _Task | None = None  # what it is at
         self._gpu = torch.cuda.current_device() if pin == "cuda" else None
@@ -273,7 +272,7 @@ class _Maker:
         stop = request_batches(self._options)
         self.at = task
         try:
-            with held_epochs(task.epochs), pinned_batches(self._pin is not None):
+            with held_epochs(task.epochs):
                 yield
         finally:
             stop()

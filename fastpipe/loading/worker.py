@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import cv2
@@ -29,12 +29,13 @@ class WorkerInit:
         # As many threads as cores in each worker would get in each other's way. 0 is one thread, too, but leaves alone
         # the pool that a forked worker inherits without its threads; setNumThreads(1) waits for them forever.
         cv2.setNumThreads(0)
-        request_batches(self.options)
+        options = self.options
+        if options is not None and self.slots is not None:
+            options = replace(options, slots=self.slots.of_worker(worker))
+        request_batches(options)
         info = get_worker_info()
         if self.notes is not None and info is not None:
             self._note(self.notes, worker, info.dataset)
-        if self.slots is not None:
-            self.slots.use_in_worker(worker)
         if self.user is not None:
             self.user(worker)
 

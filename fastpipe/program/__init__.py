@@ -14,7 +14,6 @@ from fastpipe.program.execute import Encoded, execute, to_pil
 from fastpipe.program.explanation import explain
 from fastpipe.program.laps import lap, listen
 from fastpipe.program.lower import lower, needed
-from fastpipe.program.memory import pinned_batches
 from fastpipe.program.program import Fidelity, Program, Views, in_words, steps_in_words
 from fastpipe.program.seeding import (
     SharedEpoch,
@@ -75,7 +74,6 @@ __all__ = [
     "listen",
     "lower",
     "needed",
-    "pinned_batches",
     "pool_of",
     "read_together",
     "request_batches",

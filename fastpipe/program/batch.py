@@ -21,7 +21,7 @@ from fastpipe.program.lower import lower
 from fastpipe.program.memory import reused
 from fastpipe.program.program import Fidelity, Program
 from fastpipe.program.shared_memory import too_small
-from fastpipe.program.slots import Slot, worker_slots
+from fastpipe.program.slots import Slot, WorkerSlots
 from fastpipe.program.together import Work
 from fastpipe.types import Recipe
 
@@ -36,6 +36,8 @@ class BatchOptions:
         channels_last: memory laid out as ``(N, H, W, C)``; the shape is ``(N, C, H, W)`` either way.
         threads: in place of the dataset's own ``threads``; None for that.
         as_list: give a list of samples all the same; the loader's user collates them.
+        pinned: in memory that a device reads from at full speed, where batches stay in this process.
+        slots: of this worker's process, memory that batches are made in again and again.
     """
 
     defer: bool = False
@@ -43,6 +45,8 @@ class BatchOptions:
     channels_last: bool = False
     threads: int | None = None
     as_list: bool = False
+    pinned: bool = False
+    slots: WorkerSlots | None = None
 
 
 _requested: contextvars.ContextVar[BatchOptions | None] = contextvars.ContextVar("fastpipe_batches", default=None)
@@ -138,7 +142,7 @@ class BatchBuilder:
             shape, dtype = (self.count, *program.result), _dtype(program, self.options)
             self._first, out = program, self.out
             if out is None:
-                self._images, self._slot = _allocate(shape, dtype, self.options.channels_last, self.shared)
+                self._images, self._slot = _allocate(shape, dtype, self.options, self.shared)
             elif out.dtype != dtype or (out.shape[2], out.shape[3], out.shape[1]) != program.result:
                 return False
             else:
@@ -181,22 +185,23 @@ class BatchBuilder:
 
 
 def _allocate(
-    shape: Sequence[int], dtype: torch.dtype, channels_last: bool, shared: bool
+    shape: Sequence[int], dtype: torch.dtype, options: BatchOptions, shared: bool
 ) -> tuple[torch.Tensor, Slot | None]:
     """An uninitialised batch; shape is ``(N, H, W, C)``, the result ``(N, C, H, W)``."""
     count, height, width, channels = shape
-    layout = (count, height, width, channels) if channels_last else (count, channels, height, width)
-    batch, slot = batch_memory(layout, dtype, shared)
-    return batch.permute(0, 3, 1, 2) if channels_last else batch, slot
+    layout = (count, height, width, channels) if options.channels_last else (count, channels, height, width)
+    batch, slot = batch_memory(layout, dtype, options, shared)
+    return batch.permute(0, 3, 1, 2) if options.channels_last else batch, slot
 
 
-def batch_memory(shape: tuple[int, ...], dtype: torch.dtype, shared: bool) -> tuple[torch.Tensor, Slot | None]:
+def batch_memory(
+    shape: tuple[int, ...], dtype: torch.dtype, options: BatchOptions, shared: bool
+) -> tuple[torch.Tensor, Slot | None]:
     """An uninitialised, contiguous batch, and the slot that it is in; `shared` for another process."""
     if not shared:
-        return reused(shape, dtype), None
+        return reused(shape, dtype, options.pinned), None
     size = math.prod(shape) * dtype.itemsize
-    slots = worker_slots()
-    slot = slots.find(size, _new_shared) if slots is not None and size else None
+    slot = options.slots.find(size, _new_shared) if options.slots is not None and size else None
     piece = _new_shared(size) if slot is None else slot.piece
     return piece[:size].view(dtype).view(shape), slot
 

@@ -6,12 +6,9 @@ A fork needn't be thought of: whoever writes first to a piece that both see, par
 
 from __future__ import annotations
 
-import contextlib
 import os
 import threading
 import weakref
-from collections.abc import Iterator
-from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
@@ -24,22 +21,16 @@ _ALIGNMENT = 64
 
 _lock = threading.RLock()  # the collector may free a piece while one is looked for
 _free: list[NDArray[np.uint8]] = []
-_pinned: ContextVar[bool] = ContextVar("fastpipe_pinned", default=False)
 
 
-@contextlib.contextmanager
-def pinned_batches(wanted: bool) -> Iterator[None]:
-    """Within, this thread's batches are in pinned memory; torch itself uses that again, once a device has read it."""
-    token = _pinned.set(wanted)
-    try:
-        yield
-    finally:
-        _pinned.reset(token)
+def reused(shape: tuple[int, ...], dtype: torch.dtype, pinned: bool = False) -> torch.Tensor:
+    """An uninitialised, contiguous tensor; its memory may have been another's that is gone.
 
-
-def reused(shape: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:
-    """An uninitialised, contiguous tensor; its memory may have been another's that is gone."""
-    if _pinned.get():
+    Args:
+        shape, dtype: of the tensor.
+        pinned: in pinned memory, which torch itself uses again, once a device has read it.
+    """
+    if pinned:
         return torch.empty(shape, dtype=dtype, pin_memory=True)
     size = int(np.prod(shape)) * dtype.itemsize
     if size < _SMALL:

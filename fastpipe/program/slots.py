@@ -8,7 +8,6 @@ meanwhile, the child may still see the batch: then the piece is left to it, and 
 
 from __future__ import annotations
 
-import contextvars
 import os
 import secrets
 import weakref
@@ -20,7 +19,6 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-_worker_slots: contextvars.ContextVar[WorkerSlots | None] = contextvars.ContextVar("fastpipe_slots", default=None)
 _owners: weakref.WeakValueDictionary[str, Slots] = weakref.WeakValueDictionary()
 
 # What the main process writes, and the worker reads, about a piece.
@@ -37,11 +35,6 @@ def _forking() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=_forking)
-
-
-def worker_slots() -> WorkerSlots | None:
-    """Those of this worker's process; None where batches are no loader's, or stay in the process."""
-    return _worker_slots.get()
 
 
 class Slots:
@@ -66,9 +59,9 @@ class Slots:
         self._token, self._in_use = state
         self._pieces = {}
 
-    def use_in_worker(self, worker: int) -> None:
-        """For the worker's process: from now on batches are made in its pieces."""
-        _worker_slots.set(WorkerSlots(self._token, worker, self._in_use[worker].numpy()))
+    def of_worker(self, worker: int) -> WorkerSlots:
+        """For the worker's process: its pieces, to make batches in."""
+        return WorkerSlots(self._token, worker, self._in_use[worker].numpy())
 
     def open(self, worker: int, number: int, bytes_: int, piece: torch.Tensor | None) -> torch.Tensor:
         """The piece that a batch came in, as uint8; it is free again when nothing refers to the result's memory."""

@@ -31,7 +31,6 @@ class Capabilities:
         formats: Pillow's names of the formats that it reads (``"JPEG"``); where it reads any, ``"*"``.
         regions: decodes a box without the pixels around it.
         scales: denominators of the reduced sizes that cost less than the full one (JPEG: 1, 2, 4, 8).
-        writes_into: puts the pixels where it is told to, so that a `Scratch` saves an allocation.
         reference: the reader is Pillow itself, which no header needs to be proved for.
         proves: the reader itself refuses every file that Pillow might read otherwise; nobody needs to look before.
         indices: gives a palette's indices, too: `Reader.decode_indices`.
@@ -40,7 +39,6 @@ class Capabilities:
     formats: frozenset[str]
     regions: bool = False
     scales: tuple[int, ...] = (1,)
-    writes_into: bool = False
     reference: bool = False
     proves: bool = False
     indices: bool = False

@@ -18,9 +18,7 @@ class CoreReader(Reader):
     """The core as a reader of whole images and regions."""
 
     name = "core"
-    capabilities = Capabilities(
-        frozenset({"JPEG", "MPO", "PNG"}), regions=True, writes_into=True, proves=True, indices=True
-    )
+    capabilities = Capabilities(frozenset({"JPEG", "MPO", "PNG"}), regions=True, proves=True, indices=True)
 
     def __init__(self) -> None:
         if not core.available():

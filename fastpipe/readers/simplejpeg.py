@@ -11,7 +11,7 @@ class SimpleJpegReader(WholeImageReader):
     """`simplejpeg.decode_jpeg`, strictly: a warning of libjpeg's counts as a refusal."""
 
     name = distribution = "simplejpeg"
-    capabilities = Capabilities(frozenset({"JPEG", "MPO"}), scales=(1, 2, 4, 8), writes_into=True)
+    capabilities = Capabilities(frozenset({"JPEG", "MPO"}), scales=(1, 2, 4, 8))
     refusals = (ValueError, KeyError)  # a KeyError for sampling factors that it has no name for
 
     def whole(self, data: bytes, scale: int, out: Scratch) -> Pixels:

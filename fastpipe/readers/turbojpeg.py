@@ -23,7 +23,7 @@ class TurboJpegReader(Reader):
     """The TurboJPEG API of libjpeg-turbo 3."""
 
     name = "turbojpeg"
-    capabilities = Capabilities(frozenset({"JPEG", "MPO"}), regions=True, scales=(1, 2, 4, 8), writes_into=True)
+    capabilities = Capabilities(frozenset({"JPEG", "MPO"}), regions=True, scales=(1, 2, 4, 8))
 
     def __init__(self) -> None:
         self.library = Library()

@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 import traceback
+from dataclasses import replace
 from pathlib import Path
 from unittest import mock
 
@@ -475,7 +476,8 @@ def test_pinned(root):
 
     loader = fastpipe.DataLoader(dataset(root, seed=3), 3, threads=2)
     iter(loader)
-    loader._making._maker._pin = "cuda"
+    maker = loader._making._maker
+    maker._pin, maker._options = "cuda", replace(maker._options, pinned=True)
     with (
         mock.patch.object(torch, "empty", empty),
         mock.patch("fastpipe.loading.threads.pin_memory.pin_memory", lambda batch, device: batch),
