@@ -17,6 +17,7 @@ from torch.utils.data import Dataset, get_worker_info
 from fastpipe import readers
 from fastpipe.config import MachineConfig, current_config, readers_asked
 from fastpipe.data.bad_files import OnError, is_bad_file, located, noted, without_frames
+from fastpipe.data.in_python import python_part
 from fastpipe.data.jobs import Assembly, Job
 from fastpipe.data.recipes import Recipes, upright
 from fastpipe.data.standard import StandardTransform, default_loader
@@ -166,6 +167,11 @@ class ImageDataset(Recipes, Dataset[tuple[Any, Any]]):
     def plans(self) -> bool:
         """Whether images are decoded by plan: not where the user gave a loader of their own."""
         return self.loader is default_loader
+
+    @property
+    def in_python(self) -> str:
+        """What of the samples is Python code of the user's, which holds up threads; empty where nothing is."""
+        return python_part(self, ImageDataset)
 
     @property
     def pipeline(self) -> Pipeline:

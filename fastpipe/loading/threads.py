@@ -11,7 +11,6 @@ Such batches are made where they are asked for, with the same streams in the gen
 from __future__ import annotations
 
 import atexit
-import builtins
 import contextlib
 import os
 import threading
@@ -57,28 +56,7 @@ def in_the_way(dataset: Any) -> str:
         return next(filter(None, map(in_the_way, dataset.datasets)), "")
     if not isinstance(dataset, ImageDataset):
         return f"the dataset ({type(dataset).__name__})"
-    kind = type(dataset)
-    if kind.__getitem__ is not ImageDataset.__getitem__ or kind.__getitems__ is not ImageDataset.__getitems__:
-        return f"the dataset's own way to samples ({kind.__name__})"
-    if not dataset.plans:
-        return "the dataset's loader"
-    if dataset.pipeline.rest:
-        return f"the transform {_name(dataset.pipeline.rest[0])}"
-    if dataset.target_transform is not None and not _draws_nothing(dataset.target_transform):
-        return f"the target_transform {_name(dataset.target_transform)}"
-    return "the function on_error" if callable(dataset.on_error) else ""
-
-
-def _draws_nothing(function: Any) -> bool:
-    """Whether that is certain: of Python's own, such as ``int``, ``abs`` and a dict's ``__getitem__``."""
-    owner = getattr(function, "__self__", None)
-    return function in (int, float, str, bool) or (
-        type(function) is type(abs) and (owner is builtins or type(owner) in (dict, list, tuple))
-    )
-
-
-def _name(transform: Any) -> str:
-    return getattr(transform, "__name__", None) or type(transform).__name__
+    return dataset.in_python
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from fastpipe.program.breaks import Break, diagnose, one_line
 from fastpipe.program.compile import Pipeline, compile_pipeline
 from fastpipe.program.lower import lower
 from fastpipe.program.program import Fidelity, Program, Views, steps_in_words
+from fastpipe.program.serving import who_serves
 from fastpipe.transforms._base import drawable
 from fastpipe.types import Box, Generators, Header, ImageShape, Recipe, Step
 
@@ -63,6 +64,7 @@ class Explanation:
         decoders: for each format of the first files from all over the dataset, which reader decodes what.
         steps: what is done to the decoded pixels.
         batch: how samples become a batch.
+        serve: whether threads or worker processes serve the loader better, and why.
         broken_by: what ends the plan, and what mends it; None where all is planned.
         rest: the transforms that run one by one, image by image.
         notes: what else there is to know.
@@ -81,6 +83,7 @@ class Explanation:
     decoders: tuple[tuple[str, str], ...]
     steps: tuple[ExplainedStep, ...]
     batch: str
+    serve: str
     broken_by: Break | None
     rest: tuple[str, ...]
     notes: tuple[str, ...] = ()
@@ -120,6 +123,7 @@ class Explanation:
             ("decode  " + decode, [self.why_whole, *under] if self.why_whole else under),
             ("run     " + ("on each image's pixels" if self.steps else "nothing"), list(map(_promised, self.steps))),
             ("batch   " + self.batch, []),
+            ("serve   " + self.serve, []),
         ]
         if self.broken_by is None:
             branches.append(("then    nothing: the whole transform is planned", []))
@@ -208,6 +212,7 @@ def explain(subject: Any, *, shape: ImageShape | None = None, fidelity: Fidelity
         decoders=_decoders(subject, headers, program),
         steps=tuple(_explained(program.all_steps)),
         batch=_about_batches(program, pipeline) if joint is None else _ABOUT_JOINT_BATCHES,
+        serve=who_serves(program, pipeline, str(getattr(subject, "in_python", "")) if is_dataset else ""),
         broken_by=_diagnosed(pipeline),
         rest=tuple(map(one_line, pipeline.rest)),
         notes=notes,

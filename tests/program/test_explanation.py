@@ -18,7 +18,7 @@ from tv import torchvision
 import torchvision.transforms.v2  # isort: skip
 
 import fastpipe
-from fastpipe import ops
+from fastpipe import core, ops
 from fastpipe import transforms as T
 from fastpipe.config import MachineConfig
 from fastpipe.errors import PlanError
@@ -70,6 +70,43 @@ def test_a_tree_of_what_runs_where() -> None:
     assert "with device=, batches travel as uint8" in text
     assert lines[-1] == "└── then    nothing: the whole transform is planned"
     assert repr(explain(TRAIN)) == text
+
+
+CROP = T.RandomResizedCrop(24)
+
+
+@pytest.mark.parametrize(
+    ("transform", "said"),
+    [
+        (TRAIN, "threads, fastpipe.DataLoader(num_workers=0"),
+        (T.Compose([T.Resize(256), T.CenterCrop(224), T.AutoAugment(), T.PILToTensor()]), "threads, "),
+        (T.Compose([CROP, T.Lambda(function), T.ToTensor()]), "worker processes, num_workers=N: Lambda is Python code"),
+        (
+            T.Compose([CROP, T.GaussianBlur(3), T.ToTensor()]),
+            "tune measures: the core has no gaussian_blur",
+        ),
+        (T.Compose([CROP, T.ToTensor(), T.RandomErasing(p=1)]), "the core has no erase"),
+        (CROP, "as fastpipe.tune measures: the transform doesn't end in one tensor"),
+    ],
+)
+def test_threads_or_workers(transform: Any, said: str) -> None:
+    if not core.available():
+        said = "worker processes" if "Python code" in said else "there is no core here"
+    assert said in explain(transform).serve
+    assert f"├── serve   {explain(transform).serve}" in str(explain(transform)).splitlines()
+
+
+def test_of_a_dataset_all_of_its_python_code_counts(tmp_path: Path) -> None:
+    Image.new("RGB", (50, 40)).save(tmp_path / "a.jpg")
+    files = [str(tmp_path / "a.jpg")], [0]
+    for options, what in (
+        ({"target_transform": function}, "the target_transform function"),
+        ({"loader": Image.open}, "the dataset's loader"),
+        ({"on_error": function}, "the function on_error"),
+    ):
+        dataset = fastpipe.ImageList(files, TRAIN, **options)
+        assert explain(dataset).serve.startswith(f"worker processes, num_workers=N: {what} is Python code")
+    assert explain(fastpipe.ImageList(files, TRAIN, target_transform={0: 1}.get)).serve == explain(TRAIN).serve
 
 
 def test_ascii_branches() -> None:

@@ -1,0 +1,37 @@
+"""What of a dataset's samples is made by Python code of the user's."""
+
+from __future__ import annotations
+
+import builtins
+from typing import Any
+
+
+def python_part(dataset: Any, base: type[Any]) -> str:
+    """The first part that is Python code, which may draw and holds the interpreter's lock; empty where none is.
+
+    Args:
+        dataset: an image dataset.
+        base: the class whose ways to samples are fastpipe's own.
+    """
+    kind = type(dataset)
+    if kind.__getitem__ is not base.__getitem__ or kind.__getitems__ is not base.__getitems__:
+        return f"the dataset's own way to samples ({kind.__name__})"
+    if not dataset.plans:
+        return "the dataset's loader"
+    if dataset.pipeline.rest:
+        return f"the transform {_name(dataset.pipeline.rest[0])}"
+    if dataset.target_transform is not None and not _draws_nothing(dataset.target_transform):
+        return f"the target_transform {_name(dataset.target_transform)}"
+    return "the function on_error" if callable(dataset.on_error) else ""
+
+
+def _draws_nothing(function: Any) -> bool:
+    """Whether that is certain: of Python's own, such as ``int``, ``abs`` and a dict's ``__getitem__``."""
+    owner = getattr(function, "__self__", None)
+    return function in (int, float, str, bool) or (
+        type(function) is type(abs) and (owner is builtins or type(owner) in (dict, list, tuple))
+    )
+
+
+def _name(transform: Any) -> str:
+    return getattr(transform, "__name__", None) or type(transform).__name__
