@@ -2,6 +2,7 @@
 
 from fastpipe.sources.base import ByteSource, Entry, Fetched, fetched
 from fastpipe.sources.cache import Cache, CachedSource, CacheStatistics, Hold
+from fastpipe.sources.conformance import check_source
 from fastpipe.sources.named import source_of
 from fastpipe.sources.remote import RemoteSource
 
@@ -14,6 +15,7 @@ __all__ = [
     "Fetched",
     "Hold",
     "RemoteSource",
+    "check_source",
     "fetched",
     "source_of",
 ]

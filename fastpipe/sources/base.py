@@ -71,7 +71,7 @@ class ByteSource(abc.ABC):
         """
 
     def entry(self, key: str) -> Entry:
-        """What `list` says of one file. Override it where there is a quicker way.
+        """What `list` says of one file, or more. Override it where there is a quicker way.
 
         Raises:
             FileNotFoundError: there is no such file.

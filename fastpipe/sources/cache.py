@@ -130,6 +130,11 @@ class Cache:
         self._lock = threading.Lock()
         _all.add(self)
 
+    @staticmethod
+    def is_in(folder: str | os.PathLike[str]) -> bool:
+        """Whether a folder is a cache's."""
+        return os.path.isfile(os.path.join(os.path.expanduser(folder), _MARK))
+
     def over(self, source: ByteSource) -> CachedSource:
         """The source, read through this cache."""
         return CachedSource(source, self)
@@ -205,7 +210,7 @@ class Cache:
         return self._evict(self._opened(), [id_of(file) for file in files])
 
     def clear(self) -> None:
-        """Removes all files that nobody holds."""
+        """Removes all files that no running epoch holds."""
         state = self._opened()
         state.holds.drop_dead()
         state.holds.refresh()

@@ -6,6 +6,7 @@ import contextlib
 import os
 import shutil
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import filelock
 
 from fastpipe.data.store import cache_folder
 from fastpipe.errors import ConfigError
+from fastpipe.sources import Cache
 
 _KINDS = {
     "folders": "indexes of folders",
@@ -39,6 +41,27 @@ def cache_contents() -> dict[str, Any]:
         things = [entry for entry in entries if entry.suffix != ".lock"]
         kinds[kind] = {"what": meaning, "count": len(things), "bytes": sum(map(_bytes, entries))}
     return {"schema": "fastpipe-cache/1", "folder": str(folder), "contents": kinds}
+
+
+def store_cache(folder: str) -> Cache:
+    """The cache of files from stores in a folder.
+
+    Raises:
+        ConfigError: there is none.
+    """
+    if not Cache.is_in(folder):
+        raise ConfigError(
+            f"{folder} is no cache of files from stores: give the folder that fastpipe.Cache was made with, or none to "
+            "see what is kept of indexes."
+        )
+    return Cache(folder)
+
+
+def store_cache_contents(cache: Cache) -> dict[str, Any]:
+    """What is in a cache of files from stores."""
+    about = asdict(cache.statistics())
+    del about["capacity"]  # is told by whoever makes it, and kept nowhere
+    return {"schema": "fastpipe-store-cache/1", "folder": cache.folder, **about}
 
 
 def clear_cache() -> list[str]:

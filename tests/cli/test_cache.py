@@ -80,3 +80,29 @@ def test_what_is_in_use_stays(cache: Path, capsys: pytest.CaptureFixture[str]) -
 def test_an_empty_cache(capsys: pytest.CaptureFixture[str]) -> None:
     assert run("--clear") == 0
     assert "cleared" in capsys.readouterr().out
+
+
+def test_a_cache_of_files_from_stores(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    fsspec = pytest.importorskip("fsspec")
+    fsspec.filesystem("memory").pipe({f"/shown/cat/{number}.jpg": bytes(5000) for number in range(3)})
+    kept = fastpipe.Cache(tmp_path / "kept", "1 MB")
+    source = kept.over(fastpipe.RemoteSource("memory://shown"))
+    files = [source.file(entry) for entry in source.list()]
+    places = source.fetch(files)
+    hold = kept.hold(files[:1])
+    assert run(kept.folder) == 0
+    printed = capsys.readouterr().out
+    assert f"{kept.folder}\n  files: 3, 25 kB; held by running epochs: 1\n" in printed
+    assert "asked for: 3, of which 0 were there; evicted: 0" in printed
+    Path(places[1].container).write_bytes(bytes(4999) + b"1")
+    assert run(kept.folder, "--check", "--json", "-") == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["schema"], found["damaged"], found["files"]) == ("fastpipe-store-cache/1", 1, 2)
+    assert run(kept.folder, "--clear") == 1
+    assert "cleared but for 1 files that running epochs hold" in capsys.readouterr().out
+    hold.release()
+    assert run(kept.folder, "--clear", "--quiet") == 0
+    assert kept.statistics().files == 0
+    assert run(str(tmp_path)) == 1
+    assert "is no cache of files from stores" in capsys.readouterr().err
+    assert run("--check") == 2

@@ -159,6 +159,56 @@ def test_a_store_that_fails(root: Path) -> None:
         next(iter(fastpipe.DataLoader(raising, batch_size=7, threads=1)))
 
 
+class Broken(Files):
+    """Breaks one promise."""
+
+    def __init__(self, folder: Path, promise: str) -> None:
+        super().__init__(folder)
+        self.promise = promise
+        self.lists = 0
+        if promise == "pickled":
+            self.connection = lambda: None
+
+    def list(self) -> Iterable[Entry]:
+        self.lists += 1
+        for key, size, etag in super().list():
+            if self.promise == "sizes":
+                yield Entry(key, size + 1, etag)
+            elif self.promise == "keys":
+                yield Entry("/" + key, size, etag)
+            elif self.promise == "etags":
+                yield Entry(key, size, str(self.lists))
+            else:
+                yield Entry(key, size, etag)
+        if self.promise == "twice":
+            yield Entry(key, size, etag)
+
+    def read(self, key: str, offset: int = 0, length: int = -1) -> bytes:
+        if self.promise == "missing" and not (self.folder / key).exists():
+            return b""
+        if self.promise == "ranges":
+            return super().read(key, 0, length)
+        return super().read(key, offset, length)
+
+
+@pytest.mark.parametrize(
+    ("promise", "words"),
+    [
+        ("sizes", "gives 8 bytes, and list.. says 9"),
+        ("keys", "list.. gives the key '/"),
+        ("etags", "list.. gives something else the second time"),
+        ("twice", "gives '.*' twice"),
+        ("missing", "read.'fastpipe/no-such-file.jpg'. gives something: FileNotFoundError says"),
+        ("ranges", r"read.'README.txt', 2, 2. gives 2 bytes, which aren't the 2 that the file of 8 bytes has there"),
+        ("pickled", "it can't be pickled, as workers need it"),
+    ],
+)
+def test_the_conformance_suite(root: Path, promise: str, words: str) -> None:
+    fastpipe.sources.check_source(Files(root))
+    with pytest.raises(AssertionError, match=words):
+        fastpipe.sources.check_source(Broken(root, promise))
+
+
 def test_what_a_store_cant_do(root: Path, tmp_path: Path) -> None:
     with pytest.raises(DatasetError, match="is_valid_file, find_classes and make_dataset look into folders"):
         fastpipe.ImageFolder(Files(root), is_valid_file=bool)
