@@ -16,6 +16,7 @@ import torch
 from PIL import Image
 from torch.utils._pytree import tree_map
 
+from fastpipe import readers
 from fastpipe.data.bad_files import is_bad_file, noted
 from fastpipe.data.base import ImageDataset
 from fastpipe.data.jobs import Job
@@ -78,17 +79,25 @@ class MaskFile:
     path: str | os.PathLike[str]
 
     def load(self, box: Box, keep: Any) -> torch.Tensor:
+        part = self._part(box)[None]
+        chosen = part if keep is None else part[keep.numpy()]
+        return torch.from_numpy(np.array(chosen, order="C"))
+
+    def _part(self, box: Box) -> Any:
+        """What Pillow gives for the file, of that box."""
+        header = readers.read_header(self.path)
+        gray = header.color_space == "L" and header.bit_depth in (2, 4, 8)
+        if header.format == "PNG" and (gray or header.color_space == "P"):
+            return readers.read_image(self.path, region=box, mode="P")
         with Image.open(self.path) as image:
             values = np.asarray(image)
         if values.ndim == 3:
             raise DatasetError(f"{os.fspath(self.path)} has {values.shape[2]} channels: a mask has one value a pixel.")
-        part = values[None, box.top : box.bottom, box.left : box.right]
-        chosen = part if keep is None else part[keep.numpy()]
-        return torch.from_numpy(np.array(chosen, order="C"))
+        return np.array(values[box.top : box.bottom, box.left : box.right])
 
     def size(self) -> tuple[int, int]:
-        with Image.open(self.path) as image:
-            return image.height, image.width
+        header = readers.read_header(self.path)
+        return header.height, header.width
 
 
 def collate_fn(samples: Sequence[Any]) -> tuple[Any, ...]:
