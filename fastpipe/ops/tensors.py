@@ -18,6 +18,7 @@ import numpy as np
 import torch
 from PIL import Image
 
+from fastpipe.kernels import memory
 from fastpipe.ops.base import Operation
 from fastpipe.ops.conversion import ConvertImageDtype, Normalize, PilToTensor, ToTensor
 from fastpipe.ops.geometry import CenterCrop, Crop, HFlip, Pad, VFlip
@@ -121,7 +122,20 @@ class ToDtype(ConvertImageDtype):
     scale: bool = False
 
     def apply(self, image: Any) -> Any:
+        if self.scales(image) and image.is_contiguous() and memory.is_large(tuple(image.shape), self.dtype):
+            return self.apply_into(image, memory.fresh(tuple(image.shape), self.dtype))
         return _functional("to_dtype")(image, self.dtype, self.scale)
+
+    def scales(self, image: Any) -> bool:
+        """Whether a tensor ``(C, H, W)`` becomes what `apply_into` makes of it."""
+        return bool(self.scale and self.dtype == torch.float32 and image.dtype == torch.uint8 and image.ndim == 3)
+
+    def apply_into(self, image: torch.Tensor, out: torch.Tensor) -> torch.Tensor:
+        """Writes into a tensor of that shape: torchvision's own two operations, on as many rows as a cache holds."""
+        rows = max(1, _STRIP // 4 // max(1, image.shape[2]))
+        for top in range(0, image.shape[1], rows):
+            out[:, top : top + rows].copy_(image[:, top : top + rows]).mul_(1.0 / 255)
+        return out
 
     def output_shape(self, shape: ImageShape) -> ImageShape:
         return TensorShape.of(shape, self.dtype, getattr(shape, "pure", False))
@@ -200,8 +214,13 @@ class TensorOperation(Operation):
         if not self.by_pixel or image.ndim != 3 or image.shape[1] * image.shape[2] < 2 * _STRIP:
             return function(image, **self.given)
         rows = max(1, _STRIP // image.shape[2])
-        strips = [function(image[:, top : top + rows], **self.given) for top in range(0, image.shape[1], rows)]
-        return torch.cat(strips, dim=1)
+        out: Any = None
+        for top in range(0, image.shape[1], rows):
+            strip = function(image[:, top : top + rows], **self.given)
+            if out is None:
+                out = memory.fresh((strip.shape[0], *image.shape[1:]), strip.dtype)
+            out[:, top : top + rows] = strip
+        return out
 
     def output_shape(self, shape: ImageShape) -> ImageShape:
         return TensorShape.of(self.size, getattr(shape, "dtype", torch.uint8), getattr(shape, "pure", False))

@@ -19,7 +19,9 @@ from PIL import Image
 from fastpipe import core, readers
 from fastpipe.config import MachineConfig
 from fastpipe.errors import PlanError
+from fastpipe.kernels import memory
 from fastpipe.ops import Operation, Resize, ScaledResize, ToNormalizedTensor, ToPlanarTensor
+from fastpipe.program.borders import behind_conversion, without_border
 from fastpipe.program.laps import lap, listening
 from fastpipe.program.program import Program, Views
 from fastpipe.readers import MaxPixels
@@ -86,6 +88,12 @@ def execute(program: Program, encoded: Encoded, out: torch.Tensor | None = None)
     if out is not None and (program.conversion is None or tuple(out.shape) != _tensor_shape(program.result)):
         raise PlanError(f"{program} gives no image that fits into {tuple(out.shape)}")
     into = None if program.after or (out is not None and out.dtype not in DIRECT) else out
+    bordered = without_border(program)
+    if bordered is not None:
+        inner, border = bordered
+        canvas = border.canvas(into, in_rows=program.tv_image)
+        execute(inner, encoded, border.inside(canvas))
+        return _behind(program, canvas, out)
     chosen = readers.choose(encoded.header, program.request, encoded.reader, encoded.config)
     by_core = chosen.name == "core"
     if by_core:
@@ -266,9 +274,9 @@ def _sink(
     if out is None:
         dtype = torch.uint8 if isinstance(conversion, ToPlanarTensor) else torch.float32
         if tv_image:  # laid out as torchvision leaves it, for what draws a number for each element in memory's order
-            out = torch.empty(shape, dtype=dtype).permute(2, 0, 1)
+            out = memory.fresh(shape, dtype).permute(2, 0, 1)
         else:
-            out = torch.empty(_tensor_shape(shape), dtype=dtype)
+            out = memory.fresh(_tensor_shape(shape), dtype)
             kind = core.DType.UINT8 if dtype is torch.uint8 else core.DType.FLOAT32
             job.write_planes(out.data_ptr(), shape, kind, *normalization_of(conversion))
             return out
@@ -300,9 +308,13 @@ def _converted(image: Any, conversion: ToPlanarTensor | ToNormalizedTensor, out:
 
 
 def _behind(program: Program, made: Any, out: torch.Tensor | None) -> Any:
-    for step in program.after:
+    padded = behind_conversion(program.after, made) if program.after and isinstance(made, torch.Tensor) else None
+    for step in program.after if padded is None else ():
         made = step.apply(made)
         lap(step)
+    if padded is not None:
+        made = padded
+        lap(program.after[-1])
     if program.tv_image and out is None:
         return importlib.import_module("torchvision.tv_tensors").Image(made)
     if out is not None and made is not out:
