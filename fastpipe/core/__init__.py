@@ -34,7 +34,7 @@ from fastpipe.core.library import (
     why_not,
 )
 from fastpipe.core.mine import check, refused, thread_job
-from fastpipe.core.running import Batch, Context, Pool, Run, run
+from fastpipe.core.running import Batch, Context, Pool, Run, hue, run
 
 __all__ = [
     "MAX_OPERATIONS",
@@ -58,6 +58,7 @@ __all__ = [
     "Status",
     "available",
     "check",
+    "hue",
     "isa",
     "read_arrays",
     "read_header",

@@ -368,6 +368,7 @@ def _declare(functions: ctypes.CDLL) -> None:
         ("fpc_files_bytes", ctypes.c_size_t, [pointer]),
         ("fpc_read_files", None, [pointer, pointer, ctypes.c_size_t]),
         ("fpc_read_arrays", None, [pointer, pointer, ctypes.c_size_t]),
+        ("fpc_hue", None, [pointer, pointer, ctypes.c_size_t, ctypes.c_size_t, ctypes.c_size_t, ctypes.c_float]),
         ("fpc_pool_arrays", None, [pointer, pointer, ctypes.c_size_t]),
         ("fpc_pool_read", None, [pointer, pointer, pointer, ctypes.c_size_t]),
         ("fpc_draw_crops", ctypes.c_size_t, [pointer, pointer, pointer, ctypes.c_size_t, pointer]),

@@ -147,6 +147,11 @@ class Run:
             self._end()
 
 
+def hue(source: int, out: int, count: int, source_plane: int, out_plane: int, by: float) -> None:
+    """torchvision's ``adjust_hue`` of a uint8 tensor ``(3, H, W)``: addresses, pixels, and bytes a plane."""
+    native().fpc_hue(source, out, count, source_plane, out_plane, by)
+
+
 class Pool:
     """Threads of the library's own; who waits for them is one of them. For any number of callers at a time.
 

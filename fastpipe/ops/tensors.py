@@ -18,14 +18,12 @@ import numpy as np
 import torch
 from PIL import Image
 
-from fastpipe.kernels import memory
+from fastpipe.kernels import memory, tensors
 from fastpipe.ops.base import Operation
 from fastpipe.ops.conversion import ConvertImageDtype, Normalize, PilToTensor, ToTensor
 from fastpipe.ops.geometry import CenterCrop, Crop, HFlip, Pad, VFlip
 from fastpipe.ops.sizes import padding_ltrb
 from fastpipe.types import Box, ImageShape
-
-_STRIP = 1 << 16  # pixels that torch's temporary tensors leave in the cache
 
 
 class TensorShape(ImageShape):
@@ -55,6 +53,18 @@ def _functional(name: str) -> Any:
 @lru_cache(maxsize=1)
 def _functionals() -> Any:
     return importlib.import_module("torchvision.transforms.v2.functional")
+
+
+@lru_cache(maxsize=16)
+def _kernel(name: str) -> Any:
+    """A kernel of ours, if there is one and it gives what this torchvision gives."""
+    if name not in tensors.KERNELS:
+        return None
+    kernel, given = tensors.KERNELS[name]
+    values = torch.arange(0, 256, 15, dtype=torch.uint8)  # 18 of them, both ends
+    colors = torch.cartesian_prod(values, values, values).T.reshape(3, 72, 81).contiguous()
+    made = kernel(colors, **given)
+    return kernel if made is not None and torch.equal(made, _functional(name)(colors, **given)) else None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -132,7 +142,7 @@ class ToDtype(ConvertImageDtype):
 
     def apply_into(self, image: torch.Tensor, out: torch.Tensor) -> torch.Tensor:
         """Writes into a tensor of that shape: torchvision's own two operations, on as many rows as a cache holds."""
-        rows = max(1, _STRIP // 4 // max(1, image.shape[2]))
+        rows = max(1, tensors.STRIP // 4 // max(1, image.shape[2]))
         for top in range(0, image.shape[1], rows):
             out[:, top : top + rows].copy_(image[:, top : top + rows]).mul_(1.0 / 255)
         return out
@@ -210,10 +220,14 @@ class TensorOperation(Operation):
     by_pixel: bool = False
 
     def apply(self, image: Any) -> Any:
+        ours = _kernel(self.name) if image.dtype == torch.uint8 and image.ndim == 3 and image.numel() else None
+        made = None if ours is None else ours(image.as_subclass(torch.Tensor), **self.given)
+        if made is not None:
+            return made
         function = _functional(self.name)
-        if not self.by_pixel or image.ndim != 3 or image.shape[1] * image.shape[2] < 2 * _STRIP:
+        if not self.by_pixel or image.ndim != 3 or image.shape[1] * image.shape[2] < 2 * tensors.STRIP:
             return function(image, **self.given)
-        rows = max(1, _STRIP // image.shape[2])
+        rows = max(1, tensors.STRIP // image.shape[2])
         out: Any = None
         for top in range(0, image.shape[1], rows):
             strip = function(image[:, top : top + rows], **self.given)

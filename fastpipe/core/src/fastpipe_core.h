@@ -257,6 +257,12 @@ typedef struct fpc_array {
 /* Reads each in the calling thread. With another status than FPC_OK the memory of `out` is undefined. */
 FPC_API void fpc_read_arrays(fpc_context *context, fpc_array *list, size_t count);
 
+/* ---- tensors --------------------------------------------------------------------------------------------------- */
+
+/* torchvision's adjust_hue of a uint8 tensor (3, H, W), `by` from -0.5 to 0.5: `count` pixels, red, green and blue so many
+ * bytes apart, in `in` and in `out`, which may be the same memory. */
+FPC_API void fpc_hue(const uint8_t *in, uint8_t *out, size_t count, size_t in_plane, size_t out_plane, float by);
+
 /* ---- draws ----------------------------------------------------------------------------------------------------- */
 
 /* What torch's uniform_ takes numbers from: floats. */
