@@ -5,8 +5,9 @@
 PATH is a folder as ImageFolder takes it. A Python thread counts in a loop, the worst neighbour that the interpreter's
 lock can have, while the main thread takes batches (RandomResizedCrop(224), flip, ToTensor, Normalize) as fast as they
 come from `fastpipe.DataLoader(num_workers=0, threads=N)`. Each is measured alone and both together, in turns; a figure
-is the median over the rounds. On a machine with other work the shares say as much about that as about the lock: the
-count alone on as many cores as both together have is printed beside.
+is the median over the rounds. On a machine with other work, or whose cores share something, the shares say as much
+about that as about the lock. So each round has two processes beside one another that count, too, without any lock
+between them: what they keep is the machine's share, and what is kept of that is said beside.
 """
 
 from __future__ import annotations
@@ -64,6 +65,13 @@ def images_per_s(batches: Iterator[Any], seconds: float) -> float:
     return images / (now - start)
 
 
+def counted(processes: int, seconds: float) -> float:
+    """How far each of some processes counts; the mean."""
+    command = [sys.executable, "-c", COUNT.format(seconds)]
+    at_once = [subprocess.Popen(command, stdout=subprocess.PIPE) for _ in range(processes)]
+    return statistics.mean(int(process.communicate()[0]) for process in at_once)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("path", type=Path)
@@ -79,6 +87,7 @@ def main() -> None:
     batches = endless(loader)
     images_per_s(batches, 1.0)
     found: dict[str, list[float]] = {"count": [], "load": [], "count, both": [], "load, both": []}
+    found |= {"processes": [], "processes, both": []}
     for _ in range(arguments.rounds):
         counter = Counter()
         time.sleep(arguments.seconds)  # the loader has made its batches ahead, and waits
@@ -87,22 +96,24 @@ def main() -> None:
         counter = Counter()
         found["load, both"].append(images_per_s(batches, arguments.seconds))
         found["count, both"].append(counter.rate())
+        found["processes"].append(counted(1, arguments.seconds))
+        found["processes, both"].append(counted(2, arguments.seconds))
     shares = {
         kind: statistics.median(b / a for a, b in zip(found[kind], found[f"{kind}, both"], strict=True))
-        for kind in ("count", "load")
+        for kind in ("count", "load", "processes")
     }
-    # What the machine itself takes: two processes that count, without any lock between them.
-    code = COUNT.format(arguments.seconds)
-    alone = int(subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout)
-    pair = [subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) for _ in range(2)]
-    machine = statistics.mean(int(process.communicate()[0]) for process in pair) / alone
+    machine = shares.pop("processes")
     print(
         f"images/s: {statistics.median(found['load']):.0f} alone, {statistics.median(found['load, both']):.0f} beside"
     )
     print(f"the counting thread keeps {shares['count']:.0%} of its speed, the loader {shares['load']:.0%} of its rate")
-    print(f"two processes that count keep {machine:.0%} each: what is missing there is the machine's")
+    print(
+        f"two processes that count keep {machine:.0%} each; of that the counting thread keeps "
+        f"{shares['count'] / machine:.0%}, the loader {shares['load'] / machine:.0%}"
+    )
     if arguments.json:
-        arguments.json.write_text(json.dumps({"shares": shares, "machine": machine, "rounds": found}, indent=1))
+        figures = {"shares": shares, "machine": machine, "threads": arguments.threads, "rounds": found}
+        arguments.json.write_text(json.dumps(figures, indent=1))
 
 
 if __name__ == "__main__":

@@ -9,6 +9,8 @@ older figures, marked with their own date and machine:
 
     python benchmarks/pipeline.py PHOTOS --json FOLDER/pipeline.json
     python benchmarks/loader.py PHOTOS --json FOLDER/loader.json
+    python benchmarks/scaling.py PHOTOS --json FOLDER/scaling.json
+    python benchmarks/gil.py PHOTOS --json FOLDER/gil.json
     python benchmarks/transforms.py --photos PHOTOS --json FOLDER/transforms.json
     python benchmarks/fidelity.py LARGE_PHOTOS --json FOLDER/fidelity.json
     python benchmarks/index.py --json FOLDER/index.json
@@ -50,6 +52,11 @@ def _from_loader(raw: Any) -> Any:
     }
 
 
+def _from_gil(raw: Any) -> Any:
+    kept = {name: raw[name] for name in ("shares", "machine", "threads")}
+    return {**kept, "rounds": len(raw["rounds"]["count"])}
+
+
 def _from_transforms(raw: Any) -> Any:
     rows = {name: sizes.get(WIDE) or next(iter(sizes.values())) for name, sizes in raw["rows"].items()}
     return {"rows": rows, "geometric_means": raw["geometric_means"], "rounds": raw["rounds"]}
@@ -74,6 +81,8 @@ def _from_readers(raw: Any) -> Any:
 REDUCED: dict[str, Callable[[Any], Any]] = {
     "pipeline": _from_pipeline,
     "loader": _from_loader,
+    "scaling": lambda raw: raw,
+    "gil": _from_gil,
     "transforms": _from_transforms,
     "fidelity": lambda raw: raw,
     "readers": _from_readers,
@@ -159,6 +168,8 @@ LOADERS = {
     "float32": "`fastpipe.DataLoader`, float32",
     "uint8, here": '`fastpipe.DataLoader(device="cpu")`: normalised in the main process',
     "uint8": "`fastpipe.DataLoader(device=…)`: normalised on the device, whose time isn't counted",
+    "threads, float32": "`fastpipe.DataLoader(num_workers=0, threads=…)`, as many threads, float32",
+    "threads, uint8": "the same with `device=…`",
     "bound": "bound: workers that read the files and undo their Huffman coding",
 }
 
@@ -181,6 +192,39 @@ def loader_part(data: Any) -> str:
 
 The same training transform, {data["workers"]} persistent workers, random order. From making the loader to its first
 batch with spawned workers: {first}."""
+
+
+def scaling_part(data: Any) -> str:
+    cores = list(data["float32"]["rates"])
+    rates = [
+        [f"{name} batches", *(f"{data[name][part]:,.0f}" for part in ("python_us", "core_us"))]
+        + [f"{data[name]['rates'][count]:,.0f}" for count in cores]
+        for name in ("float32", "uint8")
+    ]
+    counts = list(next(iter(data["memory_mb"].values())))
+    memory = [[name, *(f"{taken[count]:,.0f}" for count in counts)] for name, taken in data["memory_mb"].items()]
+    return f"""## One process on many cores, and memory
+
+{table(["", "Python, µs an image", "core, µs", *(f"{count} cores: images/s" for count in cores)], rates)}
+
+CPU time of an image on threads, and the images a second that so many cores make of it: Python's part is done by one
+thread at a time, and limits the rest.
+
+{table(["MB at most, beyond what is imported", *(f"{count} threads or workers" for count in counts)], memory)}
+
+The main process and its workers together, batches of {data["batch_size"]} as float32; pages that processes share count
+once."""
+
+
+def gil_part(data: Any) -> str:
+    shares, machine = data["shares"], data["machine"]
+    threads = f"{data['threads']} thread{'s' * (data['threads'] > 1)}"
+    return f"""## Beside Python code
+
+A Python thread that counts in a loop, and a loader on {threads} in the same process: the counting thread keeps
+{shares["count"]:.0%} of its speed, the loader {shares["load"]:.0%} of its rate. Two processes that count, without
+any lock between them, keep {machine:.0%} each on that machine at that time: of this the counting thread keeps
+{shares["count"] / machine:.0%}, the loader {shares["load"] / machine:.0%}."""
 
 
 def transforms_part(data: Any) -> str:
@@ -305,6 +349,8 @@ def sampler_part(data: Any) -> str:
 PARTS: dict[str, tuple[Callable[[Any], str], str]] = {
     "pipeline": (pipeline_part, "python benchmarks/pipeline.py PHOTOS"),
     "loader": (loader_part, "python benchmarks/loader.py PHOTOS"),
+    "scaling": (scaling_part, "python benchmarks/scaling.py PHOTOS"),
+    "gil": (gil_part, "python benchmarks/gil.py PHOTOS"),
     "transforms": (transforms_part, "python benchmarks/transforms.py --photos PHOTOS"),
     "readers": (readers_part, "fastpipe bench PHOTOS"),
     "fidelity": (fidelity_part, "python benchmarks/fidelity.py LARGE_PHOTOS"),

@@ -140,7 +140,8 @@ def main() -> None:
         loaded(arguments.path, kind, int(count), arguments.batch_size)
         return
     torch.set_num_threads(1)
-    console, figures = Console(width=110), {}
+    console = Console(width=110)
+    figures: dict[str, Any] = {"batch_size": arguments.batch_size, "memory_mb": {}}
     table = Table(title="one process on threads: images/s that so many cores allow")
     for column in ("batches", "Python, µs", "core, µs", *(f"{cores} cores" for cores in CORES), "at most"):
         table.add_column(column, justify="left" if column == "batches" else "right")
@@ -167,7 +168,7 @@ def main() -> None:
             command += ["--batch-size", str(arguments.batch_size)]
             output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
             found.append(float(output.splitlines()[-1]))
-        figures[name] = dict(zip(arguments.counts.split(","), found, strict=True))
+        figures["memory_mb"][name] = dict(zip(arguments.counts.split(","), found, strict=True))
         table.add_row(name, *(f"{number:.0f}" for number in found))
     console.print(table)
     if arguments.json:

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch.utils.data import ConcatDataset, IterableDataset, Subset, default_collate
+from torch.utils.data import ConcatDataset, IterableDataset, Subset, default_collate, default_convert
 from torch.utils.data import DataLoader as TorchDataLoader
 
 from fastpipe.data import ImageDataset, ImageFolder, ImageIndex, ImageList, collate_fn, is_image_file, store
@@ -26,7 +26,9 @@ from fastpipe.data.table import unpack_paths
 from fastpipe.data.views import Samples
 from fastpipe.errors import DatasetError
 from fastpipe.loading import DataLoader
-from fastpipe.loading.collate import BatchCollate
+from fastpipe.loading.bad_files import CollateGood
+from fastpipe.loading.collate import DRAW_NOTHING, BatchCollate
+from fastpipe.loading.threads import in_the_way
 from fastpipe.program import BatchOptions
 from fastpipe.tools import recipes
 
@@ -224,6 +226,9 @@ def other_images(index: ImageIndex) -> dict[str, int]:
     return {ending: count for ending, count in counts.most_common() if ending in _OTHER_ENDINGS}
 
 
+_OWN = ("device", "dtype", "memory_format")
+
+
 @dataclass(frozen=True)
 class Subject:
     """A dataset and how its batches are made."""
@@ -276,11 +281,29 @@ class Subject:
             shared |= {"prefetch_factor": self.prefetch, "multiprocessing_context": self.context}
         if not isinstance(given, DataLoader):
             return TorchDataLoader(self.dataset, batch_size, collate_fn=given.collate_fn, **shared)
-        collate: Any = given.collate_fn
-        if isinstance(collate, BatchCollate):  # the loader makes it anew
-            collate = None if collate.collate is default_collate else collate.collate
-        own = {name: getattr(given, name) for name in ("device", "dtype", "memory_format", "threads")}
-        return DataLoader(self.dataset, batch_size, collate_fn=collate, **own, **shared)
+        own = {name: getattr(given, name) for name in (*_OWN, "threads")}
+        return DataLoader(self.dataset, batch_size, collate_fn=self._own_collate, **own, **shared)
+
+    def threaded_loader_for(self, sampler: Iterable[int], batch_size: int, threads: int) -> DataLoader:
+        """A loader of fastpipe's of the same making, on threads in this process."""
+        given = self.loader
+        own = {name: getattr(given, name) for name in _OWN} if isinstance(given, DataLoader) else {}
+        shared: dict[str, Any] = {"pin_memory": given.pin_memory, "prefetch_factor": self.prefetch, **own}
+        shared |= {"sampler": sampler, "collate_fn": self._own_collate, "threads": threads}
+        return DataLoader(self.dataset, batch_size, **shared)
+
+    @property
+    def in_python(self) -> str:
+        """What keeps batches from being made ahead by threads; empty where nothing does."""
+        return in_the_way(self.dataset) or ("" if self._own_collate in (None, *DRAW_NOTHING) else "the collate_fn")
+
+    @property
+    def _own_collate(self) -> Any:
+        """The user's function; None where the loader has its own, which it makes anew."""
+        collate: Any = self.loader.collate_fn
+        while isinstance(collate, (BatchCollate, CollateGood)):
+            collate = collate.collate
+        return None if collate in (default_collate, default_convert) else collate
 
 
 def subject_of(given: Any, transform: Any, batch_size: int | None, workers: int | None) -> Subject:

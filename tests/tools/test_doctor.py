@@ -26,8 +26,8 @@ from fastpipe.errors import ConfigError, DatasetError, FastpipeWarning
 from fastpipe.readers import ReaderStatus
 from fastpipe.tools.doctor import Diagnosis, examine
 from fastpipe.tools.doctor.examine import doctor
-from fastpipe.tools.doctor.values import Transfer
-from fastpipe.tools.doctor.workers import Probe, worker_counts
+from fastpipe.tools.doctor.values import Scaling, Threaded, Transfer, Trial
+from fastpipe.tools.doctor.workers import Probe, measure_threads, worker_counts
 from fastpipe.tools.subject import open_dataset, path_of, subject_of
 
 slow_start = pytest.mark.skipif(sys.platform != "linux", reason="forks workers; spawned ones start slowly")
@@ -97,6 +97,55 @@ def test_the_report(healthy: Diagnosis) -> None:
         assert "for 2 workers; how much is free isn't known" in str(other)
     assert "Other programs had the CPU" not in str(replace(healthy, stages=replace(healthy.stages, waited=0.1)))
     assert "CPU for 60% of the time" in str(replace(healthy, stages=replace(healthy.stages, waited=0.6)))
+
+
+@slow_start
+def test_threads_in_place_of_workers(healthy: Diagnosis) -> None:
+    """By what was measured: threads where they deliver as much, since they take less."""
+    assert healthy.threaded.threads == 2
+    assert healthy.threaded.images_per_s is not None
+    assert healthy.threaded.images_per_s > 0
+    assert healthy.recommended == {"num_workers": 0, "threads": 2}  # the GPU takes one image a second
+    scaling = Scaling((Trial(1, 100.0), Trial(2, 200.0)), 2, 4)
+    quiet = replace(healthy, stages=replace(healthy.stages, waited=0.0), scaling=scaling)
+    for gpu_rate, rate, expected in (
+        (None, 195, {"num_workers": 0, "threads": 2}),
+        (None, 180, {"num_workers": 2}),
+        (90.0, 91, {"num_workers": 0, "threads": 2}),
+        (90.0, 80, {"num_workers": 1}),
+        (900.0, 300, {"num_workers": 0, "threads": 2}),
+        (900.0, None, {"num_workers": 2}),
+    ):
+        why = "" if rate else "the transform Mine is Python code, which holds the interpreter's lock"
+        found = replace(quiet, gpu_rate=gpu_rate, threaded=Threaded(2, rate, why))
+        assert found.recommended == found.to_dict()["recommended"] == expected
+        better = "threads serve as well, " if "threads" in expected else "workers serve better than threads "
+        assert better in str(found)
+        assert why in str(found)
+        assert ("2 threads" in str(found)) == (rate is not None)
+        busy = replace(found, stages=replace(found.stages, waited=0.6))
+        assert ("workers aren't compared with threads" in str(busy)) == (rate is not None)
+
+
+@pytest.mark.parametrize(
+    ("make", "why"),
+    [
+        (lambda data: fastpipe.DataLoader(data, 4), ""),
+        (lambda data: TorchDataLoader(data, 4), ""),
+        (lambda data: fastpipe.DataLoader(data, 4, collate_fn=fastpipe.collate_fn), ""),
+        (lambda data: fastpipe.DataLoader(data, 4, collate_fn=len, dtype=torch.float16), "the collate_fn"),
+        (lambda data: TorchDataLoader(data, 4, collate_fn=len), "the collate_fn"),
+        (lambda data: TorchDataLoader(torch.utils.data.StackDataset(data), 4), "the dataset (StackDataset)"),
+    ],
+)
+def test_what_keeps_threads_from_it(root: Path, make: Any, why: str) -> None:
+    for on_error in ("raise", "skip"):
+        data = fastpipe.ImageFolder(root, T.Compose([T.CenterCrop(9), T.ToTensor()]), on_error=on_error)
+        subject = subject_of(make(data), None, None, None)
+        assert subject.in_python == why
+        found = measure_threads(subject, range(20), threads=2, batch_size=4, seconds=0.01)
+        assert (found.images_per_s is None) == bool(why)
+        assert found.reason.startswith(why)
 
 
 @slow_start

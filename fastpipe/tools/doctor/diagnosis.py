@@ -10,8 +10,8 @@ from typing import Any
 from fastpipe.environment import Memory
 from fastpipe.reporting.output import rounded
 from fastpipe.reporting.tables import notebook, plain
-from fastpipe.tools.doctor.findings import Finding
-from fastpipe.tools.doctor.values import Disk, Reencoding, Scaling, Stages, Threads, Transfer
+from fastpipe.tools.doctor.findings import SAME, Finding
+from fastpipe.tools.doctor.values import Disk, Reencoding, Scaling, Stages, Threaded, Threads, Transfer
 
 SCHEMA = "fastpipe-doctor/1"
 """Names the layout of the JSON; the number grows when a key changes its meaning or goes."""
@@ -32,6 +32,7 @@ class Diagnosis:
         stages: where the time of a sample goes.
         disk: what reading the files costs; None where the dataset doesn't show its files.
         scaling: what different numbers of workers deliver.
+        threaded: what threads within the training process deliver in their place.
         memory: of the machine.
         shared_need: bytes of shared memory that the batches may need at once.
         threads: of each worker.
@@ -52,6 +53,7 @@ class Diagnosis:
     stages: Stages
     disk: Disk | None
     scaling: Scaling
+    threaded: Threaded
     memory: Memory
     shared_need: int
     threads: Threads
@@ -73,6 +75,16 @@ class Diagnosis:
         return enough or self.scaling.best.workers
 
     @property
+    def recommended(self) -> dict[str, int]:
+        """Arguments for `fastpipe.DataLoader`: threads where they deliver as much as workers, as they take less."""
+        workers, rate = self.recommended_workers, self.threaded.images_per_s
+        wanted = self.scaling.rate(workers) or self.scaling.best.images_per_s
+        wanted = min(wanted * (1 - SAME), self.gpu_rate or float("inf"))
+        if rate is not None and rate >= wanted:
+            return {"num_workers": 0, "threads": self.threaded.threads}
+        return {"num_workers": workers}
+
+    @property
     def transfer_us(self) -> float | None:
         """Microseconds an image to the GPU, in the dtype that these batches travel in; None where there is no GPU."""
         if self.transfer is None:
@@ -84,7 +96,7 @@ class Diagnosis:
         """Plain values, for JSON; times in microseconds, sizes in bytes."""
         values = asdict(replace(self, machine=dict(self.machine), versions=dict(self.versions)))
         values["stages"] |= {"total_us": self.stages.total_us, "groups": self.stages.groups()}
-        more = ("healthy", "recommended_workers", "transfer_us")
+        more = ("healthy", "recommended", "recommended_workers", "transfer_us")
         values |= {name: getattr(self, name) for name in more}
         return {"schema": SCHEMA, **rounded(values)}
 

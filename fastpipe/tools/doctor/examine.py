@@ -25,7 +25,7 @@ from fastpipe.tools.doctor.files import TryReencoding
 from fastpipe.tools.doctor.stages import TimeStages, TrySamples
 from fastpipe.tools.doctor.traps import object_lists, threads_here
 from fastpipe.tools.doctor.values import Reencoding, Scaling, Stages, Trial
-from fastpipe.tools.doctor.workers import Probe, measure_scaling, measure_transfer, worker_counts
+from fastpipe.tools.doctor.workers import Probe, measure_scaling, measure_threads, measure_transfer, worker_counts
 from fastpipe.tools.named import standard_transform
 from fastpipe.tools.subject import Subject, path_of, subject_of
 from fastpipe.transforms._base import drawable
@@ -33,7 +33,7 @@ from fastpipe.transforms._base import drawable
 _SAMPLES = 192
 _READER_SAMPLES = 6
 _SEVERITIES = ("problem", "advice", "note")
-_STEPS = 6
+_STEPS = 7
 
 
 def doctor(
@@ -127,9 +127,17 @@ def doctor(
         )
     )
     # Behind what starts workers: they had better not inherit what OpenCV sets up when it is used here.
-    say(4 + len(counts), steps, "comparing readers")
+    say(4 + len(counts), steps, "trying threads")
+    threaded = measure_threads(
+        patient,
+        tried.good,
+        threads=usable_cpus(),
+        batch_size=scaling.batch_size,
+        seconds=seconds * 0.3 / len(counts),
+    )
+    say(5 + len(counts), steps, "comparing readers")
     reading = _reader_findings(patient, [paths[index] for index in tried.good if index in paths])
-    say(5 + len(counts), steps, "asking the GPU")
+    say(6 + len(counts), steps, "asking the GPU")
     transfer = None if stages.output is None else measure_transfer(*stages.output)
     say(steps, steps, "done")
 
@@ -168,6 +176,7 @@ def doctor(
         stages=stages,
         disk=disk,
         scaling=scaling,
+        threaded=threaded,
         memory=available,
         shared_need=find.shared_bytes(stages, patient.batch_size, will_use, patient.prefetch),
         threads=threads,

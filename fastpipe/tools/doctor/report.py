@@ -118,13 +118,18 @@ def _about_disk(disk: Disk | None) -> Iterator[str]:
 
 def _worker_table(diagnosis: Diagnosis, block: str) -> Table:
     trials, gpu_rate = diagnosis.scaling.trials, diagnosis.gpu_rate
-    most = max([gpu_rate or 0.0, *(trial.images_per_s for trial in trials)])
+    most = max([gpu_rate or 0.0, diagnosis.threaded.images_per_s or 0.0, *(trial.images_per_s for trial in trials)])
     columns = ["workers", "images/s", "times one"]
     table = Table("", [*columns, ""], columns, framed=False)
     for trial in trials:
         bar = Text(block * round(_BAR * trial.images_per_s / most), style=COLORS["read"])
         gain = trial.images_per_s / trials[0].images_per_s * trials[0].workers
         table.add(trial.workers, trial.images_per_s, f"{gain:.1f}×", bar)
+    threaded = diagnosis.threaded
+    if threaded.images_per_s is not None:
+        bar = Text(block * round(_BAR * threaded.images_per_s / most), style=COLORS["read"])
+        gain = threaded.images_per_s / trials[0].images_per_s * trials[0].workers
+        table.add(in_words(threaded.threads, "thread"), threaded.images_per_s, f"{gain:.1f}×", bar)
     if gpu_rate:
         table.add("GPU", gpu_rate, "", Text(block * round(_BAR * gpu_rate / most), style="dim"))
     return table
@@ -140,6 +145,7 @@ def _about_workers(diagnosis: Diagnosis) -> Iterator[str]:
         yield f"num_workers={good} is the best here; the GPU would be busy {busy:.0%} of the time"
     else:
         yield f"num_workers={good} is the best here; --gpu-rate tells what that means for the training"
+    yield _about_threads(diagnosis)
     workers = good if diagnosis.workers is None else diagnosis.workers
     free = diagnosis.memory.shared_free
     left = "how much is free isn't known here" if free is None else f"{size(free)} free"
@@ -150,6 +156,18 @@ def _about_workers(diagnosis: Diagnosis) -> Iterator[str]:
             f"transfer to {transfer.device}: {transfer.float_us:.1f} µs an image as float32; as uint8, normalised "
             f"there, {transfer.uint8_us:.1f} µs"
         )
+
+
+def _about_threads(diagnosis: Diagnosis) -> str:
+    threaded = diagnosis.threaded
+    if threaded.images_per_s is None:
+        return f"workers serve better than threads would: {threaded.reason}"
+    asked = f"fastpipe.DataLoader(num_workers=0, threads={threaded.threads})"
+    if is_busy(diagnosis.stages):
+        return f"while the machine is busy, workers aren't compared with threads, {asked}"
+    if diagnosis.recommended["num_workers"]:
+        return f"workers serve better than threads here, {asked}"
+    return f"threads serve as well, {asked}: one process that starts at once, and no shared memory"
 
 
 def _finding(finding: Finding) -> Text:

@@ -126,6 +126,15 @@ class Scaling:
 
 
 @dataclass(frozen=True, slots=True)
+class Threaded:
+    """Batches made ahead within the training process, by threads of the core's, without workers."""
+
+    threads: int
+    images_per_s: float | None  # None where it makes no sense to try
+    reason: str = ""  # why; empty where it was tried
+
+
+@dataclass(frozen=True, slots=True)
 class Threads:
     """Threads in each worker process."""
 

@@ -13,9 +13,10 @@ from typing import Any, TypeVar
 import torch
 
 from fastpipe.loading.collate import DeferredImages
+from fastpipe.loading.loader import image_datasets
 from fastpipe.loading.tuning import throughput
 from fastpipe.program import keyed_globals
-from fastpipe.tools.doctor.values import Scaling, Transfer, Trial
+from fastpipe.tools.doctor.values import Scaling, Threaded, Transfer, Trial
 from fastpipe.tools.subject import Subject
 from fastpipe.tools.timing import Workers
 
@@ -111,6 +112,28 @@ def measure_scaling(
             found = throughput(lambda made=loader: made, workers, seconds / len(counts))  # type: ignore[misc]
         trials.append(Trial(workers, found.batches_per_s * size))
     return Scaling(tuple(trials), cpus, size)
+
+
+def measure_threads(
+    subject: Subject, indices: Sequence[int], *, threads: int, batch_size: int, seconds: float
+) -> Threaded:
+    """Delivers batches as `fastpipe.DataLoader` makes them on threads, in this process.
+
+    Args:
+        subject: what to load.
+        indices: samples to take, again and again.
+        threads: that make a batch.
+        batch_size: as for the workers that this is compared with.
+        seconds: roughly.
+    """
+    if subject.in_python:
+        return Threaded(threads, None, f"{subject.in_python} is Python code, which holds the interpreter's lock")
+    with keyed_globals(threads):
+        loader = subject.threaded_loader_for(_Endless(indices), batch_size, threads)
+        found = throughput(lambda: loader, 0, seconds)
+        for part in image_datasets(subject.dataset):
+            part.end_threads()
+    return Threaded(threads, found.batches_per_s * batch_size)
 
 
 class _Endless:
