@@ -1,6 +1,6 @@
 """Photos out of zip, tar, shards and Parquet, against the same photos as files, in one run.
 
-    python benchmarks/anywhere.py PATH [--threads 2] [--batch-size 32] [--repeat 4] [--rounds 5] [--json FILE]
+    python benchmarks/anywhere.py PATH [--threads 2] [--batch-size 32] [--repeat 4] [--rounds 5] [--samples 6000]
 
 PATH is a folder as ImageFolder takes it (root/class/….jpg). It is packed into a temporary folder. The transform is
 RandomResizedCrop(224), flip, ToTensor, Normalize; `--threads` threads of fastpipe.DataLoader make the batches, with a
@@ -9,6 +9,8 @@ of each round's ratio to the files' rate.
 
 The second opening is that of a tar of `--members` empty members, whose index is in the cache: the median of the rounds,
 from `ImageFolder(path)` to the dataset.
+
+Behind that comes `benchmarks/growing.py`: a growing data set over a slow store, unless ``--samples 0`` leaves it out.
 """
 
 from __future__ import annotations
@@ -29,6 +31,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
+import growing
 import packed
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -110,6 +113,7 @@ def main() -> None:
     parser.add_argument("--repeat", type=int, default=4, help="epochs that a round goes through")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--members", type=int, default=100_000, help="of the tar that is opened a second time")
+    parser.add_argument("--samples", type=int, default=6000, help="of the growing data set")
     parser.add_argument("--json", type=Path, help="also write the figures to this file")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
@@ -127,6 +131,7 @@ def main() -> None:
                 found = statistics.mean(rate(loaders[kind]) for _ in range(arguments.repeat))
                 if round_:  # the first warms up
                     rates[kind].append(found)
+        grown = growing.figures(arguments.path, arguments.samples, 10, 250.0, 20) if arguments.samples else None
         opening = second_opening(Path(name), arguments.members, max(arguments.rounds, 5))
     figures: dict[str, Any] = {
         kind: {
@@ -143,6 +148,9 @@ def main() -> None:
         table.add_row(kind, f"{figures[kind]['images_per_s']:.0f}", f"{figures[kind]['of_files']:.2f}")
     Console().print(table)
     print(f"a tar of {arguments.members:,} members, opened a second time: {figures['second_opening_ms']} ms")
+    if grown is not None:
+        figures["growing"] = grown
+        print(growing.shown(grown))
     if arguments.json is not None:
         arguments.json.write_text(json.dumps(figures, indent=1) + "\n")
 

@@ -34,12 +34,14 @@ class Window:
         first, stop: positions in the order; behind the source's length it begins anew.
         missing: those in between that can't be read.
         new: how many of it weren't in the window that was decided before.
+        number: of the decision, from 1; 0 before the first.
     """
 
     first: int
     stop: int
     missing: tuple[int, ...] = ()
     new: int = 0
+    number: int = 0
 
     def __len__(self) -> int:
         return self.stop - self.first - len(self.missing)
@@ -118,11 +120,10 @@ class Arrivals:
         row = self._epochs()["epochs"].get(str(epoch))
         return None if row is None else _window(row)
 
-    def latest(self) -> tuple[int, Window]:
-        """How many epochs were decided, and the content of the last of them; nothing before the first."""
-        epochs = self._epochs()
-        row = epochs["latest"]
-        return epochs["decided"], Window(0, 0) if row is None else _window(row)
+    def latest(self) -> Window:
+        """The content that was decided last; nothing before the first."""
+        row = self._epochs()["latest"]
+        return Window(0, 0) if row is None else _window(row)
 
     def target(self, window: Window, arrived: Arrived) -> int:
         """The position that fetching goes up to while the epoch of a window runs."""
@@ -138,11 +139,11 @@ class Arrivals:
             if known is not None:
                 return known
             epochs = self._epochs()
-            before = self.latest()[1]
+            before = self.latest()
             arrived = self.arrived()
             room = arrived.room
             there = arrived.stop - len(arrived.missing)
-            if not epochs["decided"] and there < self.start and arrived.stop < self.count and room is None:
+            if not before.number and there < self.start and arrived.stop < self.count and room is None:
                 return None
             # What is left of the room is for those that are fetched while it runs.
             most = self.count if room is None else max(1, math.floor(room / self.growth))
@@ -150,12 +151,12 @@ class Arrivals:
             first = max(before.first, stop - most)
             missing = tuple(sorted(one for one in arrived.missing if first <= one < stop))
             new = [one for one in missing if one >= before.stop]
-            window = Window(first, stop, missing, stop - max(first, before.stop) - len(new))
+            window = Window(first, stop, missing, stop - max(first, before.stop) - len(new), before.number + 1)
             if not len(window):
                 return None
-            row = [window.first, window.stop, list(window.missing), window.new]
+            row = [window.first, window.stop, list(window.missing), window.new, window.number]
             changed = {**epochs["epochs"], str(epoch): row}
-            _write(self.folder / "epochs.json", {"decided": epochs["decided"] + 1, "latest": row, "epochs": changed})
+            _write(self.folder / "epochs.json", {"latest": row, "epochs": changed})
             return window
 
     def forget(self) -> None:
@@ -168,7 +169,7 @@ class Arrivals:
         try:
             status = os.stat(self.folder / "epochs.json")
         except FileNotFoundError:
-            return {"decided": 0, "latest": None, "epochs": {}}
+            return {"latest": None, "epochs": {}}
         stamp = (status.st_mtime_ns, status.st_ino)
         if stamp != self._stamp:
             self._known, self._stamp = _read(self.folder / "epochs.json"), stamp
@@ -176,8 +177,8 @@ class Arrivals:
 
 
 def _window(row: list[Any]) -> Window:
-    first, stop, missing, new = row
-    return Window(first, stop, tuple(missing), new)
+    first, stop, missing, new, number = row
+    return Window(first, stop, tuple(missing), new, number)
 
 
 def _read(file: Path) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from fastpipe.loading.permutation import Permutation
 from fastpipe.sources import Cache, Hold
 from fastpipe.types import Member, Stored
 
-_AT_ONCE = 64  # samples between two notes of how far it is
+_AT_ONCE = 64  # samples between two notes of how far it is, at most
 _TRIES = 5  # for a sample that can't be read while others can
 _LOOK_S = 0.1
 _LONGEST_PAUSE_S = 30.0
@@ -43,6 +43,8 @@ class Fetcher:
         if now.capacity != cache.capacity or not now.room:
             now.capacity, now.room = cache.capacity, None
         arrivals.note(now)
+        source: Any = index.source
+        self._at_once = min(_AT_ONCE, 2 * source.concurrency)
         self._decided = -1
         self._hold: Hold | None = None
         self._full = False
@@ -57,14 +59,14 @@ class Fetcher:
 
     def step(self) -> bool:
         """Fetches some samples; False where there is nothing to do, or no way to."""
-        decided, window = self._arrivals.latest()
-        if decided != self._decided:
-            self._begin(decided, window)
+        window = self._arrivals.latest()
+        if window.number != self._decided:
+            self._begin(window)
         now = self._now
         self._target = self._arrivals.target(window, now)
         mending = self._mended < now.stop
         start = self._mended if mending else now.stop
-        stop = min(start + _AT_ONCE, now.stop if mending else self._target)
+        stop = min(start + self._at_once, now.stop if mending else self._target)
         if start >= stop or (self._full and not mending):
             if not now.idle:
                 now.idle, now.error, now.failed = True, "", 0
@@ -89,12 +91,12 @@ class Fetcher:
         self._arrivals.note(now)
         return done > start or self._full
 
-    def _begin(self, decided: int, window: Window) -> None:
+    def _begin(self, window: Window) -> None:
         """Another epoch was decided: what has left it makes room for others."""
         now = self._now
         if self._decided < 0:
             self._mended = window.first
-        self._decided, self._full = decided, False
+        self._decided, self._full = window.number, False
         self._first = window.first
         now.stop = max(now.stop, window.stop)
         now.missing = [one for one in now.missing if one >= window.first]

@@ -170,7 +170,7 @@ class GrowingDataset(Subset[Any]):
             window.new,
             arrived.stop,
             len(arrived.missing),
-            self._arrivals.latest()[1].first,
+            self._arrivals.latest().first,
             arrived.bytes,
             arrived.bytes / 1e6 / max(arrived.seconds, 1e-9),
             self._still()[0],
@@ -194,11 +194,14 @@ class GrowingDataset(Subset[Any]):
         if window is None:
             self._fetch()
             window = self._decided(epoch)
-        elif not self._told_of_return and window.first < self._arrivals.latest()[1].first:
+        elif not self._told_of_return and window.number < (latest := self._arrivals.latest()).number - 1:
+            # The latest may be the next one, which is prepared while this one runs.
+            gone = min(latest.first - window.first, len(window))
+            if gone <= 0:
+                return window
             self._told_of_return = True
-            gone = self._arrivals.latest()[1].first - window.first
             warnings.warn(
-                f"epoch {epoch} is one of an earlier run, and {min(gone, len(window))} of its samples have left the "
+                f"epoch {epoch} is one of an earlier run, and {gone} of its samples have left the "
                 "cache since: they are read from the store again. For a new run, call forget() before its first epoch.",
                 FastpipeWarning,
                 stacklevel=3,
