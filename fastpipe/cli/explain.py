@@ -42,11 +42,13 @@ def explain(
     """
     import fastpipe
     from fastpipe.reporting.output import check_writable, encodable, write_json
+    from fastpipe.sources.remote import is_url
 
     check_writable(json, "--json")
     shape = _shape(size)
     # A script's name alone asks for its transform: `find_object` says how to name that.
-    is_path = transform is not None or (Path(subject).expanduser().exists() and not subject.endswith(".py"))
+    is_file = Path(subject).expanduser().exists() and not subject.endswith(".py")
+    is_path = transform is not None or is_url(subject) or is_file
     if is_path:
         from fastpipe.tools.subject import dataset_of
 

@@ -7,13 +7,14 @@ import io
 import operator
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
-from fastpipe.data.table import ENCODING, ERRORS, Array, Table, joined, offsets_of, pack_paths
+from fastpipe.data.table import ENCODING, ERRORS, Array, Table, joined, offsets_of, pack_paths, unpack_paths
 from fastpipe.errors import DatasetError
-from fastpipe.types import Member
+from fastpipe.sources import ByteSource
+from fastpipe.types import Member, Stored
 
 Column = str | int
 Row = tuple[str, str, str | int]
@@ -151,8 +152,10 @@ def _checked(where: str, path: Any, label: Any) -> Row:
         raise DatasetError(f"{where}: the label {label!r} is neither an integer nor a string") from None
 
 
-def table_of(rows: Iterable[Row], texts: bool, root: str) -> tuple[Table, list[str], list[int], str]:
-    """The rows as ``(table, classes, class values, root)``; the root is ``""`` where one of the paths is absolute.
+def table_of(rows: Iterable[Row], texts: bool, root: str) -> tuple[Table, list[str], list[int], str, ByteSource | None]:
+    """The rows as ``(table, classes, class values, root, source)``; the root is ``""`` where a path is absolute.
+
+    The source is that of `Stored` paths; None of others.
 
     Labels that are all integers stay what they are; others are classes, sorted and counted from 0.
 
@@ -192,8 +195,11 @@ def table_of(rows: Iterable[Row], texts: bool, root: str) -> tuple[Table, list[s
         raise DatasetError(
             f"{len(members)} of the {len(labels)} images lie in containers: a list holds such, or files, not both."
         )
+    source: ByteSource | None = None
     if members:
-        root = ""  # their names are whole, as are their containers'
+        source = _source_of(members)
+        root = "" if source is None else source.name  # their names are whole, as are their containers'
+        paths = paths if source is None else _below(paths, source)
     elif whole and root:
         # some stand on their own, so the root can't be put before all of them later
         joined_paths = (os.path.join(root, path) for path in paths.tobytes().decode(ENCODING, ERRORS).split("\0")[:-1])
@@ -201,19 +207,51 @@ def table_of(rows: Iterable[Row], texts: bool, root: str) -> tuple[Table, list[s
     targets, classes, values = _numbered(labels, texts)
     contained = _contained(members) if members else {}
     table = Table(paths, offsets_of(paths), np.array(targets, np.int32), **contained)
-    return table, classes, values, root
+    return table, classes, values, root, source
+
+
+def _source_of(members: list[Member]) -> ByteSource | None:
+    """What has the files in a store; None of members of local containers."""
+    stored = [member for member in members if isinstance(member, Stored)]
+    if not stored:
+        return None
+    first = stored[0]
+    alike = {(member.source.identity, member.whole) for member in stored}
+    if len(stored) < len(members) or len(alike) > 1:
+        raise DatasetError(
+            "a list holds files of one store, whole ones or parts of containers, or files of this machine: not both."
+        )
+    return cast(ByteSource, first.source)
+
+
+def _below(paths: Array, source: ByteSource) -> Array:
+    """URLs as what stands behind the source's name."""
+    start = len(source.url("x")) - 1
+    return joined([pack_paths([path[start:] for path in unpack_paths(paths.tobytes(), "/")])])
 
 
 def _contained(members: list[Member]) -> dict[str, Array]:
     """The columns that say where files in containers are."""
-    numbers = {path: number for number, path in enumerate(dict.fromkeys(member.container for member in members))}
+    first = members[0]
+    if isinstance(first, Stored) and first.whole:
+        return {
+            "sizes": np.array([member.length for member in members], np.int64),
+            "versions": np.array([member.version for member in members if isinstance(member, Stored)], np.int64),
+        }
+    versions = {_container_of(member): getattr(member, "version", -1) for member in members}
+    numbers = {path: number for number, path in enumerate(versions)}
     return {
-        "containers": np.array([numbers[member.container] for member in members], np.int32),
+        "containers": np.array([numbers[_container_of(member)] for member in members], np.int32),
         "starts": np.array([member.offset for member in members], np.int64),
         "sizes": np.array([member.length for member in members], np.int64),
         "container_paths": joined([_packed(list(numbers), "the list")]),
-        "container_states": np.full((len(numbers), 3), -1, np.int64),  # a list isn't looked at again
+        # A list isn't looked at again: only versions matter, of containers in a store.
+        "container_states": np.array([[-1, version, -1] for version in versions.values()], np.int64),
     }
+
+
+def _container_of(member: Member) -> str:
+    return member.key if isinstance(member, Stored) else member.container
 
 
 def _packed(paths: list[str], where: str) -> bytes:

@@ -71,23 +71,34 @@ class Form:
 
 @dataclass(slots=True)
 class ArrayFile:
-    """What a dataset's job holds of an array's file: its form, and with that what a transform has to know."""
+    """What a dataset's job holds of an array's file: its form, and with that what a transform has to know.
+
+    Attributes:
+        form: of the array.
+        content: where the file's bytes are: its path, or that of a local copy of a file in a store; or the bytes.
+    """
 
     form: Form
+    content: str | bytes
 
     @property
     def header(self) -> ImageShape:
         return self.form.size
 
 
-def form_of(path: str) -> Form:
+def form_of(path: str, content: str | bytes | None = None) -> Form:
     """The form of a ``.npy`` file, of which only the header is read.
+
+    Args:
+        path: of the file.
+        content: its bytes, or the path of a copy; None to read the file.
 
     Raises:
         DecodeError: it is none, or holds Python objects, or elements that torch has no type for.
         OSError: it can't be opened.
     """
-    return _parsed(readers.read_start(path, _START), path)
+    content = path if content is None else content
+    return _parsed(content[:_START] if isinstance(content, bytes) else readers.read_start(content, _START), path)
 
 
 def _parsed(start: bytes, path: str) -> Form:
@@ -148,15 +159,17 @@ def _torch_type(stored: np.dtype[Any]) -> torch.dtype:
         raise TypeError(f"it holds {stored}, which torch has no type for") from None
 
 
-def load(path: str, form: Form, crop: tuple[int, int, int, int] | None) -> torch.Tensor:
-    """An array, or a box of it, read the plain way: NumPy's.
+def load(
+    path: str, form: Form, crop: tuple[int, int, int, int] | None, content: str | bytes | None = None
+) -> torch.Tensor:
+    """An array, or a box of it, read the plain way: NumPy's. What is at hand of the file is told as to `form_of`.
 
     Raises:
         DatasetError: the file holds an array of another type or shape.
         DecodeError: it holds none, or is too short.
         OSError: it can't be read.
     """
-    data = readers.read_file(path, None)
+    data = readers.read_copy(path, content, None)
     taken = form
     if not data.startswith(form.header):
         form = _parsed(data[:_START], path)

@@ -22,8 +22,9 @@ from fastpipe.data.index import ImageIndex
 from fastpipe.data.jobs import Job
 from fastpipe.errors import DatasetError
 from fastpipe.program import BatchOptions, ImageBatch, Pipeline, Started, batch_memory, lap, pool_of, works_together
+from fastpipe.sources import ByteSource, Cache, fetched
 from fastpipe.transforms.geometry import RandomCrop
-from fastpipe.types import ImageShape
+from fastpipe.types import ImageShape, Stored
 
 _RAW = (".bin", ".raw", ".dat")
 Box = tuple[int, int, int, int]
@@ -103,8 +104,8 @@ class Arrays(ImageDataset):
             raise DatasetError("there is no array in this dataset.")
         return self._form
 
-    def _form_at(self, path: str) -> Form:
-        form = self.form if self._given else form_of(path)
+    def _form_at(self, path: str, content: str | bytes | None = None) -> Form:
+        form = self.form if self._given else form_of(path, content)
         if self._crop is not None and len(form.shape) < 2:
             raise DatasetError(f"{path} holds {form}: crop= takes arrays with at least two axes.")
         return form
@@ -117,8 +118,12 @@ class Arrays(ImageDataset):
             return None  # what is collated is converted there
         return ArrayBatch(count, options, get_worker_info() is not None)
 
-    def _read(self, job: Job) -> Job:
-        file: Any = ArrayFile(self._form_at(job.path))
+    def _read(self, job: Job, source: str | bytes | None = None) -> Job:
+        if source is None and isinstance(job.path, Stored):
+            (source,), errors = fetched([job.path])
+            if errors:
+                raise errors[0]
+        file: Any = ArrayFile(self._form_at(job.path, source), job.path if source is None else source)
         job.encoded = file
         lap("header")
         return job
@@ -126,23 +131,31 @@ class Arrays(ImageDataset):
     def _read_together(self, indices: list[int], threads: int) -> list[Job]:
         """Jobs of arrays that are taken to be as the first is; where a window is drawn, that is looked at before."""
         jobs = [self._begun_job(index) for index in indices]
-        file: Any = None
+        contents, errors = fetched([job.path for job in jobs])
+        for number, error in errors.items():
+            self._fail(jobs[number], error)
+        form: Form | None = None
         statuses = [int(core.Status.OK)] * len(jobs)
         try:
-            file = ArrayFile(self.form)
+            form = self.form
         except OSError:  # as is told one by one
             statuses = [int(core.Status.IO_ERROR)] * len(jobs)
-        if file is not None and self._crop is not None:
-            if len(file.form.shape) < 2:
-                self._form_at(jobs[0].path)
-            parts = [core.ArrayPart(job.path, (0, 0, 0, 0), 0) for job in jobs]
-            statuses = core.read_arrays(file.form.in_core(), parts, pool_of(threads))
-        for job, status in zip(jobs, statuses, strict=True):
-            if status == core.Status.OK:
+        if form is not None and self._crop is not None:
+            if len(form.shape) < 2:
+                self._form_at(jobs[0].path, contents[0])
+            # Bytes at hand are looked at below: an empty name is no file.
+            names = ["" if isinstance(content, bytes) else content for content in contents]
+            parts = [core.ArrayPart(name, (0, 0, 0, 0), 0) for name in names]
+            statuses = core.read_arrays(form.in_core(), parts, pool_of(threads))
+        for job, content, status in zip(jobs, contents, statuses, strict=True):
+            if job.error is not None:
+                continue
+            if status == core.Status.OK and form is not None:
+                file: Any = ArrayFile(form, content)
                 job.encoded = file
             else:
                 try:
-                    self._read(job)
+                    self._read(job, content)
                 except Exception as error:
                     self._fail(job, error)
         lap("read")
@@ -161,12 +174,15 @@ class Arrays(ImageDataset):
         if jobs and works_together() and _form(jobs[0][1]).in_order:
             form = _form(jobs[0][1])
             stride = out[0].numel() * out.itemsize
-            alike = [(position, job) for position, job in jobs if _form(job) is form]
-            left = [(position, job) for position, job in jobs if _form(job) is not form]
-            parts = [
-                core.ArrayPart(job.path, form.window(_box(job)), out.data_ptr() + position * stride)
-                for position, job in alike
-            ]
+            left = []
+            alike, parts = [], []
+            for position, job in jobs:
+                content = _content(job)
+                if _form(job) is form and isinstance(content, str):
+                    alike.append((position, job))
+                    parts.append(core.ArrayPart(content, form.window(_box(job)), out.data_ptr() + position * stride))
+                else:
+                    left.append((position, job))
             statuses = core.read_arrays(form.in_core(), parts, pool_of(threads))
             left += [one for one, status in zip(alike, statuses, strict=True) if status != core.Status.OK]
         else:
@@ -184,7 +200,7 @@ class Arrays(ImageDataset):
         return Started([], [], None, None)  # all are made
 
     def _decode(self, job: Job) -> torch.Tensor:
-        made = load(job.path, _form(job), _box(job))
+        made = load(job.path, _form(job), _box(job), _content(job))
         lap("decode")
         return made
 
@@ -193,6 +209,12 @@ def _form(job: Job) -> Form:
     file: Any = job.encoded
     form: Form = file.form
     return form
+
+
+def _content(job: Job) -> str | bytes:
+    file: Any = job.encoded
+    content: str | bytes = file.content
+    return content
 
 
 def _box(job: Job) -> Box | None:
@@ -208,7 +230,8 @@ class ArrayFolder(Arrays, ImageFolder):
     turned on the way. With torch's loader each sample is a tensor of its own.
 
     Args:
-        root: the folder that holds one folder a class; or a zip or tar of it, as `ImageFolder` takes them.
+        root: the folder that holds one folder a class; or a zip or tar of it, a URL or a `fastpipe.ByteSource`, as
+            `ImageFolder` takes them. What is read from a store without a cache is copied once more.
         transform: takes the tensor. It runs one by one in Python: batches are then collated from a list.
         target_transform: takes the class index.
         crop: height and width (or one number) of a window of the last two axes, drawn as torchvision's `RandomCrop`
@@ -216,7 +239,7 @@ class ArrayFolder(Arrays, ImageFolder):
         dtype, shape: of files without a header: a dtype of torch or NumPy (``">f4"`` is big-endian), and the lengths of
             all axes. Files are then those that end in .bin, .raw or .dat. None for .npy files, which say both.
         extensions: other endings of the files that count, lower-case.
-        allow_empty, seed, threads, on_error, bad_files_log, max_bad_fraction, index: as in `ImageFolder`.
+        allow_empty, seed, threads, on_error, bad_files_log, max_bad_fraction, index, cache: as in `ImageFolder`.
 
     Attributes:
         form: type and shape of the first array, or as given.
@@ -232,7 +255,7 @@ class ArrayFolder(Arrays, ImageFolder):
 
     def __init__(
         self,
-        root: str | Path,
+        root: str | Path | ByteSource,
         transform: Callable[..., Any] | None = None,
         target_transform: Callable[..., Any] | None = None,
         *,
@@ -247,6 +270,7 @@ class ArrayFolder(Arrays, ImageFolder):
         bad_files_log: str | os.PathLike[str] | None = None,
         max_bad_fraction: float = 0.1,
         index: ImageIndex | str | os.PathLike[str] | None = "auto",
+        cache: Cache | None = None,
     ) -> None:
         self._set_up(crop, dtype, shape)
         self._endings = extensions or ((".npy",) if dtype is None else _RAW)
@@ -261,6 +285,7 @@ class ArrayFolder(Arrays, ImageFolder):
             bad_files_log=bad_files_log,
             max_bad_fraction=max_bad_fraction,
             index=index,
+            cache=cache,
         )
         self._look()
 
@@ -272,7 +297,7 @@ class ArrayList(Arrays, ImageList):
         source: as of `ImageList`.
         transform, target_transform, crop, dtype, shape: as in `ArrayFolder`.
         root, columns: as in `ImageList`.
-        seed, threads, on_error, bad_files_log, max_bad_fraction: as in `ImageFolder`.
+        seed, threads, on_error, bad_files_log, max_bad_fraction, cache: as in `ImageFolder`.
 
     Attributes:
         form: type and shape of the first array, or as given.
@@ -291,13 +316,14 @@ class ArrayList(Arrays, ImageList):
         crop: int | Sequence[int] | None = None,
         dtype: Any = None,
         shape: Sequence[int] | None = None,
-        root: str | os.PathLike[str] | None = None,
+        root: str | os.PathLike[str] | ByteSource | None = None,
         columns: tuple[Column, Column] = ("path", "label"),
         seed: int | None = None,
         threads: int = 0,
         on_error: OnError = "raise",
         bad_files_log: str | os.PathLike[str] | None = None,
         max_bad_fraction: float = 0.1,
+        cache: Cache | None = None,
     ) -> None:
         self._set_up(crop, dtype, shape)
         super().__init__(
@@ -311,5 +337,6 @@ class ArrayList(Arrays, ImageList):
             on_error=on_error,
             bad_files_log=bad_files_log,
             max_bad_fraction=max_bad_fraction,
+            cache=cache,
         )
         self._look()

@@ -273,12 +273,31 @@ class ImageDataset(Recipes, Dataset[tuple[Any, Any]]):
             if together:
                 jobs = self._read_together(some, threads)
             else:
-                jobs = list(self._map(threads, self._read_or_fail, some))
+                jobs = self._read_several(some, threads)
             if self.seed is not None:
                 for job in jobs:
                     job.epoch = self._epoch_now()  # as this thread holds it (`held_epochs`), not the pool's
             self._draw_all(jobs, with_targets)
             yield jobs
+
+    def _read_several(self, indices: list[int], threads: int) -> list[Job]:
+        """The jobs of several samples, read one by one; those that are in a store are fetched together before."""
+        jobs = [self._begun_job(index) for index in indices]
+        sources, errors = fetched([self._source(job) for job in jobs]) if self.plans else ([], {})
+        local = [source if source is not job.path else None for source, job in zip(sources, jobs, strict=False)]
+        for number, error in errors.items():
+            self._fail(jobs[number], error)
+
+        def read(item: tuple[Job, str | bytes | None]) -> None:
+            job, source = item
+            try:
+                self._read(job, source)
+            except Exception as error:
+                self._fail(job, error)
+
+        sound = [number for number, job in enumerate(jobs) if job.error is None]
+        list(self._map(threads, read, [(jobs[number], local[number] if local else None) for number in sound]))
+        return jobs
 
     def _read_together(self, indices: list[int], threads: int) -> list[Job]:
         """The jobs of several samples, their files read in one call of the core."""
@@ -300,7 +319,7 @@ class ImageDataset(Recipes, Dataset[tuple[Any, Any]]):
                     )
             else:  # another format, or nothing that can be read: as it is done one by one, errors included
                 try:
-                    self._read(job)
+                    self._read(job, sources[number])
                 except Exception as error:
                     self._fail(job, error)
         lap("read")
@@ -430,10 +449,10 @@ class ImageDataset(Recipes, Dataset[tuple[Any, Any]]):
         """The path of a sample's file, or what is in it."""
         return job.path
 
-    def _read(self, job: Job) -> Job:
+    def _read(self, job: Job, source: str | bytes | None = None) -> Job:
+        """Reads a job's file, or what is at hand of it: its bytes, or the path of a local copy."""
         if self.plans:
-            source = self._source(job)
-            data = source if isinstance(source, bytes) else readers.read_file(source, self.max_pixels)
+            data = readers.read_copy(job.path, self._source(job) if source is None else source, self.max_pixels)
             lap("read")
             header = readers.parse_header(data, job.path)
             job.encoded = Encoded(data, header, job.path, self.reader, self.config, self.max_pixels)

@@ -96,19 +96,21 @@ class ImageList(ImageDataset):
             bad_files_log=bad_files_log,
             max_bad_fraction=max_bad_fraction,
         )
-        store = source_of(self._store_of(source) if root is None else root, cache)
-        if store is not None:
-            self.root: str | None = store.name
-        else:
-            assert not isinstance(root, ByteSource)
-            self.root = None if root is None else os.path.expanduser(os.fspath(root))
         if isinstance(source, ImageIndex):
+            store = source_of(source.source or root, cache)
+            self.root = _name_of(root, store)
             self._use(source if store is None else source.read_through(store))
-        else:
-            rows, texts = read_list(source, columns)
-            table, classes, values, start = table_of(rows, texts, "" if store else self.root or "")
-            start = start if store is None else store.name
-            self._use(ImageIndex.from_table(table, root=start, classes=classes, class_values=values, source=store))
+            return
+        rows, texts = read_list(source, columns)
+        store = source_of(root, None)
+        self.root = folder = _name_of(root, store)
+        table, classes, values, start, own = table_of(rows, texts, "" if store else folder or "")
+        store = own or store  # paths in a store say themselves what has them
+        if store is not None or cache is not None:
+            store = source_of(store or root, cache)
+        if store is not None:
+            self.root = start = store.name
+        self._use(ImageIndex.from_table(table, root=start, classes=classes, class_values=values, source=store))
 
     @classmethod
     def from_folder(
@@ -134,10 +136,6 @@ class ImageList(ImageDataset):
         assert folder.index is not None
         start = folder.source or folder.root
         return cls(folder.index, transform, target_transform, root=start, **options)
-
-    @staticmethod
-    def _store_of(source: Any) -> ByteSource | None:
-        return source.source if isinstance(source, ImageIndex) else None
 
     def _use(self, index: ImageIndex) -> None:
         self.index = index
@@ -208,8 +206,16 @@ class ImageList(ImageDataset):
         if isinstance(self.samples, Samples):
             return self.samples.index_
         paths, labels = [path for path, _ in self.samples], [label for _, label in self.samples]
-        table = table_of(read_list((paths, labels), ("path", "label"))[0], False, "")[0]
-        return ImageIndex.from_table(table, root="", classes=self.index.classes, class_values=self.index.class_values)
+        table, _, _, root, source = table_of(read_list((paths, labels), ("path", "label"))[0], False, "")
+        return ImageIndex.from_table(
+            table, root=root, classes=self.index.classes, class_values=self.index.class_values, source=source
+        )
+
+
+def _name_of(root: Any, store: ByteSource | None) -> str | None:
+    if store is not None:
+        return store.name
+    return None if root is None else os.path.expanduser(os.fspath(root))
 
 
 def _positions(indices: Any, count: int) -> Array:

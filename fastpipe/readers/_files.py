@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import stat
@@ -111,6 +112,22 @@ def read_file(path: str | os.PathLike[str], max_pixels: MaxPixels = "auto") -> b
         return b"".join(parts)
     finally:
         os.close(descriptor)
+
+
+def read_copy(path: str, copy: str | bytes | None, max_pixels: MaxPixels = "auto") -> bytes:
+    """A file's bytes: those at hand, or those of a copy, unless that is gone by now; raises as `read_file`.
+
+    Args:
+        path: of the file.
+        copy: its bytes, or the path of a copy; None where there is none.
+        max_pixels: as of `read_file`.
+    """
+    if isinstance(copy, bytes):
+        return copy
+    if copy is not None and copy is not path:
+        with contextlib.suppress(OSError):
+            return read_file(copy, max_pixels)
+    return read_file(path, max_pixels)
 
 
 def read_start(path: str | os.PathLike[str], length: int) -> bytes:

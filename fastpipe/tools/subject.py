@@ -62,7 +62,7 @@ def choose_files(
     given = [files] if isinstance(files, (str, os.PathLike)) else list(files)
     paths = [Path(path).expanduser() for path in given]
     rng = random.Random(seed)
-    if len(paths) == 1 and (index := open_container(str(paths[0]))) is not None:
+    if len(paths) == 1 and (index := open_container(os.path.expanduser(os.fspath(given[0])))) is not None:
         return index.paths(np.array(sorted(rng.sample(range(len(index)), min(count, len(index)))), np.int64))
     missing = next((path for path in paths if not path.exists()), None)
     if missing is not None:
@@ -138,7 +138,7 @@ def open_dataset(path: str | os.PathLike[str], transform: Any) -> ImageDataset:
         DatasetError: there is no such path, or no image in it.
     """
     place = Path(path).expanduser()
-    if (index := open_container(str(place))) is not None:
+    if (index := open_container(os.path.expanduser(os.fspath(path)))) is not None:
         return ImageList(index, transform, root=index.root)
     if not place.exists():
         raise DatasetError(f"there is no {place}: name a folder of images, an image, or a list of them.")
@@ -217,7 +217,7 @@ def loose_images(root: str) -> list[str]:
 
 def other_images(index: ImageIndex) -> dict[str, int]:
     """How many images have which ending that the datasets don't read, in the folders of an index."""
-    if index.table.folder_paths is None:
+    if index.table.folder_paths is None or index.source is not None:
         return {}
     counts: Counter[str] = Counter()
     for folder in unpack_paths(index.table.folder_paths.tobytes())[1:]:

@@ -20,8 +20,9 @@ import pytest
 import torch
 
 import fastpipe
-from fastpipe import sources
+from fastpipe import readers, sources
 from fastpipe import transforms as T
+from fastpipe.cli import main
 from fastpipe.data import IMG_EXTENSIONS, ImageIndex
 from fastpipe.data.keeping import kept_index
 from fastpipe.data.stored import StoredFolder
@@ -347,6 +348,76 @@ def test_folders_that_are_as_they_were_are_not_listed_again(
     listed.clear()
     assert kept_index(waited, tmp_path / "index").origin == "opened"  # by another process, while this one waited
     assert listed == []
+
+
+def test_lists_of_paths_in_a_store(memory: str, root: Path, tmp_path: Path) -> None:
+    cache = fastpipe.Cache(tmp_path / "cache")
+    stored = fastpipe.ImageFolder(memory, TRAIN, seed=0)
+    paths, labels = zip(*stored.samples[1:4], strict=True)
+    listed = fastpipe.ImageList((paths, labels), TRAIN, seed=0, cache=cache)
+    assert [path for path, _ in listed.samples] == [*paths]
+    assert torch.equal(fastpipe.ImageList((paths, labels), TRAIN, seed=0)[2][0], listed[2][0])
+    listed.samples = listed.samples[:2]  # a list now
+    assert [path.length for path, _ in listed.subset([1, 0]).samples] == [paths[1].length, paths[0].length]
+    assert cache.statistics().files == 1
+    with pytest.raises(DatasetError, match="a list holds files of one store"):
+        fastpipe.ImageList(([*paths, fastpipe.ImageFolder(f"file://{root}").samples[0][0]], [0] * 4))
+    with pytest.raises(DatasetError, match="cache= keeps files of a store, and None is none"):
+        fastpipe.ImageList((["a.jpg"], [0]), cache=cache)
+
+
+def test_the_tools_take_a_url(root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    url = f"file://{root}"
+    for arguments, words in (
+        (["check", url, "--jobs", "1"], "5 files"),
+        (["index", url, "--headers", "--stats"], "5 files in 2 classes of file://"),
+        (["explain", url], "the core makes the whole image"),
+    ):
+        with pytest.raises(SystemExit) as caught:
+            main(arguments)
+        assert caught.value.code == 0
+        assert words in capsys.readouterr().out
+    with pytest.raises(DatasetError, match="none can be moved out of it"):
+        fastpipe.check(url, move_to=tmp_path / "bad", jobs=1)
+
+
+@pytest.mark.parametrize("cached", [False, True])
+def test_arrays_in_a_store(tmp_path: Path, cached: bool) -> None:
+    for number in range(6):
+        path = tmp_path / "fields" / str(number % 2) / f"{number}.npy"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        np.save(path, np.random.default_rng(number).normal(size=(2, 12, 10)).astype(">f4"))
+    system = fsspec.filesystem("memory")
+    system.put(str(tmp_path / "fields"), "/fields", recursive=True)
+    cache = fastpipe.Cache(tmp_path / "cache") if cached else None
+    for options in ({}, {"crop": (5, 4)}):
+        stored = fastpipe.ArrayFolder("memory://fields", seed=0, cache=cache, **options)
+        local = fastpipe.ArrayFolder(tmp_path / "fields", seed=0, **options)
+        assert torch.equal(stored[3][0], local[3][0])
+        for (arrays, targets), (expected, wanted) in zip(
+            *(fastpipe.DataLoader(one, batch_size=4, threads=1) for one in (stored, local)), strict=True
+        ):
+            assert torch.equal(arrays, expected)
+            assert torch.equal(targets, wanted)
+    if cache is not None:
+        assert cache.statistics().files == 6
+        places = cache.fetch([path for path, _ in stored.samples])
+        cache.evict([path for path, _ in stored.samples])  # between finding and reading it
+        assert not os.path.exists(places[0].container)
+        data = readers.read_copy(stored.samples[0][0], places[0])
+        assert data == (tmp_path / "fields" / "0" / "0.npy").read_bytes()
+    system.rm("/fields", recursive=True)
+
+
+def test_batches_that_are_lists_are_fetched_together(web: Web) -> None:
+    dataset = fastpipe.ImageFolder(RemoteSource(web.url), T.RandomCrop(20), seed=0)
+    calls: list[int] = []
+    fetch = dataset.source.fetch
+    dataset.source.fetch = lambda files: calls.append(len(files)) or fetch(files)
+    web.asked.clear()
+    assert [image.size for image, _ in dataset.__getitems__([0, 1, 2, 3])] == [(20, 20)] * 4
+    assert calls == [4]
+    assert len(web.asked) == 4
 
 
 def test_what_is_missing_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:

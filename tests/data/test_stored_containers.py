@@ -76,6 +76,10 @@ def test_an_archive_of_class_folders(store: str, folder: Path, tmp_path: Path, n
     assert path.key == name.partition("/")[0]
     assert (path.whole, path.length) == (False, len(IMAGES["ants/0.jpg"]))
     assert cache.statistics().files == 8
+    paths, labels = zip(*stored.samples[2:5], strict=True)
+    listed = fastpipe.ImageList((paths, labels), TRAIN, seed=0)
+    assert [path for path, _ in listed.samples] == [*paths]
+    assert listed[1][0].shape == (3, 32, 32)
     index = ImageIndex.from_folder(f"{store}/{name}")
     assert index.origin == "opened"
     same(fastpipe.ImageFolder(f"{store}/{name}", TRAIN, seed=0, index=index, cache=cache), stored)

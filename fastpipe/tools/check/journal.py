@@ -40,7 +40,8 @@ class Journal:
         self._index = index
         paths = hashlib.sha256(index.table.paths.data).hexdigest()
         # A folder's check goes on although files were added or moved away; a list is known by its content.
-        place = os.path.abspath(index.root) if index.table.folder_paths is not None else f"{index.root}\0{paths}"
+        is_folder = index.table.folder_paths is not None and index.source is None
+        place = os.path.abspath(index.root) if is_folder else f"{index.root}\0{paths}"
         key = hashlib.sha256(os.fsencode(f"{place}\0{about['decode']}")).hexdigest()[:24]
         try:
             self.file: Path | None = cache_folder() / "checks" / f"{key}.jsonl"

@@ -218,6 +218,11 @@ def run_check(
         get_reader(reader)  # one that isn't there is told now, and not by each process
     with Cluster(scheduler, ("index", str(source))):
         index = index_of(source, progress=progress)
+    if move_to is not None and index.source is not None:
+        raise DatasetError(
+            f"the files lie in {index.source.name}, and none can be moved out of it: check without move_to, and leave "
+            "the bad ones out with on_error='skip' or 'replace'."
+        )
     if move_to is not None and index.containers:
         raise DatasetError(
             f"the files lie in {index.containers[0]}, and none can be moved out of it: check without move_to, and "
@@ -305,7 +310,7 @@ def _result(
         int(noted.sum()),
         good,
         tuple(name for name, value in classes if value not in left) if folder else (),
-        len(loose_images(index.root)) if folder else 0,
+        len(loose_images(index.root)) if folder and index.source is None else 0,
         other_images(index),
         resumed,
         seconds,

@@ -2,7 +2,7 @@
 
     in:   {"decode": …, …}                                       the `Rules`, once
           [[number, path, null], [number, path, [bytes, mtime_ns]], …]; of a container's member the path is
-          [path, container, offset, length]
+          [path, container, offset, length], of a file in a store [path], pickled
     out:  "ready"                                                once
           [number, bits, bytes, …]                               a file's `Seen`
           [number]                                               the file still is of that size and time
@@ -12,17 +12,19 @@ It ends when its input does, so that none outlives a parent that was killed.
 
 from __future__ import annotations
 
+import base64
 import json
 import os
+import pickle
 import queue
 import signal
 import sys
 import threading
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from fastpipe import readers
 from fastpipe.tools.check.examine import Rules, examine, prepare
-from fastpipe.types import Member
+from fastpipe.types import Member, Stored
 
 
 def main() -> None:
@@ -38,15 +40,25 @@ def main() -> None:
         _say(answers, "ready")
         while True:
             for number, path, stamp in json.loads(tasks.get()):
-                whole = path if isinstance(path, str) else Member(*path)
-                _say(answers, _answer(number, whole, stamp, rules))
+                _say(answers, _answer(number, _unpacked(path), stamp, rules))
     except BrokenPipeError:  # the parent is gone
         os._exit(0)
 
 
 def packed(path: str) -> str | list[object]:
     """A path as JSON has it."""
+    if isinstance(path, Stored):
+        return [base64.b64encode(pickle.dumps(path)).decode("ascii")]
     return [str(path), path.container, path.offset, path.length] if isinstance(path, Member) else path
+
+
+def _unpacked(path: str | list[Any]) -> str:
+    if isinstance(path, str):
+        return path
+    if len(path) == 1:  # the parent's own words
+        stored: str = pickle.loads(base64.b64decode(path[0]))
+        return stored
+    return Member(*path)
 
 
 def _say(answers: BinaryIO, what: object) -> None:
