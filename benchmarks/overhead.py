@@ -28,7 +28,7 @@ from rich.table import Table
 import fastpipe
 from fastpipe import core, readers
 from fastpipe import transforms as T
-from fastpipe.program import BatchOptions, request_batches
+from fastpipe.program import BatchOptions
 
 MEAN, STD = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]
 BATCH = 64
@@ -87,12 +87,8 @@ def overhead(run: Callable[[], int]) -> float:
 
 
 def batches(dataset: Any) -> int:
-    stop = request_batches(BatchOptions())
-    try:
-        for start in range(0, len(dataset) - BATCH + 1, BATCH):
-            dataset.__getitems__(range(start, start + BATCH))
-    finally:
-        stop()
+    for start in range(0, len(dataset) - BATCH + 1, BATCH):
+        dataset.batch(range(start, start + BATCH), BatchOptions())
     return len(dataset) // BATCH * BATCH
 
 

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 from fastpipe.data.table import Array
-from fastpipe.errors import DatasetError, DecodeError, FastpipeWarning
+from fastpipe.errors import BadFilesError, DatasetError, DecodeError, FastpipeWarning
 
 __all__ = [
     "REPLACED",
@@ -22,6 +22,7 @@ __all__ = [
     "BadFile",
     "BadFileCounts",
     "BadFileRecord",
+    "NothingLeftError",
     "OnError",
     "alike",
     "check_policy",
@@ -31,6 +32,10 @@ __all__ = [
     "warn_again",
     "without_frames",
 ]
+
+
+class NothingLeftError(BadFilesError):
+    """All samples of a list are bad and left out."""
 
 
 @dataclass(frozen=True, slots=True)

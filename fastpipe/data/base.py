@@ -16,12 +16,12 @@ from torch.utils.data import Dataset, get_worker_info
 
 from fastpipe import readers
 from fastpipe.config import MachineConfig, current_config, readers_asked
-from fastpipe.data.bad_files import OnError, is_bad_file, located, noted, without_frames
+from fastpipe.data.bad_files import NothingLeftError, OnError, is_bad_file, located, noted, without_frames
 from fastpipe.data.in_python import python_part
 from fastpipe.data.jobs import Assembly, Job
 from fastpipe.data.recipes import Recipes, upright
 from fastpipe.data.standard import StandardTransform, default_loader
-from fastpipe.errors import BadFilesError, DatasetError
+from fastpipe.errors import DatasetError
 from fastpipe.program import (
     BatchBuilder,
     BatchOptions,
@@ -43,7 +43,6 @@ from fastpipe.program import (
     lap,
     lower,
     read_together,
-    requested_batches,
     start_together,
     to_pil,
     works_together,
@@ -199,34 +198,41 @@ class ImageDataset(Recipes, Dataset[tuple[Any, Any]]):
         assert isinstance(made, list)
         return made[0] if made else None  # type: ignore[return-value] # only where the user chose to leave it out
 
-    def __getitems__(self, indices: Sequence[int]) -> list[tuple[Any, Any]] | ImageBatch:
+    def __getitems__(self, indices: Sequence[int]) -> list[tuple[Any, Any]]:
         """Several samples: a list of what ``dataset[index]`` gives, made by `threads` threads.
 
         Random numbers are drawn one sample after the other, so that the result is the same for any number of threads.
-        Where the process asked for batches (see `fastpipe.program.batch`) and the samples can be written straight
-        into one, that is the result instead. Samples that `on_error` leaves out are missing.
+        Samples that `on_error` leaves out are missing.
 
         Raises:
-            BadFilesError: all are left out, and another loader than fastpipe's asked: torch's can't collate nothing.
+            BadFilesError: all are left out, which torch's loader can't collate.
         """
-        indices = [operator.index(index) for index in indices]
-        options = requested_batches()
-        self._notice(indices)
-        samples: list[tuple[Any, Any]] | ImageBatch
-        # A subclass may say what a sample is; without a seed, draws follow on what the transforms before have drawn.
-        if type(self).__getitem__ is not ImageDataset.__getitem__ or (self.seed is None and self._rest()):
-            one_by_one = (self[index] for index in indices)
-            samples = [sample for sample in one_by_one if self.on_error == "raise" or sample is not None]
-        else:
-            threads = self.threads if options is None or options.threads is None else options.threads
-            samples = self._made(indices, options, threads)
-        if indices and options is None and isinstance(samples, list) and not samples:
-            raise BadFilesError(
+        samples = self._several(indices, None)
+        if indices and not samples:
+            raise NothingLeftError(
                 f"all {len(indices)} samples of a batch are bad and left out ({indices[0]} is the first), and a batch "
                 "of none can't be collated: use fastpipe.DataLoader, which leaves such batches out, larger batches, or "
                 "on_error='replace'."
             )
+        assert isinstance(samples, list)
         return samples
+
+    def batch(self, indices: Sequence[int], options: BatchOptions) -> list[tuple[Any, Any]] | ImageBatch:
+        """What a loader asks for: the samples written straight into one batch, where they can be; else a list of them.
+
+        Samples that `on_error` leaves out are missing.
+        """
+        return self._several(indices, options)
+
+    def _several(self, indices: Sequence[int], options: BatchOptions | None) -> list[tuple[Any, Any]] | ImageBatch:
+        indices = [operator.index(index) for index in indices]
+        self._notice(indices)
+        # A subclass may say what a sample is; without a seed, draws follow on what the transforms before have drawn.
+        if type(self).__getitem__ is not ImageDataset.__getitem__ or (self.seed is None and self._rest()):
+            one_by_one = (self[index] for index in indices)
+            return [sample for sample in one_by_one if self.on_error == "raise" or sample is not None]
+        threads = self.threads if options is None or options.threads is None else options.threads
+        return self._made(indices, options, threads)
 
     def _made(
         self, indices: list[int], options: BatchOptions | None, threads: int
@@ -251,7 +257,7 @@ class ImageDataset(Recipes, Dataset[tuple[Any, Any]]):
         return Assembly(self, threads, builder, planned, coming=coming)
 
     def begun(self, indices: Sequence[int], options: BatchOptions) -> Assembly:
-        """``__getitems__`` step by step, for a loader that makes a batch while it finishes the one before.
+        """`batch` step by step, for a loader that makes a batch while it finishes the one before.
 
         To be called where nothing of the dataset is Python code of the user's; in the thread that takes the steps.
         """

@@ -8,11 +8,10 @@ from typing import Any
 
 import torch
 from PIL import Image
-from torch.utils.data import Subset, default_collate, default_convert
+from torch.utils.data import default_collate, default_convert
 
-from fastpipe.data import ImageDataset, collate_fn
+from fastpipe.data import collate_fn
 from fastpipe.errors import PlanError
-from fastpipe.loading.growing import GrowingDataset
 from fastpipe.program import BatchOptions, ImageBatch
 
 DRAW_NOTHING = (default_collate, default_convert, collate_fn)
@@ -116,10 +115,3 @@ def map_tensors(function: Callable[[Any], Any], batch: Any) -> Any:
     if isinstance(batch, (list, tuple)):
         return type(batch)(map_tensors(function, value) for value in batch)
     return batch
-
-
-def gives_batches(dataset: Any) -> bool:
-    """Whether the loader gets what an image dataset's ``__getitems__`` gives, and nobody in between wants a list."""
-    while type(dataset) in (Subset, GrowingDataset):
-        dataset = dataset.dataset
-    return getattr(type(dataset), "__getitems__", None) is ImageDataset.__getitems__

@@ -25,7 +25,7 @@ from fastpipe.errors import DatasetError, FastpipeWarning, StoreError
 from fastpipe.loading._arrivals import Arrivals, Window
 from fastpipe.loading._fetching import Fetcher, serve
 from fastpipe.loading.permutation import Permutation
-from fastpipe.program import ImageBatch, SharedEpoch
+from fastpipe.program import SharedEpoch
 from fastpipe.sources import Cache, CachedSource
 
 __all__ = ["GrowingDataset", "GrowingStatistics"]
@@ -155,8 +155,8 @@ class GrowingDataset(Subset[Any]):
         """A sample of the current epoch, as the source gives it."""
         return self.dataset[self.inner([place])[0]]
 
-    def __getitems__(self, places: list[int]) -> list[Any] | ImageBatch:  # type: ignore[override]
-        found: list[Any] | ImageBatch = self.dataset.__getitems__(self.inner(places))
+    def __getitems__(self, places: list[int]) -> list[Any]:
+        found: list[Any] = self.dataset.__getitems__(self.inner(places))
         return found
 
     def statistics(self) -> GrowingStatistics:

@@ -26,6 +26,7 @@ from fastpipe.data import BadFileCounts
 from fastpipe.environment import usable_cpus
 from fastpipe.errors import DatasetError, FastpipeWarning
 from fastpipe.loading.anew import note_given, warn_of_repetition
+from fastpipe.loading.asking import Asking, gives_batches
 from fastpipe.loading.bad_files import (
     CollateGood,
     EmptyBatch,
@@ -34,7 +35,7 @@ from fastpipe.loading.bad_files import (
     end_epoch,
     image_datasets,
 )
-from fastpipe.loading.collate import DRAW_NOTHING, BatchCollate, gives_batches
+from fastpipe.loading.collate import DRAW_NOTHING, BatchCollate
 from fastpipe.loading.device import on_device
 from fastpipe.loading.room import check_shared_memory
 from fastpipe.loading.samplers import RandomSampler, SequentialSampler, ShuffledSampler
@@ -47,7 +48,7 @@ from fastpipe.loading.watch import (
     explained,
 )
 from fastpipe.loading.worker import WorkerInit
-from fastpipe.program import BatchOptions, Slots, request_batches
+from fastpipe.program import BatchOptions, Slots
 
 __all__ = ["DataLoader", "image_datasets"]
 
@@ -178,7 +179,7 @@ class DataLoader(TorchDataLoader[Any]):
             self.device is not None and self.device.type == "cuda" if pin_memory is None else pin_memory,
             drop_last,
             timeout,
-            WorkerInit(worker_init_fn, self._requested) if num_workers > 0 else worker_init_fn,
+            WorkerInit(worker_init_fn) if num_workers > 0 else worker_init_fn,
             multiprocessing_context,
             generator,
             prefetch_factor=None if self._by_threads else prefetch_factor,
@@ -199,8 +200,7 @@ class DataLoader(TorchDataLoader[Any]):
         if dead_workers(self._iterator):
             self._discard(self._iterator)
         try:
-            with _Requesting(self._requested):
-                batches = super().__iter__()
+            batches = super().__iter__()
         except Exception as error:
             self._explain(self._iterator, error)
             raise
@@ -210,7 +210,10 @@ class DataLoader(TorchDataLoader[Any]):
         if self._by_threads:
             return self._in_threads()
         if self.num_workers == 0:
-            return super()._get_iterator()
+            here: Any = super()._get_iterator()
+            if self._requested is not None and not isinstance(self.dataset, IterableDataset):
+                here._dataset_fetcher.dataset = Asking(self.dataset, self._requested)
+            return here
         self.check_worker_number_rationality()
         datasets = tuple(image_datasets(self.dataset))
         options = self._requested or BatchOptions()
@@ -226,7 +229,7 @@ class DataLoader(TorchDataLoader[Any]):
         slots = Slots(self.num_workers, (self.prefetch_factor or 2) + 2) if sys.platform == "linux" else None
         self.worker_init_fn = replace(init, notes=notes, slots=slots)
         try:
-            iterator = WatchedIterator(self)
+            iterator = WatchedIterator(self, None if isinstance(self.dataset, IterableDataset) else self._requested)
         finally:
             self.worker_init_fn = init
         iterator.notes, iterator.datasets, iterator.slots = notes, datasets, slots
@@ -447,14 +450,13 @@ class _Epoch(Iterator[_Batch]):
 
 def _made(loader: DataLoader, batches: Iterator[_Batch]) -> Iterator[_Batch]:
     while True:
-        with _Requesting(loader._requested):  # without workers the batch is made here
-            try:
-                batch = next(batches)
-            except StopIteration:
-                return
-            except Exception as error:
-                loader._explain(batches, error)
-                raise
+        try:
+            batch = next(batches)
+        except StopIteration:
+            return
+        except Exception as error:
+            loader._explain(batches, error)
+            raise
         yield batch
 
 
@@ -469,19 +471,6 @@ def _with_samples(batches: Iterator[_Batch], left_out: deque[int]) -> Iterator[_
             others = 0
             yield batch
     left_out.append(others)
-
-
-class _Requesting:
-    """The process asks its datasets for batches within this block."""
-
-    def __init__(self, options: BatchOptions | None) -> None:
-        self._options = options
-
-    def __enter__(self) -> None:
-        self._stop = request_batches(self._options)
-
-    def __exit__(self, *error: object) -> None:
-        self._stop()
 
 
 def _shuffled(dataset: Any, generator: torch.Generator | None) -> Sampler[int]:

@@ -29,6 +29,7 @@ from torch.utils.data.dataloader import _BaseDataLoaderIter, _DatasetKind
 
 from fastpipe.data import ImageDataset
 from fastpipe.errors import FastpipeWarning, LoaderError
+from fastpipe.loading.asking import Asking, within_subsets
 from fastpipe.loading.growing import GrowingDataset
 from fastpipe.loading.watch import PATIENCE_S
 from fastpipe.program import (
@@ -37,7 +38,6 @@ from fastpipe.program import (
     Streams,
     StreamState,
     held_epochs,
-    request_batches,
 )
 
 _LOOK_S = 1.0
@@ -107,7 +107,6 @@ class _Maker:
     Args:
         fetcher: torch's: from the sampler's output to a batch.
         streams: its random numbers.
-        options: what is asked of the dataset.
         pin: torch's name of the device that batches are pinned for; None for not at all.
     """
 
@@ -115,13 +114,11 @@ class _Maker:
         self,
         fetcher: Any,
         streams: Streams,
-        options: BatchOptions | None,
         pin: str | None,
     ) -> None:
         self.owner = os.getpid()
         self._fetcher = fetcher
         self._streams = streams
-        self._options = options and replace(options, pinned=pin is not None)
         self._pin = pin
         self.at: _Task | None = None  # what it is at
         self._gpu = torch.cuda.current_device() if pin == "cuda" else None
@@ -217,7 +214,7 @@ class _Maker:
         """Makes a task: so far that others can be finished; then all of it but what the core is still at; the rest."""
         try:
             with streams.here(), self._asked_for(task):
-                begun = _begun(self._fetcher.dataset, task.indices, self._options)
+                begun = _begun(self._fetcher.dataset, task.indices)
                 if begun is not None:
                     begun.step()
             yield
@@ -247,13 +244,9 @@ class _Maker:
 
     @contextlib.contextmanager
     def _asked_for(self, task: _Task) -> Iterator[None]:
-        stop = request_batches(self._options)
         self.at = task
-        try:
-            with held_epochs(task.epochs):
-                yield
-        finally:
-            stop()
+        with held_epochs(task.epochs):
+            yield
 
     def _tell(self, task: _Task) -> None:
         with self._changed:
@@ -272,11 +265,14 @@ class ThreadIterator(_BaseDataLoaderIter):
     def __init__(self, loader: Any, plan: Plan) -> None:
         super().__init__(loader)
         kind: Any = _DatasetKind
-        fetcher = kind.create_fetcher(
-            self._dataset_kind, self._dataset, self._auto_collation, self._collate_fn, self._drop_last
-        )
         pin = self._pin_memory_device if self._pin_memory else None
-        self._maker = _Maker(fetcher, Streams(int(self._base_seed)), plan.options, pin)
+        dataset: Any = self._dataset
+        if plan.options is not None:
+            dataset = Asking(dataset, replace(plan.options, pinned=pin is not None))
+        fetcher = kind.create_fetcher(
+            self._dataset_kind, dataset, self._auto_collation, self._collate_fn, self._drop_last
+        )
+        self._maker = _Maker(fetcher, Streams(int(self._base_seed)), pin)
         weakref.finalize(self, self._maker.close)
         self._ahead: deque[_Task] = deque()
         self._tasks: deque[_Task] = deque()
@@ -414,15 +410,12 @@ def _same(one: Any, other: Any) -> bool:
     return one is not None and len(one) == len(other) and all(a is b for a, b in zip(one, other, strict=True))
 
 
-def _begun(dataset: Any, indices: Any, options: BatchOptions | None) -> Any:
+def _begun(asking: Any, indices: Any) -> Any:
     """A batch that is made step by step; None for a dataset, or an index, of which torch's fetcher knows the way."""
-    while type(dataset) in (Subset, GrowingDataset) and isinstance(indices, list):
-        grows = type(dataset) is GrowingDataset
-        indices = dataset.inner(indices) if grows else [dataset.indices[index] for index in indices]
-        dataset = dataset.dataset
-    if options is None or not isinstance(dataset, ImageDataset) or not isinstance(indices, list):
+    if not isinstance(asking, Asking) or not isinstance(indices, list):
         return None
-    return dataset.begun(indices, options)
+    dataset, inner = within_subsets(asking.dataset, indices)
+    return dataset.begun(inner, asking.options) if isinstance(dataset, ImageDataset) else None
 
 
 _makers: weakref.WeakSet[_Maker] = weakref.WeakSet()

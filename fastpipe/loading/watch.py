@@ -26,7 +26,8 @@ from torch.utils.data.dataloader import _MultiProcessingDataLoaderIter
 
 from fastpipe.data import ImageDataset
 from fastpipe.errors import FastpipeWarning, LoaderError
-from fastpipe.program import Slots
+from fastpipe.loading.asking import Asking
+from fastpipe.program import BatchOptions, Slots
 
 PATIENCE_S = 60.0
 """After so long without a batch, a loader without a timeout says what it waits for, once."""
@@ -118,7 +119,8 @@ class WatchedIterator(_MultiProcessingDataLoaderIter):
     _waiting_since: float | None = None
     _told = False
 
-    def __init__(self, loader: Any) -> None:
+    def __init__(self, loader: Any, options: BatchOptions | None = None) -> None:
+        self._options = options
         self._owner = os.getpid()
         self._shutdown = False
         try:
@@ -132,6 +134,14 @@ class WatchedIterator(_MultiProcessingDataLoaderIter):
                 raise better from error
             raise
         _lines[id(self)] = (self._index_queues, self._worker_result_queue, self._workers, self._workers_done_event)
+
+    @property
+    def _dataset(self) -> Any:  # what workers get
+        return self._given if self._options is None else Asking(self._given, self._options)
+
+    @_dataset.setter
+    def _dataset(self, dataset: Any) -> None:
+        self._given = dataset
 
     def _reset(self, loader: Any, first_iter: bool = False) -> None:
         _unwatched(self)  # the last step of torch's __init__ has set them

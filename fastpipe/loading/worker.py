@@ -9,9 +9,10 @@ from typing import Any
 import cv2
 from torch.utils.data import get_worker_info
 
+from fastpipe.loading.asking import Asking
 from fastpipe.loading.bad_files import image_datasets
 from fastpipe.loading.watch import Notes, end_with_what_cannot_be_sent, leave_quietly
-from fastpipe.program import BatchOptions, Slots, request_batches
+from fastpipe.program import Slots
 
 
 @dataclass(frozen=True)
@@ -19,7 +20,6 @@ class WorkerInit:
     """Runs first in each worker. torch has seeded itself, Python's random and numpy by then, and uses one thread."""
 
     user: Callable[[int], None] | None
-    options: BatchOptions | None
     notes: Notes | None = None
     slots: Slots | None = None
 
@@ -29,11 +29,12 @@ class WorkerInit:
         # As many threads as cores in each worker would get in each other's way. 0 is one thread, too, but leaves alone
         # the pool that a forked worker inherits without its threads; setNumThreads(1) waits for them forever.
         cv2.setNumThreads(0)
-        options = self.options
-        if options is not None and self.slots is not None:
-            options = replace(options, slots=self.slots.of_worker(worker))
-        request_batches(options)
         info = get_worker_info()
+        if info is not None and isinstance(info.dataset, Asking):
+            asking = info.dataset
+            object.__setattr__(info, "dataset", asking.dataset)  # for the user, who knows no other
+            if self.slots is not None:
+                asking.options = replace(asking.options, slots=self.slots.of_worker(worker))
         if self.notes is not None and info is not None:
             self._note(self.notes, worker, info.dataset)
         if self.user is not None:

@@ -6,8 +6,6 @@ from fastpipe.program.batch import (
     ImageBatch,
     batch_bytes,
     batch_memory,
-    request_batches,
-    requested_batches,
 )
 from fastpipe.program.compile import Pipeline, compile_pipeline, flatten
 from fastpipe.program.execute import Encoded, execute, to_pil
@@ -76,8 +74,6 @@ __all__ = [
     "needed",
     "pool_of",
     "read_together",
-    "request_batches",
-    "requested_batches",
     "run_together",
     "sample_key",
     "shared_memory_room",

@@ -1,15 +1,14 @@
 """Whole batches: each image is decoded and converted straight into its slot of one tensor.
 
-A dataset's ``__getitems__`` gives a list of samples, as torch's loader expects. Where the process has asked for batches
-(`request_batches`: `fastpipe.DataLoader` does, in its workers and around its own work) it gives an `ImageBatch`
-instead: the values that `default_collate` would make of the list, without a tensor for each sample and a copy of it.
+A dataset's ``__getitems__`` gives a list of samples, as torch's loader expects. Its ``batch``, which
+`fastpipe.DataLoader` calls, gives an `ImageBatch` instead: the values that `default_collate` would make of the list,
+without a tensor for each sample and a copy of it.
 """
 
 from __future__ import annotations
 
-import contextvars
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -47,20 +46,6 @@ class BatchOptions:
     as_list: bool = False
     pinned: bool = False
     slots: WorkerSlots | None = None
-
-
-_requested: contextvars.ContextVar[BatchOptions | None] = contextvars.ContextVar("fastpipe_batches", default=None)
-
-
-def requested_batches() -> BatchOptions | None:
-    """What batches this thread wants from ``__getitems__``; None for lists of samples."""
-    return _requested.get()
-
-
-def request_batches(options: BatchOptions | None) -> Callable[[], None]:
-    """Asks for batches in this thread, from now on; call the result to go back to what was."""
-    token = _requested.set(options)
-    return lambda: _requested.reset(token)
 
 
 @dataclass(slots=True)

@@ -21,7 +21,7 @@ from fastpipe import transforms as T
 from fastpipe.data import BadFileCounts, ImageDataset
 from fastpipe.data.bad_files import alike
 from fastpipe.errors import BadFilesError, DatasetError, DecodeError
-from fastpipe.program import BatchOptions, ImageBatch, request_batches
+from fastpipe.program import BatchOptions, ImageBatch
 
 CROP = [T.RandomResizedCrop(20), T.RandomHorizontalFlip()]
 
@@ -61,11 +61,7 @@ def as_list(dataset, indices, batches=False):
     """Samples of ``__getitems__``, also where these are in one tensor."""
     if not batches:
         return dataset.__getitems__(indices)
-    stop = request_batches(BatchOptions())
-    try:
-        got = dataset.__getitems__(indices)
-    finally:
-        stop()
+    got = dataset.batch(indices, BatchOptions())
     return list(zip(got.images, got.targets, strict=True)) if isinstance(got, ImageBatch) else got
 
 

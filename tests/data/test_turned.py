@@ -15,7 +15,7 @@ import fastpipe
 import fastpipe.errors
 from fastpipe import core, readers
 from fastpipe import transforms as T
-from fastpipe.program import BatchOptions, ImageBatch, request_batches
+from fastpipe.program import BatchOptions, ImageBatch
 
 R = torchvision.transforms
 CROP = [("RandomResizedCrop", (24,)), ("RandomHorizontalFlip", ()), ("ToTensor", ())]
@@ -34,11 +34,7 @@ def root(tmp_path: Path) -> Path:
 
 
 def batch_of(dataset: Any) -> ImageBatch:
-    stop = request_batches(BatchOptions())
-    try:
-        batch = dataset.__getitems__(range(len(dataset)))
-    finally:
-        stop()
+    batch = dataset.batch(range(len(dataset)), BatchOptions())
     assert isinstance(batch, ImageBatch)
     return batch
 

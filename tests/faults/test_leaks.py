@@ -23,7 +23,7 @@ from faults.photos import write_photos
 import fastpipe
 from fastpipe import readers
 from fastpipe import transforms as T
-from fastpipe.program import BatchOptions, request_batches
+from fastpipe.program import BatchOptions
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 
@@ -102,12 +102,10 @@ def meet_bad_files(index: fastpipe.ImageIndex) -> None:
     gc.disable()
     gc.collect()
     gc.set_debug(gc.DEBUG_SAVEALL)
-    stop = request_batches(BatchOptions())
     for policy, threads in itertools.product(("skip", "replace", lambda bad: None), (0, 2)):
         dataset = fastpipe.ImageFolder(index.root, TRANSFORM, index=index, threads=threads, on_error=policy, **QUIET)
         for start in range(0, 24, 4):
-            dataset.__getitems__(range(start, start + 4))
-    stop()
+            dataset.batch(range(start, start + 4), BatchOptions())
     gc.collect()
     held = [type(one).__name__ for one in gc.garbage if isinstance(one, (torch.Tensor, np.ndarray, FrameType))]
     assert held == []

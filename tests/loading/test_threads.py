@@ -477,7 +477,8 @@ def test_pinned(root):
     loader = fastpipe.DataLoader(dataset(root, seed=3), 3, threads=2)
     iter(loader)
     maker = loader._making._maker
-    maker._pin, maker._options = "cuda", replace(maker._options, pinned=True)
+    asking = maker._fetcher.dataset
+    maker._pin, asking.options = "cuda", replace(asking.options, pinned=True)
     with (
         mock.patch.object(torch, "empty", empty),
         mock.patch("fastpipe.loading.threads.pin_memory.pin_memory", lambda batch, device: batch),

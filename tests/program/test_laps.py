@@ -13,7 +13,7 @@ import pytest
 import fastpipe
 from fastpipe import transforms as T
 from fastpipe.ops import Operation
-from fastpipe.program import BatchOptions, lap, listen, request_batches
+from fastpipe.program import BatchOptions, lap, listen
 
 
 @pytest.fixture(scope="module")
@@ -58,9 +58,7 @@ def test_a_planned_batch(root: Path) -> None:
     dataset = fastpipe.ImageFolder(root, transform, target_transform=lambda target: target + 1)
 
     def work() -> None:
-        stop = request_batches(BatchOptions())
-        dataset.__getitems__([0, 1])
-        stop()
+        dataset.batch([0, 1], BatchOptions())
 
     one = ["look-up", "read", "header", "draw", "target", "plan", "decode", "resize", "to_tensor", "erase"]
     heard = laps_of(work)  # the samples are read, then drawn, then made

@@ -11,8 +11,9 @@ from typing import Any
 
 from fastpipe.data.base import ImageDataset
 from fastpipe.errors import DatasetError
+from fastpipe.loading.asking import batch_of
 from fastpipe.loading.tuning import batch_bytes, batch_tensors
-from fastpipe.program import BatchOptions, lap, listen, request_batches
+from fastpipe.program import BatchOptions, lap, listen
 from fastpipe.tools.doctor.values import BadFile, Part, Stages
 from fastpipe.tools.recipes import part_of
 
@@ -123,12 +124,10 @@ class TimeStages:
 
     def _batch(self, dataset: Any, picked: Sequence[int]) -> Any:
         """As torch's fetcher makes it."""
-        stop = request_batches(None if self.options is None else replace(self.options, threads=0))
-        try:
-            several = getattr(dataset, "__getitems__", None)
-            return self.collate(several(picked) if several else [dataset[index] for index in picked])
-        finally:
-            stop()
+        if self.options is not None:
+            return self.collate(batch_of(dataset, picked, replace(self.options, threads=0)))
+        several = getattr(dataset, "__getitems__", None)
+        return self.collate(several(picked) if several else [dataset[index] for index in picked])
 
 
 @dataclass(slots=True)

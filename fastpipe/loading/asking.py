@@ -1,0 +1,66 @@
+"""The loader's fetcher asks for batches as the loader wants them; torch's own knows only ``__getitems__(indices)``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from torch.utils.data import Subset
+
+from fastpipe.data import ImageDataset, NothingLeftError
+from fastpipe.loading.growing import GrowingDataset
+from fastpipe.program import BatchOptions
+
+
+@dataclass(slots=True)
+class Asking:
+    """A dataset as torch's fetcher sees it.
+
+    Attributes:
+        dataset: the loader's.
+        options: what is wanted of a batch.
+    """
+
+    dataset: Any
+    options: BatchOptions
+
+    def __len__(self) -> int:
+        return len(self.dataset)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self.dataset[index]
+
+    def __getitems__(self, indices: Sequence[Any]) -> Any:
+        """A batch in one piece where an image dataset alone says what it is, else a list of samples."""
+        return batch_of(self.dataset, indices, self.options)
+
+
+def batch_of(dataset: Any, indices: Sequence[Any], options: BatchOptions) -> Any:
+    """What `Asking` gives, of any dataset."""
+    dataset, indices = within_subsets(dataset, indices)
+    if gives_batches(dataset):
+        return dataset.batch(indices, options)
+    several = getattr(dataset, "__getitems__", None)
+    if not callable(several):
+        return [dataset[index] for index in indices]
+    try:
+        return several(indices)
+    except NothingLeftError:  # a wrapper has asked for a list
+        return []
+
+
+def within_subsets(dataset: Any, indices: Sequence[Any]) -> tuple[Any, Sequence[Any]]:
+    """The dataset behind torch's `Subset` and `GrowingDataset`, and the samples' numbers there."""
+    while type(dataset) in (Subset, GrowingDataset):
+        grows = type(dataset) is GrowingDataset
+        indices = dataset.inner(indices) if grows else [dataset.indices[index] for index in indices]
+        dataset = dataset.dataset
+    return dataset, indices
+
+
+def gives_batches(dataset: Any) -> bool:
+    """Whether an image dataset makes the loader's batches, and nobody in between wants a list."""
+    while type(dataset) in (Subset, GrowingDataset):
+        dataset = dataset.dataset
+    return getattr(type(dataset), "__getitems__", None) is ImageDataset.__getitems__
