@@ -478,7 +478,7 @@ class ImageDataset(Recipes, Dataset[tuple[Any, Any]]):
             loaded = self.loader(job.path)
             lap("decode")
             return loaded
-        finished = to_pil(execute(self._program(job), job.encoded))
+        finished = to_pil(execute(self._program(job), job.encoded, in_rows=bool(self._rest())))
         lap("to PIL")
         return finished
 

@@ -72,7 +72,7 @@ class Encoded:
         return cls(data, readers.parse_header(data, source), source, **options)
 
 
-def execute(program: Program, encoded: Encoded, out: torch.Tensor | None = None) -> Any:
+def execute(program: Program, encoded: Encoded, out: torch.Tensor | None = None, *, in_rows: bool = False) -> Any:
     """Decodes what a program needs, and does what it says.
 
     Args:
@@ -81,6 +81,9 @@ def execute(program: Program, encoded: Encoded, out: torch.Tensor | None = None)
         out: where a program that has a conversion writes its result: a tensor ``(C, H, W)`` with any strides, uint8
             where the conversion keeps the pixels, else float32, float16 or bfloat16; such as a slot of a batch.
 
+        in_rows: a ``tv_tensors.Image`` lies in memory as torchvision leaves it, in rows of pixels: for what draws a
+            number for each element, in memory's order.
+
     Returns:
         What the last step gives: `out`; a uint8 array ``(H, W, C)`` or, after a conversion, a tensor ``(C, H, W)``. The
         array may be a view of this thread's decode buffer: it is valid until the thread's next decode.
@@ -88,10 +91,11 @@ def execute(program: Program, encoded: Encoded, out: torch.Tensor | None = None)
     if out is not None and (program.conversion is None or tuple(out.shape) != _tensor_shape(program.result)):
         raise PlanError(f"{program} gives no image that fits into {tuple(out.shape)}")
     into = None if program.after or (out is not None and out.dtype not in DIRECT) else out
+    in_rows = in_rows and program.tv_image
     bordered = without_border(program)
     if bordered is not None:
         inner, border = bordered
-        canvas = border.canvas(into, in_rows=program.tv_image)
+        canvas = border.canvas(into, in_rows=in_rows)
         execute(inner, encoded, border.inside(canvas))
         return _behind(program, canvas, out)
     chosen = readers.choose(encoded.header, program.request, encoded.reader, encoded.config)
@@ -99,7 +103,7 @@ def execute(program: Program, encoded: Encoded, out: torch.Tensor | None = None)
     if by_core:
         limit = readers.pixel_limit(encoded.max_pixels)
         readers.check_limit(encoded.header, limit, encoded.source)
-        done = _by_core(program, encoded, into, limit)
+        done = _by_core(program, encoded, into, limit, in_rows)
         if done is not None:
             return _behind(program, done, out)
     image: Any
@@ -122,12 +126,12 @@ def execute(program: Program, encoded: Encoded, out: torch.Tensor | None = None)
     return _behind(program, _on_pixels(image, steps, program.conversion, into), out)
 
 
-def _by_core(program: Program, encoded: Encoded, out: torch.Tensor | None, limit: int | None) -> Any:
+def _by_core(program: Program, encoded: Encoded, out: torch.Tensor | None, limit: int | None, in_rows: bool) -> Any:
     """What the core makes of a file, and kernels of the rest; None where it refuses the file."""
     memory = getattr(program.steps, "memory", None)
     known = None if memory is None or out is not None or listening() else memory.get(program.shape.channels)
-    if known is not None and program.conversion is not None and not program.tv_image:
-        return _known_by_core(program, encoded, limit, *known)
+    if known is not None and program.conversion is not None:
+        return _known_by_core(program, encoded, limit, in_rows, *known)
     job = core.thread_job()
     box = program.box
     job.read(encoded.content, box, (0, readers.most_scratch(limit)))
@@ -138,7 +142,7 @@ def _by_core(program: Program, encoded: Encoded, out: torch.Tensor | None, limit
     whole = taken == len(program.steps) and program.conversion is not None and not listening()
     result: Any
     if whole:
-        result = _sink(job, program.conversion, shape, out, program.tv_image)
+        result = _sink(job, program.conversion, shape, out, in_rows)
     else:
         result = readers.thread_scratch().take(shape.height, shape.width, shape.channels)
         job.write_array(result)
@@ -148,19 +152,21 @@ def _by_core(program: Program, encoded: Encoded, out: torch.Tensor | None, limit
 
 
 def _known_by_core(
-    program: Program, encoded: Encoded, limit: int | None, packed: core.Packed, shape: ImageShape
+    program: Program, encoded: Encoded, limit: int | None, in_rows: bool, packed: core.Packed, shape: ImageShape
 ) -> torch.Tensor | None:
     """The same in fewer steps, of a whole program whose operations another job had."""
     conversion, memory = program.conversion, program.steps.memory  # type: ignore[attr-defined]
     dtype = torch.uint8 if isinstance(conversion, ToPlanarTensor) else torch.float32
-    made = torch.empty(_tensor_shape(shape), dtype=dtype)
+    made = (
+        torch.empty(shape, dtype=dtype).permute(2, 0, 1) if in_rows else torch.empty(_tensor_shape(shape), dtype=dtype)
+    )
     kept = memory.get("sink")
-    if kept is None or kept[0] is not conversion:
+    if kept is None or kept[0] is not conversion or kept[1] is not in_rows:
         assert conversion is not None
-        kept = memory["sink"] = conversion, core.Places(made[None]).sink(*normalization_of(conversion))
+        kept = memory["sink"] = conversion, in_rows, core.Places(made[None]).sink(*normalization_of(conversion))
     job = core.thread_job(empty=False)
     job.read(encoded.content, program.request.box or WHOLE, (0, readers.most_scratch(limit)))
-    job.work(packed, made.data_ptr(), kept[1])
+    job.work(packed, made.data_ptr(), kept[2])
     return made if _done(core.run(job)) else None
 
 
@@ -269,11 +275,11 @@ _MOST_KEPT = 64
 
 
 def _sink(
-    job: core.Job, conversion: Any, shape: ImageShape, out: torch.Tensor | None, tv_image: bool = False
+    job: core.Job, conversion: Any, shape: ImageShape, out: torch.Tensor | None, in_rows: bool = False
 ) -> torch.Tensor:
     if out is None:
         dtype = torch.uint8 if isinstance(conversion, ToPlanarTensor) else torch.float32
-        if tv_image:  # laid out as torchvision leaves it, for what draws a number for each element in memory's order
+        if in_rows:
             out = memory.fresh(shape, dtype).permute(2, 0, 1)
         else:
             out = memory.fresh(_tensor_shape(shape), dtype)
@@ -316,7 +322,7 @@ def _behind(program: Program, made: Any, out: torch.Tensor | None) -> Any:
         made = padded
         lap(program.after[-1])
     if program.tv_image and out is None:
-        return importlib.import_module("torchvision.tv_tensors").Image(made)
+        return made.as_subclass(importlib.import_module("torchvision.tv_tensors").Image)
     if out is not None and made is not out:
         out.copy_(made)
         return out

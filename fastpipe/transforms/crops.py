@@ -30,17 +30,18 @@ class CropsAndFlips:
 
     __slots__ = ("_behind", "_crop", "_flips")
 
-    def __init__(self, crop: RandomResizedCrop, behind: Sequence[Any]) -> None:
+    def __init__(self, crop: Any, behind: Sequence[Any]) -> None:
         self._crop = crop
         self._behind = behind
-        self._flips = [one for one in behind if isinstance(one, _FLIPS)]
+        self._flips = [one for one in behind if _role(one) in ("flip", "flip of pixels")]
 
     @classmethod
     def of(cls, transforms: Sequence[Any]) -> CropsAndFlips | None:
         """These transforms, where they are a crop, flips, and what draws nothing; None for others."""
-        if not transforms or type(transforms[0]) is not RandomResizedCrop:
+        roles = [_role(one) for one in transforms]
+        if not roles or roles[0] != "crop" or not {"flip", "flip of pixels", "no draw"}.issuperset(roles[1:]):
             return None
-        if not all(type(one) in SHAPELESS for one in transforms[1:]):
+        if "no draw" in roles and "flip of pixels" in roles[roles.index("no draw") :]:
             return None
         made = cls(transforms[0], transforms[1:])
         return made if len(made._flips) <= core.MOST_CHANCES else None
@@ -65,6 +66,9 @@ class CropsAndFlips:
         if not core.available():
             return None
         crop = self._crop
+        theirs = type(crop) is not RandomResizedCrop  # v2's
+        if theirs and (crop.antialias is False or torch.get_default_dtype() != torch.float32):
+            return None
         log_low, log_high = cached_log_ratio(tuple(crop.ratio), torch.get_default_dtype())
         return _draws(crop.scale[0], crop.scale[1], log_low, log_high, *[float(flip.p) for flip in self._flips])
 
@@ -80,14 +84,29 @@ class CropsAndFlips:
 
     def _tail(self, flips: int) -> Steps:
         steps: list[Step] = [self._crop._resize()]
+        shape = _ANY
         for one in self._behind:
-            if not isinstance(one, _FLIPS):
-                steps += one.draw(_ANY, _NOTHING)
+            if one not in self._flips:
+                drawn = one.draw(shape, _NOTHING)
+                for step in drawn:
+                    shape = step.output_shape(shape)
+                steps += drawn
             else:
                 if flips & 1:
                     steps.append(one._operation())
                 flips >>= 1
         return tuple(steps)
+
+
+def _role(transform: Any) -> str | None:
+    """``"crop"``, ``"flip"`` or ``"no draw"``, as v2's classes say themselves; their flips here are of pixels alone."""
+    kind = type(transform)
+    if kind is RandomResizedCrop:
+        return "crop"
+    if kind in SHAPELESS:
+        return "flip" if kind in _FLIPS else "no draw"
+    role: str | None = vars(kind).get("_role")
+    return role
 
 
 @lru_cache(maxsize=64)

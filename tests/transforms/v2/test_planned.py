@@ -217,3 +217,23 @@ def test_a_threshold_just_above_a_value(root: Path) -> None:
             chain = [getattr(module, first)(), module.RandomSolarize(100.000001, p=1), module.ToImage()]
             both.append(folder(root, module.Compose(chain))[0][0])
         assert same(*both)
+
+
+def test_crops_and_flips_are_drawn_together(root: Path) -> None:
+    """By the core, as v1's are; a flip of a tensor, or a crop that isn't antialiased, one by one."""
+
+    def chain(module: Any, flip_late: bool = False) -> Any:
+        ends = [module.ToImage(), module.ToDtype(torch.float32, scale=True), module.Normalize(MEAN, STD)]
+        flips = [module.RandomHorizontalFlip(), module.RandomVerticalFlip(0.3)]
+        members = [*ends, *flips] if flip_late else [*flips, *ends]
+        return module.Compose([module.RandomResizedCrop((24, 31)), *members])
+
+    for late in (False, True):
+        ours, expected = fastpipe.ImageFolder(root, chain(v2, late)), TheirFolder(root, chain(theirs, late))
+        assert (ours.pipeline.at_once is None) is late
+        for seed in range(20):
+            found = []
+            for dataset in (ours, expected):
+                torch.manual_seed(seed)
+                found.append((dataset[seed % 6][0], torch.get_rng_state()))
+            assert same(*found)
