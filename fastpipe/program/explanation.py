@@ -212,11 +212,15 @@ def explain(subject: Any, *, shape: ImageShape | None = None, fidelity: Fidelity
         decoders=_decoders(subject, headers, program),
         steps=tuple(_explained(program.all_steps)),
         batch=_about_batches(program, pipeline) if joint is None else _ABOUT_JOINT_BATCHES,
-        serve=who_serves(program, pipeline, str(getattr(subject, "in_python", "")) if is_dataset else ""),
+        serve=who_serves(program, pipeline, _in_python(subject) if is_dataset else "", joint=joint is not None),
         broken_by=_diagnosed(pipeline),
         rest=tuple(map(one_line, pipeline.rest)),
         notes=notes,
     )
+
+
+def _in_python(dataset: Any) -> str:
+    return str(getattr(dataset, "in_python", ""))
 
 
 def _named(subject: Any, is_dataset: bool, pipeline: Pipeline) -> str:

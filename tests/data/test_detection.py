@@ -181,7 +181,9 @@ def test_a_recipe_and_explain(coco: tuple[Path, Path]) -> None:
     root, path = coco
     transforms = v2.Compose([v2.ClampBoundingBoxes(), v2.RandomResizedCrop(30), v2.ToImage()])
     dataset = fastpipe.wrap_dataset_for_transforms_v2(fastpipe.CocoDetection(root, path, transforms=transforms))
-    assert "RandomResizedCrop" in str(fastpipe.explain(dataset))
+    explained = fastpipe.explain(dataset)
+    assert "RandomResizedCrop" in str(explained)
+    assert "as fastpipe.tune measures: targets are transformed with the image" in explained.serve
     torch.manual_seed(5)
     recipe = dataset.recipe(1)
     shape = recipe.shape
