@@ -471,13 +471,13 @@ def readme_part(found: dict[str, Any]) -> str:
 
 {table(head, rows)}
 
-At 100% of the bound, a pipeline is as fast as libjpeg-turbo is at undoing the files' Huffman coding and nothing else. The
-core's own decoder is faster than that.
+At 100% of the bound, a pipeline is as fast as libjpeg-turbo is at undoing the files' Huffman coding and nothing else.
+The core's own decoder is faster than that.
 
 Single operations on arrays are {pil} times as fast as torchvision's on PIL images and {tensor} times as fast as its
 tensor backend (geometric means). You gain less where images are small, or where few of their pixels are thrown
-away: see [all figures and how to repeat them](docs/performance.md). `scripts/demo PHOTOS` measures the main ones on your
-photos.
+away: see [all figures and how to repeat them](docs/performance.md). `scripts/demo PHOTOS` measures the main ones on
+your photos.
 
 {taken_on(found["pipeline"], LIBRARIES[:2])}"""
 
