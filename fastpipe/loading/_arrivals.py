@@ -1,12 +1,13 @@
 """What of a store has arrived in a cache, and which of it an epoch has: the files behind `GrowingDataset`.
 
     CACHE/growing/ID/epochs.json     the content of each epoch; whoever needs an epoch first decides it, under a lock
+    CACHE/growing/ID/begun.json      the content of the epoch that runs: what isn't in it any more may leave
     CACHE/growing/ID/arrived.json    how far the fetching process is; nobody else writes it
     CACHE/growing/ID/*.lock
 
 Samples arrive in one order, which the seed decides: the source's permutation, again from its front when it is through.
 So what is there is a window of that order, and so is an epoch's content: two numbers say it, and the few samples in
-between that can't be read. Both files are written beside and renamed: a kill leaves what was, or what is.
+between that can't be read. All files are written beside and renamed: a kill leaves what was, or what is.
 """
 
 from __future__ import annotations
@@ -99,6 +100,7 @@ class Arrivals:
         folder.mkdir(parents=True, exist_ok=True)
         self._known: dict[str, Any] = {}
         self._stamp: tuple[int, int] = (0, 0)
+        self._last_begun = 0
 
     @property
     def leading(self) -> filelock.BaseFileLock:
@@ -124,6 +126,19 @@ class Arrivals:
         """The content that was decided last; nothing before the first."""
         row = self._epochs()["latest"]
         return Window(0, 0) if row is None else _window(row)
+
+    def begun(self) -> Window:
+        """The content of the epoch that runs; nothing before the first."""
+        row = _read(self.folder / "begun.json").get("latest")
+        return Window(0, 0) if row is None else _window(row)
+
+    def begin(self, window: Window) -> None:
+        """The first sample of an epoch is asked for: the one before is as good as over."""
+        if window.number > self._last_begun:
+            with filelock.FileLock(self.folder / "epochs.lock", is_singleton=False):
+                if window.number > self.begun().number:
+                    _write(self.folder / "begun.json", {"latest": _row(window)})
+            self._last_begun = window.number
 
     def target(self, window: Window, arrived: Arrived) -> int:
         """The position that fetching goes up to while the epoch of a window runs."""
@@ -154,7 +169,7 @@ class Arrivals:
             window = Window(first, stop, missing, stop - max(first, before.stop) - len(new), before.number + 1)
             if not len(window):
                 return None
-            row = [window.first, window.stop, list(window.missing), window.new, window.number]
+            row = _row(window)
             changed = {**epochs["epochs"], str(epoch): row}
             _write(self.folder / "epochs.json", {"latest": row, "epochs": changed})
             return window
@@ -174,6 +189,10 @@ class Arrivals:
         if stamp != self._stamp:
             self._known, self._stamp = _read(self.folder / "epochs.json"), stamp
         return self._known
+
+
+def _row(window: Window) -> list[Any]:
+    return [window.first, window.stop, list(window.missing), window.new, window.number]
 
 
 def _window(row: list[Any]) -> Window:

@@ -45,7 +45,7 @@ class Fetcher:
         arrivals.note(now)
         source: Any = index.source
         self._at_once = min(_AT_ONCE, 2 * source.concurrency)
-        self._decided = -1
+        self._number = -1
         self._hold: Hold | None = None
         self._full = False
         self._first = self._target = 0
@@ -59,8 +59,8 @@ class Fetcher:
 
     def step(self) -> bool:
         """Fetches some samples; False where there is nothing to do, or no way to."""
-        window = self._arrivals.latest()
-        if window.number != self._decided:
+        window = self._arrivals.begun()
+        if window.number != self._number:
             self._begin(window)
         now = self._now
         self._target = self._arrivals.target(window, now)
@@ -92,11 +92,11 @@ class Fetcher:
         return done > start or self._full
 
     def _begin(self, window: Window) -> None:
-        """Another epoch was decided: what has left it makes room for others."""
+        """Another epoch has begun: what is no more in it makes room for others."""
         now = self._now
-        if self._decided < 0:
+        if self._number < 0:
             self._mended = window.first
-        self._decided, self._full = window.number, False
+        self._number, self._full = window.number, False
         self._first = window.first
         now.stop = max(now.stop, window.stop)
         now.missing = [one for one in now.missing if one >= window.first]

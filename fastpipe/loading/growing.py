@@ -6,11 +6,12 @@ import contextlib
 import copy
 import hashlib
 import multiprocessing
+import operator
 import os
 import time
 import warnings
 import weakref
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -134,9 +135,9 @@ class GrowingDataset(Subset[Any]):
         self.dataset.set_epoch(epoch)
 
     @property
-    def indices(self) -> Any:
-        """The positions in the source that the current epoch has, int64 ``(len(self),)``."""
-        return self.inner(range(len(self)))
+    def indices(self) -> Sequence[int]:
+        """The positions in the source that the current epoch has, worked out as they are asked for."""
+        return _Indices(self)
 
     @indices.setter
     def indices(self, value: Any) -> None:
@@ -145,6 +146,7 @@ class GrowingDataset(Subset[Any]):
     def inner(self, places: Sequence[int]) -> list[int]:
         """The positions in the source of places in the current epoch, 0 ≤ place < ``len(self)``."""
         window = self._window(self.dataset._epoch.get())
+        self._arrivals.begin(window)
         asked = np.asarray(places, np.int64)
         if asked.size and not (asked.min() >= 0 and asked.max() < len(window)):
             raise IndexError(f"place {asked.max()} is out of range: the epoch has {len(window)} samples")
@@ -184,10 +186,13 @@ class GrowingDataset(Subset[Any]):
         self._arrivals.forget()
 
     def close(self) -> None:
-        """Ends the process that fetches; it also ends with this one, and when nothing refers to the dataset."""
+        """Ends the process that fetches, until an epoch is asked for that isn't decided yet.
+
+        It also ends with this process, and where nothing refers to the dataset any more.
+        """
         process, self._process = self._process, None
         if process is not None:
-            _end(process)
+            _end(process, os.getpid())
 
     def _window(self, epoch: int) -> Window:
         window = self._arrivals.window(epoch)
@@ -236,7 +241,11 @@ class GrowingDataset(Subset[Any]):
     def _wait(self) -> None:
         """Gives the fetching process time."""
         time.sleep(_LOOK_S)
-        self._fetch()
+        if not self._fetch():
+            raise DatasetError(
+                "this process is a daemon, which can't start the one that fetches: ask for the dataset's length in the "
+                "main process first."
+            )
 
     def _warn(self, seconds: float, error: str, what: str) -> None:
         why = f" ({error})" if error else ""
@@ -254,16 +263,18 @@ class GrowingDataset(Subset[Any]):
     def _fetcher(self) -> Fetcher:
         return Fetcher(self.dataset.samples.index_, self._order, self.cache, self._arrivals)
 
-    def _fetch(self) -> None:
-        """Starts the process that fetches, unless there is one on this machine."""
-        if (self._process is not None and self._process.is_alive()) or multiprocessing.current_process().daemon:
-            return
+    def _fetch(self) -> bool:
+        """Starts the process that fetches, unless there is one on this machine; False where it can't."""
+        if self._process is not None and self._process.is_alive():
+            return True
         lock = self._arrivals.leading
         try:
             lock.acquire(timeout=0)
         except filelock.Timeout:
-            return
+            return True
         lock.release()
+        if multiprocessing.current_process().daemon:
+            return False
         self._begun = time.time()
         self._process = multiprocessing.Process(
             target=serve,
@@ -272,13 +283,36 @@ class GrowingDataset(Subset[Any]):
             daemon=True,
         )
         self._process.start()
-        weakref.finalize(self, _end, self._process)
+        weakref.finalize(self, _end, self._process, os.getpid())
+        return True
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_process": None}
 
     def __repr__(self) -> str:
         return f"GrowingDataset({self.dataset.root!r}, {self.cache}, start={self.start}, growth={self.growth})"
+
+
+class _Indices(Sequence[int]):
+    """What `GrowingDataset.indices` gives."""
+
+    def __init__(self, dataset: GrowingDataset) -> None:
+        self._dataset = dataset
+
+    def __len__(self) -> int:
+        return len(self._dataset)
+
+    def __getitem__(self, place: Any) -> Any:
+        if isinstance(place, slice):
+            return self._dataset.inner(range(*place.indices(len(self))))
+        number = operator.index(place)
+        return self._dataset.inner([number + len(self) if number < 0 else number])[0]
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self[:])
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        return np.array(self[:], np.int64 if dtype is None else dtype)
 
 
 def _read_through(source: Any, cache: Cache | None, seed: int) -> tuple[ImageDataset, ImageIndex, Cache]:
@@ -317,9 +351,8 @@ def _name(index: ImageIndex, seed: int) -> str:
     return digest.hexdigest()[:24]
 
 
-def _end(process: Any) -> None:
-    with contextlib.suppress(
-        ValueError, AssertionError
-    ):  # it was closed; or is that of the process this was forked from
-        process.terminate()
-        process.join(5)
+def _end(process: Any, owner: int) -> None:
+    if os.getpid() == owner:  # and not a fork, where the dataset is no more needed
+        with contextlib.suppress(ValueError):  # it was closed
+            process.terminate()
+            process.join(5)

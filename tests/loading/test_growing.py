@@ -156,6 +156,22 @@ def test_the_oldest_leave_where_the_cache_is_full(make: Callable[..., GrowingDat
     assert grown.statistics().evicted == before[0]
 
 
+def test_an_epoch_that_is_prepared_takes_nothing_from_the_one_that_runs(
+    make: Callable[..., GrowingDataset], store: Store
+) -> None:
+    grown = make(capacity=24)
+    for epoch in range(6):
+        grown.set_epoch(epoch)
+        assert len(grown.inner([0])) == 1
+        go_on(grown)
+        stop = grown.length_at(epoch + 1)  # as a loader does that makes its batches ahead
+        go_on(grown)
+        reads = len(store.reads)
+        numbers(grown)
+        assert len(store.reads) == reads
+    assert stop == 16
+
+
 def test_a_file_that_is_not_there_is_left_out(make: Callable[..., GrowingDataset], store: Store) -> None:
     grown = make()
     arriving = order(grown)
@@ -182,7 +198,7 @@ def test_a_store_that_fails_stops_nobody(
     make: Callable[..., GrowingDataset], store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     grown = make()
-    assert len(grown) == 12
+    assert len(numbers(grown)) == 12
     store.broken = dict.fromkeys(store.files, OSError("503 Slow Down"))
     go_on(grown, 1)
     now = time.time()
@@ -359,6 +375,7 @@ def test_the_process_fetches_while_another_one_does_not(store: Store, tmp_path: 
         leaders[0]._process.join()
         epoch = 0
         while len(other) < COUNT:  # another one takes over
+            assert other.indices[0] in other.indices
             epoch += 1
             other.set_epoch(epoch)
             other._wait()
