@@ -90,13 +90,17 @@ def grown(store: SlowStore, transform: Any, cache: Cache, start: int) -> fastpip
 
 
 def on_disk(cache: Cache) -> int:
-    """Bytes of the files in a cache, as the file system counts them."""
-    found = 0
+    """Bytes of the files in a cache, as the file system counts them, that were there at one moment.
+
+    Files come and go while they are counted. Those that were seen, and still are there behind the last one, were there
+    together then.
+    """
+    seen = {}
     for folder, _, names in os.walk(Path(cache.folder) / "files"):
-        for name in names:
-            with contextlib.suppress(FileNotFoundError):  # evicted this moment
-                found += os.stat(os.path.join(folder, name)).st_blocks * 512
-    return found
+        for path in (os.path.join(folder, name) for name in names):
+            with contextlib.suppress(FileNotFoundError):
+                seen[path] = os.stat(path).st_blocks * 512
+    return sum(size for path, size in seen.items() if os.path.exists(path))
 
 
 def trained(dataset: Any, epochs: int, rate: float, behind: Callable[[], None]) -> tuple[float, float, float]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import multiprocessing
 import os
 import pickle
@@ -402,3 +403,25 @@ def test_arguments_are_looked_at(here: None, store: Store, tmp_path: Path) -> No
     assert kept.cache is cache
     assert source.seed is None
     assert kept.dataset.seed == 0
+
+
+def test_arrays_grow_as_images_do(here: None, tmp_path: Path) -> None:
+    store = Store(0)
+    arrays = [np.full((4, 6), number, ">f4") for number in range(30)]
+    for number, array in enumerate(arrays):
+        out = io.BytesIO()
+        np.save(out, array)
+        store.files[f"{number:03}.npy"] = out.getvalue()
+    source = fastpipe.ArrayList((list(store.files), list(range(30))), root=store)
+    grown = GrowingDataset(source, Cache(tmp_path / "cache", 24 * SIZE), start=8)
+    loader = fastpipe.DataLoader(grown, 4, shuffle=True, threads=2)
+    for _ in range(4):
+        found = {}
+        for batch, labels in loader:
+            assert batch.shape[1:] == (4, 6)
+            assert batch.dtype == torch.float32
+            found |= dict(zip(labels.tolist(), batch, strict=True))
+        assert sorted(found) == sorted(grown.indices)
+        assert all((one.numpy() == arrays[label]).all() for label, one in found.items())
+        go_on(grown)
+    assert grown.statistics().evicted > 0
