@@ -23,6 +23,7 @@ from typing import Any
 import pytest
 import torch
 import torch.multiprocessing
+import tv  # noqa: F401  (pages import torchvision, also beside a torch without CUDA)
 
 import fastpipe
 from fastpipe.tools.bench.samples import encode, photo
