@@ -1,7 +1,7 @@
 """Map-style datasets of image files."""
 
 from fastpipe.data.arrays import ArrayFolder, ArrayList
-from fastpipe.data.bad_files import BadFile, BadFileCounts, NothingLeftError
+from fastpipe.data.bad_files import BadFile, BadFileCounts
 from fastpipe.data.base import ImageDataset, StandardTransform, default_loader
 from fastpipe.data.detection import CocoDetection, VOCDetection, VOCSegmentation, wrap_dataset_for_transforms_v2
 from fastpipe.data.folder import ImageFolder
@@ -36,7 +36,6 @@ __all__ = [
     "JointDataset",
     "KeyPoints",
     "MaskFile",
-    "NothingLeftError",
     "SampleDataset",
     "StandardTransform",
     "VOCDetection",

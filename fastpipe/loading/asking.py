@@ -8,7 +8,8 @@ from typing import Any
 
 from torch.utils.data import Subset
 
-from fastpipe.data import ImageDataset, NothingLeftError
+from fastpipe.data import ImageDataset
+from fastpipe.data.bad_files import NothingLeftError
 from fastpipe.loading.growing import GrowingDataset
 from fastpipe.program import BatchOptions
 
