@@ -21,6 +21,8 @@ keeps catching it.
 
 from __future__ import annotations
 
+from typing import Any
+
 __all__ = [
     "BadFilesError",
     "ConfigError",
@@ -106,6 +108,9 @@ class DecodeError(ReaderError, OSError):
         self.reader = reader
         self.reason = reason
         self.index: int | None = None
+
+    def __reduce__(self) -> tuple[Any, ...]:  # of its own, as dask's way of pickling errors knows no base of two kinds
+        return type(self), (self.source, self.format, self.reader, self.reason), vars(self)
 
     def __str__(self) -> str:
         if not self.reader:

@@ -73,10 +73,15 @@ def test_what_has_no_twin_runs_as_it_is() -> None:
     assert len(notes) == 3
     assert "Mine(size=(4, 4)) has no twin" in notes[0]
     assert mirror(R.CenterCrop(3), R, notes) is not None
-    import torchvision.transforms.v2 as v2
+    import torchvision.transforms.v2 as theirs
 
-    newer = v2.CenterCrop(3)
-    assert mirror(newer, T, notes) is newer
+    from fastpipe.transforms import v2 as ours
+
+    newer = theirs.CenterCrop(3)
+    mirrored: Any = mirror(newer, T, notes)
+    assert type(mirrored) is ours.CenterCrop
+    assert mirrored.size == newer.size
+    assert mirror(mirrored, T, notes) is mirrored
     assert is_torchvisions(newer)
     assert not is_torchvisions(T.CenterCrop(3))
 
