@@ -234,7 +234,8 @@ def main() -> None:
             table.add_row(what, name, f"{milliseconds:.3f}", f"{one['times'][name]:.2f}", wanted)
     Console().print(table)
     if given.json:
-        given.json.write_text(json.dumps(figures, indent=1))
+        about = {"count": given.count, "rounds": given.rounds, "workers": given.workers}
+        given.json.write_text(json.dumps({**about, "rows": figures}, indent=1))
 
 
 if __name__ == "__main__":
