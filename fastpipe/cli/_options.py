@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 PathArgument = Annotated[
-    Path | None,
+    str | None,  # a Path would make one slash of a URL's two
     typer.Argument(
         metavar="PATH",
         help="A folder of images (searched with its subfolders) or one file; without it: made images.",

@@ -13,7 +13,7 @@ from fastpipe.tools.named import find_object, load_transform
 
 def doctor(
     path: Annotated[
-        Path | None,
+        str | None,  # a Path would make one slash of a URL's two
         typer.Argument(
             metavar="PATH",
             help="A folder of images, one image, or a list of files (text, CSV, Parquet).",

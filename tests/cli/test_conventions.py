@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
+import corpus
 import pytest
 import typer
 from typer.testing import CliRunner
@@ -163,3 +165,17 @@ def test_completion_knows_the_commands_and_their_options() -> None:
     assert completed("fastpipe con", 1) == ["configure"]
     assert {"--html", "--plots"} <= set(completed("fastpipe bench --", 2))
     assert "--install-completion" in CliRunner().invoke(app, ["--help"]).output
+
+
+@pytest.mark.parametrize("command", ["bench", "doctor", "index", "preview", "verify"])
+def test_a_url_is_a_place(command: str, tmp_path: Path) -> None:
+    pytest.importorskip("fsspec")
+    (tmp_path / "class").mkdir()
+    (tmp_path / "class" / "one.jpg").write_bytes(corpus.jpeg(30, 40))
+    more = {
+        "bench": ["--rounds", "1", "--workers", "0", "--readers", "pil", "--json", str(tmp_path / "bench.json")],
+        "doctor": ["--seconds", "0.2", "--batch-size", "1", "--workers", "0", "--gpu-rate", "1"],
+        "preview": ["--out", str(tmp_path / "grid.png")],
+    }
+    outcome = CliRunner().invoke(app, [command, tmp_path.as_uri(), *more.get(command, [])])
+    assert outcome.exit_code == 0, outcome.output
