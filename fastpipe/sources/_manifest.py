@@ -8,6 +8,7 @@ away.
 from __future__ import annotations
 
 import contextlib
+import os
 import sqlite3
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -36,6 +37,12 @@ END;
 """
 
 
+# One for all: a process forks only while no thread is inside SQLite, whose own locks a child would inherit for ever.
+_lock = threading.RLock()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
+
+
 class Row(NamedTuple):
     """A file: its id, and the bytes that it takes on the disk."""
 
@@ -54,12 +61,13 @@ class Manifest:
     """
 
     def __init__(self, path: Path) -> None:
-        self._lock = threading.RLock()
+        self._lock = _lock
         # What isn't written to the disk at once costs a power cut the last rows: `Cache` looks for their files then.
-        self._database = sqlite3.connect(path, timeout=120, isolation_level=None, check_same_thread=False)
-        self._database.execute("PRAGMA journal_mode = WAL")
-        self._database.execute("PRAGMA synchronous = NORMAL")
-        self._database.executescript(_SCHEMA)
+        with self._lock:
+            self._database = sqlite3.connect(path, timeout=120, isolation_level=None, check_same_thread=False)
+            self._database.execute("PRAGMA journal_mode = WAL")
+            self._database.execute("PRAGMA synchronous = NORMAL")
+            self._database.executescript(_SCHEMA)
 
     @contextlib.contextmanager
     def changing(self) -> Iterator[None]:
