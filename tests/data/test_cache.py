@@ -9,6 +9,7 @@ import os
 import pickle
 import random
 import signal
+import threading
 import time
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
@@ -282,3 +283,28 @@ def test_what_is_no_cache_or_no_capacity(tmp_path: Path) -> None:
     for wrong in ("much", "-1 GB", -1, 1.5, True, None):
         with pytest.raises(DatasetError, match="give bytes, as an integer or a text such as '500 GB'"):
             bytes_of(wrong)  # type: ignore[arg-type]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
+def test_a_fork_waits_until_no_thread_is_in_sqlite(tmp_path: Path) -> None:
+    """A child inherits SQLite's own locks as they are: one that is held would stay so, and the child would hang."""
+    cache = fastpipe.Cache(tmp_path / "cache", "1 MB")
+    done = threading.Event()
+
+    def use() -> None:
+        while not done.is_set():
+            cache.clear()
+
+    thread = threading.Thread(target=use)
+    thread.start()
+    try:
+        for _ in range(20):
+            if (child := os.fork()) == 0:
+                signal.alarm(10)
+                cache.statistics()
+                os._exit(0)
+            assert os.waitpid(child, 0)[1] == 0
+    finally:
+        done.set()
+        thread.join()
