@@ -19,6 +19,7 @@ from typing import IO, NamedTuple
 from fastpipe.data.containers import ContainerSource, Listing
 from fastpipe.errors import DatasetError
 from fastpipe.sources import ByteSource, CachedSource, RemoteSource
+from fastpipe.sources.cache import origin
 from fastpipe.sources.ranged import open_file, read_parts
 from fastpipe.types import Stored
 
@@ -72,7 +73,7 @@ def archive_named_by(source: ByteSource) -> Stored | None:
 
     The source of the archive itself is that of the folder which holds it.
     """
-    remote = source.source if isinstance(source, CachedSource) else source
+    remote = origin(source)
     if not isinstance(remote, RemoteSource):
         return None
     parts = remote.name.split("/")

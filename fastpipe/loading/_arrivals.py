@@ -24,6 +24,8 @@ import filelock
 import numpy as np
 from numpy.typing import NDArray
 
+from fastpipe.sources._beside import replaced
+
 Positions = NDArray[np.int64]
 
 
@@ -209,6 +211,4 @@ def _read(file: Path) -> dict[str, Any]:
 
 
 def _write(file: Path, content: dict[str, Any]) -> None:
-    beside = file.with_suffix(f".{os.getpid()}.part")
-    beside.write_text(json.dumps(content), encoding="ascii")
-    os.replace(beside, file)
+    replaced(file, json.dumps(content).encode())

@@ -114,19 +114,11 @@ class Fetcher:
         """Where each file is in the cache; None where there is no room for it, or the error that reading it led to."""
         found: list[Any] = [self._cache.find(file) for file in files]
         absent = [number for number, place in enumerate(found) if place is None]
-        if not absent:
-            return found
-        source: Any = files[0].source
-        read = source.source.fetch([files[number] for number in absent])
-        came = [(number, data) for number, data in zip(absent, read, strict=True) if isinstance(data, bytes)]
-        for number, data in zip(absent, read, strict=True):
-            found[number] = data
-        kept = self._cache.put([(files[number], data) for number, data in came])
-        for (number, data), place in zip(came, kept, strict=True):
-            found[number] = place
-            if place is not None:
+        for number, one in zip(absent, self._cache.bring([files[number] for number in absent]), strict=True):
+            found[number] = None if isinstance(one, bytes) else one
+            if isinstance(one, Member):
                 self._now.files += 1
-                self._now.bytes += len(data)
+                self._now.bytes += one.length
         return found
 
     def _settled(self, start: int, there: Sequence[Member | Exception | None]) -> int:

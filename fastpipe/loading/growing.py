@@ -24,7 +24,7 @@ from fastpipe.data import ImageDataset, ImageIndex
 from fastpipe.data.views import Samples, Targets
 from fastpipe.errors import DatasetError, FastpipeWarning, StoreError
 from fastpipe.loading._arrivals import Arrivals, Window
-from fastpipe.loading._fetching import Fetcher, serve
+from fastpipe.loading._fetching import serve
 from fastpipe.loading.permutation import Permutation
 from fastpipe.program import SharedEpoch
 from fastpipe.sources import Cache, CachedSource
@@ -260,9 +260,6 @@ class GrowingDataset(Subset[Any]):
         arrived = self._arrivals.arrived()
         return (0.0 if arrived.idle else max(0.0, time.time() - max(arrived.moved, self._begun))), arrived.error
 
-    def _fetcher(self) -> Fetcher:
-        return Fetcher(self.dataset.samples.index_, self._order, self.cache, self._arrivals)
-
     def _fetch(self) -> bool:
         """Starts the process that fetches, unless there is one on this machine; False where it can't."""
         if self._process is not None and self._process.is_alive():
@@ -324,14 +321,11 @@ def _read_through(source: Any, cache: Cache | None, seed: int) -> tuple[ImageDat
             f"GrowingDataset takes a dataset of fastpipe whose files are in a store, as "
             f"ImageFolder('s3://bucket/train'), not {source!r:.100}."
         )
-    if isinstance(index.source, CachedSource):
-        cache = cache or index.source.cache
-        origin = index.source.source
-    else:
-        origin = index.source
+    if cache is None and isinstance(index.source, CachedSource):
+        cache = index.source.cache
     if cache is None:
         raise DatasetError("give the cache that samples are kept in: cache=fastpipe.Cache(FOLDER, '500 GB').")
-    index = index.read_through(cache.over(origin))
+    index = index.read_through(cache.over(index.source))
     other = copy.copy(source)
     other.index = index
     other.samples = other.imgs = Samples(index)

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastpipe.sources._alive import is_alive
+from fastpipe.sources._beside import replaced
 
 # Of an id its first 8 bytes: two files that have them in common are held together, which harms nobody.
 Short = NDArray[np.uint64]
@@ -36,9 +37,7 @@ class Holds:
     def add(self, owner: str, ids: list[bytes]) -> Path:
         """Writes a list."""
         path = self._folder / f"{owner}-{secrets.token_hex(4)}.ids"
-        beside = path.with_suffix(".part")
-        beside.write_bytes(np.sort(short(ids)).tobytes())
-        os.replace(beside, path)
+        replaced(path, np.sort(short(ids)).tobytes())
         return path
 
     def refresh(self) -> tuple[str, ...]:

@@ -61,9 +61,8 @@ class Manifest:
     """
 
     def __init__(self, path: Path) -> None:
-        self._lock = _lock
         # What isn't written to the disk at once costs a power cut the last rows: `Cache` looks for their files then.
-        with self._lock:
+        with _lock:
             self._database = sqlite3.connect(path, timeout=120, isolation_level=None, check_same_thread=False)
             self._database.execute("PRAGMA journal_mode = WAL")
             self._database.execute("PRAGMA synchronous = NORMAL")
@@ -72,7 +71,7 @@ class Manifest:
     @contextlib.contextmanager
     def changing(self) -> Iterator[None]:
         """A transaction, the only one of all processes; what it did is undone where it raises."""
-        with self._lock:
+        with _lock:
             self._database.execute("BEGIN IMMEDIATE")
             try:
                 yield
@@ -84,7 +83,7 @@ class Manifest:
     @contextlib.contextmanager
     def _together(self) -> Iterator[None]:
         """Within the transaction that there is, or one of their own."""
-        with self._lock:
+        with _lock:
             if self._database.in_transaction:
                 yield
             else:
@@ -93,7 +92,7 @@ class Manifest:
 
     def counters(self) -> dict[str, int]:
         """``bytes``, ``files`` and what was counted by `count`."""
-        with self._lock:
+        with _lock:
             return dict(self._database.execute("SELECT name, value FROM counters"))
 
     def count(self, numbers: dict[str, int]) -> None:
@@ -146,7 +145,7 @@ class Manifest:
     def known(self, ids: Iterable[bytes]) -> dict[bytes, tuple[int, int, int | None]]:
         """Size, state and checksum of those that are there."""
         found = {}
-        with self._lock:
+        with _lock:
             for one in ids:
                 row = self._database.execute("SELECT size, state, checksum FROM files WHERE id = ?", (one,)).fetchone()
                 if row is not None:
@@ -155,19 +154,19 @@ class Manifest:
 
     def all(self) -> list[tuple[bytes, int, int | None, float]]:
         """Id, size, checksum and last use of every file that is there."""
-        with self._lock:
+        with _lock:
             rows = self._database.execute(f"SELECT id, size, checksum, used FROM files WHERE state = {THERE}")
             return rows.fetchall()
 
     def unfinished(self) -> dict[str, list[bytes]]:
         """By owner, the files that are being written."""
         found: dict[str, list[bytes]] = {}
-        with self._lock:
+        with _lock:
             for owner, one in self._database.execute(f"SELECT owner, id FROM files WHERE state = {WRITING}"):
                 found.setdefault(owner, []).append(one)
         return found
 
     def close(self) -> None:
         """Only in the process that opened it."""
-        with self._lock:
+        with _lock:
             self._database.close()

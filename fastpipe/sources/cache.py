@@ -13,30 +13,23 @@ file is there is a question to the file system alone; the manifest says what to 
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import hashlib
 import os
 import re
-import shutil
-import sqlite3
 import threading
 import time
-import warnings
 import weakref
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, cast
 
-import filelock
-
-from fastpipe.errors import DatasetError, FastpipeWarning
-from fastpipe.sources._alive import Owner, is_alive
-from fastpipe.sources._holds import Holds
-from fastpipe.sources._manifest import THERE, Manifest, Row
+from fastpipe.errors import DatasetError
+from fastpipe.sources._manifest import THERE, Row
+from fastpipe.sources._state import MARK, State
 from fastpipe.sources.base import ByteSource, Entry, Fetched, by_source
 from fastpipe.types import Member, Source, Stored
 
@@ -46,11 +39,8 @@ _UNITS = {"": 1, "b": 1, **{f"{unit}b": 1000**n for n, unit in enumerate("kmgtp"
 _UNITS |= {f"{unit}ib": 1024**n for n, unit in enumerate("kmgtp", 1)}
 _SIZE = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]*)\s*")
 
-_MARK = "fastpipe-cache"
 _BLOCK = 4096  # what a file takes on a disk is a multiple of it
 _AT_ONCE = 64  # files that are in memory between the store and the disk
-_USES = 512
-_UNSETTLED_S = 120.0  # a power cut may take what was written in so many seconds before it
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
@@ -126,14 +116,14 @@ class Cache:
         self._opened()
 
     def _start(self) -> None:
-        self._state: _State | None = None
+        self._state: State | None = None
         self._lock = threading.Lock()
         _all.add(self)
 
     @staticmethod
     def is_in(folder: str | os.PathLike[str]) -> bool:
         """Whether a folder is a cache's."""
-        return os.path.isfile(os.path.join(os.path.expanduser(folder), _MARK))
+        return os.path.isfile(os.path.join(os.path.expanduser(folder), MARK))
 
     def over(self, source: ByteSource) -> CachedSource:
         """The source, read through this cache."""
@@ -186,7 +176,20 @@ class Cache:
                 return data
         except OSError:  # evicted this moment
             pass
-        return _origin(file.source).read_file(file)
+        return origin(file.source).read_file(file)
+
+    def bring(self, files: Sequence[Stored]) -> list[Fetched]:
+        """Reads files from their sources, whether they are here or not, and keeps them; returns what `fetch` does."""
+        found: list[Any] = [None] * len(files)
+        for source, places in by_source(files):
+            read = origin(source).fetch([files[place] for place in places])
+            for place, data in zip(places, read, strict=True):
+                found[place] = data
+            came = [place for place in places if isinstance(found[place], bytes)]
+            kept = self.put([(files[place], found[place]) for place in came])
+            for place, where in zip(came, kept, strict=True):
+                found[place] = where or found[place]
+        return found
 
     def put(self, files: Sequence[tuple[Stored, bytes]]) -> list[Member | None]:
         """Keeps files whose bytes are at hand.
@@ -194,7 +197,41 @@ class Cache:
         Returns:
             Where each lies; None where there is no room for it, since the capacity is too small or all else is held.
         """
-        return self._keep(self._opened(), files)
+        state = self._opened()
+        ids = [id_of(file) for file, _ in files]
+        sizes = {one: -(-len(data) // _BLOCK) * _BLOCK for one, (_, data) in zip(ids, files, strict=True)}
+        with state.manifest.changing():
+            known = state.manifest.known(ids)
+            # A row without its file is somebody's who removed it, and one of another size is of another file.
+            gone = [
+                one
+                for one, (size, at, _) in known.items()
+                if at == THERE and not (size == sizes[one] and state.has(one))
+            ]
+            state.manifest.remove(one for one in gone if state.unlink(one))
+            known = {one: row for one, row in known.items() if one not in gone}
+            new = [Row(one, size) for one, size in sizes.items() if one not in known]
+            room = self._make_room(state, sum(row.size for row in new), self.capacity)
+            fitting = []
+            for row in new:
+                if row.size <= room:
+                    fitting.append(row)
+                    room -= row.size
+            ours = {row.id for row in state.manifest.reserve(fitting, state.owner.name, time.time())}
+        written: dict[bytes, int] = {}
+        try:
+            for one, (_, data) in zip(ids, files, strict=True):
+                if one not in written and one in ours and self._write(state, one, data):
+                    written[one] = zlib.crc32(data)
+        finally:
+            state.manifest.finish((one, checksum) for one, checksum in written.items())
+            state.manifest.remove(ours - written.keys())
+        state.count(fetched_bytes=sum(len(data) for one, (_, data) in zip(ids, files, strict=True) if one in written))
+        there = written.keys() | {one for one, (_, at, _) in known.items() if at == THERE}  # by others meanwhile
+        return [
+            Member(str(file), state.path(one), 0, len(data)) if one in there else None
+            for one, (file, data) in zip(ids, files, strict=True)
+        ]
 
     def hold(self, files: Iterable[Stored]) -> Hold:
         """Keeps files from being evicted, those that aren't there yet, too, until the hold is released.
@@ -234,54 +271,14 @@ class Cache:
         return CacheStatistics(capacity=self.capacity, held=state.holds.count(), **counters)
 
     def _fetch(self, files: Sequence[Stored]) -> list[Fetched]:
-        state = self._opened()
         found: list[Any] = [self.find(file) for file in files]
         missing = [position for position, place in enumerate(found) if place is None]
-        state.count(hits=len(files) - len(missing), misses=len(missing))
-        for source, positions in by_source([files[position] for position in missing]):
-            places = [missing[position] for position in positions]
-            some = _origin(source).fetch([files[place] for place in places])
-            read = [(place, data) for place, data in zip(places, some, strict=True) if isinstance(data, bytes)]
-            for place, data in zip(places, some, strict=True):
-                found[place] = data
-            kept = self._keep(state, [(files[place], data) for place, data in read])
-            for (place, _), where in zip(read, kept, strict=True):
-                found[place] = where or found[place]
+        self._opened().count(hits=len(files) - len(missing), misses=len(missing))
+        for position, one in zip(missing, self.bring([files[position] for position in missing]), strict=True):
+            found[position] = one
         return found
 
-    def _keep(self, state: _State, files: Sequence[tuple[Stored, bytes]]) -> list[Member | None]:
-        ids = [id_of(file) for file, _ in files]
-        sizes = {one: -(-len(data) // _BLOCK) * _BLOCK for one, (_, data) in zip(ids, files, strict=True)}
-        with state.manifest.changing():
-            known = state.manifest.known(ids)
-            changed = [one for one, (size, at, _) in known.items() if at == THERE and size != sizes[one]]
-            state.manifest.remove(one for one in changed if state.unlink(one))
-            known = {one: row for one, row in known.items() if one not in changed}
-            new = [Row(one, size) for one, size in sizes.items() if one not in known]
-            room = self._make_room(state, sum(row.size for row in new), self.capacity)
-            fitting = []
-            for row in new:
-                if row.size <= room:
-                    fitting.append(row)
-                    room -= row.size
-            ours = {row.id for row in state.manifest.reserve(fitting, state.owner.name, time.time())}
-        written: dict[bytes, int] = {}
-        try:
-            for one, (_, data) in zip(ids, files, strict=True):
-                # One that has a row and isn't there was removed by somebody: it is written again.
-                lost = one in known and known[one][1] == THERE
-                if one not in written and (one in ours or lost) and self._write(state, one, data):
-                    written[one] = zlib.crc32(data)
-        finally:
-            state.manifest.finish((one, checksum) for one, checksum in written.items())
-            state.manifest.remove(ours - written.keys())
-        state.count(fetched_bytes=sum(len(data) for one, (_, data) in zip(ids, files, strict=True) if one in written))
-        return [
-            Member(str(file), state.path(one), 0, len(data)) if one in written else None
-            for one, (file, data) in zip(ids, files, strict=True)
-        ]
-
-    def _write(self, state: _State, one: bytes, data: bytes) -> bool:
+    def _write(self, state: State, one: bytes, data: bytes) -> bool:
         for _ in range(3):
             try:
                 state.write(one, data)
@@ -299,7 +296,7 @@ class Cache:
         )
         return False
 
-    def _make_room(self, state: _State, wanted: int, capacity: int) -> int:
+    def _make_room(self, state: State, wanted: int, capacity: int) -> int:
         """Evicts what it takes; the bytes that are free then. Within a transaction."""
         room = capacity - state.manifest.counters()["bytes"]
         if room >= wanted:
@@ -316,7 +313,7 @@ class Cache:
         state.manifest.count({"evicted": len(evicted)})
         return room
 
-    def _evict(self, state: _State, ids: list[bytes]) -> int:
+    def _evict(self, state: State, ids: list[bytes]) -> int:
         with state.manifest.changing():
             known = state.manifest.known(ids)
             gone = [one for one in ids if known.get(one, (0, 0, 0))[1] == THERE and state.unlink(one)]
@@ -324,13 +321,13 @@ class Cache:
             state.manifest.count({"evicted": len(gone)})
         return sum(known[one][0] for one in gone)
 
-    def _opened(self) -> _State:
+    def _opened(self) -> State:
         state = self._state
         if state is None:
             with self._lock:
                 state = self._state
                 if state is None:
-                    state = self._state = _State(Path(self.folder))
+                    state = self._state = State(Path(self.folder))
         return state
 
     def _forget(self) -> None:
@@ -353,7 +350,7 @@ class CachedSource(ByteSource):
     """A source that is read through a cache: see `Cache.over`."""
 
     def __init__(self, source: ByteSource, cache: Cache) -> None:
-        self.source: ByteSource = source.source if isinstance(source, CachedSource) else source
+        self.source = origin(source)
         self.cache = cache
         self.concurrency = source.concurrency
 
@@ -385,169 +382,6 @@ class CachedSource(ByteSource):
         return self.cache.get(file)
 
 
-class _State:
-    """A cache as one process has it open."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self._lock = threading.Lock()  # of the two that follow
-        self._uses: dict[bytes, float] = {}
-        self._counts: dict[str, int] = {}
-        self._last_flush = time.monotonic()
-        self._warned = False
-        self._oldest: tuple[tuple[str, ...], float] = (), 0.0
-        try:
-            self._make_folders()
-            with filelock.FileLock(folder / "lock"):
-                self.manifest = self._manifest()
-                self.owner = Owner(folder / "owners")
-                self.holds = Holds(folder / "holds", folder / "owners")
-                self._clear_dead()
-                self._after_restart()
-        except (OSError, sqlite3.Error) as error:
-            raise DatasetError(f"{folder} can't be used as a cache: {error}. Give a folder on a local disk.") from error
-        self._parts = folder / "parts" / self.owner.name
-        self._parts.mkdir()
-
-    def _make_folders(self) -> None:
-        names = os.listdir(self.folder) if self.folder.is_dir() else []
-        if names and not {_MARK, "lock"}.intersection(names):
-            raise DatasetError(f"{self.folder} holds other things: give an empty or a new folder for the cache.")
-        for name in ("files", "parts", "owners", "holds"):
-            (self.folder / name).mkdir(parents=True, exist_ok=True)
-
-    def _manifest(self) -> Manifest:
-        path = self.folder / "manifest.sqlite"
-        try:
-            return Manifest(path)
-        except sqlite3.OperationalError:  # a full disk, no permission
-            raise
-        except sqlite3.DatabaseError:  # damaged: the files in the cache are still there, but what they are isn't sure
-            for entry in self.folder.glob("manifest.sqlite*"):
-                entry.unlink()
-            shutil.rmtree(self.folder / "files")
-            (self.folder / "files").mkdir()
-            return Manifest(path)
-
-    def path(self, one: bytes) -> str:
-        """Where a file is when it is there."""
-        name = one.hex()
-        return os.path.join(self.folder, "files", name[:2], name)
-
-    def write(self, one: bytes, data: bytes) -> None:
-        """The file is there then, whole, or it isn't and this raises OSError."""
-        part = self._parts / one.hex()
-        path = self.path(one)
-        try:
-            part.write_bytes(data)
-            try:
-                os.replace(part, path)
-            except FileNotFoundError:
-                os.makedirs(os.path.dirname(path), exist_ok=True)
-                os.replace(part, path)
-        except BaseException:
-            with contextlib.suppress(OSError):
-                part.unlink()
-            raise
-
-    def unlink(self, one: bytes) -> bool:
-        """Whether a file is gone now."""
-        try:
-            os.unlink(self.path(one))
-        except FileNotFoundError:
-            pass
-        except OSError:  # Windows keeps what is open
-            return False
-        return True
-
-    def is_sound(self, one: bytes, checksum: int | None) -> bool:
-        """Whether a file is what was written, as far as it is known."""
-        try:
-            data = Path(self.path(one)).read_bytes()
-        except OSError:
-            return False
-        return checksum is None or zlib.crc32(data) == checksum
-
-    def used(self, one: bytes) -> None:
-        """Notes a use; the manifest is told of many at once."""
-        with self._lock:
-            self._uses[one] = time.time()
-        if len(self._uses) >= _USES:
-            self.flush()
-
-    def count(self, **numbers: int) -> None:
-        """Adds to the counters, as `used`."""
-        with self._lock:
-            for name, number in numbers.items():
-                self._counts[name] = self._counts.get(name, 0) + number
-        if sum(numbers.values()) > 1 or time.monotonic() - self._last_flush > 1:
-            self.flush()
-
-    def flush(self) -> None:
-        """Tells the manifest what was used and counted."""
-        with self._lock:
-            uses, self._uses = self._uses, {}
-            counts, self._counts = self._counts, {}
-        self._last_flush = time.monotonic()
-        self.manifest.touch(uses)
-        self.manifest.count(counts)
-
-    def oldest(self) -> Iterator[Row]:
-        """What may be evicted, least recently used first."""
-        names = self.holds.refresh()
-        if names != self._oldest[0]:
-            self.holds.drop_dead()
-            names = self.holds.refresh()
-            self._oldest = names, 0.0
-        # What is older than the last one that went is held, as long as the holds are the same.
-        for row, used in self.manifest.oldest(self._oldest[1], self.holds.are_free):
-            self._oldest = names, used
-            yield row
-
-    def warn_once(self, text: str) -> None:
-        if not self._warned:
-            self._warned = True
-            warnings.warn(text, FastpipeWarning, stacklevel=3)
-
-    def _clear_dead(self) -> None:
-        """Clears away what processes left that were killed."""
-        owners = self.folder / "owners"
-        dead = [name for name in os.listdir(owners) if not is_alive(owners, name)]
-        unfinished = self.manifest.unfinished()
-        for name in {*dead, *(name for name in unfinished if not is_alive(owners, name))}:
-            ids = unfinished.get(name, [])
-            whole = [(one, None) for one in ids if os.path.exists(self.path(one))]
-            self.manifest.finish(whole)
-            self.manifest.remove(set(ids) - {one for one, _ in whole})
-            shutil.rmtree(self.folder / "parts" / name, ignore_errors=True)
-            (owners / name).unlink(missing_ok=True)
-        self.holds.drop_dead()
-
-    def _after_restart(self) -> None:
-        """Where the machine was started anew: a power cut may have taken rows, or what was last written to files."""
-        mark = self.folder / _MARK
-        now = _boot()
-        if mark.exists() and (not now or mark.read_text() == now):
-            return
-        if mark.exists():
-            rows = self.manifest.all()
-            latest = max((used for *_, used in rows), default=0.0) - _UNSETTLED_S
-            lost = [
-                one
-                for one, _, checksum, used in rows
-                if not (self.is_sound(one, checksum) if used >= latest else os.path.exists(self.path(one)))
-            ]
-            known = {one.hex() for one, *_ in rows} - {one.hex() for one in lost}
-            for folder, _, names in os.walk(self.folder / "files"):
-                for name in names:
-                    if name not in known:
-                        os.unlink(os.path.join(folder, name))
-            self.manifest.remove(lost)
-        beside = self.folder / f"{_MARK}.{self.owner.name}"
-        beside.write_text(now)
-        os.replace(beside, mark)
-
-
 def id_of(file: Stored) -> bytes:
     """What a file is called in a cache: a digest of its source, key, version and part."""
     part = "" if file.whole else f"{file.offset}+{file.length}"
@@ -570,20 +404,13 @@ def bytes_of(capacity: int | str) -> int:
     raise DatasetError(f"capacity={capacity!r}: give bytes, as an integer or a text such as '500 GB' or '1.5 TiB'.")
 
 
-def _origin(source: Source) -> Source:
-    return source.source if isinstance(source, CachedSource) else source
-
-
-def _boot() -> str:
-    """What tells this start of the machine from another; ``""`` where the system doesn't say."""
-    try:
-        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-    except OSError:
-        return ""
+def origin(source: Source) -> ByteSource:
+    """What has the files, without a cache before it."""
+    return source.source if isinstance(source, CachedSource) else cast(ByteSource, source)
 
 
 _all: weakref.WeakSet[Cache] = weakref.WeakSet()
-_inherited: list[_State | None] = []
+_inherited: list[State | None] = []
 """In a child of fork: what the parent has open. SQLite must not be closed there."""
 
 

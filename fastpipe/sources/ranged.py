@@ -7,7 +7,8 @@ import os
 from collections.abc import Sequence
 from typing import IO, Any
 
-from fastpipe.sources.base import ByteSource, Fetched
+from fastpipe.sources.base import Fetched
+from fastpipe.sources.cache import origin
 from fastpipe.types import Stored
 
 _BLOCK = 4 << 20
@@ -53,14 +54,6 @@ def open_file(path: str) -> IO[bytes]:
 
 def read_parts(path: Stored, places: Sequence[tuple[int, int]]) -> Sequence[Fetched]:
     """Many small parts of a file, many at once; each place is an offset and a length."""
-    return origin_of(path).fetch(
+    return origin(path.source).fetch(
         [Stored(path, path.source, path.key, offset, length, path.version, False) for offset, length in places]
     )
-
-
-def origin_of(path: Stored) -> ByteSource:
-    """What has a file, without the cache before it."""
-    from fastpipe.sources.cache import CachedSource
-
-    source: Any = path.source
-    return source.source if isinstance(source, CachedSource) else source

@@ -26,7 +26,7 @@ from fastpipe import transforms as T
 from fastpipe.errors import DatasetError, FastpipeWarning, StoreError
 from fastpipe.loading import _fetching, growing
 from fastpipe.loading._arrivals import Window
-from fastpipe.loading._fetching import serve
+from fastpipe.loading._fetching import Fetcher, serve
 from fastpipe.loading.growing import GrowingDataset
 from fastpipe.loading.permutation import Permutation
 from fastpipe.sources import ByteSource, Cache, Entry
@@ -70,7 +70,7 @@ def store() -> Store:
 def go_on(grown: Any, steps: int = 1000) -> None:
     """Fetches so many times, as the process would."""
     if "_here" not in grown.__dict__:
-        grown._here = grown._fetcher()
+        grown._here = Fetcher(grown.dataset.samples.index_, grown._order, grown.cache, grown._arrivals)
     while steps and grown._here.step():
         steps -= 1
 

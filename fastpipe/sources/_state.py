@@ -1,0 +1,202 @@
+"""A cache's folder as one process has it open: its files, the manifest, the process's own place among the owners."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import sqlite3
+import threading
+import time
+import warnings
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import filelock
+
+from fastpipe.errors import DatasetError, FastpipeWarning
+from fastpipe.sources._alive import Owner, is_alive
+from fastpipe.sources._beside import replaced
+from fastpipe.sources._holds import Holds
+from fastpipe.sources._manifest import Manifest, Row
+
+MARK = "fastpipe-cache"
+"""The file that says of a folder that it is a cache's."""
+
+_USES = 512
+_UNSETTLED_S = 120.0  # a power cut may take what was written in so many seconds before it
+
+
+class State:
+    """A cache as one process has it open."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._lock = threading.Lock()  # of the two that follow
+        self._uses: dict[bytes, float] = {}
+        self._counts: dict[str, int] = {}
+        self._last_flush = time.monotonic()
+        self._warned = False
+        self._oldest: tuple[tuple[str, ...], float] = (), 0.0
+        try:
+            self._refuse_others()
+            folder.mkdir(parents=True, exist_ok=True)
+            with filelock.FileLock(folder / "lock"):  # the first that is in a cache's folder: others know it by that
+                for name in ("files", "parts", "owners", "holds"):
+                    (folder / name).mkdir(exist_ok=True)
+                self.manifest = self._manifest()
+                self.owner = Owner(folder / "owners")
+                self.holds = Holds(folder / "holds", folder / "owners")
+                self._clear_dead()
+                self._after_restart()
+        except (OSError, sqlite3.Error) as error:
+            raise DatasetError(f"{folder} can't be used as a cache: {error}. Give a folder on a local disk.") from error
+        self._parts = folder / "parts" / self.owner.name
+        self._parts.mkdir()
+
+    def _refuse_others(self) -> None:
+        names = os.listdir(self.folder) if self.folder.is_dir() else []
+        if names and not {MARK, "lock"}.intersection(names):
+            raise DatasetError(f"{self.folder} holds other things: give an empty or a new folder for the cache.")
+
+    def _manifest(self) -> Manifest:
+        path = self.folder / "manifest.sqlite"
+        try:
+            return Manifest(path)
+        except sqlite3.OperationalError:  # a full disk, no permission
+            raise
+        except sqlite3.DatabaseError:  # damaged: the files in the cache are still there, but what they are isn't sure
+            for entry in self.folder.glob("manifest.sqlite*"):
+                entry.unlink()
+            shutil.rmtree(self.folder / "files")
+            (self.folder / "files").mkdir()
+            return Manifest(path)
+
+    def path(self, one: bytes) -> str:
+        """Where a file is when it is there."""
+        name = one.hex()
+        return os.path.join(self.folder, "files", name[:2], name)
+
+    def has(self, one: bytes) -> bool:
+        """Whether a file is there."""
+        return os.path.exists(self.path(one))
+
+    def write(self, one: bytes, data: bytes) -> None:
+        """The file is there then, whole, or it isn't and this raises OSError."""
+        part = self._parts / one.hex()
+        path = self.path(one)
+        try:
+            part.write_bytes(data)
+            try:
+                os.replace(part, path)
+            except FileNotFoundError:
+                os.makedirs(os.path.dirname(path), exist_ok=True)
+                os.replace(part, path)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                part.unlink()
+            raise
+
+    def unlink(self, one: bytes) -> bool:
+        """Whether a file is gone now."""
+        try:
+            os.unlink(self.path(one))
+        except FileNotFoundError:
+            pass
+        except OSError:  # Windows keeps what is open
+            return False
+        return True
+
+    def is_sound(self, one: bytes, checksum: int | None) -> bool:
+        """Whether a file is what was written, as far as it is known."""
+        try:
+            data = Path(self.path(one)).read_bytes()
+        except OSError:
+            return False
+        return checksum is None or zlib.crc32(data) == checksum
+
+    def used(self, one: bytes) -> None:
+        """Notes a use; the manifest is told of many at once."""
+        with self._lock:
+            self._uses[one] = time.time()
+        if len(self._uses) >= _USES:
+            self.flush()
+
+    def count(self, **numbers: int) -> None:
+        """Adds to the counters, as `used`."""
+        with self._lock:
+            for name, number in numbers.items():
+                self._counts[name] = self._counts.get(name, 0) + number
+        if sum(numbers.values()) > 1 or time.monotonic() - self._last_flush > 1:
+            self.flush()
+
+    def flush(self) -> None:
+        """Tells the manifest what was used and counted."""
+        with self._lock:
+            uses, self._uses = self._uses, {}
+            counts, self._counts = self._counts, {}
+        self._last_flush = time.monotonic()
+        self.manifest.touch(uses)
+        self.manifest.count(counts)
+
+    def oldest(self) -> Iterator[Row]:
+        """What may be evicted, least recently used first."""
+        names = self.holds.refresh()
+        if names != self._oldest[0]:
+            self.holds.drop_dead()
+            names = self.holds.refresh()
+            self._oldest = names, 0.0
+        # What is older than the last one that went is held, as long as the holds are the same.
+        for row, used in self.manifest.oldest(self._oldest[1], self.holds.are_free):
+            self._oldest = names, used
+            yield row
+
+    def warn_once(self, text: str) -> None:
+        if not self._warned:
+            self._warned = True
+            warnings.warn(text, FastpipeWarning, stacklevel=3)
+
+    def _clear_dead(self) -> None:
+        """Clears away what processes left that were killed."""
+        owners = self.folder / "owners"
+        dead = [name for name in os.listdir(owners) if not is_alive(owners, name)]
+        unfinished = self.manifest.unfinished()
+        for name in {*dead, *(name for name in unfinished if not is_alive(owners, name))}:
+            ids = unfinished.get(name, [])
+            whole = [(one, None) for one in ids if self.has(one)]
+            self.manifest.finish(whole)
+            self.manifest.remove(set(ids) - {one for one, _ in whole})
+            shutil.rmtree(self.folder / "parts" / name, ignore_errors=True)
+            (owners / name).unlink(missing_ok=True)
+        self.holds.drop_dead()
+
+    def _after_restart(self) -> None:
+        """Where the machine was started anew: a power cut may have taken rows, or what was last written to files."""
+        mark = self.folder / MARK
+        now = _boot()
+        if mark.exists() and (not now or mark.read_text() == now):
+            return
+        if mark.exists():
+            rows = self.manifest.all()
+            latest = max((used for *_, used in rows), default=0.0) - _UNSETTLED_S
+            lost = [
+                one
+                for one, _, checksum, used in rows
+                if not (self.is_sound(one, checksum) if used >= latest else self.has(one))
+            ]
+            known = {one.hex() for one, *_ in rows} - {one.hex() for one in lost}
+            for folder, _, names in os.walk(self.folder / "files"):
+                for name in names:
+                    if name not in known:
+                        os.unlink(os.path.join(folder, name))
+            self.manifest.remove(lost)
+        replaced(mark, now.encode())
+
+
+def _boot() -> str:
+    """What tells this start of the machine from another; ``""`` where the system doesn't say."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        return ""
