@@ -6,7 +6,6 @@ import contextlib
 import os
 import time
 from collections.abc import Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -18,9 +17,10 @@ from fastpipe.data.details import Known, completed
 from fastpipe.data.index import ImageIndex
 from fastpipe.data.listings import Journal
 from fastpipe.data.table import Array, pack_paths, same_tables, unpack_paths
-from fastpipe.sources import ByteSource, CachedSource, RemoteSource
+from fastpipe.sources import ByteSource, RemoteSource
 from fastpipe.sources.base import version_of
-from fastpipe.sources.remote import Folder
+from fastpipe.sources.cache import origin
+from fastpipe.sources.remote import Folder, walked
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +109,7 @@ class StoredFolder:
 
     def _parts(self, old: ImageIndex | None) -> Iterator[_Part]:
         """All folders, the root first."""
-        source = self.bytes_from.source if isinstance(self.bytes_from, CachedSource) else self.bytes_from
+        source = origin(self.bytes_from)
         if not isinstance(source, RemoteSource):
             yield from self._grouped(source)
             return
@@ -117,7 +117,6 @@ class StoredFolder:
         with (
             SlowBar("listing the store", self.progress) as bar,
             Journal.of(source.identity, self.refresh) as journal,
-            ThreadPoolExecutor(source.concurrency, "fastpipe-list") as pool,
         ):
 
             def visited(key: str, state: str) -> tuple[_Part, dict[str, str]]:
@@ -131,19 +130,12 @@ class StoredFolder:
                     journal.add(key, found)
                 return self._part(key, state, found), found.folders
 
-            running: set[Future[tuple[_Part, dict[str, str]]]] = {pool.submit(visited, "", "")}
-            try:
-                while running:
-                    bar.expect(len(running))
-                    done, running = wait(running, return_when=FIRST_COMPLETED)
-                    for one in done:
-                        part, folders = one.result()
-                        running |= {pool.submit(visited, folder, state) for folder, state in folders.items()}
-                        bar.advance()
-                        yield part
-            finally:
-                for one in running:
-                    one.cancel()
+            bar.expect(1)
+            with contextlib.closing(walked(visited, source.concurrency)) as parts:
+                for part in parts:
+                    bar.expect(len(part.subfolders))
+                    bar.advance()
+                    yield part
             journal.finish()
 
     def _part(self, key: str, state: str, found: Folder) -> _Part:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Generator, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 from urllib.parse import quote, unquote, urlsplit
 
 from fastpipe.errors import DatasetError, StoreError
@@ -16,13 +16,13 @@ from fastpipe.sources._trying import WrongLengthError, status_of, tried
 from fastpipe.sources.base import ByteSource, Entry
 from fastpipe.types import Stored
 
-__all__ = ["Folder", "RemoteSource", "is_url"]
+__all__ = ["Folder", "RemoteSource", "is_url", "walked"]
 
 _URL = re.compile(r"[a-z][a-z0-9+.-]+(::[a-z][a-z0-9+.-]*)*://")
 
 _HASHES = ("md5Hash", "ETag", "etag", "content_md5", "crc32c")
 _TIMES = ("mtime", "LastModified", "last_modified", "updated", "modified", "created")
-_S3 = ("s3", "s3a")
+_S3 = ("s3:", "s3a:")
 _SETTLED_S = 3.0
 _S3_ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "FSSPEC_S3_ENDPOINT_URL")
 
@@ -86,7 +86,7 @@ class RemoteSource(ByteSource):
     @property
     def identity(self) -> str:
         own = self.options.get("endpoint_url") or self.options.get("client_kwargs", {}).get("endpoint_url")
-        if own is None and self._url.startswith(tuple(f"{scheme}:" for scheme in _S3)):
+        if own is None and self._url.startswith(_S3):
             own = next((os.environ[name] for name in _S3_ENDPOINTS if os.environ.get(name)), None)
         return self.name if own is None else f"{self.name} at {own}"
 
@@ -99,18 +99,12 @@ class RemoteSource(ByteSource):
         return RemoteSource(url, **options, **self.options)  # type: ignore[arg-type]
 
     def list(self) -> Iterator[Entry]:
-        with ThreadPoolExecutor(self.concurrency, "fastpipe-list") as pool:
-            running: set[Future[Folder]] = {pool.submit(self.list_folder, "")}
-            try:
-                while running:
-                    done, running = wait(running, return_when=FIRST_COMPLETED)
-                    for one in done:
-                        found = one.result()
-                        running |= {pool.submit(self.list_folder, folder) for folder in found.folders}
-                        yield from found.files
-            finally:
-                for one in running:
-                    one.cancel()
+        def visited(key: str, _: str) -> tuple[Folder, dict[str, str]]:
+            found = self.list_folder(key)
+            return found, found.folders
+
+        for found in walked(visited, self.concurrency):
+            yield from found.files
 
     def list_folder(self, folder: str) -> Folder:
         """What one folder holds, given by its key; ``""`` for the URL's own."""
@@ -123,8 +117,7 @@ class RemoteSource(ByteSource):
             if about.get("type") == "directory":
                 folders[key.rstrip("/")] = _settled_state(about)
             elif not key.endswith("/"):
-                size = about.get("size")
-                files.append(Entry(key, -1 if size is None else int(size), _state_of(about, (*_HASHES, *_TIMES))))
+                files.append(_entry(key, about))
         return Folder(files, folders)
 
     def folder_state(self, folder: str) -> str:
@@ -132,9 +125,7 @@ class RemoteSource(ByteSource):
         return _settled_state(tried(lambda: self._call("info", self._path(folder)), self.url(folder), self.tries))
 
     def entry(self, key: str) -> Entry:
-        about = tried(lambda: self._call("info", self._path(key)), self.url(key), self.tries)
-        size = about.get("size")
-        return Entry(key, -1 if size is None else int(size), _state_of(about, (*_HASHES, *_TIMES)))
+        return _entry(key, tried(lambda: self._call("info", self._path(key)), self.url(key), self.tries))
 
     def read(self, key: str, offset: int = 0, length: int = -1) -> bytes:
         return tried(lambda: self._read(key, offset, length, None), self.url(key), self.tries)
@@ -216,7 +207,7 @@ class RemoteSource(ByteSource):
                 f"{self.name}: reading from stores needs fsspec, which is not installed: pip install 'fastpipe[remote]'"
             ) from None
         options = dict(self.options)
-        if self._url.startswith(tuple(f"{scheme}:" for scheme in _S3)):
+        if self._url.startswith(_S3):
             options.setdefault("config_kwargs", {"max_pool_connections": self.concurrency})
         try:
             system, path = fsspec.core.url_to_fs(self._url, **options)
@@ -231,6 +222,36 @@ class RemoteSource(ByteSource):
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in super().__getstate__().items() if name != "_remote"}
+
+
+Found = TypeVar("Found")
+
+
+def walked(visit: Callable[[str, str], tuple[Found, Mapping[str, str]]], threads: int) -> Generator[Found, None, None]:
+    """What a visit of each folder gives, several at once, and the root first.
+
+    Args:
+        visit: from a folder's key and state (as `Folder` has it; ``""`` of the root) to what is wanted of it, and to
+            the folders in it with their states.
+        threads: how many visits are under way at once.
+    """
+    with ThreadPoolExecutor(threads, "fastpipe-list") as pool:
+        running: set[Future[tuple[Found, Mapping[str, str]]]] = {pool.submit(visit, "", "")}
+        try:
+            while running:
+                done, running = wait(running, return_when=FIRST_COMPLETED)
+                for one in done:
+                    found, folders = one.result()
+                    running |= {pool.submit(visit, folder, state) for folder, state in folders.items()}
+                    yield found
+        finally:
+            for one in running:
+                one.cancel()
+
+
+def _entry(key: str, about: dict[str, Any]) -> Entry:
+    size = about.get("size")
+    return Entry(key, -1 if size is None else int(size), _state_of(about, (*_HASHES, *_TIMES)))
 
 
 def _is_behind_the_end(error: Exception) -> bool:
