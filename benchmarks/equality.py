@@ -1,23 +1,25 @@
 """Whether finished samples are torchvision's, byte for byte: with the core, with its portable form, and without it.
 
-    python benchmarks/equality.py --photos PHOTOS [--seeds 5] [--most N] [--cores auto portable off]
+    python benchmarks/equality.py --photos PHOTOS [--seeds 5] [--most N] [--cores auto portable off] [--done FILE]
 
 PHOTOS is a folder as `ImageFolder` takes it. For each photo, transform and seed the sample of `fastpipe.ImageFolder` is
 compared with that of torchvision on PIL images, as uint8 and as normalised float32, by its hash. Each of ``--cores`` is
-a value of `FASTPIPE_CORE` and runs in a process of its own; all have to give the same. What can't be equal stands in
-docs/exactness.md with its bound. Exit status 1 where anything else differs.
+a value of `FASTPIPE_CORE` and runs in a process of its own; all have to give the same. What draws nothing, and what
+can't be equal and stands in docs/exactness.md with its bound, is compared at one seed. With ``--done`` a line a photo
+goes to FILE, and a run that was stopped goes on from there. Exit status 1 where anything else differs.
 """
 
 from __future__ import annotations
 
 import argparse
 import hashlib
+import json
 import multiprocessing
 import os
 import random
 import sys
-from collections import Counter
-from concurrent.futures import ProcessPoolExecutor
+from collections import Counter, defaultdict
+from concurrent.futures import Future, ProcessPoolExecutor
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -36,10 +38,14 @@ from tv import torchvision
 MEAN, STD = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]
 EXCEPTIONS = {"GaussianBlur", "ElasticTransform"}
 """docs/exactness.md"""
+ONE_SEED = EXCEPTIONS | {"Resize", "Resize, bicubic", "Pad", "Grayscale", "evaluation"}
 VIEWS = 3
 KINDS = ("uint8", "normalised")
 Samples: TypeAlias = dict[tuple[str, str, int], list[Any]]
 """By transform, kind and seed: each view's dtype, shape and hash, or all of its pixels where it needn't be equal."""
+Found: TypeAlias = dict[str, Any]
+"""Of one photo or of many, by transform: samples ``compared``, how many of them are ``equal`` (by core), by how much an
+exception is off at most (``largest``); ``different``: a line for each sample that is and shouldn't be."""
 
 
 def transforms(T: Any) -> dict[str, list[Any]]:
@@ -112,7 +118,11 @@ def seeded(seed: int) -> None:
 def told(name: str, views: list[torch.Tensor]) -> list[Any]:
     if name in EXCEPTIONS:
         return [view.numpy() for view in views]
-    return [(view.dtype, view.shape, hashlib.sha256(view.numpy().tobytes()).digest()) for view in views]
+    return [(view.dtype, view.shape, hashlib.sha256(view.contiguous().numpy().data).digest()) for view in views]
+
+
+def seeds_of(name: str, seeds: int) -> range:
+    return range(1 if name in ONE_SEED else seeds)
 
 
 def expected(path: str, seeds: int) -> Samples:
@@ -121,7 +131,7 @@ def expected(path: str, seeds: int) -> Samples:
     photo = torchvision.datasets.folder.default_loader(path)
     found = {}
     for name, chain in transforms(T).items():
-        for seed in range(seeds):
+        for seed in seeds_of(name, seeds):
             seeded(seed)
             # What people write with torchvision for several views of an image.
             views = [T.Compose(chain)(photo) for _ in range(VIEWS if name == "MultiView" else 1)]
@@ -151,11 +161,58 @@ def given(index: int, path: str, seeds: int) -> Samples:
     found = {}
     for (name, kind), dataset in _datasets.items():
         assert os.path.samefile(dataset.samples[index][0], path)
-        for seed in range(seeds):
+        for seed in seeds_of(name, seeds):
             seeded(seed)
             sample = dataset[index][0]
             found[name, kind, seed] = told(name, sample if name == "MultiView" else [sample])
     return found
+
+
+def compared(path: str, reference: Samples, jobs: dict[str, Future[Samples]]) -> Found:
+    """A photo's samples, torchvision's with those of each core."""
+    counts = Counter(name for (name, _, _), views in reference.items() for _ in views)
+    equal: dict[str, Counter[str]] = {core: Counter() for core in jobs}
+    largest: Counter[str] = Counter()
+    different = []
+    for core, job in jobs.items():
+        for key, ours in job.result().items():
+            name, kind, _ = key
+            same = [_same(one, other) for one, other in zip(reference[key], ours, strict=True)]
+            equal[core][name] += sum(same)
+            if name in EXCEPTIONS:
+                if kind == "uint8":
+                    far = np.abs(reference[key][0].astype(int) - ours[0]).max()
+                    largest[name] = max(largest[name], int(far))
+            elif not all(same):
+                different.append(f"{core}: {path}, {', '.join(map(str, key))}")
+    return {"compared": counts, "equal": equal, "largest": largest, "different": different}
+
+
+def all_of(photos: list[Found], cores: list[str]) -> Found:
+    counts: Counter[str] = Counter()
+    equal: dict[str, Counter[str]] = {core: Counter() for core in cores}
+    largest: Counter[str] = Counter()
+    for found in photos:
+        counts.update(found["compared"])
+        largest |= Counter(found["largest"])
+        for core in cores:
+            equal[core].update(found["equal"][core])
+    different = [line for found in photos for line in found["different"]]
+    return {"compared": counts, "equal": equal, "largest": largest, "different": different}
+
+
+def table(found: Found, photos: int) -> Table:
+    made = Table(title=f"samples of {photos} photos with torchvision's bytes, by FASTPIPE_CORE")
+    for heading in ("transform", "samples", *found["equal"], ""):
+        made.add_column(heading, justify="left" if heading in ("transform", "") else "right")
+    for name, count in found["compared"].items():
+        shares = [f"{100 * equal[name] / count:.6g}%" for equal in found["equal"].values()]
+        note = f"docs/exactness.md; differs by {found['largest'][name]}" if name in EXCEPTIONS else ""
+        made.add_row(name, f"{count:,}", *shares, note)
+    promised = [name for name in found["compared"] if name not in EXCEPTIONS]
+    total, *equal = (sum(c[name] for name in promised) for c in (found["compared"], *found["equal"].values()))
+    made.add_row("all but the exceptions", f"{total:,}", *(f"{count:,}" for count in equal))
+    return made
 
 
 def main() -> None:
@@ -164,47 +221,42 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--most", type=int, help="only so many photos, spread over the folder")
     parser.add_argument("--cores", nargs="+", default=["auto", "portable", "off"], help="values of FASTPIPE_CORE")
+    parser.add_argument("--done", type=Path, help="a line a photo; what is in it isn't compared again")
     options = parser.parse_args()
     torch.set_num_threads(1)
     paths = [path for path, _ in torchvision.datasets.ImageFolder(options.photos).samples]
     step = max(len(paths) // options.most, 1) if options.most else 1
+    run = [options.seeds, *options.cores]
+    done: dict[str, Found] = {}
+    if options.done and options.done.exists():
+        lines = map(json.loads, options.done.read_text().splitlines())
+        done = {path: found for path, of_run, found in lines if of_run == run}
+    chosen = range(0, len(paths), step)
     spawning = multiprocessing.get_context("spawn")  # a core is chosen once in a process
     pools = {
         core: ProcessPoolExecutor(1, mp_context=spawning, initializer=begin, initargs=(core, options.photos))
         for core in options.cores
     }
-    compared: Counter[str] = Counter()
-    equal: dict[str, Counter[str]] = {core: Counter() for core in pools}
-    largest: Counter[str] = Counter()
-    chosen = range(0, len(paths), step)
-    for index in track(chosen, "comparing", console=Console(stderr=True)):
-        jobs = {core: pool.submit(given, index, paths[index], options.seeds) for core, pool in pools.items()}
-        reference = expected(paths[index], options.seeds)
-        compared.update(name for (name, _, _), views in reference.items() for _ in views)
-        for core, job in jobs.items():
-            for key, ours in job.result().items():
-                same = [_same(one, other) for one, other in zip(reference[key], ours, strict=True)]
-                equal[core][key[0]] += sum(same)
-                if key[0] in EXCEPTIONS:
-                    if key[1] == "uint8":
-                        far = np.abs(reference[key][0].astype(int) - ours[0]).max()
-                        largest[key[0]] = max(largest[key[0]], int(far))
-                elif not all(same):
-                    print(f"{core}: {paths[index]}, {', '.join(map(str, key))}: DIFFERENT", file=sys.stderr, flush=True)
-    for pool in pools.values():
-        pool.shutdown()
-    table = Table(title=f"samples of {len(chosen)} photos with torchvision's bytes, by FASTPIPE_CORE")
-    for heading in ("transform", "samples", *pools, ""):
-        table.add_column(heading, justify="left" if heading in ("transform", "") else "right")
-    for name, count in compared.items():
-        shares = [f"{100 * counted[name] / count:.6g}%" for counted in equal.values()]
-        note = f"docs/exactness.md; differs by {largest[name]}" if name in EXCEPTIONS else ""
-        table.add_row(name, f"{count:,}", *shares, note)
-    promised = [name for name in compared if name not in EXCEPTIONS]
-    total = sum(compared[name] for name in promised)
-    table.add_row("all but the exceptions", f"{total:,}", *(f"{sum(e[n] for n in promised):,}" for e in equal.values()))
-    Console().print(table)
-    sys.exit(any(counted[name] < compared[name] for counted in equal.values() for name in promised))
+    left = [index for index in chosen if paths[index] not in done]
+    jobs: dict[int, dict[str, Future[Samples]]] = defaultdict(dict)
+    for index in left:  # so that none waits for a slower one
+        for core, pool in pools.items():
+            jobs[index][core] = pool.submit(given, index, paths[index], options.seeds)
+    try:
+        for index in track(left, "comparing", console=Console(stderr=True)):
+            found = compared(paths[index], expected(paths[index], options.seeds), jobs.pop(index))
+            done[paths[index]] = found
+            for line in found["different"]:
+                print("DIFFERENT", line, file=sys.stderr, flush=True)
+            if options.done:
+                with options.done.open("a") as file:
+                    file.write(json.dumps([paths[index], run, found]) + "\n")
+    finally:
+        for pool in pools.values():
+            pool.shutdown(cancel_futures=True)
+    found = all_of([done[paths[index]] for index in chosen], options.cores)
+    Console().print(table(found, len(chosen)))
+    sys.exit(bool(found["different"]))
 
 
 def _same(one: Any, other: Any) -> bool:
