@@ -154,10 +154,7 @@ class Arrays(ImageDataset):
                 file: Any = ArrayFile(form, content)
                 job.encoded = file
             else:
-                try:
-                    self._read(job, content)
-                except Exception as error:
-                    self._fail(job, error)
+                self._read_or_fail(job, content)
         lap("read")
         return jobs
 

@@ -6,10 +6,9 @@ import contextlib
 import operator
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from operator import is_
-from typing import Any, NamedTuple, get_args
+from typing import Any, get_args
 
 from PIL import Image
 from torch.utils.data import Dataset, get_worker_info
@@ -49,6 +48,7 @@ from fastpipe.program import (
 )
 from fastpipe.readers import MaxPixels
 from fastpipe.sources import fetched
+from fastpipe.sources._threads import Threads, kept_threads
 from fastpipe.transforms.compose import call, members_of
 from fastpipe.types import Generators, Header, Recipe
 
@@ -56,13 +56,6 @@ __all__ = ["ImageDataset", "StandardTransform", "default_loader"]
 
 _UNSET = object()
 _TOGETHER = 64  # files that are read before the first of them is decoded
-
-
-class _Pool(NamedTuple):
-    """Threads, and the process and number that they were made for."""
-
-    owner: tuple[int, int]
-    executor: ThreadPoolExecutor
 
 
 class ImageDataset(Recipes, Dataset[tuple[Any, Any]]):
@@ -109,7 +102,7 @@ class ImageDataset(Recipes, Dataset[tuple[Any, Any]]):
     """What is drawn for an image doesn't wait for anything else of the sample."""
 
     # Made in each process when they are needed.
-    _pool: _Pool | None = None
+    _pool: Threads | None = None
     _pipeline: Pipeline | None = None
     _members: tuple[Any, ...] | None = None
 
@@ -240,7 +233,7 @@ class ImageDataset(Recipes, Dataset[tuple[Any, Any]]):
         """The one way to samples: read, draw, execute; what becomes of bad ones, then what isn't planned."""
         planned = not self._rest()
         if options is None and len(indices) == 1:  # a sample alone needs no assembling, unless it's bad
-            job = self._read_or_fail(indices[0])
+            job = self._read_or_fail(self._begun_job(indices[0]))
             self._draw_all((job,), planned)
             image = self._decode_or_fail(job)
             if job.error is None:
@@ -289,20 +282,13 @@ class ImageDataset(Recipes, Dataset[tuple[Any, Any]]):
     def _read_several(self, indices: list[int], threads: int) -> list[Job]:
         """The jobs of several samples, read one by one; those that are in a store are fetched together before."""
         jobs = [self._begun_job(index) for index in indices]
-        sources, errors = fetched([self._source(job) for job in jobs]) if self.plans else ([], {})
-        local = [source if source is not job.path else None for source, job in zip(sources, jobs, strict=False)]
+        paths = [job.path for job in jobs]
+        sources, errors = fetched([self._source(job) for job in jobs]) if self.plans else (paths, {})
         for number, error in errors.items():
             self._fail(jobs[number], error)
-
-        def read(item: tuple[Job, str | bytes | None]) -> None:
-            job, source = item
-            try:
-                self._read(job, source)
-            except Exception as error:
-                self._fail(job, error)
-
         sound = [number for number, job in enumerate(jobs) if job.error is None]
-        list(self._map(threads, read, [(jobs[number], local[number] if local else None) for number in sound]))
+        at_hand = [None if sources[number] is paths[number] else sources[number] for number in sound]
+        list(self._map(threads, self._read_or_fail, [jobs[number] for number in sound], at_hand))
         return jobs
 
     def _read_together(self, indices: list[int], threads: int) -> list[Job]:
@@ -324,10 +310,7 @@ class ImageDataset(Recipes, Dataset[tuple[Any, Any]]):
                         readers.upright_orientation(encoded.content, header) if late else header.orientation
                     )
             else:  # another format, or nothing that can be read: as it is done one by one, errors included
-                try:
-                    self._read(job, sources[number])
-                except Exception as error:
-                    self._fail(job, error)
+                self._read_or_fail(job, sources[number])
         lap("read")
         return jobs
 
@@ -419,9 +402,7 @@ class ImageDataset(Recipes, Dataset[tuple[Any, Any]]):
     def _map(self, threads: int, function: Callable[..., Any], *arguments: Iterable[Any]) -> Iterable[Any]:
         if threads < 2:
             return map(function, *arguments)
-        pool = self._pool
-        if pool is None or pool.owner != (os.getpid(), threads):  # a fork inherits the object, but no threads
-            pool = self._pool = _Pool((os.getpid(), threads), ThreadPoolExecutor(threads, "fastpipe"))
+        pool = self._pool = kept_threads(self._pool, threads, "fastpipe")
         return pool.executor.map(function, *arguments)
 
     def end_threads(self) -> None:
@@ -435,11 +416,10 @@ class ImageDataset(Recipes, Dataset[tuple[Any, Any]]):
             return self.pipeline.rest
         return () if self.transform is None else (self.transform,)
 
-    def _read_or_fail(self, index: int, place: int | None = None) -> Job:
-        """The job of a sample, read; a bad file is noted in it."""
-        job = self._begun_job(index, place)
+    def _read_or_fail(self, job: Job, source: str | bytes | None = None) -> Job:
+        """`_read`; a bad file is noted in its job."""
         try:
-            return self._read(job)
+            return self._read(job, source)
         except Exception as error:
             self._fail(job, error)
             return job

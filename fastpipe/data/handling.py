@@ -60,7 +60,10 @@ class BadFileHandling:
     def __len__(self) -> int:
         raise NotImplementedError
 
-    def _read_or_fail(self, index: int, place: int | None = None) -> Job:
+    def _begun_job(self, index: int, place: int | None = None) -> Job:
+        raise NotImplementedError
+
+    def _read_or_fail(self, job: Job, source: str | bytes | None = None) -> Job:
         raise NotImplementedError
 
     def _draw_all(self, jobs: Sequence[Job], with_targets: bool) -> None:
@@ -167,7 +170,7 @@ class BadFileHandling:
         )
 
     def _begun(self, index: int, place: int, with_targets: bool) -> Job:
-        job = self._read_or_fail(index, place)
+        job = self._read_or_fail(self._begun_job(index, place))
         self._draw_all([job], with_targets)
         return job
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import abc
 import hashlib
-import os
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 from fastpipe.errors import StoreError
+from fastpipe.sources._threads import Threads, kept_threads
 from fastpipe.types import Source, Stored
 
 __all__ = ["ByteSource", "Entry", "Fetched", "by_source", "fetched", "version_of"]
@@ -45,7 +44,7 @@ class ByteSource(abc.ABC):
     concurrency: int = 32
     """How many reads `fetch` has under way at once."""
 
-    _pool: tuple[int, ThreadPoolExecutor] | None = None
+    _pool: Threads | None = None
 
     @property
     @abc.abstractmethod
@@ -98,7 +97,8 @@ class ByteSource(abc.ABC):
         """
         if len(files) < 2 or self.concurrency < 2:
             return [self._read_or_error(file) for file in files]
-        return [*self._threads().map(self._read_or_error, files)]
+        pool = self._pool = kept_threads(self._pool, self.concurrency, "fastpipe-fetch")
+        return [*pool.executor.map(self._read_or_error, files)]
 
     def read_file(self, file: Stored) -> bytes:
         """The bytes of one file of this source, whose number is as expected.
@@ -123,11 +123,6 @@ class ByteSource(abc.ABC):
             return self.read_file(file)
         except Exception as error:
             return error
-
-    def _threads(self) -> ThreadPoolExecutor:
-        if self._pool is None or self._pool[0] != os.getpid():  # a fork inherits the object, but no threads
-            self._pool = os.getpid(), ThreadPoolExecutor(self.concurrency, "fastpipe-fetch")
-        return self._pool[1]
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name != "_pool"}
