@@ -245,7 +245,7 @@ class _Maker:
     def _drawing(self, index: int, number: int) -> _Drawing:
         dataset = self.dataset
         color = _COLORS[number % len(_COLORS)]
-        if getattr(dataset, "_joint", None) is not None:
+        if recipes.is_joint(dataset):
             return self._joint_drawing(index, number, color)
         if dataset.seed is not None and dataset.plans:
             epoch = dataset.epoch + number

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import copy
-import hashlib
-import io
 import os
 import random
-import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, get_args
@@ -28,10 +25,11 @@ from fastpipe.program.breaks import one_line
 from fastpipe.reporting.pictures import arrays_of, same_size
 from fastpipe.tools import recipes
 from fastpipe.tools.certificate import Certificate, Check, Difference, StepResult, Worst
+from fastpipe.tools.comparison import Comparison, loaded
 from fastpipe.tools.subject import choose_files
 from fastpipe.tools.twin import import_torchvision, is_torchvisions, is_v2, mirror
 from fastpipe.tools.whole_samples import SampleComparison
-from fastpipe.types import Box, Generators, ImageShape, Member, Recipe, Step
+from fastpipe.types import Box, Generators, ImageShape, Recipe, Step
 
 __all__ = ["verify"]
 
@@ -101,11 +99,12 @@ def verify(
         paths = choose_files([] if files is None else files, images, seed)
         ours = _ours(transform, notes)
         places = list(range(len(paths)))
+        options: dict[str, Any] = {"reader": reader, "config": config, "fidelity": fidelity}
         if any(map(is_v2, flatten(ours))):
-            options: dict[str, Any] = {"reader": reader, "config": config, "fidelity": fidelity}
-            comparison = SampleComparison(ImageList((paths, places), ours, **options), module, notes)
+            given = ImageList((paths, places), ours, **options)
+            comparison = SampleComparison(given=given, module=module, notes=notes)
         else:
-            comparison = _Comparison(ours, paths, module, notes, reader, config, fidelity)
+            comparison = _Comparison(transform=ours, paths=paths, module=module, notes=notes, **options)
     with SlowBar("Verifying", progress) as bar:
         bar.expect(len(places) * drawings)
         for index in places:
@@ -129,50 +128,36 @@ def _of_dataset(
 ) -> tuple[_Comparison | SampleComparison, list[int]]:
     """What compares a dataset's own samples, and some of their indices."""
     dataset: Any = copy.copy(given)
-    joint = getattr(dataset, "_joint", None)
-    if joint is None:
-        dataset.transform = _ours(dataset.transform, notes)
+    joint = recipes.is_joint(dataset)
+    if joint:
+        dataset.transforms = _ours(dataset.transforms, notes)
     else:
-        dataset.transforms = _ours(joint, notes)
+        dataset.transform = _ours(dataset.transform, notes)
     chosen = sorted(random.Random(seed).sample(range(len(dataset)), min(images, len(dataset))))
     if not chosen:
         raise DatasetError(f"the {type(dataset).__name__} has no samples: there is nothing to verify.")
-    ordinary = dataset.plans and not dataset.apply_exif and joint is None
+    ordinary = dataset.plans and not dataset.apply_exif and not joint
     if not ordinary or any(map(is_v2, flatten(dataset.transform))):
-        return SampleComparison(dataset, module, notes), chosen
+        return SampleComparison(given=dataset, module=module, notes=notes), chosen
     paths = [dataset.sample(index)[0] for index in chosen]
-    options = dataset.reader, dataset.config, dataset.fidelity
-    return _Comparison(dataset.transform, paths, module, notes, *options), list(range(len(paths)))
+    options = {"reader": dataset.reader, "config": dataset.config, "fidelity": dataset.fidelity}
+    comparison = _Comparison(transform=dataset.transform, paths=paths, module=module, notes=notes, **options)
+    return comparison, list(range(len(paths)))
 
 
-@dataclass(slots=True)
-class _Comparison:
+@dataclass(slots=True, kw_only=True)
+class _Comparison(Comparison):
     """One transform and its twin, over files."""
 
     transform: Callable[[Any], Any]
     paths: list[str]
-    module: Any
-    notes: list[str]
     reader: str | None
     config: MachineConfig | None
     fidelity: Fidelity
-    equal: Check = field(default_factory=lambda: Check("finished samples equal torchvision's, byte for byte"))
     draws: Check = field(default_factory=lambda: Check("random numbers equal torchvision's"))
     regions: Check = field(default_factory=lambda: Check("decoded regions equal Pillow's"))
     plans: Check = field(default_factory=lambda: Check("the plan equals its steps"))
-    alike: Check = field(default_factory=lambda: Check("files and errors handled alike"))
-    steps: dict[tuple[str, str], StepResult] = field(default_factory=dict)
-    final: Difference = field(default_factory=Difference)
-    worst: Worst | None = None
-    compared: int = 0
-    hashes: list[bytes] = field(default_factory=list)
     pipeline: Pipeline = field(init=False)
-    index: int = 0
-    path: str = ""
-    whole: Any = None
-    members: tuple[Any, ...] = ()
-    twins: tuple[Any, ...] = ()
-    dataset: Any = None
     inexact: bool = False
     """Whether a step of the sample at hand is documented as another than torchvision's."""
 
@@ -194,23 +179,16 @@ class _Comparison:
         """Reads the file that `run` compares, as torchvision's datasets do."""
         self.index, self.path = index, self.paths[index]
         try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                source = io.BytesIO(self._data()) if isinstance(self.path, Member) else self.path
-                with Image.open(source) as opened:
-                    self.whole = opened.convert("RGB")
+            self.whole = loaded(self.path)
         except Exception as error:  # Pillow's plugins raise nearly anything
             self.whole = error
-
-    def _data(self) -> bytes:
-        return readers.read_file(self.path, None)
 
     def run(self, drawing: int, key: int) -> None:
         """Compares one sample; drawings count from 1, as in a preview."""
         where = f"{self.path}, drawing {drawing}"
         whole = self.whole
         if isinstance(whole, Exception):
-            self._both_refuse(key, whole, where)
+            self.both_refuse(key, whole, where)
             return
         try:
             with keyed_globals(key):
@@ -219,14 +197,12 @@ class _Comparison:
                     expected = twin(recipes.own_memory(expected))
                 end = _states()
         except Exception as error:  # torchvision's own, such as for a crop larger than the image
-            self._both_refuse(key, error, where)
+            self.both_refuse(key, error, where)
             return
         with keyed_globals(key):
             actual, _ = self.dataset[self.index]
             same_end = _same_states(_states(), end)
-        self.compared += 1
-        self.hashes.append(_hash(actual))
-        if same_end and self.hashes[-1] == _hash(expected):
+        if self.is_equal(actual, expected) and same_end:
             self.equal.add(True, where)
             self.final.add_equal(sum(array.size for array in arrays_of(actual)))
         else:
@@ -243,22 +219,9 @@ class _Comparison:
         recipe = self._planned(np.asarray(self.whole), key, where)
         self._finished(actual, expected, recipe, drawing, where)
 
-    def _both_refuse(self, key: int, error: Exception, where: str) -> None:
-        """Where torchvision raises, so must the dataset."""
-        try:
-            with keyed_globals(key):
-                self.dataset[self.index]
-        except Exception:
-            self.alike.add(True, where)
-            note = f"both refuse {self.path}: {type(error).__name__}: {' '.join(str(error).split())}"
-            if note not in self.notes:
-                self.notes.append(note)
-        else:
-            self.alike.add(False, f"{where}: torchvision raises {type(error).__name__}: {error}; fastpipe doesn't")
-
     def _planned(self, whole: NDArray[np.uint8], key: int, where: str) -> Recipe:
         """The part that is planned: what is decoded, and whether the plan equals its steps."""
-        data = self._data()
+        data = readers.read_file(self.path, None)
         recipe = self.pipeline.draw(ImageShape(*whole.shape), keyed_generators(key))
         options: dict[str, Any] = {"reader": self.reader, "config": self.config, "source": self.path}
         try:
@@ -372,21 +335,7 @@ class _Comparison:
 
     def certificate(self, files: int, drawings: int, tolerance: float | None) -> Certificate:
         checks = (self.equal, self.draws, self.regions, self.plans, self.alike)
-        return Certificate(
-            repr(self.transform),
-            files,
-            drawings,
-            self.compared,
-            self.equal.equal,
-            hashlib.sha256(b"".join(self.hashes)).hexdigest() if self.hashes else "",
-            self.fidelity,
-            tuple(check for check in checks if check.count),
-            tuple(self.steps.values()),
-            self.final,
-            tolerance,
-            self.worst,
-            tuple(self.notes),
-        )
+        return self.found(self.transform, checks, files, drawings, tolerance)
 
 
 def _shape_of(image: Any) -> ImageShape:
@@ -395,21 +344,6 @@ def _shape_of(image: Any) -> ImageShape:
     if isinstance(image, torch.Tensor) and image.ndim >= 3:
         return ImageShape(image.shape[-2], image.shape[-1], image.shape[-3])
     raise PlanError(f"a transform got {type(image).__name__} from the one before it: an image or a tensor can go on")
-
-
-def _hash(sample: Any) -> bytes:
-    """Of all that a finished sample is: its type, each image's dtype and shape, and every byte."""
-    found = hashlib.sha256(type(sample).__name__.encode())
-    for image in sample if isinstance(sample, (list, tuple)) else [sample]:
-        if isinstance(image, (list, tuple)):
-            found.update(_hash(image))
-        elif isinstance(image, torch.Tensor):
-            found.update(f"{image.dtype}{tuple(image.shape)}".encode())
-            found.update(image.contiguous().reshape(-1).view(torch.uint8).numpy().data)
-        else:
-            (array,) = arrays_of(image)
-            found.update(f"{array.dtype}{array.shape}".encode() + array.tobytes())
-    return found.digest()
 
 
 def _equal(one: Any, other: Any) -> bool:

@@ -3,69 +3,45 @@
 from __future__ import annotations
 
 import copy
-import hashlib
-import io
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import torch
-from PIL import Image, ImageOps
-from torch.utils._pytree import keystr, tree_flatten, tree_flatten_with_path
+from torch.utils._pytree import keystr, tree_flatten_with_path
 
-from fastpipe import readers
 from fastpipe.data import ImageDataset, JointDataset
 from fastpipe.program import keyed_globals
 from fastpipe.program.breaks import shortened
 from fastpipe.reporting.pictures import arrays_of, same_size
 from fastpipe.tools import recipes
 from fastpipe.tools.certificate import Certificate, Check, Difference, StepResult, Worst
+from fastpipe.tools.comparison import Comparison, digest, loaded
 from fastpipe.tools.twin import mirror
-from fastpipe.types import Member
 
 __all__ = ["SampleComparison"]
 
-_METADATA = ("format", "canvas_size", "clamping_mode")
 
-
-@dataclass(slots=True)
-class SampleComparison:
+@dataclass(slots=True, kw_only=True)
+class SampleComparison(Comparison):
     """A dataset of fastpipe's and torchvision's transforms on what Pillow loads, sample by sample.
 
     Attributes:
         given: the dataset; a seed of its own and ``on_error`` aren't asked.
-        module: ``torchvision.transforms``.
-        notes: for the certificate.
+        joint: whether its transforms see image and targets together: `whole` is a tuple of both then.
     """
 
     given: ImageDataset
-    module: Any
-    notes: list[str]
-    equal: Check = field(default_factory=lambda: Check("finished samples equal torchvision's, byte for byte"))
-    alike: Check = field(default_factory=lambda: Check("files and errors handled alike"))
     direct: Check = field(default_factory=lambda: Check("each transform, called alone, equals torchvision's"))
     plans: Check = field(default_factory=lambda: Check("the plan equals its transforms"))
-    steps: dict[str, StepResult] = field(default_factory=dict)
-    final: Difference = field(default_factory=Difference)
-    worst: Worst | None = None
-    compared: int = 0
-    hashes: list[bytes] = field(default_factory=list)
-    dataset: Any = None
     joint: bool = False
-    members: tuple[Any, ...] = ()
-    twins: tuple[Any, ...] = ()
-    index: int = 0
-    path: str = ""
-    whole: Any = None
-    """The sample at hand as a transform gets it, a tuple; the error where it can't be loaded."""
 
     def __post_init__(self) -> None:
         dataset: Any = copy.copy(self.given)
         dataset.seed = dataset._epoch = None
         dataset.on_error = "raise"
-        self.joint = getattr(dataset, "_joint", None) is not None
+        self.joint = recipes.is_joint(dataset)
         if not self.joint:
             dataset.target_transform = None
         self.dataset = dataset
@@ -78,23 +54,14 @@ class SampleComparison:
         self.index = index
         self.path, _ = self.dataset.sample(index)
         try:
-            image = self._loaded()
+            dataset = self.dataset
+            image = loaded(self.path, dataset.apply_exif) if dataset.plans else dataset.loader(self.path)
             targets: tuple[Any, ...] = ()
             if self.joint and isinstance(self.dataset, JointDataset):
                 targets = self.dataset.targets_at(index, (image.height, image.width))
             self.whole = (image, *targets)
         except Exception as error:  # Pillow's plugins raise nearly anything
             self.whole = error
-
-    def _loaded(self) -> Any:
-        if not self.dataset.plans:
-            return self.dataset.loader(self.path)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            source = io.BytesIO(readers.read_file(self.path, None)) if isinstance(self.path, Member) else self.path
-            with Image.open(source) as opened:
-                upright = ImageOps.exif_transpose(opened) if self.dataset.apply_exif else opened
-                return upright.convert("RGB")
 
     def run(self, drawing: int, key: int) -> None:
         """Compares one sample; drawings count from 1."""
@@ -106,15 +73,13 @@ class SampleComparison:
                 expected = self._through(self.twins, copy.deepcopy(self.whole))
                 end = torch.get_rng_state()
         except Exception as error:
-            self._both_refuse(key, error, where)
+            self.both_refuse(key, error, where)
             return
         with keyed_globals(key):
             sample = self.dataset[self.index]
             actual = sample if self.joint else sample[0]
             same_end = torch.equal(torch.get_rng_state(), end)
-        self.compared += 1
-        self.hashes.append(digest(actual))
-        if same_end and self.hashes[-1] == digest(expected):
+        if self.is_equal(actual, expected) and same_end:
             self.equal.add(True, where)
             self.final.add_equal(sum(array.size for array in arrays_of(_image_of(actual))))
             return
@@ -154,19 +119,6 @@ class SampleComparison:
             self.direct.add(True, where)
         self.plans.add(not same, where)
 
-    def _both_refuse(self, key: int, error: Exception, where: str) -> None:
-        """Where torchvision raises, so must the dataset."""
-        try:
-            with keyed_globals(key):
-                self.dataset[self.index]
-        except Exception:
-            self.alike.add(True, where)
-            note = f"both refuse {self.path}: {type(error).__name__}: {' '.join(str(error).split())}"
-            if note not in self.notes:
-                self.notes.append(note)
-        else:
-            self.alike.add(False, f"{where}: torchvision raises {type(error).__name__}: {error}; fastpipe doesn't")
-
     def _measure(self, actual: Any, expected: Any, key: int, drawing: int) -> None:
         largest = _compare(self.final, actual, expected)
         if largest <= (0 if self.worst is None else self.worst.largest):
@@ -180,21 +132,8 @@ class SampleComparison:
 
     def certificate(self, files: int, drawings: int, tolerance: float | None) -> Certificate:
         checks = (self.equal, self.alike, self.direct, self.plans)
-        return Certificate(
-            repr(self.dataset.transforms if self.joint else self.dataset.transform),
-            files,
-            drawings,
-            self.compared,
-            self.equal.equal,
-            hashlib.sha256(b"".join(self.hashes)).hexdigest() if self.hashes else "",
-            self.dataset.fidelity,
-            tuple(check for check in checks if check.count),
-            tuple(self.steps.values()),
-            self.final,
-            tolerance,
-            self.worst,
-            tuple(self.notes),
-        )
+        transform = self.dataset.transforms if self.joint else self.dataset.transform
+        return self.found(transform, checks, files, drawings, tolerance)
 
 
 def _called(transform: Callable[..., Any], sample: Any) -> Any:
@@ -212,26 +151,6 @@ def _compare(difference: Difference, actual: Any, expected: Any) -> float:
     if not same_size(ours, theirs):
         return 0.0
     return max((difference.add(one, other) for one, other in zip(ours, theirs, strict=True)), default=0.0)
-
-
-def digest(sample: Any) -> bytes:
-    """Of all that a sample is: its structure, types, what boxes say beside their numbers, and every byte."""
-    leaves, structure = tree_flatten(sample)
-    found = hashlib.sha256(str(structure).encode())
-    for leaf in leaves:
-        found.update(type(leaf).__name__.encode())
-        if isinstance(leaf, torch.Tensor):
-            about = [str(getattr(leaf, name, None)) for name in _METADATA]
-            plain = leaf.detach().cpu().as_subclass(torch.Tensor).contiguous()
-            found.update(f"{plain.dtype}{tuple(plain.shape)}{about}".encode())
-            found.update(plain.reshape(-1).view(torch.uint8).numpy().data if plain.numel() else b"")
-        elif isinstance(leaf, Image.Image):
-            found.update(f"{leaf.mode}{leaf.size}".encode() + leaf.tobytes())
-        elif isinstance(leaf, np.ndarray):
-            found.update(f"{leaf.dtype}{leaf.shape}".encode() + leaf.tobytes())
-        else:
-            found.update(repr(leaf).encode())
-    return found.digest()
 
 
 def differences(actual: Any, expected: Any) -> list[str]:
