@@ -17,13 +17,13 @@ from fastpipe.ops import ToImage, ToPureTensor
 from fastpipe.transforms._base import draw_chance
 from fastpipe.transforms.compose import draw_all
 from fastpipe.transforms.v2 import _draws
+from fastpipe.transforms.v2._by_class import ByClass
+from fastpipe.transforms.v2._drawing_from import drawing_from
 from fastpipe.transforms.v2._stand_ins import (
-    ByClass,
     PilStandIn,
     PureStandIn,
     TensorStandIn,
     Untraceable,
-    drawing_from,
     shape_of,
     stand_in,
 )

@@ -19,12 +19,12 @@ from torchvision.transforms.v2.functional._utils import _KERNEL_REGISTRY, _regis
 
 from fastpipe import ops
 from fastpipe.ops.interpolation import InterpolationMode
+from fastpipe.transforms.v2._drawing_from import drawing_from
 from fastpipe.transforms.v2._stand_ins import (
     PilStandIn,
     PureStandIn,
     TensorStandIn,
     Untraceable,
-    drawing_from,
     given_by_name,
     resized,
     stand_in,

@@ -15,7 +15,6 @@ from typing import Any, TypeAlias
 
 import PIL.Image
 import torch
-from torch.overrides import TorchFunctionMode
 from torchvision import tv_tensors
 from torchvision.transforms.v2 import functional as F
 from torchvision.transforms.v2.functional._utils import _KERNEL_REGISTRY, _register_kernel_internal
@@ -23,7 +22,7 @@ from torchvision.transforms.v2.functional._utils import _KERNEL_REGISTRY, _regis
 from fastpipe import ops
 from fastpipe.ops.interpolation import InterpolationMode, interpolation_from_int
 from fastpipe.ops.warps import PerspectiveBy
-from fastpipe.types import Generators, ImageShape, Step
+from fastpipe.types import ImageShape, Step
 
 
 class Untraceable(Exception):
@@ -94,32 +93,6 @@ def stand_in(shape: ImageShape, steps: tuple[Step, ...] = ()) -> StandIn:
     made: Any = empty.as_subclass(PureStandIn if shape.pure else TensorStandIn)
     made.steps = steps
     return made  # type: ignore[no-any-return]
-
-
-class _ByClass(dict[Any, Any]):
-    """A dict by the classes of inputs, in which a stand-in's class is the one that it stands for."""
-
-    def __contains__(self, key: object) -> bool:
-        return super().__contains__(getattr(key, "stands_for", key))
-
-    def __getitem__(self, key: Any) -> Any:
-        return super().__getitem__(getattr(key, "stands_for", key))
-
-
-class ByClass:
-    """An attribute of a transform's that may be such a dict, as a fill or a dtype for each class of inputs."""
-
-    def __set_name__(self, owner: type, name: str) -> None:
-        self.name = name
-
-    def __get__(self, instance: Any, owner: type | None = None) -> Any:
-        if instance is None or self.name not in vars(instance):
-            raise AttributeError(self.name)
-        value = vars(instance)[self.name]
-        return _ByClass(value) if type(value) is dict else value
-
-    def __set__(self, instance: Any, value: Any) -> None:
-        vars(instance)[self.name] = value
 
 
 def shape_of(image: StandIn) -> ImageShape:
@@ -478,56 +451,3 @@ def _register() -> None:
 
 
 _register()
-
-
-# -- where torchvision's draws come from
-
-_RANDOM = frozenset(
-    {
-        torch.rand,
-        torch.randn,
-        torch.randint,
-        torch.randperm,
-        torch.normal,
-        torch.multinomial,
-        torch.bernoulli,
-        torch._sample_dirichlet,
-        torch.Tensor.uniform_,
-        torch.Tensor.normal_,
-        torch.Tensor.random_,
-        torch.Tensor.bernoulli_,
-        torch.Tensor.multinomial,
-        torch.Tensor.bernoulli,
-    }
-)
-
-
-class _DrawingFrom(TorchFunctionMode):
-    """Within, torch's functions that draw in this thread do so from a generator of ours, not from the global one."""
-
-    def __init__(self, generator: torch.Generator) -> None:
-        super().__init__()
-        self.generator = generator
-
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        kwargs = kwargs or {}
-        if func in _RANDOM and kwargs.get("generator") is None:
-            kwargs = {**kwargs, "generator": self.generator}
-        return func(*args, **kwargs)
-
-
-class drawing_from:
-    """``with drawing_from(generators):`` torchvision draws what fastpipe would, and the generators move on."""
-
-    def __init__(self, generators: Generators) -> None:
-        plain = getattr(generators, "plain", None)
-        source = (generators if plain is None else plain()).torch
-        self._mode = None if source is None or source is torch.default_generator else _DrawingFrom(source)
-
-    def __enter__(self) -> None:
-        if self._mode is not None:
-            self._mode.__enter__()  # type: ignore[no-untyped-call]
-
-    def __exit__(self, *error: Any) -> None:
-        if self._mode is not None:
-            self._mode.__exit__(*error)  # type: ignore[no-untyped-call]

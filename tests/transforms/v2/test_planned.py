@@ -21,9 +21,9 @@ from fastpipe.ops import TensorShape
 from fastpipe.transforms import v2
 from fastpipe.transforms._base import drawable
 from fastpipe.transforms.drawing import drawing
+from fastpipe.transforms.v2._drawing_from import drawing_from
 from fastpipe.transforms.v2._draws import QUICK
 from fastpipe.transforms.v2._planned import steps_of
-from fastpipe.transforms.v2._stand_ins import drawing_from
 from fastpipe.types import Generators, ImageShape
 
 SHAPES = [(90, 121, "420"), (64, 64, "444"), (133, 71, "422"), (77, 150, "gray"), (101, 99, "420")]

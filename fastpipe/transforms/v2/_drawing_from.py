@@ -1,0 +1,60 @@
+"""Where torchvision's draws come from."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch.overrides import TorchFunctionMode
+
+from fastpipe.types import Generators
+
+_RANDOM = frozenset(
+    {
+        torch.rand,
+        torch.randn,
+        torch.randint,
+        torch.randperm,
+        torch.normal,
+        torch.multinomial,
+        torch.bernoulli,
+        torch._sample_dirichlet,
+        torch.Tensor.uniform_,
+        torch.Tensor.normal_,
+        torch.Tensor.random_,
+        torch.Tensor.bernoulli_,
+        torch.Tensor.multinomial,
+        torch.Tensor.bernoulli,
+    }
+)
+
+
+class _DrawingFrom(TorchFunctionMode):
+    """Within, torch's functions that draw in this thread do so from a generator of ours, not from the global one."""
+
+    def __init__(self, generator: torch.Generator) -> None:
+        super().__init__()
+        self.generator = generator
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        if func in _RANDOM and kwargs.get("generator") is None:
+            kwargs = {**kwargs, "generator": self.generator}
+        return func(*args, **kwargs)
+
+
+class drawing_from:
+    """``with drawing_from(generators):`` torchvision draws what fastpipe would, and the generators move on."""
+
+    def __init__(self, generators: Generators) -> None:
+        plain = getattr(generators, "plain", None)
+        source = (generators if plain is None else plain()).torch
+        self._mode = None if source is None or source is torch.default_generator else _DrawingFrom(source)
+
+    def __enter__(self) -> None:
+        if self._mode is not None:
+            self._mode.__enter__()  # type: ignore[no-untyped-call]
+
+    def __exit__(self, *error: Any) -> None:
+        if self._mode is not None:
+            self._mode.__exit__(*error)  # type: ignore[no-untyped-call]
