@@ -370,6 +370,28 @@ def write_folder(folder: Path, *, classes: int = 2, sound_only: bool = False) ->
     return written
 
 
+def odd_folder() -> dict[str, bytes]:
+    """Three classes of odd, gray, tiny and ordinary images, in folders within folders, by their names."""
+    return {
+        "ants/1.jpg": jpeg(61, 47),
+        "ants/2.JPG": jpeg(40, 90, "444", seed=1),
+        "ants/deep/3.jpg": jpeg(33, 35, "gray"),
+        "ants-b/1.png": save(photo(20, 31), "PNG"),
+        "ants-b/b/1.jpg": jpeg(1, 1),
+        "bees/ü 1.jpeg": jpeg(70, 50, seed=3),
+        "bees/2.webp": save(photo(64, 50), "WEBP"),
+        "bees/notes.txt": b"no image",
+    }
+
+
+def write(folder: Path, content: dict[str, bytes]) -> Path:
+    """Write files by their names; returns the folder."""
+    for name, data in content.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(data)
+    return folder
+
+
 @functools.lru_cache(maxsize=1)
 def sound_files() -> dict[str, bytes]:
     """The files that Pillow reads."""

@@ -31,22 +31,7 @@ TRAIN = T.Compose([T.RandomResizedCrop(32), T.RandomHorizontalFlip(), T.ToTensor
 
 @pytest.fixture(scope="module")
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Three classes of odd, gray, tiny and ordinary images, in folders within folders."""
-    root = tmp_path_factory.mktemp("photos") / "train"
-    odd = {
-        "ants/1.jpg": corpus.jpeg(61, 47),
-        "ants/2.JPG": corpus.jpeg(40, 90, "444", seed=1),
-        "ants/deep/3.jpg": corpus.jpeg(33, 35, "gray"),
-        "ants-b/1.png": corpus.save(corpus.photo(20, 31), "PNG"),
-        "ants-b/b/1.jpg": corpus.jpeg(1, 1),
-        "bees/ü 1.jpeg": corpus.jpeg(70, 50, seed=3),
-        "bees/2.webp": corpus.save(corpus.photo(64, 50), "WEBP"),
-        "bees/notes.txt": b"no image",
-    }
-    for name, data in odd.items():
-        (root / name).parent.mkdir(parents=True, exist_ok=True)
-        (root / name).write_bytes(data)
-    return root
+    return corpus.write(tmp_path_factory.mktemp("photos") / "train", corpus.odd_folder())
 
 
 @pytest.fixture(scope="module")
