@@ -13,6 +13,9 @@ from fastpipe.data.bad_files import NothingLeftError
 from fastpipe.loading.growing import GrowingDataset
 from fastpipe.program import BatchOptions
 
+SUBSETS = (Subset, GrowingDataset)
+"""What names samples of another dataset, and makes none."""
+
 
 @dataclass(slots=True)
 class Asking:
@@ -53,7 +56,7 @@ def batch_of(dataset: Any, indices: Sequence[Any], options: BatchOptions) -> Any
 
 def within_subsets(dataset: Any, indices: Sequence[Any]) -> tuple[Any, Sequence[Any]]:
     """The dataset behind torch's `Subset` and `GrowingDataset`, and the samples' numbers there."""
-    while type(dataset) in (Subset, GrowingDataset):
+    while type(dataset) in SUBSETS:
         grows = type(dataset) is GrowingDataset
         indices = dataset.inner(indices) if grows else [dataset.indices[index] for index in indices]
         dataset = dataset.dataset
@@ -62,6 +65,6 @@ def within_subsets(dataset: Any, indices: Sequence[Any]) -> tuple[Any, Sequence[
 
 def gives_batches(dataset: Any) -> bool:
     """Whether an image dataset makes the loader's batches, and nobody in between wants a list."""
-    while type(dataset) in (Subset, GrowingDataset):
+    while type(dataset) in SUBSETS:
         dataset = dataset.dataset
     return getattr(type(dataset), "__getitems__", None) is ImageDataset.__getitems__

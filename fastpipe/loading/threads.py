@@ -23,14 +23,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
-from torch.utils.data import ConcatDataset, Subset
+from torch.utils.data import ConcatDataset
 from torch.utils.data._utils import pin_memory
 from torch.utils.data.dataloader import _BaseDataLoaderIter, _DatasetKind
 
 from fastpipe.data import ImageDataset
 from fastpipe.errors import FastpipeWarning, LoaderError
-from fastpipe.loading.asking import Asking, within_subsets
-from fastpipe.loading.growing import GrowingDataset
+from fastpipe.loading.asking import SUBSETS, Asking, within_subsets
 from fastpipe.loading.watch import PATIENCE_S
 from fastpipe.program import (
     BatchOptions,
@@ -50,7 +49,7 @@ Ahead = tuple[Iterator[Any], Epochs]
 
 def in_the_way(dataset: Any) -> str:
     """What keeps a dataset's samples from being made ahead in a thread; empty where nothing does."""
-    if type(dataset) in (Subset, GrowingDataset):
+    if type(dataset) in SUBSETS:
         return in_the_way(dataset.dataset)
     if type(dataset) is ConcatDataset:
         return next(filter(None, map(in_the_way, dataset.datasets)), "")
