@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import copy
 import itertools
 import os
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, replace
 from typing import Any, cast
 
 import numpy as np
@@ -200,13 +199,9 @@ class ContainerSource:
         if cluster is None or len(paths) < 2:
             return {}
         states = [_settled_state(path) for path in paths]
-        answers = dict(cluster.map(_listing_of, ((self._of_one(path), path) for path in paths)))
+        # A task needn't carry the names of all the others.
+        answers = dict(cluster.map(_listing_of, ((replace(self, paths=(path,)), path) for path in paths)))
         return {path: (states[number], Listing(*answers[number])) for number, path in enumerate(paths)}
-
-    def _of_one(self, path: str) -> ContainerSource:
-        other = copy.copy(self)
-        object.__setattr__(other, "paths", (path,))  # a task needn't carry the names of all the others
-        return other
 
     def _part(self, path: str, listing: Listing) -> _Part:
         start = self.name_of(path)

@@ -92,27 +92,26 @@ def behind_conversion(steps: Sequence[Step], image: torch.Tensor) -> torch.Tenso
     pad: Any = shown[place]
     if pad.fill not in (0, None):
         return None
-    flips = [step for step in shown[place + 1 :] if isinstance(step, (HFlip, VFlip))]
-    left, top, right, bottom = padding_ltrb(pad.padding)
     for step in steps[:place]:
         image = step.apply(image)
+    left, top, right, bottom = padding_ltrb(pad.padding)
     channels, height, width = image.shape
     height, width = height + top + bottom, width + left + right
-    inner = _inner(pad, flips, height, width)
+    behind = steps[place + 1 :]
+    flips = [step for step, like in zip(behind, shown[place + 1 :], strict=True) if isinstance(like, (HFlip, VFlip))]
+    inner = _inner(pad, [step for step in shown[place + 1 :] if isinstance(step, (HFlip, VFlip))], height, width)
     if inner is None or not memory.is_large((channels, height, width), torch.uint8):
         for step in steps[place:]:
             image = step.apply(image)
         return image
+    values = [step for step in behind if isinstance(step, (ToDtype, Normalize))]
     colour = image.new_zeros((channels, 1, 1))
-    for number, step in enumerate(steps[place + 1 :], place + 1):
-        if isinstance(shown[number], (HFlip, VFlip)):
-            image = step.apply(image)
-    for step in steps[place + 1 :]:
-        if isinstance(step, (ToDtype, Normalize)):
-            colour = step.apply(colour)
+    for step in values:
+        colour = step.apply(colour)
     border = Border((channels, height, width), inner, colour)
     canvas = border.canvas(None)
-    values = [step for step in steps[place + 1 :] if isinstance(step, (ToDtype, Normalize))]
+    for step in flips:
+        image = step.apply(image)
     if len(values) == 1 and isinstance(values[0], ToDtype) and values[0].scales(image):
         values[0].apply_into(image, border.inside(canvas))
         return canvas
