@@ -66,13 +66,23 @@ static void lay_out(fpc_axis *axis, int64_t values, int64_t pairs) {
     axis->weights = axis->counts + outputs;
     axis->high = axis->weights + outputs * 2 * pairs;
     axis->low = axis->high + outputs * pairs;
+    axis->lanes = (uint8_t *)(((uintptr_t)(axis->low + outputs * pairs) + FPC_LANE_VECTOR - 1) &
+                              ~(uintptr_t)(FPC_LANE_VECTOR - 1));
     axis->pairs = (int32_t)pairs;
+}
+
+/* A vector of places and three of weights for each part of the taps. */
+static int64_t lane_bytes(int64_t outputs, int64_t taps) {
+    int64_t parts = (taps + FPC_LANE_TAPS - 1) / FPC_LANE_TAPS;
+    if (parts > FPC_LANE_MOST_PARTS) parts = FPC_LANE_MOST_PARTS;
+    return (outputs + FPC_LANE_OUTPUTS - 1) / FPC_LANE_OUTPUTS * FPC_LANE_VECTOR * (1 + 3 * parts) + FPC_LANE_VECTOR;
 }
 
 /* Memory for outputs of at most `taps` weights each. Both are at most 2**24: far inside int64. */
 static int reserve(fpc_axis *axis, int32_t outputs, int64_t taps, int64_t max_bytes) {
     const int64_t pairs = (taps + 1) / 2;
-    const int64_t bytes = taps * (int64_t)sizeof(double) + outputs * (2 + 4 * pairs) * (int64_t)sizeof(int32_t);
+    const int64_t bytes = taps * (int64_t)sizeof(double) + outputs * (2 + 4 * pairs) * (int64_t)sizeof(int32_t) +
+                          lane_bytes(outputs, taps);
     if ((max_bytes > 0 && bytes > max_bytes) || (uint64_t)bytes > SIZE_MAX) return FPC_TOO_LARGE;
     if (!fpc_buffer_need(&axis->memory, (size_t)bytes)) return FPC_NO_MEMORY;
     axis->outputs = outputs;
@@ -233,6 +243,7 @@ static int build_nearest(fpc_axis *axis, const fpc_axis_request *request, int64_
 
 static int build(fpc_axis *axis, const fpc_axis_request *request, int64_t max_bytes) {
     axis->identity = changes_nothing(request);
+    axis->has_lanes = false;
     if (request->filter == FPC_NEAREST) return build_nearest(axis, request, max_bytes);
     const int status =
         axis->identity ? build_identity(axis, request, max_bytes) : build_weights(axis, request, max_bytes);

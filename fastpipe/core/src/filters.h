@@ -13,6 +13,9 @@
 /* Weights are whole numbers of these parts of 1: PRECISION_BITS in Pillow's Resample.c. */
 #define FPC_WEIGHT_BITS 22
 
+/* Lanes: so many outputs together, and of each so many weights at once, up to four times; vectors of so many bytes. */
+enum { FPC_LANE_OUTPUTS = 5, FPC_LANE_TAPS = 4, FPC_LANE_MOST_PARTS = 4, FPC_LANE_VECTOR = 64 };
+
 /* What is wanted of one axis. */
 typedef struct fpc_axis_request {
     int32_t filter;               /* fpc_filter */
@@ -38,6 +41,9 @@ typedef struct fpc_axis {
     /* The same weights by pairs, two 16-bit numbers each, the first in the lower half: weight = high * 256 + low with
      * low in 0..255, for instructions that multiply 16 bits and add neighbours. `pairs` for each output. */
     int32_t *high, *low;
+    /* Room for what a kernel makes of them (arrange_across), and whether it has. */
+    uint8_t *lanes;
+    bool has_lanes;
     fpc_buffer memory;
     /* What the tables were made for, and what was dropped of the inputs since: images of one size share them. */
     fpc_axis_request made;

@@ -78,7 +78,10 @@ typedef struct fpc_kernels {
     void (*planes_to_rgb)(const uint8_t *red, const uint8_t *green, const uint8_t *blue, uint8_t *rgb, int count);
     void (*mix_rows)(const uint8_t *nearer, const uint8_t *farther, uint16_t *sums, int count);
     void (*widen_row)(const uint8_t *row, uint16_t *wide, int count);
-    /* resample.c: two rows (perhaps the same) into two rows of the axis's outputs, for 1 or 3 channels; up to
+    /* resample.c: what resample_across reads in place of an axis's weights for three channels, where that is faster: into
+     * `lanes`, and says so in `has_lanes`. */
+    void (*arrange_across)(fpc_axis *axis);
+    /* Two rows (perhaps the same) into two rows of the axis's outputs, for 1 or 3 channels; up to
      * FPC_ROW_SLACK bytes behind each row are read and written. */
     void (*resample_across)(const uint8_t *const in[2], const fpc_axis *axis, int32_t channels, uint8_t *const out[2]);
     /* The axis's output y of `bytes` bytes from its counts[y] rows, of which the last one is there twice; rows are read
@@ -128,6 +131,7 @@ typedef struct fpc_kernels {
         .planes_to_rgb = planes_to_rgb,                                                                                \
         .mix_rows = mix_rows,                                                                                          \
         .widen_row = widen_row,                                                                                        \
+        .arrange_across = arrange_across,                                                                              \
         .resample_across = resample_across,                                                                            \
         .resample_down = resample_down,                                                                                \
         .pick_pixels = pick_pixels,                                                                                    \

@@ -185,6 +185,7 @@ int fpc_resize_prepare(fpc_stage *stage, const fpc_operation *operation, int32_t
     stage->goes_across = !stage->across.identity || mirrored_inputs != mirrored_outputs;
     stage->goes_down = !stage->down.identity;
     stage->column = stage->across.first;
+    if (channels == 3 && !stage->across.has_lanes) stage->kernels->arrange_across(&stage->across);
     fpc_axis_shift(&stage->across, stage->column);
     return FPC_OK;
 }

@@ -81,6 +81,8 @@ static inline void resample_down_plain(const uint8_t *const *rows, const fpc_axi
 }
 
 #ifndef FPC_SIMD_H
+static void arrange_across(fpc_axis *axis) { (void)axis; }
+
 static void resample_across(const uint8_t *const in[2], const fpc_axis *axis, int32_t channels, uint8_t *const out[2]) {
     resample_across_plain(in, axis, channels, out);
 }

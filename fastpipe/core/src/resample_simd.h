@@ -82,7 +82,8 @@ SIMD void resample_across_rgb(const uint8_t *const in[2], const fpc_axis *axis, 
     }
 }
 
-static void resample_across(const uint8_t *const in[2], const fpc_axis *axis, int32_t channels, uint8_t *const out[2]) {
+static void resample_across_pairs(const uint8_t *const in[2], const fpc_axis *axis, int32_t channels,
+                                  uint8_t *const out[2]) {
     if (channels != 3 || !axis->split) {
         resample_across_plain(in, axis, channels, out);
         return;
@@ -103,6 +104,16 @@ static void resample_across(const uint8_t *const in[2], const fpc_axis *axis, in
     default: resample_across_rgb(in, axis, out, 0, 0); break;
     }
 }
+
+#if defined(FPC_SIMD_VBMI)
+#include "resample_vbmi.h"
+#else
+static void arrange_across(fpc_axis *axis) { (void)axis; }
+
+static void resample_across(const uint8_t *const in[2], const fpc_axis *axis, int32_t channels, uint8_t *const out[2]) {
+    resample_across_pairs(in, axis, channels, out);
+}
+#endif
 
 SIMD void resample_down_pairs(const uint8_t *const *rows, const int32_t *high, const int32_t *low, const int pairs,
                               int64_t bytes, uint8_t *out) {
