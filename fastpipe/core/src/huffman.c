@@ -9,7 +9,7 @@
 #endif
 
 _Static_assert(FPC_AC_BITS == FPC_SKIP_BITS, "the two builders share the words of symbols");
-_Static_assert(sizeof(fpc_ac_entry) == 8, "the vector builder writes entries as eight bytes");
+_Static_assert(sizeof(fpc_ac_entry) == 4, "the vector builder writes entries as words");
 
 #define ENTRIES (1u << FPC_AC_BITS)
 
@@ -134,7 +134,7 @@ static void fill_runs(fpc_ac_table *table, const fpc_code *code) {
         for (int i = 0; i < code->counts[bits]; i++, symbol++, at += copies) {
             uint32_t size = code->symbols[symbol] & 15, run = code->symbols[symbol] >> 4;
             if (size || !run || run == 15) continue;
-            for (uint32_t j = 0; j < copies; j++) table->entries[at + j].value = (int16_t)(bits << 8 | run);
+            for (uint32_t j = 0; j < copies; j++) table->entries[at + j].value = (int8_t)(bits << 4 | run);
         }
     }
 }
@@ -142,7 +142,7 @@ static void fill_runs(fpc_ac_table *table, const fpc_code *code) {
 /* ---- portable builders ------------------------------------------------------------------------------------------ */
 
 static void build_ac_portable(fpc_ac_table *table, const uint32_t *words) {
-    static const fpc_ac_entry none = {0, 1, 0, FPC_NO_SYMBOL, FPC_NO_SYMBOL, 0, 0};
+    static const fpc_ac_entry none = {0, FPC_NO_SYMBOL, FPC_NO_SYMBOL, 0};
     for (uint32_t i = 0; i < ENTRIES; i++) {
         uint32_t bits = words[i] & 255, size = words[i] >> 8 & 255, advance = words[i] >> 16;
         if (!bits) {
@@ -152,7 +152,7 @@ static void build_ac_portable(fpc_ac_table *table, const uint32_t *words) {
         }
         uint32_t length = bits + size, first_advance = advance;
         int32_t value = 0;
-        if (length < FPC_AC_BITS && advance < FPC_END_OF_BLOCK) {
+        if (length < FPC_AC_BITS && size <= FPC_LARGEST_KEPT_SIZE && advance < FPC_END_OF_BLOCK) {
             uint32_t rest = FPC_AC_BITS - length, second = words[i << length & (ENTRIES - 1)],
                      second_bits = second & 255;
             if (second_bits && second_bits <= rest) {
@@ -165,9 +165,7 @@ static void build_ac_portable(fpc_ac_table *table, const uint32_t *words) {
             }
         }
         table->lengths[i] = (uint8_t)length;
-        table->entries[i] = (fpc_ac_entry){(uint8_t)length,        (uint8_t)(64 - length), (uint8_t)size,
-                                           (uint8_t)first_advance, (uint8_t)advance,       0,
-                                           (int16_t)value};
+        table->entries[i] = (fpc_ac_entry){(uint8_t)size, (uint8_t)first_advance, (uint8_t)advance, (int8_t)value};
     }
 }
 
@@ -221,6 +219,7 @@ FPC_AVX2 static void build_ac_avx2(fpc_ac_table *table, const uint32_t *words) {
         __m256i none = _mm256_cmpeq_epi32(bits, zero);
         /* A code has a bit at least, so that a negative rest is too small as well. */
         __m256i alone = _mm256_or_si256(_mm256_cmpeq_epi32(second_bits, zero), _mm256_cmpgt_epi32(second_bits, rest));
+        alone = _mm256_or_si256(alone, _mm256_cmpgt_epi32(size, SET(FPC_LARGEST_KEPT_SIZE)));
         alone = _mm256_or_si256(alone, _mm256_or_si256(none, _mm256_cmpgt_epi32(advance, SET(FPC_END_OF_BLOCK - 1))));
 
         __m256i power = _mm256_sllv_epi32(one, size), mask = _mm256_sub_epi32(power, one);
@@ -233,14 +232,10 @@ FPC_AVX2 static void build_ac_avx2(fpc_ac_table *table, const uint32_t *words) {
         size = _mm256_blendv_epi8(second_size, size, alone);
         __m256i last = _mm256_add_epi32(advance, _mm256_andnot_si256(alone, _mm256_srli_epi32(second, 16)));
 
-        __m256i low = _mm256_or_si256(length, _mm256_slli_epi32(_mm256_sub_epi32(SET(64), length), 8));
-        low = _mm256_or_si256(low, _mm256_or_si256(_mm256_slli_epi32(size, 16), _mm256_slli_epi32(advance, 24)));
-        low = _mm256_blendv_epi8(low, SET(1 << 8 | FPC_NO_SYMBOL << 24), none);
-        __m256i high = _mm256_or_si256(last, _mm256_slli_epi32(value, 16));
-        high = _mm256_blendv_epi8(high, SET(FPC_NO_SYMBOL), none);
-        __m256i left = _mm256_unpacklo_epi32(low, high), right = _mm256_unpackhi_epi32(low, high);
-        _mm256_storeu_si256((__m256i *)(table->entries + i), _mm256_permute2x128_si256(left, right, 0x20));
-        _mm256_storeu_si256((__m256i *)(table->entries + i + 4), _mm256_permute2x128_si256(left, right, 0x31));
+        __m256i entry = _mm256_or_si256(size, _mm256_slli_epi32(advance, 8));
+        entry = _mm256_or_si256(entry, _mm256_or_si256(_mm256_slli_epi32(last, 16), _mm256_slli_epi32(value, 24)));
+        entry = _mm256_blendv_epi8(entry, SET(FPC_NO_SYMBOL << 8 | FPC_NO_SYMBOL << 16), none);
+        _mm256_storeu_si256((__m256i *)(table->entries + i), entry);
         store_bytes(table->lengths + i, length);
     }
 }

@@ -16,6 +16,9 @@
 /* Sizes of AC values above this one are left to the slow way: no sound file has them, and entries stay small. */
 #define FPC_LARGEST_FAST_SIZE 10
 
+/* Values of more bits than these don't stand in an entry. */
+#define FPC_LARGEST_KEPT_SIZE 7
+
 /* Advances: an end of block takes the position beyond 63; this one says that the entry holds no symbol. */
 #define FPC_END_OF_BLOCK 64
 #define FPC_NO_SYMBOL 127
@@ -28,20 +31,18 @@ typedef struct fpc_code {
     int32_t first[FPC_LONGEST_CODE + 1]; /* by length: index of its first symbol, less its first code */
 } fpc_code;
 
-/* What 11 bits hold: one AC symbol, or two where the first fits with its value and the second with its code. */
+/* What 11 bits hold: one AC symbol, or two where the first fits with its value and the second with its code. As small as
+ * may be: two tables are to stay in the first cache. */
 typedef struct fpc_ac_entry {
-    uint8_t length;        /* bits of all: codes and values */
-    uint8_t shift;         /* 64 - length, 1 where there is no symbol */
     uint8_t size;          /* bits of the last symbol's value */
     uint8_t first_advance; /* positions to the first symbol's coefficient, plus one */
     uint8_t advance;       /* the same for the last symbol; FPC_END_OF_BLOCK is added for an end of block */
-    uint8_t unused;
-    int16_t value; /* the first symbol's, 0 where there is only one; with FPC_NO_SYMBOL in progressive tables: length of
-                      the code << 8 | exponent for a run of ended blocks, 0 for a code that is longer or invalid */
+    int8_t value; /* the first symbol's, 0 where there is only one; with FPC_NO_SYMBOL in progressive tables: length of
+                     the code << 4 | exponent for a run of ended blocks, 0 for a code that is longer or invalid */
 } fpc_ac_entry;
 
 typedef struct fpc_ac_table {
-    uint8_t lengths[1 << FPC_AC_BITS]; /* the entries' lengths again: on the way from one symbol to the next */
+    uint8_t lengths[1 << FPC_AC_BITS]; /* bits of all: codes and values; 0 where there is no symbol */
     fpc_ac_entry entries[1 << FPC_AC_BITS];
 } fpc_ac_table;
 

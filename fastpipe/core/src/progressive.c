@@ -104,7 +104,7 @@ static FPC_INLINE uint64_t first_block(fpc_reader *reader, fpc_band *band, int16
         block[order[position + entry->first_advance]] = shifted(entry->value, low);
         nonzero |= (uint64_t)(entry->value != 0) << ((position + entry->first_advance - 1) & 63);
         position += entry->advance;
-        block[order[position]] = shifted(fpc_extend(reader->bits >> (entry->shift & 63), entry->size), low);
+        block[order[position]] = shifted(fpc_extend(reader->bits >> ((0u - length) & 63), entry->size), low);
         nonzero |= (uint64_t)(entry->size != 0) << ((position - 1) & 63);
         fpc_drop(reader, length);
         if (position < 64) continue;
@@ -113,8 +113,8 @@ static FPC_INLINE uint64_t first_block(fpc_reader *reader, fpc_band *band, int16
         if (FPC_UNLIKELY(advance == FPC_NO_SYMBOL)) {
             nonzero = known;
             position = start;
-            uint32_t found = (uint32_t)entry->value, size = 0, run = found & 15;
-            found >>= 8; /* the length of a code for a run of ended blocks */
+            uint32_t found = (uint8_t)entry->value, size = 0, run = found & 15;
+            found >>= 4; /* the length of a code for a run of ended blocks */
             if (!found) {
                 uint32_t symbol = (uint32_t)fpc_code_find(band->code, NEXT_16(reader->bits));
                 *bad |= !symbol;
@@ -147,7 +147,7 @@ static FPC_INLINE uint64_t first_block(fpc_reader *reader, fpc_band *band, int16
             uint32_t symbol = (uint32_t)fpc_code_find(band->code, NEXT_16(before));
             uint32_t taken = (symbol >> 8) + (symbol & 15);
             reader->bits = before << (taken & 63);
-            reader->count += entry->length - taken;
+            reader->count += length - taken;
             return known | (uint64_t)(entry->value != 0) << 63;
         }
         *bad |= (advance >= FPC_END_OF_BLOCK ? start + (first & 63) : position) > 64;

@@ -48,7 +48,7 @@ static FPC_INLINE uint64_t store_symbols(fpc_reader *reader, const fpc_ac_entry 
                                          uint64_t position) {
     block[fpc_natural_order[position + entry->first_advance]] = entry->value;
     position += entry->advance;
-    block[fpc_natural_order[position]] = (int16_t)fpc_extend(reader->bits >> (entry->shift & 63), entry->size);
+    block[fpc_natural_order[position]] = (int16_t)fpc_extend(reader->bits >> ((0u - length) & 63), entry->size);
     fpc_drop(reader, length);
     return position;
 }
@@ -59,11 +59,12 @@ static FPC_INLINE uint32_t read_ac(fpc_reader *reader, const fpc_ac_table *table
                                    uint32_t *bad) {
     uint64_t position = 1, index, before; /* of the next coefficient; what was left before the last look-up */
     const fpc_ac_entry *entry;
+    uint32_t length;
     for (;;) {
         /* Two look-ups of up to 21 bits each for one filling up. */
         index = AC_INDEX(reader->bits);
         entry = &table->entries[index];
-        uint32_t length = table->lengths[index];
+        length = table->lengths[index];
         fpc_refill(reader);
         before = reader->bits;
         position = store_symbols(reader, entry, length, block, position);
@@ -100,7 +101,7 @@ static FPC_INLINE uint32_t read_ac(fpc_reader *reader, const fpc_ac_table *table
             uint32_t found = (uint32_t)fpc_code_find(code, NEXT_16(before));
             uint32_t taken = (found >> 8) + (found & 15);
             reader->bits = before << (taken & 63);
-            reader->count += entry->length - taken;
+            reader->count += length - taken;
             return 63;
         }
         uint32_t last = advance >= FPC_END_OF_BLOCK ? start - 1 + (first & 63) : (uint32_t)position - 1;
