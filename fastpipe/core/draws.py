@@ -30,12 +30,13 @@ class CropDraws:
         chances: of each flip, at most `MOST_CHANCES`; numbers that float32 has.
     """
 
-    __slots__ = ("_address", "_raw")
+    __slots__ = ("_address", "_draw", "_raw")
 
     def __init__(self, scale: Range, log_ratio: Range, chances: Sequence[float]) -> None:
         padded = (*chances, *(0.0,) * (MOST_CHANCES - len(chances)))
         self._raw = RawCrops(scale, log_ratio, padded, len(chances))
         self._address = ctypes.addressof(self._raw)
+        self._draw = quick().fpc_draw_crops
 
     def from_state(self, state: int, shapes: Sequence[tuple[int, int, int]]) -> list[Drawn]:
         """Draws for one image after the other.
@@ -49,9 +50,8 @@ class CropDraws:
         """
         count = len(shapes)
         sizes, drawn = array("i", chain.from_iterable(shapes)), _EMPTY * count
-        into = drawn.buffer_info()[0]
-        done = quick().fpc_draw_crops(self._address, state, sizes.buffer_info()[0], count, into)
-        return list(_DRAWN.iter_unpack(memoryview(drawn).cast("B")[: done * _SIZE]))
+        done = self._draw(self._address, state, sizes.buffer_info()[0], count, drawn.buffer_info()[0])
+        return list(_DRAWN.iter_unpack(drawn))[:done]
 
     def from_seeds(self, seeds: Sequence[int], shapes: Sequence[tuple[int, int, int]]) -> list[Drawn]:
         """The same, each with the numbers of ``torch.Generator().manual_seed(seed)``; height 0 where it isn't known."""

@@ -20,6 +20,7 @@ from fastpipe.data.in_python import python_part
 from fastpipe.data.jobs import Assembly, Job
 from fastpipe.data.recipes import Recipes, upright
 from fastpipe.data.standard import StandardTransform, default_loader
+from fastpipe.data.straight import straight
 from fastpipe.errors import DatasetError
 from fastpipe.program import (
     BatchBuilder,
@@ -234,8 +235,11 @@ class ImageDataset(Recipes, Dataset[tuple[Any, Any]]):
         planned = not self._rest()
         if options is None and len(indices) == 1:  # a sample alone needs no assembling, unless it's bad
             job = self._read_or_fail(self._begun_job(indices[0]))
-            self._draw_all((job,), planned)
-            image = self._decode_or_fail(job)
+            image = straight(self, job)
+            if image is None:
+                if job.recipe is None:
+                    self._draw_all((job,), planned)
+                image = self._decode_or_fail(job)
             if job.error is None:
                 return [self._assembled(job, image) if planned else self._finish(job, image)]
             return Assembly(self, threads, None, planned, [job]).mended()

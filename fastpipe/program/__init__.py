@@ -24,6 +24,7 @@ from fastpipe.program.seeding import (
 )
 from fastpipe.program.shared_memory import shared_memory_room, too_small
 from fastpipe.program.slots import Slots
+from fastpipe.program.straight import cropped_whole
 from fastpipe.program.streams import Streams, StreamState
 from fastpipe.program.together import (
     Started,
@@ -58,6 +59,7 @@ __all__ = [
     "batch_memory",
     "compile_pipeline",
     "copied_generators",
+    "cropped_whole",
     "done_with",
     "drawing",
     "end_threads",

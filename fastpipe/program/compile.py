@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from fastpipe.core import Drawn
 from fastpipe.transforms._base import drawable
 from fastpipe.transforms.compose import members_of
 from fastpipe.transforms.crops import SHAPELESS, CropsAndFlips
@@ -61,6 +62,19 @@ class Pipeline:
             if done < count:
                 yield self._drawn(shapes[done], held)
                 done += 1
+
+    def crop(self, shape: ImageShape, held: Generators) -> Drawn | None:
+        """What `at_once` draws of what ``with drawing()`` gives, for one image; None, nothing drawn, if it can't."""
+        if self.at_once is None or not isinstance(held, WordGenerators) or not held.has_source:
+            return None
+        return next(iter(self.at_once.numbers((shape,), held.words)), None)
+
+    def crop_keyed(self, shape: ImageShape, key: int) -> Drawn | None:
+        """The same from generators that a key seeds."""
+        if self.at_once is None or not usable():
+            return None
+        drawn = next(iter(self.at_once.numbers_seeded((shape,), (torch_seed(key),))), None)
+        return drawn if drawn is not None and drawn[2] else None
 
     def draw_keyed(self, shapes: Sequence[ImageShape], keys: Sequence[int]) -> Iterator[Recipe]:
         """`draw`, for each image from generators of its own, which a key seeds."""

@@ -128,10 +128,6 @@ def execute(program: Program, encoded: Encoded, out: torch.Tensor | None = None,
 
 def _by_core(program: Program, encoded: Encoded, out: torch.Tensor | None, limit: int | None, in_rows: bool) -> Any:
     """What the core makes of a file, and kernels of the rest; None where it refuses the file."""
-    memory = getattr(program.steps, "memory", None)
-    known = None if memory is None or out is not None or listening() else memory.get(program.shape.channels)
-    if known is not None and program.conversion is not None:
-        return _known_by_core(program, encoded, limit, in_rows, *known)
     job = core.thread_job()
     box = program.box
     job.read(encoded.content, box, (0, readers.most_scratch(limit)))
@@ -149,25 +145,6 @@ def _by_core(program: Program, encoded: Encoded, out: torch.Tensor | None, limit
     if not _done(core.run(job)):
         return None
     return result if whole else _on_pixels(result, program.steps[taken:], program.conversion, out)
-
-
-def _known_by_core(
-    program: Program, encoded: Encoded, limit: int | None, in_rows: bool, packed: core.Packed, shape: ImageShape
-) -> torch.Tensor | None:
-    """The same in fewer steps, of a whole program whose operations another job had."""
-    conversion, memory = program.conversion, program.steps.memory  # type: ignore[attr-defined]
-    dtype = torch.uint8 if isinstance(conversion, ToPlanarTensor) else torch.float32
-    made = (
-        torch.empty(shape, dtype=dtype).permute(2, 0, 1) if in_rows else torch.empty(_tensor_shape(shape), dtype=dtype)
-    )
-    kept = memory.get("sink")
-    if kept is None or kept[0] is not conversion or kept[1] is not in_rows:
-        assert conversion is not None
-        kept = memory["sink"] = conversion, in_rows, core.Places(made[None]).sink(*normalization_of(conversion))
-    job = core.thread_job(empty=False)
-    job.read(encoded.content, program.request.box or WHOLE, (0, readers.most_scratch(limit)))
-    job.work(packed, made.data_ptr(), kept[2])
-    return made if _done(core.run(job)) else None
 
 
 def _done(status: int) -> bool:

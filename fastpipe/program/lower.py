@@ -95,7 +95,7 @@ def _crop_and_resize(steps: tuple[Step, ...], stored: ImageShape) -> Program | N
     key = torch.get_default_dtype(), *map(id, steps)
     known = _known.get(key)
     if known is None:
-        known = steps, _resized(steps)
+        known = steps, resized(steps)
         # An object's number is its own as long as it's held.
         if all(getattr(step, "memory", None) is not None for step in steps):
             if known[1] is not None:
@@ -118,7 +118,7 @@ _MOST_KNOWN = 4096
 _known: dict[tuple[Any, ...], tuple[tuple[Step, ...], Program | None]] = {}
 
 
-def _resized(steps: tuple[Step, ...]) -> Program | None:
+def resized(steps: tuple[Step, ...]) -> Program | None:
     """The program for a resize to a given size and what follows it, its shape the result's of the resize.
 
     None for other steps, and where not all of what the resize gives is needed.

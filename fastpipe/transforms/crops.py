@@ -53,13 +53,23 @@ class CropsAndFlips:
             shapes: of the images.
             words: of a generator; it is left behind what was drawn.
         """
-        draws = self._draws()
-        return [] if draws is None else self._steps(words.advanced(lambda state: draws.from_state(state, shapes)))
+        steps: list[Steps] = self._steps(self.numbers(shapes, words))
+        return steps
 
     def draw_seeded(self, shapes: Sequence[ImageShape], seeds: Sequence[int]) -> list[Steps | None]:
         """The steps of each image, drawn from a seed of its own; None where they are to be drawn one by one."""
+        steps: list[Steps | None] = self._steps(self.numbers_seeded(shapes, seeds))
+        return steps or [None] * len(shapes)
+
+    def numbers(self, shapes: Sequence[ImageShape], words: Words) -> Sequence[core.Drawn]:
+        """What `draw` makes steps of."""
         draws = self._draws()
-        return [None] * len(shapes) if draws is None else self._steps(draws.from_seeds(seeds, shapes))
+        return () if draws is None else words.advanced(lambda state: draws.from_state(state, shapes))
+
+    def numbers_seeded(self, shapes: Sequence[ImageShape], seeds: Sequence[int]) -> Sequence[core.Drawn]:
+        """What `draw_seeded` makes steps of: a height of 0 where they are to be drawn one by one, or nothing at all."""
+        draws = self._draws()
+        return () if draws is None else draws.from_seeds(seeds, shapes)
 
     def _draws(self) -> core.CropDraws | None:
         # Read anew each time: attributes of transforms may change.
@@ -78,11 +88,12 @@ class CropsAndFlips:
         for top, left, height, width, flips in drawn:
             tail = tails.get(flips)
             if tail is None:
-                tail = tails[flips] = self._tail(flips)
+                tail = tails[flips] = self.behind_crop(flips)
             made.append((ops.Crop(top, left, height, width), *tail) if height else None)
         return made
 
-    def _tail(self, flips: int) -> Steps:
+    def behind_crop(self, flips: int) -> Steps:
+        """The steps that follow the crop, where these flips were drawn."""
         steps: list[Step] = [self._crop._resize()]
         shape = _ANY
         for one in self._behind:
