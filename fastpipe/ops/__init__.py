@@ -61,6 +61,7 @@ from fastpipe.ops.tensors import (
     ToImage,
     ToPureTensor,
     ahead_of,
+    leaves_contiguous,
 )
 from fastpipe.ops.warps import Affine, ElasticTransform, Perspective, Rotate
 
@@ -120,6 +121,7 @@ __all__ = [
     "contracts_of",
     "fused_conversion",
     "kept",
+    "leaves_contiguous",
     "reduced_scale",
     "register",
 ]

@@ -110,17 +110,19 @@ class ToPureTensor(Operation):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class AsTvImage(Operation):
-    """A plain tensor as a ``tv_tensors.Image``, where several views of an image keep their own classes."""
+class AsTvImage(ToPureTensor):
+    """The other way: a plain tensor as a ``tv_tensors.Image``."""
 
     op: ClassVar[str] = "as_tv_image"
-    pointwise: ClassVar[bool] = True
 
     def apply(self, image: Any) -> Any:
         return importlib.import_module("torchvision.tv_tensors").Image(image)
 
-    def on_mask(self) -> None:
-        return None
+    def output_shape(self, shape: ImageShape) -> ImageShape:
+        return TensorShape.of(shape, getattr(shape, "dtype", torch.uint8), pure=False)
+
+    def words(self) -> str:
+        return "a tv_tensors.Image"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -291,6 +293,12 @@ def _makes_no_pixels(operation: Operation, shape: ImageShape) -> bool:
         height, width, _ = operation.output_shape(shape)
         return height <= shape.height and width <= shape.width
     return False
+
+
+def leaves_contiguous(operation: Operation, shape: ImageShape) -> bool:
+    """Whether torchvision's tensor is contiguous behind it: it pads, or gathers channels."""
+    cuts = isinstance(operation, (Crop, CenterCrop))
+    return isinstance(operation, (Pad, PermuteChannels)) or (cuts and not _makes_no_pixels(operation, shape))
 
 
 def ahead_of(tail: Sequence[Any], shape: ImageShape) -> tuple[list[Operation], list[Any]]:

@@ -81,8 +81,8 @@ def execute(program: Program, encoded: Encoded, out: torch.Tensor | None = None,
         out: where a program that has a conversion writes its result: a tensor ``(C, H, W)`` with any strides, uint8
             where the conversion keeps the pixels, else float32, float16 or bfloat16; such as a slot of a batch.
 
-        in_rows: a ``tv_tensors.Image`` lies in memory as torchvision leaves it, in rows of pixels: for what draws a
-            number for each element, in memory's order.
+        in_rows: a tensor lies in memory as torchvision leaves it, in rows of pixels or not: for what draws a number for
+            each element, in memory's order.
 
     Returns:
         What the last step gives: `out`; a uint8 array ``(H, W, C)`` or, after a conversion, a tensor ``(C, H, W)``. The
@@ -91,13 +91,13 @@ def execute(program: Program, encoded: Encoded, out: torch.Tensor | None = None,
     if out is not None and (program.conversion is None or tuple(out.shape) != _tensor_shape(program.result)):
         raise PlanError(f"{program} gives no image that fits into {tuple(out.shape)}")
     into = None if program.after or (out is not None and out.dtype not in DIRECT) else out
-    in_rows = in_rows and program.tv_image
+    in_rows = in_rows and program.in_rows
     bordered = without_border(program)
     if bordered is not None:
         inner, border = bordered
         canvas = border.canvas(into, in_rows=in_rows)
         execute(inner, encoded, border.inside(canvas))
-        return _behind(program, canvas, out)
+        return _behind(program, canvas, out, in_rows)
     chosen = readers.choose(encoded.header, program.request, encoded.reader, encoded.config)
     by_core = chosen.name == "core"
     if by_core:
@@ -105,7 +105,7 @@ def execute(program: Program, encoded: Encoded, out: torch.Tensor | None = None,
         readers.check_limit(encoded.header, limit, encoded.source)
         done = _by_core(program, encoded, into, limit, in_rows)
         if done is not None:
-            return _behind(program, done, out)
+            return _behind(program, done, out, in_rows)
     image: Any
     image, got = readers.decode(
         encoded.content,
@@ -123,7 +123,7 @@ def execute(program: Program, encoded: Encoded, out: torch.Tensor | None = None,
         image = steps[0].apply_to(image, got)
         lap(steps[0])
         steps = steps[1:]
-    return _behind(program, _on_pixels(image, steps, program.conversion, into), out)
+    return _behind(program, _on_pixels(image, steps, program.conversion, into), out, in_rows)
 
 
 def _by_core(program: Program, encoded: Encoded, out: torch.Tensor | None, limit: int | None, in_rows: bool) -> Any:
@@ -290,7 +290,9 @@ def _converted(image: Any, conversion: ToPlanarTensor | ToNormalizedTensor, out:
     return out
 
 
-def _behind(program: Program, made: Any, out: torch.Tensor | None) -> Any:
+def _behind(program: Program, made: Any, out: torch.Tensor | None, in_rows: bool) -> Any:
+    if in_rows and isinstance(made, torch.Tensor):
+        made = made.permute(1, 2, 0).contiguous().permute(2, 0, 1)  # no copy where it lies so already
     padded = behind_conversion(program.after, made) if program.after and isinstance(made, torch.Tensor) else None
     for step in program.after if padded is None else ():
         made = step.apply(made)

@@ -20,6 +20,7 @@ from fastpipe.ops import (
     HFlip,
     LookUp,
     Operation,
+    PilToTensor,
     Resize,
     ResizeWindow,
     ScaledResize,
@@ -30,6 +31,7 @@ from fastpipe.ops import (
     VFlip,
     ahead_of,
     fused_conversion,
+    leaves_contiguous,
     reduced_scale,
 )
 from fastpipe.program.program import Fidelity, KeptSteps, Program, Views
@@ -58,7 +60,9 @@ def lower(recipe: Recipe, fidelity: Fidelity = "torchvision", *, orientation: in
         if getattr(step, "makes_tensor", False):
             before, behind = _needed_tail(steps[number:], shape)
             steps = (*steps[:number], *before)
+            in_rows = isinstance(step, PilToTensor)
             for moved in before:
+                in_rows = in_rows and not leaves_contiguous(moved, shape)
                 shape = moved.output_shape(shape)
                 shapes.append(shape)
             tail = _tail_of(behind, shape)
@@ -66,12 +70,12 @@ def lower(recipe: Recipe, fidelity: Fidelity = "torchvision", *, orientation: in
         shape = step.output_shape(shape)
         shapes.append(shape)
     else:
-        tail = _tail_of((), shape)
+        tail, in_rows = _tail_of((), shape), False
     box, local = _backwards(steps, shapes)
     request = _WHOLE if box == (0, 0, stored.height, stored.width) else DecodeRequest(box)
     if fidelity == "fast":
         request, local = _scaled(box, request, local)
-    return Program(stored, request, local, tail.conversion, tail.after, tail.result, tail.tv_image)
+    return Program(stored, request, local, tail.conversion, tail.after, tail.result, tail.tv_image, in_rows)
 
 
 def _crop_and_resize(steps: tuple[Step, ...], stored: ImageShape) -> Program | None:
@@ -106,10 +110,10 @@ def _crop_and_resize(steps: tuple[Step, ...], stored: ImageShape) -> Program | N
     program = known[1]
     if program is None or channels != 3 or height < 1 or width < 1:
         return None
-    size, _, local, conversion, after, result, tv_image = program
+    size, _, local, conversion, after, result, tv_image, in_rows = program
     if height == size[0] and width == size[1]:
         return None
-    made: Program = _tuple(Program, (stored, request, local, conversion, after, result, tv_image))
+    made: Program = _tuple(Program, (stored, request, local, conversion, after, result, tv_image, in_rows))
     return made
 
 
@@ -133,8 +137,10 @@ def resized(steps: tuple[Step, ...]) -> Program | None:
 def _tail_of(steps: Sequence[Step], shape: ImageShape) -> Program:
     """What follows the pixels' steps: the conversion to a tensor, and what is behind it."""
     tv_image = bool(steps) and isinstance(steps[0], ToImage)
-    if any(isinstance(step, ToPureTensor) for step in steps):
-        steps, tv_image = [step for step in steps if not isinstance(step, ToPureTensor)], False
+    classes = [step for step in steps if isinstance(step, ToPureTensor)]
+    if classes:
+        steps = [step for step in steps if not isinstance(step, ToPureTensor)]
+        tv_image = isinstance(classes[-1], AsTvImage)
     conversion, used = fused_conversion(steps, shape.channels) if steps else (None, 0)
     return Program(shape, _WHOLE, (), conversion, tuple(steps[used:]), shape, tv_image)
 

@@ -25,6 +25,7 @@ class Program(NamedTuple):
         after: on what the conversion gives.
         result: the shape that `steps` give.
         tv_image: what a sample gets is a ``tv_tensors.Image``, as v2 gives; in a batch it is a plain tensor.
+        in_rows: torchvision's tensor lies in memory as Pillow's pixels do, row by row.
     """
 
     shape: ImageShape
@@ -34,6 +35,7 @@ class Program(NamedTuple):
     after: tuple[Step, ...]
     result: ImageShape
     tv_image: bool = False
+    in_rows: bool = False
 
     @property
     def all_steps(self) -> tuple[Step, ...]:

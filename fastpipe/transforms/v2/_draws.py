@@ -22,7 +22,7 @@ from fastpipe.types import ImageShape, Step
 
 Steps = tuple[Step, ...]
 _HFLIP, _VFLIP = ops.kept(ops.HFlip()), ops.kept(ops.VFlip())
-_TO_IMAGE, _TO_PURE = ops.kept(ops.ToImage()), ops.kept(ops.ToPureTensor())
+_TO_IMAGE, _AS_TV_IMAGE, _TO_PURE = ops.kept(ops.ToImage()), ops.kept(ops.AsTvImage()), ops.kept(ops.ToPureTensor())
 _PIL_TO_TENSOR, _TO_TENSOR = ops.kept(ops.PilToTensor()), ops.kept(ops.ToFloatTensor())
 
 
@@ -109,11 +109,13 @@ def _color_jitter(transform: Any, shape: ImageShape, source: Any) -> Steps | Non
     return tuple(color._JITTERED[index](factors[index]) for index in order if factors[index] is not None)
 
 
-def _to_image(transform: Any, shape: ImageShape, source: Any) -> Steps | None:
-    return None if isinstance(shape, ops.TensorShape) else (_TO_IMAGE,)
+def _to_image(transform: Any, shape: ImageShape, source: Any) -> Steps:
+    if not isinstance(shape, ops.TensorShape):
+        return (_TO_IMAGE,)
+    return (_AS_TV_IMAGE,) if shape.pure else ()
 
 
-def _pil_to_tensor(transform: Any, shape: ImageShape, source: Any) -> Steps | None:
+def _pil_to_tensor(transform: Any, shape: ImageShape, source: Any) -> Steps:
     return () if isinstance(shape, ops.TensorShape) else (_PIL_TO_TENSOR, _TO_PURE)
 
 

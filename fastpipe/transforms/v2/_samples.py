@@ -26,6 +26,7 @@ from fastpipe.transforms.v2._stand_ins import (
     TensorStandIn,
     Untraceable,
     given_by_name,
+    named,
     resized,
     stand_in,
 )
@@ -71,12 +72,14 @@ class _Later:
         return _mask(self, tuple(self.shape), self.steps, self.keep, self.dtype, kind)
 
 
+@named
 class MaskStandIn(_Later, tv_tensors.Mask):  # type: ignore[misc]
     """In place of a ``tv_tensors.Mask`` ``(N, H, W)``."""
 
     stands_for = tv_tensors.Mask
 
 
+@named
 class PureMaskStandIn(_Later, torch.Tensor):
     """In place of the plain tensor that a mask has become."""
 

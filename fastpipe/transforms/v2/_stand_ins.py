@@ -11,7 +11,7 @@ import inspect
 import warnings
 from collections.abc import Callable
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import PIL.Image
 import torch
@@ -24,11 +24,21 @@ from fastpipe.ops.interpolation import InterpolationMode, interpolation_from_int
 from fastpipe.ops.warps import PerspectiveBy
 from fastpipe.types import ImageShape, Step
 
+_Class = TypeVar("_Class", bound=type)
+
 
 class Untraceable(Exception):
     """A transform wants pixels while there are none."""
 
 
+def named(stand_in: _Class) -> _Class:
+    """A class of stand-ins with the name of what it stands for, which torchvision's errors tell."""
+    real: Any = stand_in.stands_for  # type: ignore[attr-defined]
+    stand_in.__module__, stand_in.__name__, stand_in.__qualname__ = real.__module__, real.__name__, real.__qualname__
+    return stand_in
+
+
+@named
 class PilStandIn(PIL.Image.Image):
     """In place of a PIL image.
 
@@ -68,6 +78,7 @@ class PilStandIn(PIL.Image.Image):
         return self.load()
 
 
+@named
 class TensorStandIn(tv_tensors.Image):  # type: ignore[misc]
     """In place of a ``tv_tensors.Image``: a tensor without memory."""
 
@@ -75,6 +86,7 @@ class TensorStandIn(tv_tensors.Image):  # type: ignore[misc]
     steps: tuple[Step, ...]
 
 
+@named
 class PureStandIn(torch.Tensor):
     """In place of a plain tensor."""
 

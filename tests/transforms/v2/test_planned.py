@@ -11,6 +11,7 @@ import corpus
 import pytest
 import torch
 import torchvision.transforms.v2 as theirs
+from PIL import Image
 from torchvision import tv_tensors
 from torchvision.datasets import ImageFolder as TheirFolder
 from v2_pipelines import MEAN, STD, pipeline, same
@@ -188,6 +189,62 @@ def test_what_cannot_be_planned_runs_behind_the_plan(root: Path) -> None:
         first = [ours[index][0] for index in range(3)]
         torch.manual_seed(2)
         assert same(first, [expected[index][0] for index in range(3)])
+
+
+@pytest.mark.parametrize(
+    "names", [("PILToTensor", "ToImage"), ("ToTensor", "ToImage"), ("ToImage", "ToPureTensor", "ToImage", "ToImage")]
+)
+@pytest.mark.filterwarnings("ignore:The transform `ToTensor")
+def test_an_image_becomes_a_tensor_more_than_once(root: Path, names: tuple[str, ...]) -> None:
+    def chain(module: Any) -> Any:
+        return module.Compose([module.CenterCrop(30), *(getattr(module, name)() for name in names), module.Resize(20)])
+
+    assert same(fastpipe.ImageFolder(root, chain(v2))[0][0], TheirFolder(root, chain(theirs))[0][0])
+    array = corpus.photo(40, 51)
+    assert same(chain(v2)(array), chain(theirs)(Image.fromarray(array)))
+
+
+_FLOAT = [("ToDtype", torch.float32, True)]
+
+
+@pytest.mark.parametrize(
+    "members",
+    [
+        [("PILToTensor",), *_FLOAT],
+        [("RandomResizedCrop", 24), ("PILToTensor",), *_FLOAT],
+        [("PILToTensor",), ("RandomCrop", 30), ("RandomHorizontalFlip", 1.0), *_FLOAT],
+        [("ToImage",), ("ToPureTensor",), *_FLOAT],
+        [("ToImage",), ("RandomZoomOut", 0, (1.0, 4.0), 1.0), *_FLOAT],
+        [("ToImage",), ("CenterCrop", 75), *_FLOAT],
+        [("ToImage",), ("RandomChannelPermutation",), *_FLOAT],
+        [("ToTensor",), ("ToImage",)],
+    ],
+    ids=lambda members: " ".join(name for name, *_ in members),
+)
+@pytest.mark.filterwarnings("ignore:The transform `ToTensor")
+def test_noise_falls_on_the_same_pixels(root: Path, members: list[Any]) -> None:
+    """It's drawn in memory's order, and torchvision's tensors lie row by row, or plane by plane behind a padding."""
+
+    def chain(module: Any) -> Any:
+        chosen = (getattr(module, name)(*given) for name, *given in members)
+        return module.Compose([*chosen, module.GaussianNoise()])
+
+    expected = TheirFolder(root, chain(theirs))
+    for reader in (None, "pil"):
+        ours = fastpipe.ImageFolder(root, chain(v2), reader=reader)
+        for index in range(6):
+            torch.manual_seed(index)
+            found = ours[index][0]
+            torch.manual_seed(index)
+            assert same(found, expected[index][0])
+
+
+def test_errors_name_the_classes_that_are_stood_for(root: Path) -> None:
+    photo = str(root / "a" / "0.jpg")
+    Image.open(photo).convert("L").save(root / "mask.png")
+    samples = fastpipe.SampleDataset(lambda _: (photo, fastpipe.MaskFile(root / "mask.png")), 1, v2.AutoAugment())
+    with pytest.raises(TypeError, match=r"Inputs of type Mask are not supported by AutoAugment\(\)"):
+        samples[0]
 
 
 class Doubled(v2.RandomHorizontalFlip):
