@@ -34,7 +34,7 @@ from fastpipe.core.library import (
     why_not,
 )
 from fastpipe.core.mine import check, refused, thread_job
-from fastpipe.core.running import Batch, Context, Pool, Run, hue, run
+from fastpipe.core.running import Batch, Context, Pool, Run, hue, run, thread_context
 
 __all__ = [
     "MAX_OPERATIONS",
@@ -65,6 +65,7 @@ __all__ = [
     "refused",
     "run",
     "status_text",
+    "thread_context",
     "thread_job",
     "why_not",
 ]

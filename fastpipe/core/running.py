@@ -11,10 +11,14 @@ import os
 import threading
 import weakref
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from fastpipe.core.jobs import Job
+from fastpipe.core.jobs import Job, address_of
 from fastpipe.core.library import Isa, RawJob, loaded, native, quick
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 
 class Context:
@@ -28,12 +32,13 @@ class Context:
         MemoryError: no memory, or the machine lacks the instruction set.
     """
 
-    __slots__ = ("_free", "_owner", "_run", "address")
+    __slots__ = ("_flip", "_free", "_look_up", "_owner", "_run", "address")
 
     def __init__(self, isa: Isa | None = None) -> None:
         functions = native()
         self.address: int | None = functions.fpc_context_new(loaded().isa if isa is None else isa)
         self._free, self._run = functions.fpc_context_free, functions.fpc_run
+        self._look_up, self._flip = functions.fpc_look_up, functions.fpc_flip_rgb
         self._owner = os.getpid()
         if not self.address:
             raise MemoryError("no context for the core: there is no memory, or no such instruction set")
@@ -42,6 +47,15 @@ class Context:
         """Run one job; its `Status`, as a plain int."""
         status: int = self._run(self.address, job.address)
         return status
+
+    def look_up(self, image: NDArray[np.uint8], table: bytes, out: NDArray[np.uint8]) -> None:
+        """Each byte's entry of a table of 256, without a job; both arrays without gaps, or the same."""
+        self._look_up(self.address, address_of(image), image.size, table, address_of(out))
+
+    def flip(self, image: NDArray[np.uint8], out: NDArray[np.uint8]) -> None:
+        """Left becomes right, without a job; both arrays ``(H, W, 3)`` without gaps."""
+        height, width, _ = image.shape
+        self._flip(self.address, address_of(image), height, width, address_of(out))
 
     @property
     def bytes(self) -> int:
@@ -65,8 +79,8 @@ class _Local(threading.local):
 _local: _Local | None = None
 
 
-def run(job: Job) -> int:
-    """Run one job in this thread, with the thread's own context; its `Status`, as a plain int.
+def thread_context() -> Context:
+    """This thread's own.
 
     Raises:
         ReaderUnavailableError: there is no core here; see `why_not`.
@@ -75,7 +89,16 @@ def run(job: Job) -> int:
     local = _local
     if local is None:
         local = _local = _Local()
-    return local.context.run(job)
+    return local.context
+
+
+def run(job: Job) -> int:
+    """Run one job in this thread, with the thread's own context; its `Status`, as a plain int.
+
+    Raises:
+        ReaderUnavailableError: there is no core here; see `why_not`.
+    """
+    return thread_context().run(job)
 
 
 class Batch(Sequence[Job]):

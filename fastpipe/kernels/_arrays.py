@@ -64,17 +64,6 @@ def core_or_pillow(
     return through_pillow(image, operation)
 
 
-def through_core(image: UInt8Array, add: Callable[[core.Job], None]) -> UInt8Array:
-    """An operation that the core always has, on an image of 1 or 3 channels that isn't empty; the shape stays."""
-    job = core.thread_job()
-    job.read_pixels(image)
-    add(job)
-    out = np.empty(image.shape, dtype=np.uint8)
-    job.write_array(out)
-    core.check(core.run(job))
-    return out
-
-
 def through_pillow(image: UInt8Array, operation: Callable[[Image.Image], Image.Image]) -> UInt8Array:
     """``operation`` on the array as a Pillow image of one, three or four channels."""
     if channels(image) == 2:  # Pillow's mode of two has alpha, too

@@ -11,7 +11,7 @@ import cv2
 import numpy as np
 
 from fastpipe import core
-from fastpipe.kernels._arrays import UInt8Array, channels, copied, like, through_core
+from fastpipe.kernels._arrays import UInt8Array, channels, copied, like
 
 _BORDERS = {
     "constant": cv2.BORDER_CONSTANT,
@@ -38,8 +38,10 @@ def crop(image: UInt8Array, top: int, left: int, height: int, width: int) -> UIn
 
 def hflip(image: UInt8Array) -> UInt8Array:
     """Columns in reverse order, as a new contiguous array."""
-    if channels(image) == 3 and image.size and core.available():
-        return through_core(image, core.Job.flip)
+    if image.ndim == 3 and image.shape[2] == 3 and image.flags.c_contiguous and core.available():
+        out = np.empty(image.shape, np.uint8)
+        core.thread_context().flip(image, out)
+        return out
     return like(cv2.flip(image, 1), image) if image.size else copied(image)
 
 

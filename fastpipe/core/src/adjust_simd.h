@@ -3,10 +3,19 @@
 
 #if defined(FPC_SIMD_VBMI)
 /* 64 bytes at once: an instruction chooses among 128, the highest bit between two of them. */
-SIMD __m512i adjust_entries(__m512i bytes, const uint8_t *table) {
-    const __m512i low = _mm512_permutex2var_epi8(_mm512_loadu_si512(table), bytes, _mm512_loadu_si512(table + 64));
-    const __m512i high =
-        _mm512_permutex2var_epi8(_mm512_loadu_si512(table + 128), bytes, _mm512_loadu_si512(table + 192));
+typedef struct adjust_table {
+    __m512i quarters[4];
+} adjust_table;
+
+SIMD adjust_table adjust_load(const uint8_t *table) {
+    const adjust_table all = {{_mm512_loadu_si512(table), _mm512_loadu_si512(table + 64),
+                               _mm512_loadu_si512(table + 128), _mm512_loadu_si512(table + 192)}};
+    return all;
+}
+
+SIMD __m512i adjust_entries(__m512i bytes, const adjust_table *table) {
+    const __m512i low = _mm512_permutex2var_epi8(table->quarters[0], bytes, table->quarters[1]);
+    const __m512i high = _mm512_permutex2var_epi8(table->quarters[2], bytes, table->quarters[3]);
     return _mm512_mask_blend_epi8(_mm512_movepi8_mask(bytes), low, high);
 }
 
@@ -16,47 +25,57 @@ SIMD __mmask64 adjust_there(int64_t x, int64_t count) {
 }
 
 static void look_up(const uint8_t *in, int64_t count, const uint8_t *table, uint8_t *out) {
-    for (int64_t x = 0; x < count; x += 64) {
-        const __mmask64 there = adjust_there(x, count);
-        _mm512_mask_storeu_epi8(out + x, there, adjust_entries(_mm512_maskz_loadu_epi8(there, in + x), table));
+    const adjust_table entries = adjust_load(table);
+    int64_t x = 0;
+    for (; x + 64 <= count; x += 64) {
+        _mm512_storeu_si512(out + x, adjust_entries(_mm512_loadu_si512(in + x), &entries));
     }
+    const __mmask64 there = adjust_there(x, count);
+    _mm512_mask_storeu_epi8(out + x, there, adjust_entries(_mm512_maskz_loadu_epi8(there, in + x), &entries));
 }
 
 static void look_up_rgb(const uint8_t *in, int32_t count, const uint8_t *tables, uint8_t *out) {
     const uint64_t third =
         UINT64_C(0x9249249249249249); /* bytes 0, 3, … 63; the next 64 begin with the second channel */
     const uint64_t reds[3] = {third, third << 2, third << 1}, greens[3] = {third << 1, third, third << 2};
+    const adjust_table red = adjust_load(tables), green = adjust_load(tables + 256), blue = adjust_load(tables + 512);
     const int64_t bytes = 3 * (int64_t)count;
     for (int64_t x = 0, turn = 0; x < bytes; x += 64, turn = turn == 2 ? 0 : turn + 1) {
         const __mmask64 there = adjust_there(x, bytes);
         const __m512i levels = _mm512_maskz_loadu_epi8(there, in + x);
-        __m512i found = adjust_entries(levels, tables + 512);
-        found = _mm512_mask_blend_epi8(greens[turn], found, adjust_entries(levels, tables + 256));
-        found = _mm512_mask_blend_epi8(reds[turn], found, adjust_entries(levels, tables));
+        __m512i found = adjust_entries(levels, &blue);
+        found = _mm512_mask_blend_epi8(greens[turn], found, adjust_entries(levels, &green));
+        found = _mm512_mask_blend_epi8(reds[turn], found, adjust_entries(levels, &red));
         _mm512_mask_storeu_epi8(out + x, there, found);
     }
 }
 #else
 /* A table's sixteen parts of 16 bytes, each but the first of a half as what it differs in from the one before: all parts up
  * to an index's own, joined by XOR, are its own. Behind that the index, less 16 for each part, is negative. */
+SIMD vec adjust_entries(const vec *parts, vec low) {
+    const vec sixteen = v_all8(16);
+    vec high = v_xor(low, v_all8(0x80)); /* values from 128 on are negative, and in `high` those below */
+    vec found = v_xor(v_shuffle_low8(parts[0], low), v_shuffle_low8(parts[8], high));
+    for (int i = 1; i < 8; i++) {
+        low = v_sub_s8(low, sixteen);
+        high = v_sub_s8(high, sixteen);
+        found = v_xor(found, v_xor(v_shuffle_low8(parts[i], low), v_shuffle_low8(parts[8 + i], high)));
+    }
+    return found;
+}
+
 static void look_up(const uint8_t *in, int64_t count, const uint8_t *table, uint8_t *out) {
     vec parts[16];
     for (int i = 0; i < 16; i++) {
         const vec part = v_load_twice(table + 16 * i);
         parts[i] = i % 8 == 0 ? part : v_xor(part, v_load_twice(table + 16 * (i - 1)));
     }
-    const vec sixteen = v_all8(16), top = v_all8(0x80);
-    for (int64_t x = 0; x < count; x += 32) {
-        vec low = v_load(in + x),
-            high = v_xor(low, top); /* values from 128 on are negative, and in `high` those below */
-        vec found = v_xor(v_shuffle_low8(parts[0], low), v_shuffle_low8(parts[8], high));
-        for (int i = 1; i < 8; i++) {
-            low = v_sub_s8(low, sixteen);
-            high = v_sub_s8(high, sixteen);
-            found = v_xor(found, v_xor(v_shuffle_low8(parts[i], low), v_shuffle_low8(parts[8 + i], high)));
-        }
-        v_store(out + x, found);
-    }
+    int64_t x = 0;
+    for (; x + 32 <= count; x += 32) v_store(out + x, adjust_entries(parts, v_load(in + x)));
+    uint8_t rest[32] = {0};
+    memcpy(rest, in + x, (size_t)(count - x));
+    v_store(rest, adjust_entries(parts, v_load(rest)));
+    memcpy(out + x, rest, (size_t)(count - x));
 }
 
 static void split_channels(const uint8_t *rgb, int32_t count, uint8_t *const out[3]);

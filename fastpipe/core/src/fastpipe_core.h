@@ -202,6 +202,12 @@ typedef struct fpc_job {
 /* Runs one job in the calling thread; returns its status. With any other than FPC_OK the sink's memory is undefined. */
 FPC_API int fpc_run(fpc_context *context, fpc_job *job);
 
+/* Operations that would be done sooner than a job is read. Each byte's entry of a table of 256; `out` may be `in`. */
+FPC_API void fpc_look_up(const fpc_context *context, const uint8_t *in, size_t count, const uint8_t *table,
+                         uint8_t *out);
+/* Rows of three channels, one behind the other, each from right to left. */
+FPC_API void fpc_flip_rgb(const fpc_context *context, const uint8_t *in, int32_t height, int32_t width, uint8_t *out);
+
 /* Channels that a decoded file has before the operations: 3 (gray is repeated), as convert("RGB"); with `indices` 1. */
 
 /* ---- files ----------------------------------------------------------------------------------------------------- */

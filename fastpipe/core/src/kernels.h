@@ -90,11 +90,13 @@ typedef struct fpc_kernels {
     /* A row's pixels; up to FPC_ROW_SLACK bytes behind each row are read and written. */
     void (*pick_pixels)(const uint8_t *in, const fpc_picks *picks, uint8_t *out);
     /* operations.c: rows of `count` pixels; whole groups of 32 are read and written. */
-    void (*flip_rgb)(const uint8_t *in, int32_t count, uint8_t *out);
     void (*rgb_to_gray)(const uint8_t *in, int32_t count, uint8_t *out);
-    /* Each byte's entry of a table; `out` may be `in`. */
+    /* Nothing else is read and written. */
+    void (*flip_rgb)(const uint8_t *in, int32_t count, uint8_t *out);
+    /* Each byte's entry of a table, and nothing else; `out` may be `in`. */
     void (*look_up)(const uint8_t *in, int64_t count, const uint8_t *table, uint8_t *out);
-    /* The same for `count` pixels of three channels, each with a table of its own, one behind the other. */
+    /* The same for `count` pixels of three channels, each with a table of its own, one behind the other; whole groups of 32
+     * bytes are read and written. */
     void (*look_up_rgb)(const uint8_t *in, int32_t count, const uint8_t *tables, uint8_t *out);
     /* adjust.c: whole groups of 32 bytes are read and written. `first` and `second` mixed, as Pillow's blend. */
     void (*blend_rows)(const uint8_t *first, const uint8_t *second, float factor, int64_t count, uint8_t *out);

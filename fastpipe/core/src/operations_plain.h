@@ -1,9 +1,9 @@
 /* operations_plain.h: rows of pixels, picked, flipped and made gray. */
 #include <string.h>
 
-/* Pixels [first, count) of the result. */
-static inline void flip_rgb_plain(const uint8_t *in, int32_t first, int32_t count, uint8_t *out) {
-    for (int32_t x = first; x < count; x++) {
+/* Pixels [first, end) of the result's `count`. */
+static inline void flip_rgb_plain(const uint8_t *in, int32_t first, int32_t end, int32_t count, uint8_t *out) {
+    for (int32_t x = first; x < end; x++) {
         const uint8_t *pixel = in + 3 * (int64_t)(count - 1 - x);
         for (int c = 0; c < 3; c++) out[3 * (int64_t)x + c] = pixel[c];
     }
@@ -23,7 +23,7 @@ static void pick_pixels(const uint8_t *in, const fpc_picks *picks, uint8_t *out)
 #endif
 
 #ifndef FPC_SIMD_H
-static void flip_rgb(const uint8_t *in, int32_t count, uint8_t *out) { flip_rgb_plain(in, 0, count, out); }
+static void flip_rgb(const uint8_t *in, int32_t count, uint8_t *out) { flip_rgb_plain(in, 0, count, count, out); }
 
 /* Pillow's L24 in Convert.c: ITU-R 601-2 luma in parts of 2**16. */
 static void rgb_to_gray(const uint8_t *in, int32_t count, uint8_t *out) {

@@ -18,16 +18,26 @@ static const uint8_t operations_flip21[64] = {C3(60), C3(57), C3(54), C3(51), C3
                                               C3(12), C3(9),  C3(6),  C3(3),  C3(0),  0};
 #undef C3
 
-/* 21 pixels at once, and of the rest as many as there are. */
+/* 21 pixels of the result at most, from x on. */
+SIMD void operations_flip_some(const uint8_t *in, int32_t x, int32_t count, uint8_t *out) {
+    const int32_t pixels = count - x < 21 ? count - x : 21;
+    const __mmask64 there = (UINT64_C(1) << 3 * pixels) - 1;
+    const __m512i order =
+        _mm512_sub_epi8(_mm512_loadu_si512(operations_flip21), _mm512_set1_epi8((char)(3 * (21 - pixels))));
+    const __m512i from = _mm512_maskz_loadu_epi8(there, in + 3 * (int64_t)(count - x - pixels));
+    _mm512_mask_storeu_epi8(out + 3 * (int64_t)x, there, _mm512_permutexvar_epi8(order, from));
+}
+
+/* Masks cost a third of the time: only where a byte more would be outside of the rows. */
 static void flip_rgb(const uint8_t *in, int32_t count, uint8_t *out) {
-    for (int32_t x = 0; x < count; x += 21) {
-        const int32_t pixels = count - x < 21 ? count - x : 21;
-        const __mmask64 there = (UINT64_C(1) << 3 * pixels) - 1;
-        const __m512i order =
-            _mm512_sub_epi8(_mm512_loadu_si512(operations_flip21), _mm512_set1_epi8((char)(3 * (21 - pixels))));
-        const __m512i from = _mm512_maskz_loadu_epi8(there, in + 3 * (int64_t)(count - x - pixels));
-        _mm512_mask_storeu_epi8(out + 3 * (int64_t)x, there, _mm512_permutexvar_epi8(order, from));
+    const __m512i order = _mm512_loadu_si512(operations_flip21);
+    operations_flip_some(in, 0, count, out);
+    int32_t x = 21;
+    for (; x + 22 <= count; x += 21) {
+        const __m512i from = _mm512_loadu_si512(in + 3 * (int64_t)(count - x - 21));
+        _mm512_storeu_si512(out + 3 * (int64_t)x, _mm512_permutexvar_epi8(order, from));
     }
+    for (; x < count; x += 21) operations_flip_some(in, x, count, out);
 }
 
 static void pick_pixels(const uint8_t *in, const fpc_picks *picks, uint8_t *out) {
@@ -41,14 +51,16 @@ static void pick_pixels(const uint8_t *in, const fpc_picks *picks, uint8_t *out)
 #else
 static void flip_rgb(const uint8_t *in, int32_t count, uint8_t *out) {
     const vec order = v_load_twice(operations_flip);
-    int32_t x = 0;
-    for (; x + 8 <= count; x += 8) {
-        const uint8_t *from = in + 3 * (int64_t)(count - 4 - x); /* the 4 bytes behind four pixels may be slack */
+    int32_t x =
+        count < 2 ? count : 2; /* four bytes are read and written behind four pixels: none outside of the rows */
+    flip_rgb_plain(in, 0, x, count, out);
+    for (; x + 10 <= count; x += 8) {
+        const uint8_t *from = in + 3 * (int64_t)(count - 4 - x);
         const vec flipped = v_shuffle8(v_load_halves(from, from - 12), order);
         v_store_low(out + 3 * (int64_t)x, flipped);
         v_store_high(out + 3 * (int64_t)x + 12, flipped);
     }
-    flip_rgb_plain(in, x, count, out);
+    flip_rgb_plain(in, x, count, count, out);
 }
 #endif
 
