@@ -173,27 +173,37 @@ static void equalize_table(const int64_t *counts, uint8_t *table) {
 
 #define COUNTERS 4 /* of each value: neighbours are often equal, and a counter can't be raised twice at once */
 
+/* A row's values; with a constant the compiler knows what lies where. */
+static inline void count_row(const uint8_t *in, int32_t width, int channels, uint32_t counts[COUNTERS][3][256]) {
+    int32_t x = 0;
+    for (; x + COUNTERS <= width; x += COUNTERS, in += COUNTERS * channels) {
+        for (int k = 0; k < COUNTERS; k++) {
+            for (int c = 0; c < channels; c++) counts[k][c][in[k * channels + c]]++;
+        }
+    }
+    for (; x < width; x++, in += channels) {
+        for (int c = 0; c < channels; c++) counts[0][c][in[c]]++;
+    }
+}
+
 static int start_equalize(fpc_stage *stage, fpc_images *images) {
     const int status = fpc_see_image(stage, images);
     if (status != FPC_OK) return status;
     const int channels = stage->channels;
     int64_t counts[3][256] = {{0}};
-    uint32_t parts[3][COUNTERS][256];
+    uint32_t parts[COUNTERS][3][256];
     for (int32_t y = 0; y < stage->height; y++) {
         const uint8_t *row = fpc_image_row(stage, y);
         if (y % 128 == 0) memset(parts, 0, sizeof parts); /* 2**24 pixels a row fit 128 times */
-        for (int c = 0; c < channels; c++) {
-            int32_t x = 0;
-            const uint8_t *in = row + c;
-            for (; x + COUNTERS <= stage->width; x += COUNTERS, in += COUNTERS * channels) {
-                for (int k = 0; k < COUNTERS; k++) parts[c][k][in[k * channels]]++;
-            }
-            for (; x < stage->width; x++, in += channels) parts[c][0][*in]++;
+        if (channels == 3) {
+            count_row(row, stage->width, 3, parts);
+        } else {
+            count_row(row, stage->width, 1, parts);
         }
         if (y % 128 != 127 && y != stage->height - 1) continue;
-        for (int c = 0; c < channels; c++) {
-            for (int k = 0; k < COUNTERS; k++) {
-                for (int i = 0; i < 256; i++) counts[c][i] += parts[c][k][i];
+        for (int k = 0; k < COUNTERS; k++) {
+            for (int c = 0; c < channels; c++) {
+                for (int i = 0; i < 256; i++) counts[c][i] += parts[k][c][i];
             }
         }
     }

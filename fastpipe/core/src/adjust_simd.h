@@ -141,23 +141,37 @@ static void smooth_row(const uint8_t *above, const uint8_t *row, const uint8_t *
 }
 
 #if defined(FPC_SIMD_AVX2)
-/* Eight floats as twice four doubles. */
-#define HALF(a, half) _mm256_cvtps_pd(half ? _mm256_extractf128_ps(a, 1) : _mm256_castps256_ps128(a))
-/* A float times 255, cut off, as if the product were exact: what is left of it says whether it was rounded up. */
-SIMD __m256i adjust_of_255(__m256 a) {
-    const __m256 k255 = _mm256_set1_ps(255.0f);
-    const __m256 whole = _mm256_round_ps(_mm256_mul_ps(a, k255), _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC);
-    const __m256 below = _mm256_cmp_ps(_mm256_fmsub_ps(a, k255, whole), _mm256_setzero_ps(), _CMP_LT_OQ);
-    return _mm256_add_epi32(_mm256_cvttps_epi32(whole), _mm256_castps_si256(below));
+/* For each sixth of the circle (and once more the first) which of value, p, q and t become red, green and blue. */
+#define PICK(red, green, blue) (int32_t)(0x80000000u | (blue) << 16 | (green) << 8 | (red))
+static const int32_t adjust_picks[8] = {PICK(0, 3, 1), PICK(2, 0, 1), PICK(1, 0, 3), PICK(1, 2, 0),
+                                        PICK(3, 1, 0), PICK(0, 1, 2), PICK(0, 3, 1), 0};
+#undef PICK
+
+/* n / divisor to nearest, without a division: 1 / divisor is the sum of the two. */
+#define INVERSE(divisor) _mm256_set1_ps(1.0f / (divisor)), _mm256_set1_ps((float)(1.0 / (divisor) - (1.0f / (divisor))))
+SIMD __m256 adjust_divided(__m256 n, __m256 nearest, __m256 rest) {
+    return _mm256_fmadd_ps(n, nearest, _mm256_mul_ps(n, rest));
 }
 
-/* turn_hue_pixel's hue, before the shift: `base` sixths, plus `plus`, minus `minus`. */
-SIMD __m128 adjust_hue(__m256d base, __m256d plus, __m256d minus) {
-    const __m256d one = _mm256_set1_pd(1.0);
-    const __m256d sixths = _mm256_cvtps_pd(_mm256_cvtpd_ps(_mm256_sub_pd(_mm256_add_pd(base, plus), minus)));
-    const __m256d turned = _mm256_add_pd(_mm256_div_pd(sixths, _mm256_set1_pd(6.0)), one);
-    const __m256d around = _mm256_and_pd(_mm256_cmp_pd(turned, one, _CMP_GE_OQ), one);
-    return _mm256_cvtpd_ps(_mm256_sub_pd(turned, around));
+/* Pillow's hue in parts of 255, cut off. It is, with the greatest and the least channel left out, a whole number of
+ * sixths more or less what the middle one is away from the greatest. In float32, where Pillow has both types: the same
+ * for all colors (test_adjustments.py). */
+SIMD __m256i adjust_hue(__m256i red, __m256i green, __m256i blue, __m256i most, __m256i least, __m256 range) {
+    const __m256i one = _mm256_set1_epi32(1), none = _mm256_setzero_si256();
+    const __m256i sums = _mm256_add_epi32(_mm256_add_epi32(red, green), blue);
+    const __m256i below = _mm256_sub_epi32(_mm256_add_epi32(most, most), _mm256_sub_epi32(sums, least));
+    const __m256 away = _mm256_div_ps(_mm256_cvtepi32_ps(below), _mm256_max_ps(range, _mm256_set1_ps(1.0f)));
+    const __m256i is_red = _mm256_cmpeq_epi32(red, most), is_green = _mm256_cmpeq_epi32(green, most);
+    const __m256i not_red = _mm256_blendv_epi8(_mm256_set1_epi32(4), _mm256_set1_epi32(2), is_green);
+    const __m256i base = _mm256_blendv_epi8(not_red, none, is_red);
+    const __m256i before = _mm256_blendv_epi8(_mm256_blendv_epi8(green, red, is_green), blue, is_red);
+    const __m256i falls = _mm256_cmpeq_epi32(before, least); /* from base + 1; else it rises from base - 1 */
+    const __m256 start = _mm256_cvtepi32_ps(_mm256_sub_epi32(base, _mm256_or_si256(falls, one)));
+    const __m256 sign = _mm256_castsi256_ps(_mm256_slli_epi32(falls, 31));
+    const __m256 sixths = _mm256_add_ps(start, _mm256_xor_ps(away, sign));
+    const __m256i around = _mm256_andnot_si256(falls, _mm256_and_si256(is_red, one));
+    const __m256 hue = _mm256_add_ps(_mm256_cvtepi32_ps(around), adjust_divided(sixths, INVERSE(6.0f)));
+    return _mm256_cvttps_epi32(_mm256_mul_ps(hue, _mm256_set1_ps(255.0f)));
 }
 
 /* Eight pixels, of which four lie at `in` and four 12 bytes behind; 16 bytes are written at `out`, and 12 behind. */
@@ -166,62 +180,39 @@ SIMD void adjust_turn8(const uint8_t *in, __m256i shift, uint8_t *out) {
                                             0, -1, -1, -1, 3, -1, -1, -1, 6, -1, -1, -1, 9, -1, -1, -1);
     const __m256i joined = _mm256_setr_epi8(0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 13, 14, -1, -1, -1, -1, /**/
                                             0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 13, 14, -1, -1, -1, -1);
-    const __m256 zero = _mm256_setzero_ps(), one = _mm256_set1_ps(1.0f);
+    const __m256i places = _mm256_setr_epi32(0, 0x040404, 0x080808, 0x0C0C0C, 0, 0x040404, 0x080808, 0x0C0C0C);
+    const __m256 one = _mm256_set1_ps(1.0f);
     const __m256i bytes = v_load_halves(in, in + 12);
-    const __m256i red_bytes = _mm256_shuffle_epi8(bytes, spread);
-    const __m256i green_bytes = _mm256_shuffle_epi8(_mm256_srli_si256(bytes, 1), spread);
-    const __m256i blue_bytes = _mm256_shuffle_epi8(_mm256_srli_si256(bytes, 2), spread);
-    const __m256 red = _mm256_cvtepi32_ps(red_bytes), green = _mm256_cvtepi32_ps(green_bytes);
-    const __m256 blue = _mm256_cvtepi32_ps(blue_bytes);
-    const __m256 most = _mm256_max_ps(red, _mm256_max_ps(green, blue));
-    const __m256 range = _mm256_sub_ps(most, _mm256_min_ps(red, _mm256_min_ps(green, blue)));
-    const __m256 divisor = _mm256_max_ps(range, one); /* of gray any hue will do */
-    const __m256 r = _mm256_div_ps(_mm256_sub_ps(most, red), divisor);
-    const __m256 g = _mm256_div_ps(_mm256_sub_ps(most, green), divisor);
-    const __m256 b = _mm256_div_ps(_mm256_sub_ps(most, blue), divisor);
-    const __m256 is_red = _mm256_cmp_ps(red, most, _CMP_EQ_OQ), is_green = _mm256_cmp_ps(green, most, _CMP_EQ_OQ);
-    const __m256 plus = _mm256_blendv_ps(_mm256_blendv_ps(g, r, is_green), b, is_red);
-    const __m256 minus = _mm256_blendv_ps(_mm256_blendv_ps(r, b, is_green), g, is_red);
-    __m256 base = _mm256_blendv_ps(_mm256_set1_ps(4.0f), _mm256_set1_ps(2.0f), is_green);
-    base = _mm256_blendv_ps(base, zero, is_red);
-    /* Sums of at most 34 bits: exact in float64, also where Pillow subtracts in float32. */
-    const __m256 hue = _mm256_set_m128(adjust_hue(HALF(base, 1), HALF(plus, 1), HALF(minus, 1)),
-                                       adjust_hue(HALF(base, 0), HALF(plus, 0), HALF(minus, 0)));
-    const __m256i h = _mm256_and_si256(_mm256_add_epi32(adjust_of_255(hue), shift), _mm256_set1_epi32(255));
-    const __m256i s = adjust_of_255(_mm256_div_ps(range, _mm256_max_ps(most, one)));
+    const __m256i red = _mm256_shuffle_epi8(bytes, spread);
+    const __m256i green = _mm256_shuffle_epi8(_mm256_srli_si256(bytes, 1), spread);
+    const __m256i blue = _mm256_shuffle_epi8(_mm256_srli_si256(bytes, 2), spread);
+    const __m256i highest = _mm256_max_epi32(red, _mm256_max_epi32(green, blue));
+    const __m256i least = _mm256_min_epi32(red, _mm256_min_epi32(green, blue));
+    const __m256 most = _mm256_cvtepi32_ps(highest), range = _mm256_cvtepi32_ps(_mm256_sub_epi32(highest, least));
+    const __m256i turned = _mm256_add_epi32(adjust_hue(red, green, blue, highest, least, range), shift);
+    const __m256 hue = _mm256_cvtepi32_ps(_mm256_and_si256(turned, _mm256_set1_epi32(255)));
+    const __m256 ratio = _mm256_div_ps(range, _mm256_max_ps(most, one)); /* of black any will do */
+    const __m256 saturation = _mm256_round_ps(_mm256_mul_ps(ratio, _mm256_set1_ps(255.0f)), _MM_FROUND_TO_ZERO);
 
-    /* n / 255 to nearest, without a division: 1 / 255 is by[0] + by[1] */
-    const __m256 by0 = _mm256_set1_ps(1.0f / 255.0f);
-    const __m256 by1 = _mm256_set1_ps((float)(1.0 / 255.0 - (double)(1.0f / 255.0f)));
-    const __m256 of_six = _mm256_mul_ps(_mm256_cvtepi32_ps(h), _mm256_set1_ps(6.0f));
-    const __m256 sector = _mm256_floor_ps(_mm256_mul_ps(_mm256_add_ps(of_six, _mm256_set1_ps(0.5f)), by0));
+    const __m256 of_six = _mm256_mul_ps(hue, _mm256_set1_ps(6.0f));
+    const __m256 sector =
+        _mm256_floor_ps(_mm256_mul_ps(_mm256_add_ps(of_six, _mm256_set1_ps(0.5f)), _mm256_set1_ps(1.0f / 255.0f)));
     const __m256 rest = _mm256_fnmadd_ps(sector, _mm256_set1_ps(255.0f), of_six);
-    const __m256 part = _mm256_fmadd_ps(rest, by0, _mm256_mul_ps(rest, by1));
-    const __m256 s_float = _mm256_cvtepi32_ps(s);
-    const __m256 gray = _mm256_fmadd_ps(s_float, by0, _mm256_mul_ps(s_float, by1));
+    const __m256 part = adjust_divided(rest, INVERSE(255.0f)), gray = adjust_divided(saturation, INVERSE(255.0f));
     /* In float32, where Pillow has float64: the same for every hue, saturation and value (test_adjustments.py). */
 #define ROUNDED(a) _mm256_cvttps_epi32(_mm256_add_ps(_mm256_mul_ps(most, a), _mm256_set1_ps(0.5f)))
-    const __m256i pi = ROUNDED(_mm256_sub_ps(one, gray)), qi = ROUNDED(_mm256_fnmadd_ps(gray, part, one));
-    const __m256i ti = ROUNDED(_mm256_fnmadd_ps(gray, _mm256_sub_ps(one, part), one));
+    const __m256i p = ROUNDED(_mm256_sub_ps(one, gray)), q = ROUNDED(_mm256_fnmadd_ps(gray, part, one));
+    const __m256i t = ROUNDED(_mm256_fnmadd_ps(gray, _mm256_sub_ps(one, part), one));
 #undef ROUNDED
-    const __m256i vi = _mm256_cvttps_epi32(most), at = _mm256_cvttps_epi32(sector);
-#define IS(n) _mm256_cmpeq_epi32(at, _mm256_set1_epi32(n))
-#define CHOOSE(otherwise, value, where) _mm256_blendv_epi8(otherwise, value, where)
-    const __m256i is1 = IS(1), is2 = IS(2), is3 = IS(3), is4 = IS(4), is5 = IS(5);
-    const __m256i is12 = _mm256_or_si256(is1, is2), is23 = _mm256_or_si256(is2, is3);
-    const __m256i is34 = _mm256_or_si256(is3, is4), is45 = _mm256_or_si256(is4, is5);
-    const __m256i to_red = CHOOSE(CHOOSE(CHOOSE(vi, qi, is1), pi, is23), ti, is4);
-    const __m256i to_green = CHOOSE(CHOOSE(CHOOSE(ti, vi, is12), qi, is3), pi, is45);
-    const __m256i to_blue = CHOOSE(CHOOSE(CHOOSE(pi, ti, is2), vi, is34), qi, is5);
-#undef CHOOSE
-#undef IS
-    const __m256i pixels =
-        _mm256_or_si256(to_red, _mm256_or_si256(_mm256_slli_epi32(to_green, 8), _mm256_slli_epi32(to_blue, 16)));
+    const __m256i first = _mm256_or_si256(highest, _mm256_slli_epi32(p, 8));
+    const __m256i all = _mm256_or_si256(first, _mm256_or_si256(_mm256_slli_epi32(q, 16), _mm256_slli_epi32(t, 24)));
+    const __m256i picks = _mm256_permutevar8x32_epi32(v_load(adjust_picks), _mm256_cvttps_epi32(sector));
+    const __m256i pixels = _mm256_shuffle_epi8(all, _mm256_or_si256(picks, places));
     const __m256i packed = _mm256_shuffle_epi8(pixels, joined);
     v_store_low(out, packed);
     v_store_high(out + 12, packed);
 }
-#undef HALF
+#undef INVERSE
 
 static void turn_hue(const uint8_t *in, int32_t count, int32_t shift, uint8_t *out) {
     const __m256i by = _mm256_set1_epi32(shift);

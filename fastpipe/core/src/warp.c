@@ -98,7 +98,7 @@ static int next_scaled(fpc_stage *stage, uint8_t *row) {
         return FPC_OK;
     }
     fill_pixels(stage, row, 0, first);
-    const uint8_t *in = stage->image + y * (stage->warp.width * channels);
+    const uint8_t *in = fpc_image_row(stage, y);
     if (stage->operation->d[0] == 1.0 && columns[end - 1] - columns[first] == end - 1 - first) {
         memcpy(row + first * channels, in + columns[first] * channels, (size_t)((end - first) * channels));
     } else if (channels == 1) {
@@ -151,21 +151,41 @@ static void narrow(int64_t at, int64_t step, int64_t size, int64_t *first, int64
     if (*first > *end) *first = *end;
 }
 
+/* Pixels of a row side by side, which go up or down by dy parts of 2**16: copied as far as they are of one row. */
+static void copy_runs(const fpc_warp *warp, int64_t x, int64_t y, int64_t dy, int64_t count, uint8_t *out) {
+    const int64_t channels = warp->channels, stride = warp->width * channels;
+    const uint8_t *in = warp->image + (x >> 16) * channels;
+    for (int64_t k = 0; k < count;) {
+        const int64_t at = y + dy * k, rest = at & 65535;
+        const int64_t left = dy > 0 ? (65535 - rest) / dy + 1 : dy < 0 ? rest / -dy + 1 : count;
+        const int64_t run = left < count - k ? left : count - k;
+        memcpy(out + k * channels, in + (at >> 16) * stride + k * channels, (size_t)(run * channels));
+        k += run;
+    }
+}
+
+#define SHORTEST_RUN 8 /* pixels: shorter ones are sooner gathered */
+
 static int next_fixed(fpc_stage *stage, uint8_t *row) {
     const int32_t *steps = (const int32_t *)(const void *)stage->rows.data, width = stage->width;
     const fpc_warp *warp = &stage->warp;
     const int64_t channels = stage->channels, dx = steps[0], dy = steps[3];
     /* Sums that wrap around, as those that Pillow adds up. */
-    const uint32_t y = (uint32_t)stage->given;
-    const int32_t x0 = (int32_t)((uint32_t)steps[2] + (uint32_t)steps[1] * y);
-    const int32_t y0 = (int32_t)((uint32_t)steps[5] + (uint32_t)steps[4] * y);
+    const uint32_t down = (uint32_t)stage->given;
+    const int32_t x0 = (int32_t)((uint32_t)steps[2] + (uint32_t)steps[1] * down);
+    const int32_t y0 = (int32_t)((uint32_t)steps[5] + (uint32_t)steps[4] * down);
     if (llabs(x0 + dx * width) <= INT32_MAX && llabs(y0 + dy * width) <= INT32_MAX) {
         int64_t first = 0, end = width;
         narrow(x0, dx, warp->width, &first, &end);
         narrow(y0, dy, warp->height, &first, &end);
         fill_pixels(stage, row, 0, first);
-        stage->kernels->warp_fixed(warp, (int32_t)(x0 + dx * first), (int32_t)(y0 + dy * first), steps[0], steps[3],
-                                   (int32_t)(end - first), row + first * channels);
+        const int64_t x = x0 + dx * first, y = y0 + dy * first;
+        uint8_t *out = row + first * channels;
+        if (dx == 65536 && llabs(dy) * SHORTEST_RUN <= 65536) {
+            copy_runs(warp, x, y, dy, end - first, out);
+        } else {
+            stage->kernels->warp_fixed(warp, (int32_t)x, (int32_t)y, steps[0], steps[3], (int32_t)(end - first), out);
+        }
         fill_pixels(stage, row, end, width);
         return FPC_OK;
     }
@@ -211,18 +231,20 @@ int fpc_stage_warp(fpc_stage *stage, fpc_images *images) {
     const int64_t bytes = 16 * ((int64_t)stage->width + 1) + 4 * (int64_t)stage->height + 32;
     if (images->max_bytes > 0 && bytes > images->max_bytes) return FPC_TOO_LARGE;
     if (!fpc_buffer_need(&stage->rows, (size_t)bytes)) return FPC_NO_MEMORY;
-    const int status = fpc_take_image(stage, images);
+    const int32_t height = stage->height, width = stage->width;
+    const bool nearest = affine && i[2] == FPC_NEAREST, scaled = nearest && c[1] == 0.0 && c[3] == 0.0;
+    const bool in_fixed_point =
+        nearest && !scaled && fits(c, 0, 0) && fits(c, width, height) && fits(c, 0, height) && fits(c, width, 0);
+    /* These read nothing behind the image, the others a few bytes. */
+    const int status = scaled || in_fixed_point ? fpc_see_image(stage, images) : fpc_take_image(stage, images);
     if (status != FPC_OK) return status;
     stage->warp.image = stage->image;
-    const int32_t height = stage->height, width = stage->width;
-    if (!affine || i[2] != FPC_NEAREST) {
-        stage->next = next_warped;
-    } else if (c[1] == 0.0 && c[3] == 0.0) {
+    if (scaled) {
         start_scaled(stage);
-    } else if (fits(c, 0, 0) && fits(c, width, height) && fits(c, 0, height) && fits(c, width, 0)) {
+    } else if (in_fixed_point) {
         start_fixed(stage);
     } else {
-        stage->next = next_added_up;
+        stage->next = nearest ? next_added_up : next_warped;
     }
     return FPC_OK;
 }

@@ -240,11 +240,13 @@ static void warp_bicubic(const fpc_warp *warp, const double *xs, const double *y
     }
 }
 
-/* Eight pixels at once, four bytes of each. */
+/* Eight pixels at once, four bytes of each; of the image's last one those that end with it. */
 static void warp_fixed(const fpc_warp *warp, int32_t x, int32_t y, int32_t dx, int32_t dy, int32_t count,
                        uint8_t *out) {
     int32_t k = 0;
-    if (warp->channels == 3 && (int64_t)warp->height * warp->width < INT32_MAX / 3) {
+    const int64_t pixels = (int64_t)warp->height * warp->width;
+    if (warp->channels == 3 && pixels > 1 && pixels < INT32_MAX / 3) {
+        const __m256i last = _mm256_set1_epi32((int32_t)(3 * pixels - 4));
         const __m256i eight = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7), three = _mm256_set1_epi32(3);
         const __m256i joined = v_load_twice(warp_joined);
         const __m256i stride = _mm256_set1_epi32(3 * warp->width);
@@ -254,8 +256,9 @@ static void warp_fixed(const fpc_warp *warp, int32_t x, int32_t y, int32_t dx, i
         for (; k + 8 <= count; k += 8) {
             const __m256i at = _mm256_add_epi32(_mm256_mullo_epi32(_mm256_srai_epi32(xs, 16), three),
                                                 _mm256_mullo_epi32(_mm256_srai_epi32(ys, 16), stride));
-            const __m256i pixels = _mm256_i32gather_epi32((const int *)(const void *)warp->image, at, 1);
-            const __m256i packed = _mm256_shuffle_epi8(pixels, joined);
+            const __m256i from = _mm256_min_epi32(at, last), bits = _mm256_slli_epi32(_mm256_sub_epi32(at, from), 3);
+            const __m256i found = _mm256_i32gather_epi32((const int *)(const void *)warp->image, from, 1);
+            const __m256i packed = _mm256_shuffle_epi8(_mm256_srlv_epi32(found, bits), joined);
             v_store_low(out + 3 * (int64_t)k, packed);
             v_store_high(out + 3 * (int64_t)k + 12, packed);
             xs = _mm256_add_epi32(xs, x_step);
