@@ -95,6 +95,8 @@ class AutoAugment(Filled):
         if isinstance(img, Tensor):
             fill = self._tensor_fill(channels)
         transform_id, probs, signs = self.get_params(len(self.policies))
+        if not torch.jit.is_scripting():  # type: ignore[attr-defined]
+            probs, signs = _as_numbers(probs, signs)
         op_meta = self._augmentation_space(10, (height, width))
         for op_name, magnitude in _chosen_operations(self.policies[transform_id], op_meta, probs, signs):
             img = _apply_op(img, op_name, magnitude, interpolation=self.interpolation, fill=fill)
@@ -108,6 +110,7 @@ class AutoAugment(Filled):
             signs: Any = [words.integer(0, 2), words.integer(0, 2)]
         else:
             index, probs, signs = _draw_policy(len(self.policies), words)
+            probs, signs = _as_numbers(probs, signs)
         space = self._augmentation_space(10, (shape.height, shape.width))
         steps: list[Step] = []
         for op_name, magnitude in _chosen_operations(self.policies[index], space, probs, signs):
@@ -123,6 +126,11 @@ class _Chance(float):
 
     def __le__(self, p: float) -> bool:
         return float(self) <= float32(p)
+
+
+def _as_numbers(probs: Any, signs: Any) -> tuple[Any, Any]:
+    """Drawn tensors as lists, which are compared in a tenth of the time."""
+    return [_Chance(p) for p in probs.tolist()], signs.tolist()
 
 
 def _draw_policy(count: int, generator: torch.Generator | None = None) -> tuple[int, Tensor, Tensor]:

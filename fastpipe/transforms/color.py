@@ -88,7 +88,8 @@ class ColorJitter(torch.nn.Module):
         fn_idx, brightness_factor, contrast_factor, saturation_factor, hue_factor = self.get_params(
             self.brightness, self.contrast, self.saturation, self.hue
         )
-        for fn_id in fn_idx:
+        order: list[int] = fn_idx.tolist()  # whose numbers are compared in a tenth of a tensor's time
+        for fn_id in order:
             if fn_id == 0 and brightness_factor is not None:
                 img = F.adjust_brightness(img, brightness_factor)
             elif fn_id == 1 and contrast_factor is not None:
