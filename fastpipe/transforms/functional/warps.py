@@ -104,15 +104,17 @@ def rotate(
     if center is not None and not isinstance(center, (list, tuple)):
         raise TypeError("Argument center should be a sequence")
 
-    if not isinstance(img, torch.Tensor):  # noqa: SIM102 - TorchScript must not see the inner one
+    if not isinstance(img, torch.Tensor):
         if not isinstance(img, np.ndarray):
             return _pil.rotate(img, angle, pil_modes_mapping[interpolation], expand, center, fill)
+        turn = ops.Rotate(angle, interpolation, expand, center, fill)
+        if img.dtype == np.uint8:  # needs no matrix for tensors
+            return _array.changed(turn, img, _tensor_warps.rotate, permitted=_array.ANY)
 
     _, height, width = get_dimensions(img)
     # This function turns the other way round than `affine`.
     matrix = inverse_affine_matrix(_from_center(center, height, width), -angle, [0.0, 0.0], 1.0, [0.0, 0.0])
     if not isinstance(img, torch.Tensor):
-        turn = ops.Rotate(angle, interpolation, expand, center, fill)
         arguments = matrix, interpolation.value, expand, fill
         return _array.changed(turn, img, _tensor_warps.rotate, *arguments, permitted=_array.ANY)
     return _tensor_warps.rotate(img, matrix, interpolation.value, expand, fill)
@@ -177,20 +179,26 @@ def affine(
     if center is not None and not isinstance(center, (list, tuple)):
         raise TypeError("Argument center should be a sequence")
 
+    if not isinstance(img, torch.Tensor):
+        warp = ops.Affine(angle, translate, scale, shear, interpolation, fill, center)
+        if isinstance(img, np.ndarray) and img.dtype == np.uint8:  # needs no matrix for tensors
+            return _array.changed(warp, img, _tensor_warps.affine, permitted=_array.ANY)
+
     _, height, width = get_dimensions(img)
+    if not isinstance(img, torch.Tensor):  # noqa: SIM102 - TorchScript must not see the inner one
+        if not isinstance(img, np.ndarray):
+            # Pillow counts from the top left corner. Half a pixel less than the true centre, as torchvision has it: so
+            # a turn by 90 degrees agrees with torch.rot90.
+            corner = [width * 0.5, height * 0.5] if center is None else list(center)
+            corner_matrix = inverse_affine_matrix(corner, angle, translate, scale, shear)
+            return _pil.affine(img, corner_matrix, pil_modes_mapping[interpolation], fill)
+
     matrix = inverse_affine_matrix(
         _from_center(center, height, width), angle, [1.0 * t for t in translate], scale, shear
     )
     if not isinstance(img, torch.Tensor):
-        # Pillow counts from the top left corner. Half a pixel less than the true centre, as torchvision has it: so
-        # a turn by 90 degrees agrees with torch.rot90.
-        corner = [width * 0.5, height * 0.5] if center is None else list(center)
-        corner_matrix = inverse_affine_matrix(corner, angle, translate, scale, shear)
-        if isinstance(img, np.ndarray):
-            warp = ops.Affine(angle, translate, scale, shear, interpolation, fill, center)
-            arguments = matrix, interpolation.value, fill
-            return _array.changed(warp, img, _tensor_warps.affine, *arguments, permitted=_array.ANY)
-        return _pil.affine(img, corner_matrix, pil_modes_mapping[interpolation], fill)
+        arguments = matrix, interpolation.value, fill
+        return _array.changed(warp, img, _tensor_warps.affine, *arguments, permitted=_array.ANY)
     return _tensor_warps.affine(img, matrix, interpolation.value, fill)
 
 
