@@ -6,6 +6,7 @@ Derived from torchvision (BSD-3-Clause, see NOTICE) and equal to its tensor back
 # TorchScript needs narrow annotations; eagerly wider values arrive, which the type checker calls unreachable.
 # mypy: no-warn-unreachable
 
+import functools
 import warnings
 
 import torch
@@ -86,16 +87,45 @@ def affine_grid(
 ) -> Tensor:
     # As torch's affine_grid, but in pixels, normalised by the input's size after theta: the output may be larger.
     d = 0.5
-    base_grid = torch.empty(1, oh, ow, 3, dtype=theta.dtype, device=theta.device)
     x_grid = torch.linspace(-ow * 0.5 + d, ow * 0.5 + d - 1, steps=ow, device=theta.device)
-    base_grid[..., 0].copy_(x_grid)
-    y_grid = torch.linspace(-oh * 0.5 + d, oh * 0.5 + d - 1, steps=oh, device=theta.device).unsqueeze_(-1)
-    base_grid[..., 1].copy_(y_grid)
-    base_grid[..., 2].fill_(1)
-
+    y_grid = torch.linspace(-oh * 0.5 + d, oh * 0.5 + d - 1, steps=oh, device=theta.device)
     rescaled_theta = theta.transpose(1, 2) / torch.tensor([0.5 * w, 0.5 * h], dtype=theta.dtype, device=theta.device)
-    output_grid = base_grid.view(1, oh * ow, 3).bmm(rescaled_theta)
-    return output_grid.view(1, oh, ow, 2)
+    if not torch.jit.is_scripting():  # type: ignore[attr-defined]
+        plain = theta.dtype == torch.float32 and theta.device.type == "cpu" and not torch.compiler.is_compiling()
+        if plain and products_are_sums():
+            return summed_grid(x_grid, y_grid, rescaled_theta)
+    return multiplied_grid(x_grid, y_grid, rescaled_theta)
+
+
+def multiplied_grid(x_grid: Tensor, y_grid: Tensor, theta: Tensor) -> Tensor:
+    """``(1, H, W, 2)``: the products of each ``(x, y, 1)`` and a matrix ``(1, 3, 2)``, as torchvision has them."""
+    ow, oh = len(x_grid), len(y_grid)
+    base_grid = torch.empty(1, oh, ow, 3, dtype=theta.dtype, device=theta.device)
+    base_grid[..., 0].copy_(x_grid)
+    base_grid[..., 1].copy_(y_grid.unsqueeze(-1))
+    base_grid[..., 2].fill_(1)
+    return base_grid.view(1, oh * ow, 3).bmm(theta).view(1, oh, ow, 2)
+
+
+def summed_grid(x_grid: Tensor, y_grid: Tensor, theta: Tensor) -> Tensor:
+    """The same in float32 in a tenth of the time: what x, y and 1 add to a point, added up as complex numbers."""
+    x, y = x_grid.to(torch.float32).unsqueeze(-1), y_grid.to(torch.float32).unsqueeze(-1)
+    across, down = torch.view_as_complex(x * theta[0, 0]), torch.view_as_complex(y * theta[0, 1])
+    points = (across + down.unsqueeze(-1)).add_(torch.view_as_complex(theta[0, 2].contiguous()))
+    return torch.view_as_real(points).unsqueeze(0)
+
+
+@functools.cache
+def products_are_sums() -> bool:
+    """Whether this torch multiplies matrices so that both ways round alike: some add with a single rounding."""
+    generator = torch.Generator().manual_seed(0)
+
+    def numbers(*size: int) -> Tensor:
+        return torch.randn(size, generator=generator, dtype=torch.float32, device="cpu")
+
+    sizes = ((1, 2), (7, 13), (33, 64), (224, 224), (375, 500))
+    tried = [(30 * numbers(width), 30 * numbers(height), numbers(1, 3, 2)) for height, width in sizes]
+    return all(torch.equal(summed_grid(*one), multiplied_grid(*one)) for one in tried)
 
 
 def affine(
