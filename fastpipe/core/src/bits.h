@@ -40,6 +40,8 @@ typedef struct fpc_reader {
     uint32_t count; /* up to 63 */
 } fpc_reader;
 
+struct fpc_kernels;
+
 typedef struct fpc_bits {
     fpc_reader reader;
     const uint8_t *limit;  /* an MCU may be begun while reader.next isn't behind it */
@@ -47,9 +49,17 @@ typedef struct fpc_bits {
     const uint8_t *input;  /* what comes next in the file; at a marker where there is one */
     const uint8_t *end;    /* of the file */
     int marker;            /* what ends the data; 0 as long as it isn't known */
-    int isa;
+    const struct fpc_kernels *kernels;
     uint8_t buffer[FPC_MARGIN + 64 + FPC_CHUNK + FPC_MARGIN + 64];
 } fpc_bits;
+
+/* A piece of it, without the zeros, goes from `from` to `to`; up to FPC_UNSTUFF_SLACK bytes behind the limit are written. */
+#define FPC_UNSTUFF_SLACK 64
+typedef struct fpc_copy {
+    const uint8_t *from, *end;
+    uint8_t *to, *limit;
+    int marker; /* what ended it before the limit; 0 where nothing did */
+} fpc_copy;
 
 /* Begins at `input`, behind a scan's header or a restart marker. */
 void fpc_bits_start(fpc_bits *bits, const uint8_t *input, const uint8_t *end);

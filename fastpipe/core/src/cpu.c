@@ -53,7 +53,7 @@ static int has_avx512(void) {
 static int has_vbmi(void) {
     unsigned extended[4];
     cpuid(7, extended);
-    return extended[2] >> 1 & 1;
+    return (extended[2] & (1u << 1 | 1u << 6)) == (1u << 1 | 1u << 6); /* and VBMI2 */
 }
 #endif
 

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "entropy.h"
+#include "kernels.h"
 
 /* A block takes a bit at least, and with the oddest sampling there is one for 128 pixels: more than these pixels for
  * a byte are a claim that the file can't keep. Small images may make it. */
@@ -11,7 +12,9 @@
 
 fpc_jpeg *fpc_jpeg_new(int isa) {
     fpc_jpeg *jpeg = calloc(1, sizeof *jpeg);
-    if (jpeg) jpeg->isa = isa;
+    if (!jpeg) return NULL;
+    jpeg->isa = isa;
+    jpeg->bits.kernels = fpc_kernels_of(isa);
     return jpeg;
 }
 

@@ -17,6 +17,7 @@
 #include "simd.h"
 
 #include "idct_plain.h" /* what is rare */
+#include "unstuff_simd.h"
 #include "idct_simd.h"
 #include "color_simd.h"
 #include "inflate_plain.h"

@@ -15,10 +15,11 @@
 #define KERNELS fpc_kernels_vbmi
 #if defined(__clang__)
 #pragma clang attribute push(                                                                                          \
-    __attribute__((target("avx2,fma,bmi,bmi2,f16c,pclmul,avx512f,avx512bw,avx512vl,avx512vnni,avx512vbmi"))),          \
+    __attribute__((                                                                                                    \
+        target("avx2,fma,bmi,bmi2,f16c,pclmul,avx512f,avx512bw,avx512vl,avx512vnni,avx512vbmi,avx512vbmi2,popcnt"))),  \
     apply_to = function)
 #elif defined(__GNUC__)
-#pragma GCC target("avx2,fma,bmi,bmi2,f16c,pclmul,avx512f,avx512bw,avx512vl,avx512vnni,avx512vbmi")
+#pragma GCC target("avx2,fma,bmi,bmi2,f16c,pclmul,avx512f,avx512bw,avx512vl,avx512vnni,avx512vbmi,avx512vbmi2,popcnt")
 #endif
 #else
 #define KERNELS fpc_kernels_avx512
@@ -36,6 +37,7 @@
 #include "simd.h"
 
 #include "idct_plain.h" /* what is rare */
+#include "unstuff_simd.h"
 #include "idct_simd.h"
 #include "color_simd.h"
 #include "inflate_plain.h"

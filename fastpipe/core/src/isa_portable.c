@@ -3,6 +3,7 @@
 
 #define FPC_PORTABLE 1
 
+#include "unstuff_plain.h"
 #include "idct_plain.h"
 #include "color_plain.h"
 #include "inflate_plain.h"

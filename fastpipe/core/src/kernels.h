@@ -13,6 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "bits.h"
 #include "filters.h"
 #include "idct.h"
 #include "inflate.h"
@@ -58,6 +59,8 @@ typedef struct fpc_picks {
 } fpc_picks;
 
 typedef struct fpc_kernels {
+    /* bits.h: up to the copy's limit, its end or a marker. */
+    void (*unstuff)(fpc_copy *copy);
     /* inflate.h: a block's codes, up to its end at most. */
     int (*inflate_codes)(fpc_inflate *inflate, const uint8_t *first, uint8_t **out, uint8_t *target);
     /* unfilter.h: `count` rows of `pixels` of `step` bytes each. */
@@ -122,6 +125,7 @@ typedef struct fpc_kernels {
 
 #define FPC_KERNELS                                                                                                    \
     {                                                                                                                  \
+        .unstuff = unstuff,                                                                                            \
         .inflate_codes = inflate_codes,                                                                                \
         .unfilter = unfilter,                                                                                          \
         .paint = paint,                                                                                                \

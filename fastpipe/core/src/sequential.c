@@ -275,7 +275,6 @@ void fpc_scan_begin(fpc_jpeg *jpeg, const uint8_t *input) {
     memset(jpeg->mcu.predictions, 0, sizeof jpeg->mcu.predictions);
     jpeg->until_restart = jpeg->tables.restart_interval ? jpeg->tables.restart_interval : UINT32_MAX;
     jpeg->next_restart = 0;
-    jpeg->bits.isa = jpeg->isa;
     fpc_bits_start(&jpeg->bits, input, jpeg->data + jpeg->length);
 }
 

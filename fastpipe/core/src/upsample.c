@@ -1,8 +1,6 @@
 /* upsample.c: jdsample.c's ways to the image's size; the fast ones, with the conversion of colors, are kernels. */
 #include "upsample.h"
 
-static int clamp(int value, int end) { return value < 0 ? 0 : value >= end ? end - 1 : value; }
-
 /* jdsample.c, jinit_upsampler, with do_fancy_upsampling as it is by default. */
 static fpc_upsampling choose(int across, int down, int width) {
     if (across == 1 && down == 1) return FPC_UP_NONE;
@@ -19,8 +17,8 @@ void fpc_sampled_make(fpc_sampled *sampled, int across, int down, int width, int
     sampled->width = width;
     sampled->height = height;
     const int margin = sampled->how == FPC_UP_ACROSS || sampled->how == FPC_UP_BOTH;
-    sampled->first_column = clamp(left / across - margin, width);
-    sampled->last_column = clamp((left + box_width - 1) / across + margin, width);
+    sampled->first_column = fpc_clamp(left / across - margin, width);
+    sampled->last_column = fpc_clamp((left + box_width - 1) / across + margin, width);
     sampled->origin = sampled->first_column / 8 * 8;
     const int bottom = top + box_height - 1;
     const int above = fpc_sampled_neighbour(sampled, top), below = fpc_sampled_neighbour(sampled, bottom);
@@ -31,18 +29,6 @@ void fpc_sampled_make(fpc_sampled *sampled, int across, int down, int width, int
     /* Of one row alone the neighbour may be on the other side. */
     if (below < sampled->first_row) sampled->first_row = below;
     if (above > sampled->last_row) sampled->last_row = above;
-}
-
-int fpc_sampled_row(const fpc_sampled *sampled, int y) {
-    const int down = sampled->down; /* nearly never one that has to be divided by */
-    return clamp(down == 1 ? y : down == 2 ? y / 2 : y / down, sampled->height);
-}
-
-/* jdmainct.c gives the first row again above it, and the last one below. */
-int fpc_sampled_neighbour(const fpc_sampled *sampled, int y) {
-    const int row = fpc_sampled_row(sampled, y);
-    if (sampled->how != FPC_UP_DOWN && sampled->how != FPC_UP_BOTH) return row;
-    return clamp(y & 1 ? row + 1 : row - 1, sampled->height);
 }
 
 void fpc_upsample_widen(const fpc_kernels *kernels, const fpc_sampled *sampled, const uint8_t *row,

@@ -28,10 +28,21 @@ typedef struct fpc_sampled {
 void fpc_sampled_make(fpc_sampled *sampled, int across, int down, int width, int height, int top, int left,
                       int box_height, int box_width);
 
+static inline int fpc_clamp(int value, int end) { return value < 0 ? 0 : value >= end ? end - 1 : value; }
+
 /* The sample rows that pixel row y is made of: its own, and the neighbour that it is mixed with (its own again where the
- * component ends, or where none is). */
-int fpc_sampled_row(const fpc_sampled *sampled, int y);
-int fpc_sampled_neighbour(const fpc_sampled *sampled, int y);
+ * component ends, or where none is). Asked for each row, so it stands here. */
+static inline int fpc_sampled_row(const fpc_sampled *sampled, int y) {
+    const int down = sampled->down; /* nearly never one that has to be divided by */
+    return fpc_clamp(down == 1 ? y : down == 2 ? y / 2 : y / down, sampled->height);
+}
+
+/* jdmainct.c gives the first row again above it, and the last one below. */
+static inline int fpc_sampled_neighbour(const fpc_sampled *sampled, int y) {
+    const int row = fpc_sampled_row(sampled, y);
+    if (sampled->how != FPC_UP_DOWN && sampled->how != FPC_UP_BOTH) return row;
+    return fpc_clamp(y & 1 ? row + 1 : row - 1, sampled->height);
+}
 
 /* For FPC_UP_ACROSS and FPC_UP_BOTH: the row (and, for the second, its neighbour) as 16-bit numbers before columns are
  * mixed: columns first_column to last_column, in whole groups of 16, and one on each side where the component ends there.
