@@ -303,6 +303,34 @@ static void mend_checksums(uint8_t *data, size_t length) {
     }
 }
 
+/* Crops of images of any size, from any state of a generator, lie in them; and any pixels get another hue. */
+static void draw_and_turn(source *from, const uint8_t *input, size_t size) {
+    enum { COUNT = 8, STATE = 5056, PLANE = 600 };
+    uint8_t state[STATE] = {0}, planes[3 * PLANE] = {0};
+    memcpy(state, input, size < STATE ? size : STATE);
+    memcpy(planes, input, size < sizeof planes ? size : sizeof planes);
+    if (!one_in(from, 8)) state[8] = 1, memset(state + 9, 0, 3); /* what is left: the words are used up */
+    fpc_crops crops = {.scale = {below(from, 64) / 64.0, below(from, 128) / 64.0, 2},
+                       .log_ratio = {-below(from, 64) / 64.0, below(from, 128) / 64.0, 2},
+                       .chances = {0.5, below(from, 3)},
+                       .chance_count = below(from, FPC_MOST_CHANCES + 1)};
+    int32_t shapes[3 * COUNT], drawn[2][FPC_DRAWN * COUNT];
+    uint64_t seeds[COUNT];
+    for (int i = 0; i < 3 * COUNT; i++) shapes[i] = one_in(from, 8) ? odd_number(from) : 1 + below(from, 900);
+    for (int i = 0; i < COUNT; i++) seeds[i] = next(from);
+    const size_t done = fpc_draw_crops(&crops, state, shapes, COUNT, drawn[0]);
+    fpc_draw_seeded(&crops, seeds, shapes, COUNT, drawn[1]);
+    if (done > COUNT) fail("more was drawn than asked for", 0, 0);
+    for (size_t i = 0; i < 2 * COUNT; i++) {
+        const int32_t *box = drawn[i / COUNT] + FPC_DRAWN * (i % COUNT), *shape = shapes + 3 * (i % COUNT);
+        if ((i < COUNT && i >= done) || !box[2]) continue;
+        if (box[0] < 0 || box[2] < 1 || box[0] > shape[0] - box[2]) fail("a crop isn't in its image", 0, 0);
+        if (box[1] < 0 || box[3] < 1 || box[1] > shape[1] - box[3]) fail("a crop isn't in its image", 0, 0);
+    }
+    const int count = below(from, PLANE + 1);
+    fpc_hue(planes, planes, (size_t)count, PLANE, PLANE, (float)(below(from, 1025) - 512) / 1024);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size) {
@@ -317,6 +345,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size) {
     source from = {0};
     for (int k = 0; k < TAIL; k++) from.state = (from.state << 5 | from.state >> 59) ^ input[size - TAIL + (size_t)k];
     contexts[0] = best[from.state & 1];
+    source other = from; /* the jobs below stay the same ones */
+    if (one_in(&other, 4)) draw_and_turn(&other, input, size);
     /* A copy that ends with the file's last byte, so that a sanitizer sees what is read behind it. */
     const size_t length = size - TAIL;
     uint8_t *data = malloc(length == 0 ? 1 : length);
