@@ -39,7 +39,7 @@ from fastpipe.loading.collate import DRAW_NOTHING, BatchCollate
 from fastpipe.loading.device import on_device
 from fastpipe.loading.room import check_shared_memory
 from fastpipe.loading.samplers import RandomSampler, SequentialSampler, ShuffledSampler
-from fastpipe.loading.threads import Ahead, Plan, ThreadIterator, in_the_way
+from fastpipe.loading.threads import AHEAD, Ahead, Plan, ThreadIterator, in_the_way
 from fastpipe.loading.watch import (
     Notes,
     WatchedIterator,
@@ -91,7 +91,7 @@ class DataLoader(TorchDataLoader[Any]):
         memory_format: ``torch.contiguous_format`` or ``torch.channels_last``, of batches of images.
         threads: threads in each process that decode a batch; None for the dataset's own ``threads``, "auto" for as
             many as there are CPUs for each process. With ``num_workers=0`` and a number from 1, batches are made ahead
-            of time, ``prefetch_factor`` (2) of them.
+            of time, ``prefetch_factor`` (3) of them.
         others: further keyword arguments of torch's loader (``in_order``, …).
 
     Attributes:
@@ -249,7 +249,7 @@ class DataLoader(TorchDataLoader[Any]):
                 FastpipeWarning,
                 stacklevel=4,
             )
-        prefetch = self.prefetch_factor or 2
+        prefetch = self.prefetch_factor or AHEAD
         plan = Plan(int(self.threads or 1), prefetch, self._requested, self.timeout, obstacle)
         making = self._making
         used = any(epoch.iterator is making for epoch in _running)  # somebody is in the middle of an epoch of it

@@ -18,7 +18,7 @@ from fastpipe.environment import usable_cpus
 from fastpipe.errors import DatasetError
 from fastpipe.loading.collate import DeferredImages, map_tensors
 from fastpipe.loading.loader import DataLoader, image_datasets
-from fastpipe.loading.threads import in_the_way
+from fastpipe.loading.threads import AHEAD, in_the_way
 from fastpipe.program import keyed_globals
 
 _NEARLY = 0.95  # of the best throughput: within the noise of a short trial, so memory decides
@@ -117,11 +117,11 @@ def tune(
         bar.expect(len(settings) + 1)
         for workers, threads in settings:
             if not trials or time.perf_counter() - started < seconds - share:
-                trials.append(_try(dataset, batch_size, workers, threads, _PREFETCH, share, len(trials), options))
+                trials.append(_try(dataset, batch_size, workers, threads, 1, share, len(trials), options))
             bar.advance()
         best = max(trials, key=lambda trial: trial.images_per_s)
         if (best.num_workers or (best.threads and not obstacle)) and time.perf_counter() - started < seconds:
-            wider = (best.num_workers, best.threads, 2 * _PREFETCH)
+            wider = (best.num_workers, best.threads, 2)
             trials.append(_try(dataset, batch_size, *wider, share, len(trials), options))
     fastest = max(trial.images_per_s for trial in trials)
     nearly = [trial for trial in trials if trial.images_per_s >= _NEARLY * fastest]
@@ -198,13 +198,14 @@ def _try(
     batch_size: int,
     workers: int,
     threads: int,
-    prefetch: int,
+    deeper: int,
     seconds: float,
     seed: int,
     options: dict[str, Any],
 ) -> Trial:
     before = set(multiprocessing.active_children())
-    ahead = prefetch if workers or (threads and not in_the_way(dataset)) else None
+    usual = _PREFETCH if workers else AHEAD if threads and not in_the_way(dataset) else None
+    ahead = None if usual is None else deeper * usual
     order = torch.Generator().manual_seed(seed)
     private: list[int] = []
 

@@ -257,7 +257,7 @@ class TestNoGap:
     def test_the_next_epoch_is_begun(self, root):
         loader = fastpipe.DataLoader(dataset(root, seed=3), 3, shuffle=True, threads=2)
         list(loader)
-        assert len(loader._making._ahead) == 2
+        assert len(loader._making._ahead) == 3
         assert loader.dataset.epoch == 0, "the dataset's epoch is the user's"
         first = loader._making._ahead[0]
         assert none_left()
@@ -429,6 +429,18 @@ def test_timeout(root):
             list(batches)
     finally:
         answer.set()
+
+
+def test_how_many_are_made_ahead(root):
+    """Three, or as many as are asked for: with two the threads have nothing to do while a batch is handed out."""
+    for factor, expected in ((None, 3), (2, 2)):
+        asked = []
+        order = ([asked.append(index) or index] for index in range(14))
+        loader = fastpipe.DataLoader(dataset(root), batch_sampler=order, threads=2, prefetch_factor=factor)
+        iterator = iter(loader)
+        assert len(asked) == expected
+        next(iterator)
+        assert len(asked) == expected + 1
 
 
 def test_arguments(root):
