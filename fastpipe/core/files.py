@@ -90,16 +90,18 @@ class Files:
         kept, addresses = c_strings(names)
         self._keep = kept, [source for source in sources if isinstance(source, bytes)]
         paths = iter(addresses)
-        for index, source in enumerate(sources):
-            if isinstance(source, bytes):
-                given = (0, 0, 0, _address(source), len(source))
+        for start, source in zip(range(0, count * _SIZE, _SIZE), sources, strict=True):
+            if type(source) is str:
+                pack(raws, start, next(paths), 0, 0, 0, 0, max_bytes)
             elif isinstance(source, Member):
                 address = next(paths)
                 # To C a length of 0 is all of the file: an empty member is memory that has nothing in it.
                 given = (address, source.offset, source.length, 0, 0) if source.length else (0, 0, 0, address, 0)
+                pack(raws, start, *given, max_bytes)
+            elif isinstance(source, bytes):
+                pack(raws, start, 0, 0, 0, _address(source), len(source), max_bytes)
             else:
-                given = (next(paths), 0, 0, 0, 0)
-            pack(raws, index * _SIZE, *given, max_bytes)
+                pack(raws, start, next(paths), 0, 0, 0, 0, max_bytes)
         if pool is None:
             self._functions.fpc_read_files(self._address, self._raws_address, count)
         else:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ctypes
 import threading
+from functools import lru_cache
 from struct import Struct
+from typing import Any
 
 from fastpipe.core.library import RawHeader, Status, native
 from fastpipe.types import Header
@@ -57,21 +59,29 @@ def read_header(data: bytes) -> Header | Status:
 
 def header_of(fields: tuple[int, ...]) -> Header:
     """An fpc_header's fields, one after the other, as a `Header`."""
-    height, width, components, bits, color, s0, s1, s2, s3, progressive, orientation, pictures, plain = fields[:13]
-    png, transparency, animated, offset = fields[13:]
-    unnamed = png or components == 1
-    return Header(
-        "PNG" if png else MAYBE_MPO if pictures else "JPEG",
-        height,
-        width,
+    format, known, plain = _kind(fields[2:16])
+    made: Header = _tuple(Header, (format, fields[0], fields[1], *known, fields[16], plain))
+    return made
+
+
+_tuple: Any = tuple.__new__  # a named tuple's own is slower
+
+
+@lru_cache(maxsize=256)
+def _kind(fields: tuple[int, ...]) -> tuple[str, tuple[Any, ...], bool]:
+    """What a header says beside size and place: most files of a folder have the same."""
+    components, bits, color, s0, s1, s2, s3, progressive, orientation, pictures, plain, png, transparency, animated = (
+        fields
+    )
+    subsampling = _SUBSAMPLING.get((components, s0, s1, s2, s3), "unknown")
+    known = (
         components,
         bits,
         _COLORS[color],
-        None if unnamed else _SUBSAMPLING.get((components, s0, s1, s2, s3), "unknown"),
+        None if png or components == 1 else subsampling,
         progressive == 1,
         orientation,
         animated == 1,
         transparency == 1,
-        offset,
-        plain == 1,
     )
+    return "PNG" if png else MAYBE_MPO if pictures else "JPEG", known, plain == 1

@@ -11,6 +11,7 @@ import os
 import threading
 import weakref
 from collections.abc import Iterator, Sequence
+from struct import Struct
 from typing import TYPE_CHECKING, Any
 
 from fastpipe.core.jobs import Job, address_of
@@ -101,12 +102,17 @@ def run(job: Job) -> int:
     return thread_context().run(job)
 
 
+_STATUS_AT: int = RawJob.status.offset  # type: ignore[attr-defined]
+_STATUS = Struct(f"@{_STATUS_AT}xi{ctypes.sizeof(RawJob) - _STATUS_AT - ctypes.sizeof(ctypes.c_int32)}x")
+
+
 class Batch(Sequence[Job]):
     """Jobs that stand one behind the other, as `Pool.run` wants them."""
 
     def __init__(self, count: int) -> None:
         self._raws = (RawJob * count)()
         self._jobs = [Job(raw) for raw in self._raws]
+        self._bytes = memoryview(self._raws).cast("B")
         self.address = ctypes.addressof(self._raws)
 
     def __len__(self) -> int:
@@ -121,7 +127,7 @@ class Batch(Sequence[Job]):
     @property
     def statuses(self) -> list[int]:
         """How each ended."""
-        return [raw.status for raw in self._raws]
+        return [status for (status,) in _STATUS.iter_unpack(self._bytes)]
 
 
 class _Threads:

@@ -160,10 +160,12 @@ class BatchBuilder:
             positions: at least one, rising.
         """
         assert self._images is not None
-        for place, position in enumerate(positions):  # moved within the same, maybe shared, memory
-            if place != position:
-                self._images[place].copy_(self._images[position])
-        images = self._images[: len(positions)]
+        images = self._images
+        if len(positions) < self.count:
+            for place, position in enumerate(positions):  # moved within the same, maybe shared, memory
+                if place != position:
+                    images[place].copy_(images[position])
+            images = images[: len(positions)]
         numbers = [self._numbers[position] for position in positions] if self._numbers else None
         deferred = self._first if self.options.defer else None
         return ImageBatch(images, targets, numbers, self._slot, deferred is not None and _multiplied(deferred))

@@ -6,6 +6,7 @@ A fork needn't be thought of: whoever writes first to a piece that both see, par
 
 from __future__ import annotations
 
+import math
 import os
 import threading
 import weakref
@@ -32,11 +33,11 @@ def reused(shape: tuple[int, ...], dtype: torch.dtype, pinned: bool = False) -> 
     """
     if pinned:
         return torch.empty(shape, dtype=dtype, pin_memory=True)
-    size = int(np.prod(shape)) * dtype.itemsize
+    size = math.prod(shape) * dtype.itemsize
     if size < _SMALL:
         return torch.empty(shape, dtype=dtype)
     piece = _take(size)
-    start = -piece.ctypes.data % _ALIGNMENT
+    start = -piece.__array_interface__["data"][0] % _ALIGNMENT
     view = piece[start : start + size]
     # torch keeps the array for as long as there is a tensor, or anything made of one, on its memory.
     weakref.finalize(view, _give_back, piece).atexit = False

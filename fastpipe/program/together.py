@@ -87,7 +87,7 @@ class Started:
         statuses = engine.pool.run(batch, count) if self._run is None else self._run.wait()
         engine.batches.append(batch)
         for work, status in zip(self._taken, statuses, strict=True):
-            if status != core.Status.OK:
+            if status:
                 self._left.append(work)  # refused: `execute` asks the next reader, or says what is wrong
         if count:
             lap("decode")
@@ -152,6 +152,7 @@ def start_together(works: Sequence[Work], threads: int) -> Started:
         return Started(list(works), [], None, None)
     engine = _engine(threads)
     batch = engine.jobs(len(works))
+    jobs = [*batch]
     places = core.Places(works[0].images)
     left: list[Work] = []
     taken: list[Work] = []
@@ -175,7 +176,7 @@ def start_together(works: Sequence[Work], threads: int) -> Started:
         if sink is None:
             sink = sinks[id(conversion)] = places.sink(*normalization_of(conversion))
         address = places.first + number * places.step
-        (taken if _fill(batch[len(taken)], program, encoded, limits, address, sink) else left).append(work)
+        (taken if _fill(jobs[len(taken)], program, encoded, limits, address, sink) else left).append(work)
     return Started(left, taken, engine, batch)
 
 
