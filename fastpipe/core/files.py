@@ -181,10 +181,10 @@ def c_strings(names: Sequence[str]) -> tuple[object, list[int]]:
     """Names as C has them, in one piece of memory: what keeps it, and where each begins."""
     if not names:
         return None, []
-    encoded = [_encoded(name) for name in names]
-    joined = b"\0".join(encoded)
-    if joined.count(0) != len(encoded) - 1:
-        encoded = [b"" if 0 in name else name for name in encoded]
+    joined = _encoded("\0".join(names))
+    encoded = joined.split(b"\0")
+    if len(encoded) != len(names):  # one of them isn't a file's name
+        encoded = [b"" if "\0" in name else _encoded(name) for name in names]
         joined = b"\0".join(encoded)
     start = _address(joined)
     return joined, list(accumulate((len(name) + 1 for name in encoded[:-1]), initial=start))
