@@ -181,14 +181,21 @@ def _with_array(transform: Any, forward: Any, inputs: tuple[Any, ...]) -> Any:
         isinstance(value, (PIL.Image.Image, torch.Tensor)) and _is_picture(value) for value in flat
     ):
         return forward(*inputs)
-    image: Any
-    if _is_planned(transform):
+
+    def run_on(image: Any) -> Any:
+        return forward(*tree_map(lambda value: image if value is array else value, inputs))
+
+    planned = _is_planned(transform)
+    if planned:
+        state = torch.get_rng_state()
         height, width, channels = (*array.shape, 1)[:3]
-        image = stand_in(ImageShape(height, width, channels))
-    else:
-        image = PIL.Image.fromarray(array[..., 0] if array.ndim == 3 and array.shape[2] == 1 else array)
-    replaced = tree_map(lambda value: image if value is array else value, inputs)
-    made = forward(*replaced)
+        try:
+            made = run_on(stand_in(ImageShape(height, width, channels)))
+        except Untraceable:
+            planned = False
+            torch.set_rng_state(state)
+    if not planned:
+        made = run_on(PIL.Image.fromarray(array[..., 0] if array.ndim == 3 and array.shape[2] == 1 else array))
 
     def put_back(value: Any) -> Any:
         if isinstance(value, _STAND_INS):

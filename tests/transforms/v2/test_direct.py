@@ -86,6 +86,23 @@ def test_gray_arrays_and_a_foreign_member() -> None:
     assert foreign(PHOTO).shape == (27, 20, 3)
 
 
+@pytest.mark.parametrize(
+    ("name", "arguments"), [("RGB", ()), ("ScaleJitter", ((9, 9),)), ("Pad", (2, (1, 2, 3))), ("Pad", (2, "x"))]
+)
+def test_what_is_not_known_ahead_runs_on_the_pixels(name: str, arguments: tuple[object, ...]) -> None:
+    """Results, errors and states behind are those of PIL images."""
+    for array in (PHOTO[..., 0], PHOTO[:1, :7], PHOTO[:1, :1]):
+        found = []
+        for module, image in ((v2, array), (theirs, Image.fromarray(array))):
+            torch.manual_seed(3)
+            try:
+                result = np.asarray(getattr(module, name)(*arguments)(image)).tolist()
+            except (TypeError, ValueError) as error:
+                result = type(error), str(error)
+            found.append((result, torch.get_rng_state().tolist()))
+        assert found[0] == found[1]
+
+
 def test_cutmix_and_mixup_on_a_batch() -> None:
     images, labels = torch.rand(4, 3, 8, 9), torch.arange(4)
     for name in ("CutMix", "MixUp"):
