@@ -65,8 +65,8 @@ class _Wrappable(JointDataset):
         if self._available is None:
             if target_keys is not None:
                 raise ValueError(
-                    "`target_keys` is currently only supported for `CocoDetection` and `VOCDetection`, "
-                    f"but got {type(self).__name__}."
+                    "`target_keys` is currently only supported for `CocoDetection`, `VOCDetection`, `Kitti`, and "
+                    f"`WIDERFace`, but got {type(self).__name__}."
                 )
             keys = frozenset({"mask"})
         elif target_keys is None:

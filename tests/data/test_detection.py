@@ -253,6 +253,15 @@ def voc(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
+def test_keys_of_a_mask_are_refused_as_by_torchvision(voc: Path) -> None:
+    said = []
+    for datasets in (their_datasets, fastpipe):
+        with pytest.raises(ValueError, match="target_keys") as raised:
+            datasets.wrap_dataset_for_transforms_v2(datasets.VOCSegmentation(voc), ["boxes"])
+        said.append(str(raised.value))
+    assert said[0] == said[1]
+
+
 @pytest.mark.parametrize("name", ["VOCDetection", "VOCSegmentation"])
 def test_voc(voc: Path, name: str) -> None:
     ours, expected = getattr(fastpipe, name)(voc), getattr(their_datasets, name)(voc)

@@ -105,6 +105,28 @@ def test_samples_equal_torchvisions_for_the_same_seed(root, name):
                 assert sample.is_contiguous()
 
 
+def _noisy(image: torch.Tensor) -> torch.Tensor:
+    return image + torch.randn_like(image)  # in memory's order
+
+
+@pytest.mark.parametrize("reader", [None, "pil"])
+@pytest.mark.parametrize("rows", [True, False])
+def test_noise_falls_on_the_same_pixels(root, reader, rows):
+    """`PILToTensor` leaves a tensor in rows of pixels, `ToTensor` in planes."""
+
+    def chain(module):
+        tensor = [module.PILToTensor(), module.ConvertImageDtype(torch.float32)] if rows else [module.ToTensor()]
+        return module.Compose([module.RandomResizedCrop(20), *tensor, module.Normalize([0.5], [0.2]), _noisy])
+
+    ours = fastpipe.ImageFolder(root, chain(T), reader=reader)
+    theirs = torchvision.datasets.ImageFolder(root, chain(torchvision.transforms))
+    for index in range(len(theirs)):
+        torch.manual_seed(index)
+        found = ours[index][0]
+        torch.manual_seed(index)
+        assert torch.equal(found, theirs[index][0])
+
+
 def test_normalised_sample_is_the_normalised_levels_bit_for_bit(root):
     """The fused look-up against torchvision's ToTensor and Normalize on the very pixels that were decoded."""
     crop = [T.RandomResizedCrop(32), T.RandomHorizontalFlip()]
