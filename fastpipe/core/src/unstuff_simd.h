@@ -52,10 +52,14 @@ static void unstuff(fpc_copy *copy) {
             const __m256i bytes = _mm256_loadu_si256((const __m256i *)copy->from);
             const uint32_t found = (uint32_t)_mm256_movemask_epi8(_mm256_cmpeq_epi8(bytes, marked));
             _mm256_storeu_si256((__m256i *)copy->to, bytes);
-            const uint32_t plain = _tzcnt_u32(found); /* 32 where there is none */
-            copy->from += plain;
-            copy->to += plain;
-            if (!found) continue;
+            /* A branch, not a count: the next bytes needn't wait for what these are. */
+            if (!found) {
+                copy->from += 32;
+                copy->to += 32;
+                continue;
+            }
+            copy->from += _tzcnt_u32(found);
+            copy->to += _tzcnt_u32(found);
         }
         if (!take_byte(copy)) return;
     }
