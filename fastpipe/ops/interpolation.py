@@ -1,7 +1,6 @@
 """The interpolation modes, and Pillow's integers for them."""
 
 from enum import Enum
-from typing import Any
 
 __all__ = ["InterpolationMode", "pil_modes_mapping"]
 
@@ -46,18 +45,3 @@ def interpolation_from_int(value: int) -> InterpolationMode:
         4: InterpolationMode.BOX,
         5: InterpolationMode.HAMMING,
     }[value]
-
-
-def resolve_interpolation(interpolation: Any) -> InterpolationMode:
-    """An `InterpolationMode`, also from one of Pillow's integers.
-
-    Raises:
-        TypeError: it is neither.
-    """
-    if isinstance(interpolation, int):
-        return interpolation_from_int(interpolation)
-    if not isinstance(interpolation, InterpolationMode):
-        raise TypeError(
-            "Argument interpolation should be a InterpolationMode or a corresponding Pillow integer constant"
-        )
-    return interpolation
