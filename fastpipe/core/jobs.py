@@ -7,11 +7,11 @@ Made for calls of a few microseconds: a job's struct is made once and filled aga
 from __future__ import annotations
 
 import ctypes
-import sys
 from collections.abc import Sequence
 from struct import Struct
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from fastpipe.core.addresses import address_of
 from fastpipe.core.library import (
     DType,
     Filter,
@@ -93,19 +93,6 @@ class Packed(NamedTuple):
     number: int
     tables: tuple[bytes, ...]
     address: int = 0
-
-
-def address_of(array: np.ndarray[Any, Any]) -> int:
-    """Of the first element: in CPython the first field behind what every object has. (Asking numpy takes 2 µs.)"""
-    if not _IS_CPYTHON:
-        address: int = array.__array_interface__["data"][0]
-        return address
-    return _pointer_at(id(array) + _OBJECT_SIZE).value or 0
-
-
-_IS_CPYTHON = sys.implementation.name == "cpython"
-_OBJECT_SIZE = object.__basicsize__
-_pointer_at = ctypes.c_void_p.from_address
 
 
 class Job:

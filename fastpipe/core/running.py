@@ -14,7 +14,8 @@ from collections.abc import Iterator, Sequence
 from struct import Struct
 from typing import TYPE_CHECKING, Any
 
-from fastpipe.core.jobs import Job, address_of
+from fastpipe.core.addresses import address_of
+from fastpipe.core.jobs import Job
 from fastpipe.core.library import Isa, RawJob, loaded, native, quick
 
 if TYPE_CHECKING:

@@ -270,13 +270,10 @@ class ImageDataset(Recipes, Dataset[tuple[Any, Any]]):
         self, indices: list[int], threads: int, with_targets: bool, together: bool
     ) -> Iterator[list[Job]]:
         """Jobs, some at a time: the files of a whole batch may be more than memory should hold at once."""
+        read = self._read_together if together else self._read_several
         step = max(_TOGETHER if together else 16, 16 * threads)
         for start in range(0, len(indices), step):
-            some = indices[start : start + step]
-            if together:
-                jobs = self._read_together(some, threads)
-            else:
-                jobs = self._read_several(some, threads)
+            jobs = read(indices[start : start + step], threads)
             if self.seed is not None:
                 for job in jobs:
                     job.epoch = self._epoch_now()  # as this thread holds it (`held_epochs`), not the pool's

@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from fastpipe import core
-from fastpipe.core.jobs import address_of
+from fastpipe.core.addresses import address_of
 
 SETTINGS = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 
@@ -47,7 +47,7 @@ def test_rows_are_flipped_and_nothing_else(context: core.Context, height: int, w
 
 @pytest.mark.parametrize("implementation", ["cpython", "another"])
 def test_the_address_of_any_array_is_numpys(implementation: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fastpipe.core.jobs._IS_CPYTHON", implementation == "cpython")
+    monkeypatch.setattr("fastpipe.core.addresses._IS_CPYTHON", implementation == "cpython")
     image = np.zeros((5, 7, 3), np.uint8)
     frozen = np.frombuffer(bytes(20), np.uint8)
     for array in (image, image[2:, 1:], image[::-1, ::-2], image[..., 1], frozen, image.astype(np.float32)):
