@@ -301,10 +301,16 @@ def _behind(program: Program, made: Any, out: torch.Tensor | None, in_rows: bool
         made = padded
         lap(program.after[-1])
     if program.tv_image and out is None:
-        return made.as_subclass(importlib.import_module("torchvision.tv_tensors").Image)
+        return as_tv_image(made)
     if out is not None and made is not out:
         out.copy_(made)
         return out
+    return made
+
+
+def as_tv_image(tensor: torch.Tensor) -> torch.Tensor:
+    """A ``tv_tensors.Image`` with the tensor's memory."""
+    made: torch.Tensor = tensor.as_subclass(importlib.import_module("torchvision.tv_tensors").Image)
     return made
 
 

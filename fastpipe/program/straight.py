@@ -12,7 +12,7 @@ import torch
 
 from fastpipe import core, readers
 from fastpipe.ops import ToPlanarTensor
-from fastpipe.program.execute import Encoded, add_steps, normalization_of
+from fastpipe.program.execute import Encoded, add_steps, as_tv_image, normalization_of
 from fastpipe.program.lower import resized
 from fastpipe.types import DecodeRequest, ImageShape, Step
 
@@ -29,6 +29,7 @@ class _Known(NamedTuple):
         size: that the crop is resized to.
         shape, dtype: of the tensor.
         sink: what a job has to know of it.
+        tv_image: the tensor is to be a ``tv_tensors.Image``.
     """
 
     steps: tuple[Step, ...]
@@ -37,6 +38,7 @@ class _Known(NamedTuple):
     shape: tuple[int, int, int] = (0, 0, 0)
     dtype: torch.dtype = torch.uint8
     sink: tuple[Any, ...] = ()
+    tv_image: bool = False
 
 
 _known: dict[tuple[int, ...], _Known] = {}
@@ -51,7 +53,7 @@ def cropped_whole(encoded: Encoded, box: tuple[int, int, int, int], steps: tuple
         steps: what follows it. torch's default dtype is float32.
     """
     key = tuple(map(id, steps))
-    _, packed, size, shape, dtype, sink = _known.get(key) or _found(key, steps)
+    _, packed, size, shape, dtype, sink, tv_image = _known.get(key) or _found(key, steps)
     header, limit = encoded.header, readers.pixel_limit(encoded.max_pixels)
     if (
         packed is None
@@ -64,7 +66,9 @@ def cropped_whole(encoded: Encoded, box: tuple[int, int, int, int], steps: tuple
     job = core.thread_job(empty=False)
     job.read(encoded.content, box, (0, readers.most_scratch(limit)))
     job.work(packed, out.data_ptr(), sink)
-    return None if core.run(job) else out
+    if core.run(job):
+        return None
+    return as_tv_image(out) if tv_image else out
 
 
 def _found(key: tuple[int, ...], steps: tuple[Step, ...]) -> _Known:
@@ -72,7 +76,7 @@ def _found(key: tuple[int, ...], steps: tuple[Step, ...]) -> _Known:
     if any(getattr(step, "memory", None) is None for step in steps):
         return known  # a value of this image's alone
     program = resized(steps)
-    if program is not None and program.conversion is not None and not program.after and not program.tv_image:
+    if program is not None and program.conversion is not None and not program.after:
         job = core.Batch(1)[0]
         shape, taken = add_steps(job, program.steps, ImageShape(1, 1))
         if taken == len(program.steps):
@@ -80,7 +84,7 @@ def _found(key: tuple[int, ...], steps: tuple[Step, ...]) -> _Known:
             dtype = torch.uint8 if isinstance(program.conversion, ToPlanarTensor) else torch.float32
             planes = (shape.channels, shape.height, shape.width)
             sink = core.Places(torch.empty((1, *planes), dtype=dtype)).sink(*normalization_of(program.conversion))
-            known = _Known(steps, job.packed((0, 0)), size, planes, dtype, sink)
+            known = _Known(steps, job.packed((0, 0)), size, planes, dtype, sink, program.tv_image)
     if len(_known) == _MOST_KNOWN:
         _known.clear()
     _known[key] = known

@@ -9,6 +9,7 @@ from typing import Any
 import corpus
 import pytest
 import torch
+import tv  # noqa: F401 - torchvision, which v2 imports
 
 import fastpipe
 import fastpipe.transforms as T
@@ -16,6 +17,7 @@ from fastpipe import core
 from fastpipe.data import base
 from fastpipe.data.straight import straight
 from fastpipe.errors import FastpipeError
+from fastpipe.transforms import v2
 
 pytestmark = pytest.mark.skipif(not core.available(), reason="there is no core")
 
@@ -116,3 +118,18 @@ def test_what_changes_in_a_transform_takes_effect(root: Path, monkeypatch: pytes
         assert taken
         assert all(map(same, ours, theirs))
         assert torch.equal(state[0], expected[0])
+
+
+@pytest.mark.parametrize("ends_in", ["tv_tensors.Image", "a plain tensor"])
+def test_with_v2(ends_in: str, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    chain = [v2.RandomResizedCrop(32), v2.RandomHorizontalFlip(), v2.ToImage(), v2.ToDtype(torch.float32, scale=True)]
+    chain += [v2.Normalize([0.485, 0.456, 0.406], [0.229, 0.224, 0.225])]
+    chain += [v2.ToPureTensor()] if ends_in == "a plain tensor" else []
+    dataset = fastpipe.ImageFolder(root, v2.Compose(chain))
+    dataset.samples = [sample for sample in dataset.samples if "more" in sample[0]]
+    ours, state, taken = samples(dataset, monkeypatch, straight)
+    theirs, expected, _ = samples(dataset, monkeypatch, lambda dataset, job: None)
+    assert taken
+    assert all(map(same, ours, theirs))
+    assert all(type(one[0]) is type(other[0]) for one, other in zip(ours, theirs, strict=True))
+    assert torch.equal(state[0], expected[0])
