@@ -98,8 +98,8 @@ def behind_conversion(steps: Sequence[Step], image: torch.Tensor) -> torch.Tenso
     channels, height, width = image.shape
     height, width = height + top + bottom, width + left + right
     behind = steps[place + 1 :]
-    flips = [step for step, like in zip(behind, shown[place + 1 :], strict=True) if isinstance(like, (HFlip, VFlip))]
-    inner = _inner(pad, [step for step in shown[place + 1 :] if isinstance(step, (HFlip, VFlip))], height, width)
+    flips = [pair for pair in zip(behind, shown[place + 1 :], strict=True) if isinstance(pair[1], (HFlip, VFlip))]
+    inner = _inner(pad, [like for _, like in flips], height, width)
     if inner is None or not memory.is_large((channels, height, width), torch.uint8):
         for step in steps[place:]:
             image = step.apply(image)
@@ -110,7 +110,7 @@ def behind_conversion(steps: Sequence[Step], image: torch.Tensor) -> torch.Tenso
         colour = step.apply(colour)
     border = Border((channels, height, width), inner, colour)
     canvas = border.canvas(None)
-    for step in flips:
+    for step, _ in flips:
         image = step.apply(image)
     if len(values) == 1 and isinstance(values[0], ToDtype) and values[0].scales(image):
         values[0].apply_into(image, border.inside(canvas))

@@ -180,19 +180,18 @@ def affine(
         raise TypeError("Argument center should be a sequence")
 
     if not isinstance(img, torch.Tensor):
-        warp = ops.Affine(angle, translate, scale, shear, interpolation, fill, center)
-        if isinstance(img, np.ndarray) and img.dtype == np.uint8:  # needs no matrix for tensors
-            return _array.changed(warp, img, _tensor_warps.affine, permitted=_array.ANY)
-
-    _, height, width = get_dimensions(img)
-    if not isinstance(img, torch.Tensor):  # noqa: SIM102 - TorchScript must not see the inner one
         if not isinstance(img, np.ndarray):
             # Pillow counts from the top left corner. Half a pixel less than the true centre, as torchvision has it: so
             # a turn by 90 degrees agrees with torch.rot90.
+            _, height, width = get_dimensions(img)
             corner = [width * 0.5, height * 0.5] if center is None else list(center)
             corner_matrix = inverse_affine_matrix(corner, angle, translate, scale, shear)
             return _pil.affine(img, corner_matrix, pil_modes_mapping[interpolation], fill)
+        warp = ops.Affine(angle, translate, scale, shear, interpolation, fill, center)
+        if img.dtype == np.uint8:  # needs no matrix for tensors
+            return _array.changed(warp, img, _tensor_warps.affine, permitted=_array.ANY)
 
+    _, height, width = get_dimensions(img)
     matrix = inverse_affine_matrix(
         _from_center(center, height, width), angle, [1.0 * t for t in translate], scale, shear
     )
