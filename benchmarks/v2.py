@@ -38,11 +38,11 @@ from fastpipe.tools.twin import import_torchvision
 
 torchvision = import_torchvision()
 
-import torchvision.transforms.v2 as theirs  # noqa: E402
-from torchvision import tv_tensors  # noqa: E402
+import torchvision.transforms.v2 as theirs  # noqa: E402 - behind what makes torchvision importable
+from torchvision import tv_tensors  # noqa: E402 - behind what makes torchvision importable
 
-from fastpipe import transforms as T  # noqa: E402
-from fastpipe.transforms import v2  # noqa: E402
+from fastpipe import transforms as T  # noqa: E402 - behind what makes torchvision importable
+from fastpipe.transforms import v2  # noqa: E402 - behind what makes torchvision importable
 
 MEAN, STD = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]
 
@@ -224,7 +224,7 @@ def equality(photos: str, samples: Samples, count: int) -> dict[str, int]:
         plain = {"loader": lambda path: Image.open(path).convert("RGB")}
         for name, options in (("sample, planned", {}), ("sample, unplanned", plain)):
             dataset = fastpipe.SampleDataset(function, len(samples.photos), v2.Compose(members), **options)
-            if not same(outcome(lambda: dataset[index]), wanted):  # noqa: B023
+            if not same(outcome(lambda: dataset[index]), wanted):  # noqa: B023 - called now
                 differences[name] += 1
     return differences
 

@@ -214,7 +214,7 @@ def outcome_of(uses: Iterator[tuple[str, Callable[[], Any]]]) -> dict[str, dict[
         # Another value everywhere than the one that a use might set.
         torch.manual_seed(11)
         random.seed(12)
-        np.random.seed(13)  # noqa: NPY002
+        np.random.seed(13)  # noqa: NPY002 - the global one
         before = snapshot()
         use()
         found[name] = differences(before, snapshot())
@@ -233,7 +233,7 @@ def photos(folder: Path) -> Path:
 def foreign(image: Any) -> Any:
     """As people write transforms: from every global generator."""
     if random.random() < 0.5:
-        image = image.rotate(float(np.random.uniform(-9, 9)))  # noqa: NPY002
+        image = image.rotate(float(np.random.uniform(-9, 9)))  # noqa: NPY002 - the global one
     return image.rotate(float(torch.rand(()) * 9))
 
 

@@ -187,7 +187,7 @@ class ImageDataset(Recipes, Dataset[tuple[Any, Any]]):
     def __getitem__(self, index: int) -> tuple[Any, Any]:
         """The transformed image and the transformed target; None where ``on_error`` leaves a bad sample out."""
         if get_worker_info() is not None:  # a loader asks, if there is a wrapper between
-            self._notice([operator.index(index)])
+            self._noticed([index])
         made = self._made([operator.index(index)], None, 0)
         assert isinstance(made, list)
         return made[0] if made else None  # type: ignore[return-value] # only where the user chose to leave it out
@@ -219,12 +219,10 @@ class ImageDataset(Recipes, Dataset[tuple[Any, Any]]):
         return self._several(indices, options)
 
     def _several(self, indices: Sequence[int], options: BatchOptions | None) -> list[tuple[Any, Any]] | ImageBatch:
-        indices = [operator.index(index) for index in indices]
-        self._notice(indices)
+        indices = self._noticed(indices)
         # A subclass may say what a sample is; without a seed, draws follow on what the transforms before have drawn.
         if type(self).__getitem__ is not ImageDataset.__getitem__ or (self.seed is None and self._rest()):
-            one_by_one = (self[index] for index in indices)
-            return [sample for sample in one_by_one if self.on_error == "raise" or sample is not None]
+            return [one for one in map(self.__getitem__, indices) if self.on_error == "raise" or one is not None]
         threads = self.threads if options is None or options.threads is None else options.threads
         return self._made(indices, options, threads)
 
@@ -258,8 +256,7 @@ class ImageDataset(Recipes, Dataset[tuple[Any, Any]]):
 
         To be called where nothing of the dataset is Python code of the user's; in the thread that takes the steps.
         """
-        indices = [operator.index(index) for index in indices]
-        self._notice(indices)
+        indices = self._noticed(indices)
         return self._assembly(indices, options, self.threads if options.threads is None else options.threads)
 
     def _builder(self, count: int, options: BatchOptions) -> BatchBuilder | None:
@@ -353,7 +350,8 @@ class ImageDataset(Recipes, Dataset[tuple[Any, Any]]):
                     job.target = self.target_transform(job.target)
                 lap("target")
         except Exception as error:
-            raise noted(error, self._from_front(job.index), job.path)  # noqa: B904
+            noted(error, self._from_front(job.index), job.path)
+            raise
 
     def _fits(self, builder: BatchBuilder, position: int, job: Job) -> bool:
         if job.finished is not None or job.recipe is None or job.encoded is None:
@@ -479,7 +477,8 @@ class ImageDataset(Recipes, Dataset[tuple[Any, Any]]):
                 target = job.target if self.target_transform is None else self.target_transform(job.target)
                 lap("target")
             except Exception as error:
-                raise noted(error, self._from_front(job.index), job.path)  # noqa: B904
+                noted(error, self._from_front(job.index), job.path)
+                raise
         return image, target
 
     def extra_repr(self) -> str:

@@ -193,7 +193,8 @@ class JointDataset(ImageDataset):
             lap("draw")
         except Exception as error:
             if not is_bad_file(error, self.plans):
-                raise noted(error, self._from_front(job.index), job.path)  # noqa: B904
+                noted(error, self._from_front(job.index), job.path)
+                raise
             self._fail(job, error)
 
     def _alone(self, targets: tuple[Any, ...]) -> Any:
@@ -258,7 +259,8 @@ class JointDataset(ImageDataset):
             try:
                 return _run(self._rest(), sample)
             except Exception as error:
-                raise noted(error, self._from_front(job.index), job.path)  # noqa: B904
+                noted(error, self._from_front(job.index), job.path)
+                raise
 
     def recipe(self, index: int, epoch: int | None = None, *, generators: Generators | None = None) -> Recipe:
         """As `ImageDataset.recipe`; what is done to boxes and masks isn't part of it."""

@@ -44,7 +44,8 @@ def straight(dataset: ImageDataset, job: Job) -> torch.Tensor | None:
             return None
         steps = pipeline.at_once.behind_crop(drawn[4])
     except Exception as error:
-        raise noted(error, dataset._from_front(job.index), job.path)  # noqa: B904
+        noted(error, dataset._from_front(job.index), job.path)
+        raise
     image = cropped_whole(encoded, drawn[:4], steps)
     if image is None:
         job.recipe = Recipe(shape, (ops.Crop(*drawn[:4]), *steps))

@@ -81,8 +81,8 @@ def center_crop_box(height: int, width: int, output_size: Ints) -> tuple[int, in
     pad_top = (crop_height - height) // 2 if crop_height > height else 0
     pad_left = (crop_width - width) // 2 if crop_width > width else 0
     # TorchScript rounds to a float.
-    top = int(round((max(height, crop_height) - crop_height) / 2.0))  # noqa: RUF046
-    left = int(round((max(width, crop_width) - crop_width) / 2.0))  # noqa: RUF046
+    top = int(round((max(height, crop_height) - crop_height) / 2.0))  # noqa: RUF046 - TorchScript's round gives a float
+    left = int(round((max(width, crop_width) - crop_width) / 2.0))  # noqa: RUF046 - TorchScript's round gives a float
     return top - pad_top, left - pad_left, crop_height, crop_width
 
 

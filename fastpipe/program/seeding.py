@@ -148,13 +148,13 @@ def keyed_globals(key: int) -> Iterator[None]:
     For transforms that draw from the global generators while they see pixels. Not for several threads at once.
     """
     # The legacy global generator is the point: it is what such transforms draw from.
-    before = torch.get_rng_state(), random.getstate(), np.random.get_state()  # noqa: NPY002
+    before = torch.get_rng_state(), random.getstate(), np.random.get_state()  # noqa: NPY002 - the global one
     torch.default_generator.manual_seed(torch_seed(key))
     random.seed(key)
-    np.random.seed(key & 0xFFFFFFFF)  # noqa: NPY002
+    np.random.seed(key & 0xFFFFFFFF)  # noqa: NPY002 - the global one
     try:
         yield
     finally:
         torch.set_rng_state(before[0])
         random.setstate(before[1])
-        np.random.set_state(before[2])  # noqa: NPY002
+        np.random.set_state(before[2])  # noqa: NPY002 - the global one

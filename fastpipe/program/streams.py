@@ -56,18 +56,18 @@ class Streams:
     def in_place(self) -> Iterator[None]:
         """Within, the global generators are these streams, for code that knows no others; not for several threads."""
         # The legacy global generator is the point: it is what such code draws from.
-        before = torch.get_rng_state(), random.getstate(), np.random.get_state()  # noqa: NPY002
+        before = torch.get_rng_state(), random.getstate(), np.random.get_state()  # noqa: NPY002 - the global one
         _set(self.save())
         try:
             yield
         finally:
             self._own.torch.set_state(torch.get_rng_state())
             self._own.python.setstate(random.getstate())
-            self._numpy.set_state(np.random.get_state())  # noqa: NPY002
+            self._numpy.set_state(np.random.get_state())  # noqa: NPY002 - the global one
             _set(StreamState(*before))
 
 
 def _set(state: StreamState) -> None:
     torch.set_rng_state(state.torch)
     random.setstate(state.python)
-    np.random.set_state(state.numpy)  # noqa: NPY002
+    np.random.set_state(state.numpy)  # noqa: NPY002 - the global one

@@ -76,7 +76,7 @@ def _is_dunder(name: str) -> bool:
 
 def draw_chance(p: float, generator: Source = None) -> bool:
     """``torch.rand(1) < p``, compared in float32 as a tensor with a number is."""
-    if not is_scripting():  # noqa: SIM102
+    if not is_scripting():  # noqa: SIM102 - TorchScript must not see the inner one
         if isinstance(generator, Words):
             return generator.fraction() < float32(p)
     return bool(torch.rand([1], generator=generator) < p)
@@ -89,7 +89,7 @@ def draw_chance_exact(p: float, generator: Source = None) -> bool:
 
 def draw_fraction(generator: Source = None) -> float:
     """``torch.rand(1).item()``."""
-    if not is_scripting():  # noqa: SIM102
+    if not is_scripting():  # noqa: SIM102 - TorchScript must not see the inner one
         if isinstance(generator, Words):
             return generator.fraction()
     return float(torch.rand([1], generator=generator).item())
@@ -97,7 +97,7 @@ def draw_fraction(generator: Source = None) -> float:
 
 def draw_uniform(low: float, high: float, generator: Source = None) -> float:
     """A float32 from ``[low, high)``, as a Python float."""
-    if not is_scripting():  # noqa: SIM102
+    if not is_scripting():  # noqa: SIM102 - TorchScript must not see the inner one
         if isinstance(generator, Words):
             return generator.uniform(low, high)
     return float(torch.empty([1]).uniform_(low, high, generator=generator).item())
@@ -105,7 +105,7 @@ def draw_uniform(low: float, high: float, generator: Source = None) -> float:
 
 def draw_sides(area: float, log_low: float, log_high: float, generator: Source = None) -> tuple[int, int]:
     """Two sides of a rectangle, in whole pixels: the first by the second is a ratio whose logarithm is uniform."""
-    if not is_scripting():  # noqa: SIM102
+    if not is_scripting():  # noqa: SIM102 - TorchScript must not see the inner one
         if isinstance(generator, Words):
             return generator.sides(area, log_low, log_high)
     ratio = float(torch.exp(torch.empty([1]).uniform_(log_low, log_high, generator=generator)).item())
@@ -122,7 +122,7 @@ def cached_log_ratio(ratio: tuple[float, ...], dtype: torch.dtype) -> list[float
 
 def draw_integer(low: int, high: int, generator: Source = None) -> int:
     """An integer from ``[low, high)``."""
-    if not is_scripting():  # noqa: SIM102
+    if not is_scripting():  # noqa: SIM102 - TorchScript must not see the inner one
         if isinstance(generator, Words):
             return generator.integer(low, high)
     return int(torch.randint(low, high, [1], generator=generator).item())

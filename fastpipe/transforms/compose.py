@@ -214,7 +214,7 @@ class RandomChoice(RandomTransforms):
 
 def _draw_skip(p: float, generator: Source = None) -> bool:
     """``p < torch.rand(1)``: unlike in the other transforms, equality applies."""
-    if not is_scripting():  # noqa: SIM102
+    if not is_scripting():  # noqa: SIM102 - TorchScript must not see the inner one
         if isinstance(generator, Words):
             return generator.fraction() > float32(p)
     return bool(torch.rand([1], generator=generator) > p)

@@ -337,7 +337,7 @@ def _draw_resized_crop(
     generator: Source = None,
 ) -> tuple[int, int, int, int]:
     """``(top, left, height, width)``: the first of ten tries that fits, else the largest central crop of that ratio."""
-    if not is_scripting():  # noqa: SIM102
+    if not is_scripting():  # noqa: SIM102 - TorchScript must not see the inner one
         if isinstance(generator, Words):
             at_once: tuple[int, int, int, int] | None = generator.resized_crop(height, width, scale, log_ratio)
             if at_once is not None:
@@ -354,10 +354,10 @@ def _draw_resized_crop(
     in_ratio = float(width) / float(height)
     if in_ratio < min(ratio):
         w = width
-        h = int(round(w / min(ratio)))  # noqa: RUF046
+        h = int(round(w / min(ratio)))  # noqa: RUF046 - TorchScript's round gives a float
     elif in_ratio > max(ratio):
         h = height
-        w = int(round(h * max(ratio)))  # noqa: RUF046
+        w = int(round(h * max(ratio)))  # noqa: RUF046 - TorchScript's round gives a float
     else:
         w = width
         h = height

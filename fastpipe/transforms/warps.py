@@ -204,8 +204,8 @@ def _draw_affine(
     if translate is not None:
         max_dx = float(translate[0] * img_size[0])
         max_dy = float(translate[1] * img_size[1])
-        tx = int(round(draw_uniform(-max_dx, max_dx, generator)))  # noqa: RUF046
-        ty = int(round(draw_uniform(-max_dy, max_dy, generator)))  # noqa: RUF046
+        tx = int(round(draw_uniform(-max_dx, max_dx, generator)))  # noqa: RUF046 - TorchScript's round gives a float
+        ty = int(round(draw_uniform(-max_dy, max_dy, generator)))  # noqa: RUF046 - TorchScript's round gives a float
     scale = 1.0
     if scale_ranges is not None:
         scale = draw_uniform(scale_ranges[0], scale_ranges[1], generator)

@@ -90,7 +90,7 @@ def test_a_worker_s_error_names_the_sample(root):
 def test_bare_albumentations(root, transform):
     image = Image.new("RGB", (9, 9))
     for whole in (T.Compose([T.CenterCrop(8), transform, T.ToTensor()]), T.Compose([transform])):
-        for fetch in (lambda: fastpipe.ImageFolder(root, whole)[0], lambda: whole(image)):  # noqa: B023
+        for fetch in (lambda: fastpipe.ImageFolder(root, whole)[0], lambda: whole(image)):  # noqa: B023 - called now
             with pytest.raises(PlanError, match=r"wrap it, fastpipe\.transforms\.Albumentations"):
                 fetch()
         text = str(fastpipe.explain(whole))

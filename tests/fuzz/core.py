@@ -36,19 +36,19 @@ from typing import Any
 _TESTS = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(_TESTS), str(_TESTS.parent)]
 
-import corpus  # noqa: E402
-import numpy as np  # noqa: E402
-from fuzz.mutate import mutation  # noqa: E402
-from fuzz.png import rows_above  # noqa: E402
-from fuzz.seeds import seeds  # noqa: E402
-from PIL import Image  # noqa: E402
+import corpus  # noqa: E402 - behind what makes torchvision importable
+import numpy as np  # noqa: E402 - behind what makes torchvision importable
+from fuzz.mutate import mutation  # noqa: E402 - behind what makes torchvision importable
+from fuzz.png import rows_above  # noqa: E402 - behind what makes torchvision importable
+from fuzz.seeds import seeds  # noqa: E402 - behind what makes torchvision importable
+from PIL import Image  # noqa: E402 - behind what makes torchvision importable
 
-from fastpipe import core  # noqa: E402
-from fastpipe.core.library import Isa  # noqa: E402
-from fastpipe.errors import DecodeError  # noqa: E402
-from fastpipe.readers._containers import parse_png  # noqa: E402
-from fastpipe.readers._jpeg import parse_jpeg  # noqa: E402
-from fastpipe.types import Header  # noqa: E402
+from fastpipe import core  # noqa: E402 - behind what makes torchvision importable
+from fastpipe.core.library import Isa  # noqa: E402 - behind what makes torchvision importable
+from fastpipe.errors import DecodeError  # noqa: E402 - behind what makes torchvision importable
+from fastpipe.readers._containers import parse_png  # noqa: E402 - behind what makes torchvision importable
+from fastpipe.readers._jpeg import parse_jpeg  # noqa: E402 - behind what makes torchvision importable
+from fastpipe.types import Header  # noqa: E402 - behind what makes torchvision importable
 
 MAX_PIXELS = 1 << 20
 FORMATS = ("jpeg", "png")

@@ -15,8 +15,8 @@ from pathlib import Path
 
 sys.path[:0] = [str(Path(__file__).resolve().parents[1]), str(Path(__file__).resolve().parents[2])]
 
-import corpus  # noqa: E402
-from fuzz.seeds import seeds  # noqa: E402
+import corpus  # noqa: E402 - behind what makes torchvision importable
+from fuzz.seeds import seeds  # noqa: E402 - behind what makes torchvision importable
 
 MAX_BYTES = 20_000
 TAIL = 16

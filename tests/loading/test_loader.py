@@ -315,7 +315,7 @@ class TestResume:
         for given in (True, False) if shuffle else (False,):
 
             def loader(seed):
-                generator = torch.Generator().manual_seed(seed) if given else None  # noqa: B023
+                generator = torch.Generator().manual_seed(seed) if given else None  # noqa: B023 - called now
                 options = {"shuffle": shuffle, "generator": generator, "persistent_workers": False}
                 return fastpipe.DataLoader(range(23), 4, drop_last=True, num_workers=workers, **options)
 
@@ -351,7 +351,7 @@ class Probe:
 
     def __getitem__(self, index):
         info = get_worker_info()
-        numbers = [random.random(), float(np.random.rand()), float(torch.rand(()))]  # noqa: NPY002
+        numbers = [random.random(), float(np.random.rand()), float(torch.rand(()))]  # noqa: NPY002 - the global one
         return torch.tensor(
             [index, info.id, cv2.getNumThreads(), torch.get_num_threads(), *numbers], dtype=torch.float64
         )

@@ -155,7 +155,7 @@ def test_a_loop_that_is_broken_off(root, seed, until):
 
 
 def noise(image):
-    level = random.random() + float(np.random.rand()) + float(torch.rand(1))  # noqa: NPY002
+    level = random.random() + float(np.random.rand()) + float(torch.rand(1))  # noqa: NPY002 - the global one
     return image.rotate(level * 60)
 
 
@@ -459,7 +459,7 @@ def test_arguments(root):
 def test_streams_are_worker_0s():
     streams = Streams(123)
     with streams.in_place():
-        found = float(torch.rand(1)), random.random(), float(np.random.rand())  # noqa: NPY002
+        found = float(torch.rand(1)), random.random(), float(np.random.rand())  # noqa: NPY002 - the global one
     state = streams.save()
 
     class Draws(torch.utils.data.Dataset):
@@ -467,7 +467,7 @@ def test_streams_are_worker_0s():
             return 2
 
         def __getitem__(self, index):
-            return float(torch.rand(1)), random.random(), float(np.random.rand())  # noqa: NPY002
+            return float(torch.rand(1)), random.random(), float(np.random.rand())  # noqa: NPY002 - the global one
 
     generator = torch.Generator()
     with mock.patch.object(torch.Tensor, "random_", lambda self, **_: self.fill_(123)):

@@ -81,7 +81,7 @@ class Journal:
         if self.file is None:
             return 0, ""
         try:
-            stream = open(self.file, encoding="ascii", errors="replace")  # noqa: SIM115
+            stream = open(self.file, encoding="ascii", errors="replace")  # noqa: SIM115 - stays open
         except OSError:
             return 0, ""
         with stream:
@@ -124,7 +124,7 @@ class Journal:
                 beside.write_text(json.dumps(self._header) + "\n", encoding="ascii")
                 os.replace(beside, self.file)
             # A line at a time: a kill must not cost what came before it, and a write is nothing beside a decode.
-            self._stream = open(self.file, "a", encoding="ascii", buffering=1)  # noqa: SIM115
+            self._stream = open(self.file, "a", encoding="ascii", buffering=1)  # noqa: SIM115 - stays open
             self._stream.write("\n")  # ends a line that may have been cut off
         except OSError as error:
             self._give_up(str(error))

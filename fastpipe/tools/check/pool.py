@@ -52,7 +52,7 @@ class _Worker:
         self.unread = 0  # answers that are still to come from the process; the main loop may be behind
         self.hung: int | None = None  # where it was killed for being late: how many answers it owed then
         try:
-            self._errors: IO[bytes] | None = tempfile.TemporaryFile()  # noqa: SIM115
+            self._errors: IO[bytes] | None = tempfile.TemporaryFile()  # noqa: SIM115 - stays open
         except OSError:
             self._errors = None
         code = f"import sys; sys.path[:] = {sys.path!r}; from fastpipe.tools.check.worker import main; main()"

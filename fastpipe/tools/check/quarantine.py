@@ -183,7 +183,7 @@ def _write_list(folder: Path, plan: list[tuple[str, str, FileRow]]) -> str:
     while True:
         path = folder / (f"{name}.jsonl" if number == 1 else f"{name}-{number}.jsonl")
         try:
-            stream = open(path, "x", encoding="ascii")  # noqa: SIM115
+            stream = open(path, "x", encoding="ascii")  # noqa: SIM115 - stays open
             break
         except FileExistsError:
             number += 1
