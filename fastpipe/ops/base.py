@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from enum import Enum
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
@@ -19,25 +19,11 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from fastpipe.ops.interpolation import InterpolationMode
 from fastpipe.types import Box, ImageShape
 
 if TYPE_CHECKING:
     from fastpipe.core import Job
-
-__all__ = [
-    "APPROXIMATE",
-    "EXACT",
-    "OWN",
-    "REGISTRY",
-    "ROUNDING",
-    "WARP",
-    "Contract",
-    "Operation",
-    "contracts_of",
-    "kept",
-    "number",
-    "register",
-]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +53,9 @@ class Operation:
 
     Attributes:
         op: the name of the function in `fastpipe.transforms.functional`, and of the operation in `REGISTRY`.
+        phrase: `words`, with the arguments by name in braces; empty for `str`.
         pointwise: each pixel of the result depends on the same pixel of the input alone.
+        moves: a mask of labels has to move along; one that is pointwise moves nothing.
         contract: what is promised about the pixels of uint8 arrays, against torchvision on PIL images.
         makes_tensor: the result is a tensor, whatever the input.
     """
@@ -78,12 +66,11 @@ class Operation:
     """What others have worked out about an operation that is `kept`; no part of its value."""
 
     op: ClassVar[str]
+    phrase: ClassVar[str] = ""
     pointwise: ClassVar[bool] = False
+    moves: ClassVar[bool] = True
+    contract: ClassVar[Contract] = EXACT
     makes_tensor: ClassVar[bool] = False
-
-    @property
-    def contract(self) -> Contract:
-        return EXACT
 
     def apply(self, image: Any) -> Any:
         """The operation on a PIL image, an ndarray ``(H, W, C)`` or a tensor ``(…, C, H, W)``."""
@@ -127,10 +114,16 @@ class Operation:
 
     def on_mask(self) -> Operation | None:
         """The same for a mask of labels: nothing is blended or coloured; None where a mask stays as it is."""
-        return None if self.pointwise else self
+        if self.pointwise or not self.moves:
+            return None
+        plain = {"interpolation": InterpolationMode.NEAREST, "fill": 0}
+        own: Any = self
+        return replace(own, **{name: plain[name] for name in plain.keys() & field_names(self)})  # type: ignore[no-any-return]
 
     def words(self) -> str:
         """A phrase for people, in ASCII and the degree sign, such as ``"mirrored left-right"``."""
+        if self.phrase:
+            return self.phrase.format(**self.arguments())
         return str(self).replace("×", "x").replace("→", ">")
 
     def arguments(self) -> dict[str, Any]:

@@ -23,14 +23,12 @@ class AdjustBrightness(Operation):
     """Pixels times a factor."""
 
     op: ClassVar[str] = "adjust_brightness"
+    phrase: ClassVar[str] = "brightness x {brightness_factor:.2f}"
     pointwise: ClassVar[bool] = True
     brightness_factor: float
 
     def table(self) -> NDArray[np.uint8] | None:
         return kernels.brightness_table(self.brightness_factor) if self.brightness_factor >= 0 else None
-
-    def words(self) -> str:
-        return f"brightness x {self.brightness_factor:.2f}"
 
 
 @register
@@ -39,16 +37,12 @@ class AdjustContrast(Operation):
     """A blend with the mean of the gray image."""
 
     op: ClassVar[str] = "adjust_contrast"
+    phrase: ClassVar[str] = "contrast x {contrast_factor:.2f}"
+    moves: ClassVar[bool] = False
     contrast_factor: float
 
     def to_core(self, job: Job, shape: ImageShape) -> bool:
         return kernels.add_blend(job, core.Kind.CONTRAST, self.contrast_factor)
-
-    def on_mask(self) -> None:
-        return None
-
-    def words(self) -> str:
-        return f"contrast x {self.contrast_factor:.2f}"
 
 
 @register
@@ -57,14 +51,12 @@ class AdjustSaturation(Operation):
     """A blend with the gray image."""
 
     op: ClassVar[str] = "adjust_saturation"
+    phrase: ClassVar[str] = "saturation x {saturation_factor:.2f}"
     pointwise: ClassVar[bool] = True
     saturation_factor: float
 
     def to_core(self, job: Job, shape: ImageShape) -> bool:
         return kernels.add_blend(job, core.Kind.SATURATION, self.saturation_factor)
-
-    def words(self) -> str:
-        return f"saturation x {self.saturation_factor:.2f}"
 
 
 @register
@@ -73,6 +65,7 @@ class AdjustHue(Operation):
     """Colours turned on the circle of hues."""
 
     op: ClassVar[str] = "adjust_hue"
+    phrase: ClassVar[str] = "hue shifted by {hue_factor:+.3f}"
     pointwise: ClassVar[bool] = True
     hue_factor: float
 
@@ -81,9 +74,6 @@ class AdjustHue(Operation):
             return False
         job.turn_hue(int(self.hue_factor * 255) % 256)
         return True
-
-    def words(self) -> str:
-        return f"hue shifted by {self.hue_factor:+.3f}"
 
 
 @register
@@ -109,13 +99,11 @@ class Invert(Operation):
     """The negative."""
 
     op: ClassVar[str] = "invert"
+    phrase: ClassVar[str] = "inverted"
     pointwise: ClassVar[bool] = True
 
     def table(self) -> NDArray[np.uint8]:
         return kernels.invert_table()
-
-    def words(self) -> str:
-        return "inverted"
 
 
 @register
@@ -124,14 +112,12 @@ class Posterize(Operation):
     """The upper bits alone."""
 
     op: ClassVar[str] = "posterize"
+    phrase: ClassVar[str] = "posterized to {bits} bits"
     pointwise: ClassVar[bool] = True
     bits: int
 
     def table(self) -> NDArray[np.uint8] | None:
         return kernels.posterize_table(self.bits) if 1 <= self.bits <= 8 else None  # of others Pillow decides
-
-    def words(self) -> str:
-        return f"posterized to {self.bits} bits"
 
 
 @register
@@ -140,14 +126,12 @@ class Solarize(Operation):
     """The negative of what is at or above a threshold."""
 
     op: ClassVar[str] = "solarize"
+    phrase: ClassVar[str] = "solarized from {threshold:.0f}"
     pointwise: ClassVar[bool] = True
     threshold: float
 
     def table(self) -> NDArray[np.uint8]:
         return kernels.solarize_table(self.threshold)
-
-    def words(self) -> str:
-        return f"solarized from {self.threshold:.0f}"
 
 
 @register
@@ -156,16 +140,12 @@ class Autocontrast(Operation):
     """Each channel stretched from its darkest to its lightest value."""
 
     op: ClassVar[str] = "autocontrast"
+    phrase: ClassVar[str] = "contrast stretched"
+    moves: ClassVar[bool] = False
 
     def to_core(self, job: Job, shape: ImageShape) -> bool:
         job.autocontrast()
         return True
-
-    def on_mask(self) -> None:
-        return None
-
-    def words(self) -> str:
-        return "contrast stretched"
 
 
 @register
@@ -174,16 +154,12 @@ class Equalize(Operation):
     """Each channel's histogram made even."""
 
     op: ClassVar[str] = "equalize"
+    phrase: ClassVar[str] = "histogram equalized"
+    moves: ClassVar[bool] = False
 
     def to_core(self, job: Job, shape: ImageShape) -> bool:
         job.equalize()
         return True
-
-    def on_mask(self) -> None:
-        return None
-
-    def words(self) -> str:
-        return "histogram equalized"
 
 
 @register
@@ -192,6 +168,7 @@ class RgbToGrayscale(Operation):
     """Gray in one channel, or the same in three."""
 
     op: ClassVar[str] = "rgb_to_grayscale"
+    phrase: ClassVar[str] = "made gray"
     pointwise: ClassVar[bool] = True
     num_output_channels: int = 1
 
@@ -203,9 +180,6 @@ class RgbToGrayscale(Operation):
             return False
         job.gray(self.num_output_channels)
         return True
-
-    def words(self) -> str:
-        return "made gray"
 
 
 @dataclass(frozen=True, slots=True, eq=False)

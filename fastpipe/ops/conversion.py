@@ -14,17 +14,11 @@ from numpy.typing import NDArray
 
 from fastpipe.kernels import conversion as kernels
 from fastpipe.ops.base import Operation, register
-from fastpipe.types import Box, ImageShape
 
 
 class _Conversion(Operation):
     __slots__ = ()
-
-    def within(self, region: Box, shape: ImageShape) -> tuple[Box, tuple[Operation, ...]]:
-        return region, (self,)
-
-    def on_mask(self) -> None:
-        return None
+    pointwise: ClassVar[bool] = True
 
 
 @register
@@ -33,10 +27,8 @@ class ToTensor(_Conversion):
     """``(H, W, C)`` in 0…255 to ``(C, H, W)`` in 0…1."""
 
     op: ClassVar[str] = "to_tensor"
+    phrase: ClassVar[str] = "to a float tensor"
     makes_tensor: ClassVar[bool] = True
-
-    def words(self) -> str:
-        return "to a float tensor"
 
 
 @register
@@ -45,10 +37,8 @@ class PilToTensor(_Conversion):
     """``(H, W, C)`` to ``(C, H, W)``, uint8."""
 
     op: ClassVar[str] = "pil_to_tensor"
+    phrase: ClassVar[str] = "to a uint8 tensor"
     makes_tensor: ClassVar[bool] = True
-
-    def words(self) -> str:
-        return "to a uint8 tensor"
 
 
 @register
@@ -57,7 +47,6 @@ class ConvertImageDtype(_Conversion):
     """A tensor of another dtype, with its values scaled to that dtype's range."""
 
     op: ClassVar[str] = "convert_image_dtype"
-    pointwise: ClassVar[bool] = True
     dtype: Any = torch.float32
 
     def words(self) -> str:
@@ -70,12 +59,9 @@ class Normalize(_Conversion):
     """``(x - mean) / std``, channel by channel."""
 
     op: ClassVar[str] = "normalize"
-    pointwise: ClassVar[bool] = True
+    phrase: ClassVar[str] = "normalised"
     mean: Any
     std: Any
-
-    def words(self) -> str:
-        return "normalised"
 
 
 @register
@@ -84,17 +70,13 @@ class Erase(Operation):
     """A rectangle of a tensor written over."""
 
     op: ClassVar[str] = "erase"
+    phrase: ClassVar[str] = "erased {h}x{w} at row {i}, column {j}"
+    moves: ClassVar[bool] = False
     i: int
     j: int
     h: int
     w: int
     v: Any
-
-    def on_mask(self) -> None:
-        return None
-
-    def words(self) -> str:
-        return f"erased {self.h}x{self.w} at row {self.i}, column {self.j}"
 
 
 @dataclass(frozen=True, slots=True, eq=False)

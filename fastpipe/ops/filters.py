@@ -21,15 +21,10 @@ class GaussianBlur(Operation):
     """A weighted mean of the neighbourhood, through torch's float convolution in torchvision."""
 
     op: ClassVar[str] = "gaussian_blur"
+    moves: ClassVar[bool] = False
+    contract: ClassVar[Contract] = ROUNDING
     kernel_size: Any
     sigma: Any = None
-
-    @property
-    def contract(self) -> Contract:
-        return ROUNDING
-
-    def on_mask(self) -> None:
-        return None
 
     def words(self) -> str:
         sigmas = list(self.sigma) if isinstance(self.sigma, (list, tuple)) else [self.sigma]
@@ -42,6 +37,8 @@ class AdjustSharpness(Operation):
     """A blend with the smoothed image."""
 
     op: ClassVar[str] = "adjust_sharpness"
+    phrase: ClassVar[str] = "sharpness x {sharpness_factor:.2f}"
+    moves: ClassVar[bool] = False
     sharpness_factor: float
 
     def within(self, region: Box, shape: ImageShape) -> tuple[Box, tuple[Operation, ...]]:
@@ -55,9 +52,3 @@ class AdjustSharpness(Operation):
 
     def to_core(self, job: Job, shape: ImageShape) -> bool:
         return add_blend(job, core.Kind.SHARPNESS, self.sharpness_factor)
-
-    def on_mask(self) -> None:
-        return None
-
-    def words(self) -> str:
-        return f"sharpness x {self.sharpness_factor:.2f}"

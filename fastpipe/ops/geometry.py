@@ -32,6 +32,7 @@ class Crop(Operation):
     """A box of the image, black where it leaves the image."""
 
     op: ClassVar[str] = "crop"
+    phrase: ClassVar[str] = "cropped to {height}x{width} from row {top}, column {left}"
     top: int
     left: int
     height: int
@@ -56,9 +57,6 @@ class Crop(Operation):
 
     def motion(self, shape: ImageShape) -> NDArray[np.float64]:
         return _scaling(1, 1, -self.left, -self.top)
-
-    def words(self) -> str:
-        return f"cropped to {self.height}x{self.width} from row {self.top}, column {self.left}"
 
 
 def _inside(box: Box, shape: ImageShape) -> tuple[Box, tuple[Operation, ...]] | None:
@@ -105,6 +103,7 @@ class HFlip(Operation):
     """Left and right change places."""
 
     op: ClassVar[str] = "hflip"
+    phrase: ClassVar[str] = "mirrored left-right"
 
     def within(self, region: Box, shape: ImageShape) -> tuple[Box, tuple[Operation, ...]]:
         return Box(region.top, shape.width - region.right, region.height, region.width), (self,)
@@ -116,9 +115,6 @@ class HFlip(Operation):
     def motion(self, shape: ImageShape) -> NDArray[np.float64]:
         return _scaling(-1, 1, shape.width)
 
-    def words(self) -> str:
-        return "mirrored left-right"
-
 
 @register
 @dataclass(frozen=True, slots=True, eq=False)
@@ -126,6 +122,7 @@ class VFlip(Operation):
     """Top and bottom change places."""
 
     op: ClassVar[str] = "vflip"
+    phrase: ClassVar[str] = "mirrored top-bottom"
 
     def within(self, region: Box, shape: ImageShape) -> tuple[Box, tuple[Operation, ...]]:
         return Box(shape.height - region.bottom, region.left, region.height, region.width), (self,)
@@ -137,15 +134,13 @@ class VFlip(Operation):
     def motion(self, shape: ImageShape) -> NDArray[np.float64]:
         return _scaling(1, -1, 0, shape.height)
 
-    def words(self) -> str:
-        return "mirrored top-bottom"
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Transpose(Operation):
     """Rows become columns; of uint8 arrays alone, for an image's EXIF orientation."""
 
     op: ClassVar[str] = "transpose"
+    phrase: ClassVar[str] = "rows and columns exchanged"
 
     def apply(self, image: Any) -> Any:
         return np.swapaxes(image, 0, 1)
@@ -162,9 +157,6 @@ class Transpose(Operation):
 
     def motion(self, shape: ImageShape) -> NDArray[np.float64]:
         return np.array([[0, 1, 0], [1, 0, 0], [0, 0, 1]], dtype=np.float64)
-
-    def words(self) -> str:
-        return "rows and columns exchanged"
 
 
 @register
@@ -207,9 +199,6 @@ class Pad(Operation):
     def motion(self, shape: ImageShape) -> NDArray[np.float64]:
         left, top, _, _ = padding_ltrb(self.padding)
         return _scaling(1, 1, left, top)
-
-    def on_mask(self) -> Operation:
-        return Pad(self.padding, 0, self.padding_mode)
 
     def words(self) -> str:
         left, top, right, bottom = padding_ltrb(self.padding)
@@ -272,9 +261,6 @@ class Resize(Operation):
         height, width, _ = self.output_shape(shape)
         return _scaling(width / shape.width, height / shape.height)
 
-    def on_mask(self) -> Operation:
-        return Resize(self.size, InterpolationMode.NEAREST, self.max_size)
-
     def words(self) -> str:
         sides = list(self.size) if isinstance(self.size, (list, tuple)) else [self.size]
         text = f"resized to {sides[0]}x{sides[1]}" if len(sides) == 2 else f"shorter side resized to {sides[0]}"
@@ -335,13 +321,10 @@ class ScaledResize(Operation):
     """
 
     op: ClassVar[str] = "resize"
+    contract: ClassVar[Contract] = APPROXIMATE
     source: Box
     size: Size
     mode: str
-
-    @property
-    def contract(self) -> Contract:
-        return APPROXIMATE
 
     def apply_to(self, pixels: NDArray[Any], got: DecodeRequest) -> Any:
         """Cuts `source`, to the nearest decoded pixel, out of what the reader returned, and resizes it."""

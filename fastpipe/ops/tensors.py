@@ -77,9 +77,6 @@ class ToImage(PilToTensor):
     def output_shape(self, shape: ImageShape) -> ImageShape:
         return TensorShape.of(shape, torch.uint8, pure=False)
 
-    def within(self, region: Box, shape: ImageShape) -> tuple[Box, tuple[Operation, ...]]:
-        return region, (self,)
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ToFloatTensor(ToTensor):
@@ -94,6 +91,7 @@ class ToPureTensor(Operation):
     """A ``tv_tensors.Image`` as the tensor that it is."""
 
     op: ClassVar[str] = "to_pure_tensor"
+    phrase: ClassVar[str] = "a plain tensor"
     pointwise: ClassVar[bool] = True
 
     def apply(self, image: Any) -> Any:
@@ -102,18 +100,13 @@ class ToPureTensor(Operation):
     def output_shape(self, shape: ImageShape) -> ImageShape:
         return TensorShape.of(shape, getattr(shape, "dtype", torch.uint8), pure=True)
 
-    def on_mask(self) -> None:
-        return None
-
-    def words(self) -> str:
-        return "a plain tensor"
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AsTvImage(ToPureTensor):
     """The other way: a plain tensor as a ``tv_tensors.Image``."""
 
     op: ClassVar[str] = "as_tv_image"
+    phrase: ClassVar[str] = "a tv_tensors.Image"
 
     def apply(self, image: Any) -> Any:
         return importlib.import_module("torchvision.tv_tensors").Image(image)
@@ -121,16 +114,12 @@ class AsTvImage(ToPureTensor):
     def output_shape(self, shape: ImageShape) -> ImageShape:
         return TensorShape.of(shape, getattr(shape, "dtype", torch.uint8), pure=False)
 
-    def words(self) -> str:
-        return "a tv_tensors.Image"
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ToDtype(ConvertImageDtype):
     """A tensor of another dtype; scaled, x / 255 is ``x * (1 / 255)``, which rounds otherwise than v1's division."""
 
     op: ClassVar[str] = "to_dtype"
-    pointwise: ClassVar[bool] = True
     scale: bool = False
 
     def apply(self, image: Any) -> Any:

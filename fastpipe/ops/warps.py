@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -22,15 +21,15 @@ if TYPE_CHECKING:
     from fastpipe.core import Job
 
 
-def _takes(operation: Rotate | Affine | Perspective | PerspectiveBy, shape: ImageShape) -> bool:
+def _takes(operation: Rotate | Affine | PerspectiveBy, shape: ImageShape) -> bool:
     """Whether the core takes the interpolation and the fill; what is wrong about them, the functional says."""
     fill, mode = operation.fill, operation.interpolation
     values = len(fill) if isinstance(fill, (list, tuple)) else 1
     return isinstance(mode, InterpolationMode) and mode.value in kernels.FILTERS and values in (1, shape.channels)
 
 
-def _translation(x: float, y: float) -> NDArray[np.float64]:
-    return np.array([[1, 0, x], [0, 1, y], [0, 0, 1]], dtype=np.float64)
+def _turned(degrees: float) -> str:
+    return f"turned {abs(degrees):.1f}° {'counter-clockwise' if degrees > 0 else 'clockwise'}"
 
 
 @register
@@ -56,24 +55,16 @@ class Rotate(Operation):
         )
 
     def motion(self, shape: ImageShape) -> NDArray[np.float64]:
-        x, y = self.center if self.center is not None else (shape.width / 2, shape.height / 2)
-        radians = math.radians(self.angle)
-        turn = np.eye(3)
-        turn[:2, :2] = [[math.cos(radians), math.sin(radians)], [-math.sin(radians), math.cos(radians)]]
-        moved: NDArray[np.float64] = _translation(x, y) @ turn @ _translation(-x, -y)
+        moved = Affine(-self.angle, [0, 0], 1.0, 0.0, center=self.center).motion(shape)
         if self.expand:
             result = self.output_shape(shape)
             corners = moved @ np.array([[0, shape.width, 0, shape.width], [0, 0, shape.height, shape.height], [1] * 4])
             middle = (corners.min(1) + corners.max(1)) / 2
-            moved = _translation(result.width / 2 - middle[0], result.height / 2 - middle[1]) @ moved
+            moved[:2, 2] += result.width / 2 - middle[0], result.height / 2 - middle[1]
         return moved
 
-    def on_mask(self) -> Operation:
-        return Rotate(self.angle, InterpolationMode.NEAREST, self.expand, self.center, 0)
-
     def words(self) -> str:
-        way = "counter-clockwise" if self.angle > 0 else "clockwise"
-        return f"turned {abs(self.angle):.1f}° {way}"
+        return _turned(self.angle)
 
 
 @register
@@ -93,41 +84,25 @@ class Affine(Operation):
     def to_core(self, job: Job, shape: ImageShape) -> bool:
         if not _takes(self, shape) or self.scale <= 0:
             return False
+        matrix = self._matrix(shape, inverted=True)
+        return kernels.add_warp(job, Kind.AFFINE, shape.size, matrix, self.interpolation.value, self.fill)
+
+    def _matrix(self, shape: ImageShape, inverted: bool) -> list[float]:
         shear: Any = self.shear if isinstance(self.shear, (list, tuple)) else [self.shear, 0.0]
-        matrix = inverse_affine_matrix(
+        return inverse_affine_matrix(
             [shape.width * 0.5, shape.height * 0.5] if self.center is None else self.center,
             self.angle,
             self.translate,
             self.scale,
             shear if len(shear) > 1 else [shear[0], shear[0]],
+            inverted,
         )
-        return kernels.add_warp(job, Kind.AFFINE, shape.size, matrix, self.interpolation.value, self.fill)
 
     def motion(self, shape: ImageShape) -> NDArray[np.float64]:
-        """torchvision's ``_get_inverse_affine_matrix`` the other way round."""
-        shears = list(self.shear) if isinstance(self.shear, (list, tuple)) else [self.shear]
-        rotation = math.radians(self.angle)
-        shear_x, shear_y = (math.radians(degrees) for degrees in (*shears, 0.0)[:2])
-        a = math.cos(rotation - shear_y) / math.cos(shear_y)
-        b = -math.cos(rotation - shear_y) * math.tan(shear_x) / math.cos(shear_y) - math.sin(rotation)
-        c = math.sin(rotation - shear_y) / math.cos(shear_y)
-        d = -math.sin(rotation - shear_y) * math.tan(shear_x) / math.cos(shear_y) + math.cos(rotation)
-        warp = np.eye(3)
-        warp[:2, :2] = np.array([[a, b], [c, d]]) * self.scale
-        x, y = self.center if self.center is not None else (shape.width / 2, shape.height / 2)
-        moved: NDArray[np.float64] = (
-            _translation(x + self.translate[0], y + self.translate[1]) @ warp @ _translation(-x, -y)
-        )
-        return moved
-
-    def on_mask(self) -> Operation:
-        return Affine(self.angle, self.translate, self.scale, self.shear, InterpolationMode.NEAREST, 0, self.center)
+        return np.array([*self._matrix(shape, inverted=False), 0, 0, 1]).reshape(3, 3)
 
     def words(self) -> str:
-        parts = []
-        if self.angle:
-            way = "counter-clockwise" if self.angle > 0 else "clockwise"
-            parts.append(f"turned {abs(self.angle):.1f}° {way}")
+        parts = [_turned(-self.angle)] if self.angle else []
         if any(self.translate):
             parts.append(f"shifted by {self.translate[0]:g}, {self.translate[1]:g} px")
         if self.scale != 1:
@@ -150,24 +125,11 @@ class Perspective(Operation):
     fill: Any = None
 
     def to_core(self, job: Job, shape: ImageShape) -> bool:
-        if not _takes(self, shape):
-            return False
-        coeffs = perspective_coeffs(self.startpoints, self.endpoints)
-        return kernels.add_warp(job, Kind.PERSPECTIVE, shape.size, coeffs, self.interpolation.value, self.fill)
+        coefficients = perspective_coeffs(self.startpoints, self.endpoints)
+        return PerspectiveBy(coefficients, self.interpolation, self.fill).to_core(job, shape)
 
     def motion(self, shape: ImageShape) -> NDArray[np.float64]:
-        rows: list[list[float]] = []
-        for (x, y), (u, v) in zip(self.startpoints, self.endpoints, strict=True):
-            rows.append([x, y, 1, 0, 0, 0, -u * x, -u * y])
-            rows.append([0, 0, 0, x, y, 1, -v * x, -v * y])
-        solved = np.linalg.lstsq(np.array(rows, dtype=np.float64), np.ravel(self.endpoints).astype(float), rcond=None)[
-            0
-        ]
-        moved: NDArray[np.float64] = np.append(solved, 1).reshape(3, 3)
-        return moved
-
-    def on_mask(self) -> Operation:
-        return Perspective(self.startpoints, self.endpoints, InterpolationMode.NEAREST, 0)
+        return np.append(perspective_coeffs(self.endpoints, self.startpoints), 1.0).reshape(3, 3)
 
     def words(self) -> str:
         pairs = zip(self.startpoints, self.endpoints, strict=True)
@@ -181,22 +143,14 @@ class ElasticTransform(Operation):
     """Each pixel from a place of its own."""
 
     op: ClassVar[str] = "elastic_transform"
+    phrase: ClassVar[str] = "warped elastically"
+    contract: ClassVar[Contract] = WARP
     displacement: Any
     interpolation: Any = InterpolationMode.BILINEAR
     fill: Any = None
 
-    @property
-    def contract(self) -> Contract:
-        return WARP
-
     def motion(self, shape: ImageShape) -> None:
         return None
-
-    def on_mask(self) -> Operation:
-        return ElasticTransform(self.displacement, InterpolationMode.NEAREST, 0)
-
-    def words(self) -> str:
-        return "warped elastically"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -204,6 +158,7 @@ class PerspectiveBy(Operation):
     """`Perspective` by the eight coefficients of the way back, as torchvision's v2 draws it; of uint8 arrays alone."""
 
     op: ClassVar[str] = "perspective"
+    phrase: ClassVar[str] = "seen in perspective"
     coefficients: Any
     interpolation: Any = InterpolationMode.BILINEAR
     fill: Any = None
@@ -214,18 +169,10 @@ class PerspectiveBy(Operation):
         return PilOperation("perspective", given, ImageShape(*image.shape[:2])).apply(image)
 
     def to_core(self, job: Job, shape: ImageShape) -> bool:
-        if not _takes(self, shape):
-            return False
-        return kernels.add_warp(
-            job, Kind.PERSPECTIVE, shape.size, self.coefficients, self.interpolation.value, self.fill
+        mode, fill = self.interpolation, self.fill
+        return _takes(self, shape) and kernels.add_warp(
+            job, Kind.PERSPECTIVE, shape.size, self.coefficients, mode.value, fill
         )
 
     def motion(self, shape: ImageShape) -> NDArray[np.float64]:
-        moved: NDArray[np.float64] = np.linalg.inv(np.append(self.coefficients, 1.0).reshape(3, 3))
-        return moved
-
-    def on_mask(self) -> Operation:
-        return PerspectiveBy(self.coefficients, InterpolationMode.NEAREST, 0)
-
-    def words(self) -> str:
-        return "seen in perspective"
+        return np.linalg.inv(np.append(self.coefficients, 1.0).reshape(3, 3))

@@ -261,3 +261,13 @@ def test_a_step_of_another_kind_says_its_own_promise() -> None:
     assert ops.contracts_of(Own())[0].text == "as it likes"
     assert ops.contracts_of(object()) == (OWN,)
     assert issubclass(PlanError, TypeError)
+
+
+def test_words_say_which_way_an_image_is_turned() -> None:
+    """`rotate` turns counter-clockwise, `affine` the other way round."""
+    for degrees in (90.0, -90.0):
+        turned = np.asarray(F.affine(cases.pixels(9, 9, 3), degrees, [0, 0], 1.0, [0.0]))
+        way = ops.Affine(degrees, [0, 0], 1.0, [0.0]).words()
+        same = next(angle for angle in (90.0, -90.0) if (F.rotate(cases.pixels(9, 9, 3), angle) == turned).all())
+        assert way == ops.Rotate(same).words()
+    assert ops.Rotate(90.0).words() == "turned 90.0° counter-clockwise"
