@@ -128,9 +128,8 @@ class Arrays(ImageDataset):
         lap("header")
         return job
 
-    def _read_together(self, indices: list[int], threads: int) -> list[Job]:
-        """Jobs of arrays that are taken to be as the first is; where a window is drawn, that is looked at before."""
-        jobs = [self._begun_job(index) for index in indices]
+    def _read_together(self, jobs: list[Job], threads: int) -> list[Job]:
+        """Takes arrays to be as the first is; where a window is drawn, that is looked at before."""
         contents, errors = fetched([job.path for job in jobs])
         for number, error in errors.items():
             self._fail(jobs[number], error)

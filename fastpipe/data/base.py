@@ -187,8 +187,16 @@ class ImageDataset(Recipes, Dataset[tuple[Any, Any]]):
     def __getitem__(self, index: int) -> tuple[Any, Any]:
         """The transformed image and the transformed target; None where ``on_error`` leaves a bad sample out."""
         if get_worker_info() is not None:  # a loader asks, if there is a wrapper between
-            self._noticed([index])
-        made = self._made([operator.index(index)], None, 0)
+            self._asked([index])
+        return self._one(index, self._epoch_now())
+
+    def one(self, index: int, options: BatchOptions) -> tuple[Any, Any]:
+        """``dataset[index]``, in the epoch that a loader wants it of."""
+        (index,), epoch = self._asked([index], options.epochs)
+        return self._one(index, epoch)
+
+    def _one(self, index: int, epoch: int | None) -> tuple[Any, Any]:
+        made = self._made([operator.index(index)], None, 0, epoch)
         assert isinstance(made, list)
         return made[0] if made else None  # type: ignore[return-value] # only where the user chose to leave it out
 
@@ -219,20 +227,20 @@ class ImageDataset(Recipes, Dataset[tuple[Any, Any]]):
         return self._several(indices, options)
 
     def _several(self, indices: Sequence[int], options: BatchOptions | None) -> list[tuple[Any, Any]] | ImageBatch:
-        indices = self._noticed(indices)
+        indices, epoch = self._asked(indices, None if options is None else options.epochs)
         # A subclass may say what a sample is; without a seed, draws follow on what the transforms before have drawn.
         if type(self).__getitem__ is not ImageDataset.__getitem__ or (self.seed is None and self._rest()):
             return [one for one in map(self.__getitem__, indices) if self.on_error == "raise" or one is not None]
         threads = self.threads if options is None or options.threads is None else options.threads
-        return self._made(indices, options, threads)
+        return self._made(indices, options, threads, epoch)
 
     def _made(
-        self, indices: list[int], options: BatchOptions | None, threads: int
+        self, indices: list[int], options: BatchOptions | None, threads: int, epoch: int | None
     ) -> list[tuple[Any, Any]] | ImageBatch:
         """The one way to samples: read, draw, execute; what becomes of bad ones, then what isn't planned."""
         planned = not self._rest()
         if options is None and len(indices) == 1:  # a sample alone needs no assembling, unless it's bad
-            job = self._read_or_fail(self._begun_job(indices[0]))
+            job = self._read_or_fail(self._begun_job(indices[0], epoch))
             image = straight(self, job)
             if image is None:
                 if job.recipe is None:
@@ -241,14 +249,14 @@ class ImageDataset(Recipes, Dataset[tuple[Any, Any]]):
             if job.error is None:
                 return [self._assembled(job, image) if planned else self._finish(job, image)]
             return Assembly(self, threads, None, planned, [job]).mended()
-        return self._assembly(indices, options, threads).mended()
+        return self._assembly(indices, options, threads, epoch).mended()
 
-    def _assembly(self, indices: list[int], options: BatchOptions | None, threads: int) -> Assembly:
+    def _assembly(self, indices: list[int], options: BatchOptions | None, threads: int, epoch: int | None) -> Assembly:
         planned = not self._rest()
         builder = None
         if options is not None and not options.as_list and self.plans and planned and indices:
             builder = self._builder(len(indices), options)
-        coming = self._read_and_drawn(indices, threads, planned, builder is not None and works_together())
+        coming = self._read_and_drawn(indices, epoch, threads, planned, builder is not None and works_together())
         return Assembly(self, threads, builder, planned, coming=coming)
 
     def begun(self, indices: Sequence[int], options: BatchOptions) -> Assembly:
@@ -256,30 +264,26 @@ class ImageDataset(Recipes, Dataset[tuple[Any, Any]]):
 
         To be called where nothing of the dataset is Python code of the user's; in the thread that takes the steps.
         """
-        indices = self._noticed(indices)
-        return self._assembly(indices, options, self.threads if options.threads is None else options.threads)
+        indices, epoch = self._asked(indices, options.epochs)
+        return self._assembly(indices, options, self.threads if options.threads is None else options.threads, epoch)
 
     def _builder(self, count: int, options: BatchOptions) -> BatchBuilder | None:
         """What holds a batch that is made in one piece; None for a list of samples."""
         return BatchBuilder(count, options, get_worker_info() is not None)
 
     def _read_and_drawn(
-        self, indices: list[int], threads: int, with_targets: bool, together: bool
+        self, indices: list[int], epoch: int | None, threads: int, with_targets: bool, together: bool
     ) -> Iterator[list[Job]]:
         """Jobs, some at a time: the files of a whole batch may be more than memory should hold at once."""
         read = self._read_together if together else self._read_several
         step = max(_TOGETHER if together else 16, 16 * threads)
         for start in range(0, len(indices), step):
-            jobs = read(indices[start : start + step], threads)
-            if self.seed is not None:
-                for job in jobs:
-                    job.epoch = self._epoch_now()  # as this thread holds it (`held_epochs`), not the pool's
+            jobs = read([self._begun_job(index, epoch) for index in indices[start : start + step]], threads)
             self._draw_all(jobs, with_targets)
             yield jobs
 
-    def _read_several(self, indices: list[int], threads: int) -> list[Job]:
-        """The jobs of several samples, read one by one; those that are in a store are fetched together before."""
-        jobs = [self._begun_job(index) for index in indices]
+    def _read_several(self, jobs: list[Job], threads: int) -> list[Job]:
+        """Reads several samples one by one; those that are in a store are fetched together before."""
         paths = [job.path for job in jobs]
         sources, errors = fetched([self._source(job) for job in jobs]) if self.plans else (paths, {})
         for number, error in errors.items():
@@ -289,9 +293,8 @@ class ImageDataset(Recipes, Dataset[tuple[Any, Any]]):
         list(self._map(threads, self._read_or_fail, [jobs[number] for number in sound], at_hand))
         return jobs
 
-    def _read_together(self, indices: list[int], threads: int) -> list[Job]:
-        """The jobs of several samples, their files read in one call of the core."""
-        jobs = [self._begun_job(index) for index in indices]
+    def _read_together(self, jobs: list[Job], threads: int) -> list[Job]:
+        """Reads several samples' files in one call of the core."""
         limit = readers.longest_file(readers.pixel_limit(self.max_pixels))
         sources, errors = fetched([self._source(job) for job in jobs])
         lap("fetch")
@@ -423,12 +426,12 @@ class ImageDataset(Recipes, Dataset[tuple[Any, Any]]):
             self._fail(job, error)
             return job
 
-    def _begun_job(self, index: int, place: int | None = None) -> Job:
+    def _begun_job(self, index: int, epoch: int | None, place: int | None = None) -> Job:
         if self.on_begin is not None:
             self.on_begin(index)
         path, target = self.sample(index)
         lap("look-up")
-        return Job(index, index if place is None else place, path, target, self._epoch_now())
+        return Job(index, index if place is None else place, path, target, epoch)
 
     def _source(self, job: Job) -> str | bytes:
         """The path of a sample's file, or what is in it."""

@@ -60,7 +60,7 @@ class BadFileHandling:
     def __len__(self) -> int:
         raise NotImplementedError
 
-    def _begun_job(self, index: int, place: int | None = None) -> Job:
+    def _begun_job(self, index: int, epoch: int | None, place: int | None = None) -> Job:
         raise NotImplementedError
 
     def _read_or_fail(self, job: Job, source: str | bytes | None = None) -> Job:
@@ -131,7 +131,7 @@ class BadFileHandling:
         key = sample_key(self.seed or 0, job.epoch or 0, bad.index)
         tried = 0
         for index in itertools.islice(self.alternatives(bad.index, np.random.default_rng(key)), _TRIES):
-            other = self._begun(index, job.place, with_targets)
+            other = self._begun(index, job, with_targets)
             if other.error is None:
                 yield other
             self._list(self._bad_file(other))  # or it would have been the last
@@ -159,7 +159,7 @@ class BadFileHandling:
                     f"on_error returned {answer!r:.80} for {bad.path}: return None to leave the sample out, the index "
                     "of another one, or a finished (image, target)."
                 )
-            other = self._begun(int(answer), job.place, with_targets)
+            other = self._begun(int(answer), job, with_targets)
             if other.error is None:
                 yield other
             bad = self._bad_file(other)
@@ -169,8 +169,9 @@ class BadFileHandling:
             f"bad.{self._see_log()}"
         )
 
-    def _begun(self, index: int, place: int, with_targets: bool) -> Job:
-        job = self._read_or_fail(self._begun_job(index, place))
+    def _begun(self, index: int, bad: Job, with_targets: bool) -> Job:
+        """A sample to take in a bad one's place, read and drawn."""
+        job = self._read_or_fail(self._begun_job(index, bad.epoch, bad.place))
         self._draw_all([job], with_targets)
         return job
 

@@ -268,9 +268,7 @@ class JointDataset(ImageDataset):
             return super().recipe(index, epoch, generators=generators)
         if epoch is not None and self.seed is None:
             raise DatasetError("recipe(index, epoch) needs a dataset with a seed.")
-        job = self._read(self._begun_job(index))
-        if epoch is not None:
-            job.epoch = epoch
+        job = self._read(self._begun_job(index, self._epoch_now() if epoch is None else epoch))
         if generators is None:
             generators = copied_generators() if job.epoch is None else keyed_generators(self._key(job))
         assert job.encoded is not None

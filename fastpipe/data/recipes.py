@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -61,16 +61,23 @@ class Recipes(BadFileHandling):
         if self.on_error != "raise" and not (record := self._bad_record()).has_loader:
             record.begin(len(self), by_loader=False)
 
-    def _noticed(self, indices: Sequence[int]) -> list[int]:
-        """The samples that are asked for, as integers; warns where a loader that counts no epochs begins one again."""
+    def _asked(
+        self, indices: Sequence[int], epochs: Mapping[SharedEpoch, int] | None = None
+    ) -> tuple[list[int], int | None]:
+        """The samples that are asked for, as integers, and the epoch that they are of: as given, else the current one.
+
+        Warns where a loader that counts no epochs begins one again.
+        """
         indices = [operator.index(index) for index in indices]
+        if self._epoch is not None and epochs and self._epoch in epochs:
+            return indices, epochs[self._epoch]
         if self._epoch is not None and self._epoch.repeats(indices, lambda index: self.sample(index)[0]):
             warn_again(
                 f"epoch {self.epoch} has begun a second time: with seed={self.seed}, each sample gets the same random "
                 "numbers again. Call dataset.set_epoch(epoch) before each epoch, or use fastpipe.DataLoader, which "
                 "counts them by itself."
             )
-        return indices
+        return indices, self._epoch_now()
 
     def _epoch_now(self) -> int | None:
         return None if self._epoch is None else self._epoch.get()

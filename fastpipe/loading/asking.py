@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from torch.utils.data import Subset
+from torch.utils.data import ConcatDataset, Subset
 
 from fastpipe.data import ImageDataset
 from fastpipe.data.bad_files import NothingLeftError
@@ -42,23 +43,38 @@ class Asking:
 
 def batch_of(dataset: Any, indices: Sequence[Any], options: BatchOptions) -> Any:
     """What `Asking` gives, of any dataset."""
-    dataset, indices = within_subsets(dataset, indices)
+    dataset, indices = within_subsets(dataset, indices, options)
     if gives_batches(dataset):
         return dataset.batch(indices, options)
     several = getattr(dataset, "__getitems__", None)
     if not callable(several):
-        return [dataset[index] for index in indices]
+        return [sample_of(dataset, index, options) for index in indices]
     try:
         return several(indices)
     except NothingLeftError:  # a wrapper has asked for a list
         return []
 
 
-def within_subsets(dataset: Any, indices: Sequence[Any]) -> tuple[Any, Sequence[Any]]:
+def sample_of(dataset: Any, index: Any, options: BatchOptions) -> Any:
+    """``dataset[index]``, in the epoch of the options where nothing but torch's own wrappers is in between."""
+    if hasattr(index, "__index__"):
+        dataset, (index,) = within_subsets(dataset, [index], options)
+        if type(dataset) is ConcatDataset and -len(dataset) <= index < len(dataset):
+            place, ends = index % len(dataset), [0, *dataset.cumulative_sizes]
+            part = bisect_right(ends, place) - 1
+            return sample_of(dataset.datasets[part], place - ends[part], options)
+    if getattr(type(dataset), "__getitem__", None) is ImageDataset.__getitem__:
+        return dataset.one(index, options)
+    return dataset[index]
+
+
+def within_subsets(dataset: Any, indices: Sequence[Any], options: BatchOptions) -> tuple[Any, Sequence[Any]]:
     """The dataset behind torch's `Subset` and `GrowingDataset`, and the samples' numbers there."""
     while type(dataset) in SUBSETS:
-        grows = type(dataset) is GrowingDataset
-        indices = dataset.inner(indices) if grows else [dataset.indices[index] for index in indices]
+        if type(dataset) is GrowingDataset:
+            indices = dataset.inner(indices, options.epochs.get(dataset.dataset._epoch))
+        else:
+            indices = [dataset.indices[index] for index in indices]
         dataset = dataset.dataset
     return dataset, indices
 

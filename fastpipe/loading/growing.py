@@ -143,9 +143,9 @@ class GrowingDataset(Subset[Any]):
     def indices(self, value: Any) -> None:
         raise AttributeError("what an epoch has is decided by what has arrived")
 
-    def inner(self, places: Sequence[int]) -> list[int]:
-        """The positions in the source of places in the current epoch, 0 ≤ place < ``len(self)``."""
-        window = self._window(self.dataset._epoch.get())
+    def inner(self, places: Sequence[int], epoch: int | None = None) -> list[int]:
+        """The positions in the source of places in an epoch, None for the current one, 0 ≤ place < its length."""
+        window = self._window(self.dataset._epoch.get() if epoch is None else epoch)
         self._arrivals.begin(window)
         asked = np.asarray(places, np.int64)
         if asked.size and not (asked.min() >= 0 and asked.max() < len(window)):

@@ -145,10 +145,10 @@ class _Items(ImageDataset):
         self._out = out
         made: Any
         if self.pipeline.rest:  # which may draw: one after the other
-            every = (self._made([index], None, 0) for index in range(len(self)))
+            every = (self._made([index], None, 0, None) for index in range(len(self)))
             made = [sample for one in every for sample in one]  # type: ignore[union-attr]
         else:
-            made = self._made([*range(len(self))], options, self.threads)
+            made = self._made([*range(len(self))], options, self.threads, None)
         if isinstance(made, list) and not made:
             raise BadFilesError(f"all {len(self)} items are bad, the first: {self._told(0)}")
         images: Any = BatchCollate(options)(made)[0]
@@ -187,7 +187,7 @@ class _Items(ImageDataset):
                 self._left_out.append(bad)
                 return
             self._items[job.index] = _checked(answer, f"what on_error returned for {bad.path}")
-            other = self._begun(job.index, job.place, with_targets)
+            other = self._begun(job.index, job, with_targets)
             if other.error is None:
                 yield other
             bad = self._bad_file(other)

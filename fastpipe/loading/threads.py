@@ -20,24 +20,18 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch.utils.data import ConcatDataset
 from torch.utils.data._utils import pin_memory
-from torch.utils.data.dataloader import _BaseDataLoaderIter, _DatasetKind
+from torch.utils.data.dataloader import _BaseDataLoaderIter
 
 from fastpipe.data import ImageDataset
 from fastpipe.errors import FastpipeWarning, LoaderError
-from fastpipe.loading.asking import SUBSETS, Asking, within_subsets
+from fastpipe.loading.asking import SUBSETS, batch_of, sample_of, within_subsets
 from fastpipe.loading.watch import PATIENCE_S
-from fastpipe.program import (
-    BatchOptions,
-    SharedEpoch,
-    Streams,
-    StreamState,
-    held_epochs,
-)
+from fastpipe.program import BatchOptions, SharedEpoch, Streams, StreamState
 
 AHEAD = 3
 """Batches that are made ahead, where nobody says how many. With two the core's threads run dry: they slept for 20% of
@@ -69,7 +63,7 @@ class Plan:
     Attributes:
         threads: of the core, for one batch.
         prefetch: batches that are made ahead.
-        options: what is asked of the dataset.
+        options: what is asked of the dataset; None for single samples.
         timeout_s: an error after so long without a batch; 0 for never.
         obstacle: what keeps batches from being made ahead; empty where nothing does.
     """
@@ -86,15 +80,15 @@ class _Task:
 
     Attributes:
         indices: what the sampler gave.
-        epochs: the datasets' epochs.
+        options: what is asked of the dataset, the datasets' epochs with it.
         state: the streams when it was begun; None as long as it isn't.
     """
 
-    __slots__ = ("done", "epochs", "error", "indices", "result", "state", "wanted")
+    __slots__ = ("done", "error", "indices", "options", "result", "state", "wanted")
 
-    def __init__(self, indices: Any, epochs: Epochs) -> None:
+    def __init__(self, indices: Any, options: BatchOptions) -> None:
         self.indices = indices
-        self.epochs = epochs
+        self.options = options
         self.state: StreamState | None = None
         self.result: Any = None
         self.error: BaseException | None = None
@@ -108,19 +102,25 @@ class _Maker:
     In the thread a task is begun, read and drawn, while the core makes the last images of the one before.
 
     Args:
-        fetcher: torch's: from the sampler's output to a batch.
+        dataset: the loader's.
+        batches: whether the sampler gives batches of indices, not single ones.
+        collate: makes a batch of what the dataset gives.
         streams: its random numbers.
         pin: torch's name of the device that batches are pinned for; None for not at all.
     """
 
     def __init__(
         self,
-        fetcher: Any,
+        dataset: Any,
+        batches: bool,
+        collate: Callable[[Any], Any],
         streams: Streams,
         pin: str | None,
     ) -> None:
         self.owner = os.getpid()
-        self._fetcher = fetcher
+        self._dataset = dataset
+        self._batches = batches
+        self._collate = collate
         self._streams = streams
         self._pin = pin
         self.at: _Task | None = None  # what it is at
@@ -185,8 +185,8 @@ class _Maker:
             streams = self._streams
             task.state = streams.save()
             try:
-                with streams.in_place(), self._asked_for(task):
-                    task.result = self._pinned(self._fetcher.fetch(task.indices))
+                with streams.in_place():
+                    task.result = self._result(None, task)
             except BaseException as error:
                 task.error = error
             task.done = True
@@ -216,12 +216,13 @@ class _Maker:
     def _made(self, task: _Task, streams: Streams) -> Iterator[None]:
         """Makes a task: so far that others can be finished; then all of it but what the core is still at; the rest."""
         try:
-            with streams.here(), self._asked_for(task):
-                begun = _begun(self._fetcher.dataset, task.indices)
+            with streams.here():
+                begun = self._begun(task)
                 if begun is not None:
                     begun.step()
             yield
-            with streams.here(), self._asked_for(task):
+            self.at = task
+            with streams.here():
                 while begun is not None and task.wanted and begun.step():
                     pass
                 if task.wanted and (begun is None or not begun.draws_no_more):
@@ -229,27 +230,29 @@ class _Maker:
                     self._tell(task)
             yield
             if task.wanted and not task.done:
-                with streams.here(), self._asked_for(task):
+                with streams.here():
                     task.result = self._result(begun, task)
         except BaseException as error:
             task.error = error
         self._tell(task)
 
-    def _result(self, begun: Any, task: _Task) -> Any:
-        if begun is None:
-            return self._pinned(self._fetcher.fetch(task.indices))
-        return self._pinned(self._fetcher.collate_fn(begun.mended()))
-
-    def _pinned(self, batch: Any) -> Any:
-        """As torch's loader pins batches; what is pinned stays where it is."""
-        pin: Any = pin_memory.pin_memory
-        return batch if self._pin is None else pin(batch, self._pin)
-
-    @contextlib.contextmanager
-    def _asked_for(self, task: _Task) -> Iterator[None]:
+    def _begun(self, task: _Task) -> Any:
+        """A batch that is made step by step; None for what an image dataset alone doesn't say."""
         self.at = task
-        with held_epochs(task.epochs):
-            yield
+        if not self._batches or not isinstance(task.indices, list):
+            return None
+        dataset, inner = within_subsets(self._dataset, task.indices, task.options)
+        return dataset.begun(inner, task.options) if isinstance(dataset, ImageDataset) else None
+
+    def _result(self, begun: Any, task: _Task) -> Any:
+        self.at = task
+        if begun is None:
+            asked = batch_of if self._batches else sample_of
+            made = asked(self._dataset, task.indices, task.options)
+        else:
+            made = begun.mended()
+        batch, pin = self._collate(made), cast(Any, pin_memory.pin_memory)
+        return batch if self._pin is None else pin(batch, self._pin)  # what is pinned stays where it is
 
     def _tell(self, task: _Task) -> None:
         with self._changed:
@@ -267,15 +270,9 @@ class ThreadIterator(_BaseDataLoaderIter):
 
     def __init__(self, loader: Any, plan: Plan) -> None:
         super().__init__(loader)
-        kind: Any = _DatasetKind
         pin = self._pin_memory_device if self._pin_memory else None
-        dataset: Any = self._dataset
-        if plan.options is not None:
-            dataset = Asking(dataset, replace(plan.options, pinned=pin is not None))
-        fetcher = kind.create_fetcher(
-            self._dataset_kind, dataset, self._auto_collation, self._collate_fn, self._drop_last
-        )
-        self._maker = _Maker(fetcher, Streams(int(self._base_seed)), pin)
+        streams = Streams(int(self._base_seed))
+        self._maker = _Maker(self._dataset, self._auto_collation, self._collate_fn, streams, pin)
         weakref.finalize(self, self._maker.close)
         self._ahead: deque[_Task] = deque()
         self._tasks: deque[_Task] = deque()
@@ -298,7 +295,7 @@ class ThreadIterator(_BaseDataLoaderIter):
         self._plan = plan
         self.number += 1
         self._more = True  # the sampler may give more
-        self._epochs: Epochs = loader._epochs_now()
+        self._options = replace(plan.options or BatchOptions(), pinned=self._pin_memory, epochs=loader._epochs_now())
         self._next_epoch: Callable[[], Ahead | None] = loader._epoch_ahead()
         before, self._snapshot = self._snapshot, loader._settings_now()
         if self._ahead and (plan.obstacle or not _same(before, self._snapshot)):
@@ -327,7 +324,7 @@ class ThreadIterator(_BaseDataLoaderIter):
         if self._indices_ahead is not None:
             indices_ahead, epochs = self._indices_ahead
             for indices in indices_ahead:
-                task = _Task(indices, epochs)
+                task = _Task(indices, replace(self._options, epochs=epochs))
                 self._ahead.append(task)
                 self._maker.add(task, more=len(self._ahead) < self._plan.prefetch)
                 return
@@ -336,10 +333,10 @@ class ThreadIterator(_BaseDataLoaderIter):
     def _task(self, indices: Any) -> _Task:
         if self._ahead:
             task = self._ahead[0]
-            if task.indices == indices and task.epochs == self._epochs:
+            if task.indices == indices and task.options == self._options:
                 return self._ahead.popleft()
             self._drop_ahead()  # another epoch than was thought
-        task = _Task(indices, self._epochs)
+        task = _Task(indices, self._options)
         if not self._plan.obstacle:
             self._maker.add(task, more=True)
         return task
@@ -411,14 +408,6 @@ class ThreadIterator(_BaseDataLoaderIter):
 def _same(one: Any, other: Any) -> bool:
     """Whether two lists hold the same objects."""
     return one is not None and len(one) == len(other) and all(a is b for a, b in zip(one, other, strict=True))
-
-
-def _begun(asking: Any, indices: Any) -> Any:
-    """A batch that is made step by step; None for a dataset, or an index, of which torch's fetcher knows the way."""
-    if not isinstance(asking, Asking) or not isinstance(indices, list):
-        return None
-    dataset, inner = within_subsets(asking.dataset, indices)
-    return dataset.begun(inner, asking.options) if isinstance(dataset, ImageDataset) else None
 
 
 _makers: weakref.WeakSet[_Maker] = weakref.WeakSet()

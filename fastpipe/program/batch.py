@@ -8,7 +8,7 @@ without a tensor for each sample and a copy of it.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,6 +19,7 @@ from fastpipe.program.execute import Encoded
 from fastpipe.program.lower import lower
 from fastpipe.program.memory import reused
 from fastpipe.program.program import Fidelity, Program
+from fastpipe.program.seeding import SharedEpoch
 from fastpipe.program.shared_memory import too_small
 from fastpipe.program.slots import Slot, WorkerSlots
 from fastpipe.program.together import Work
@@ -37,6 +38,7 @@ class BatchOptions:
         as_list: give a list of samples all the same; the loader's user collates them.
         pinned: in memory that a device reads from at full speed, where batches stay in this process.
         slots: of this worker's process, memory that batches are made in again and again.
+        epochs: which one a dataset's samples are of, for a loader that works ahead; of others it is the current one.
     """
 
     defer: bool = False
@@ -46,6 +48,7 @@ class BatchOptions:
     as_list: bool = False
     pinned: bool = False
     slots: WorkerSlots | None = None
+    epochs: Mapping[SharedEpoch, int] = field(default_factory=dict)
 
 
 @dataclass(slots=True)

@@ -7,8 +7,7 @@ import hashlib
 import os
 import random
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextvars import ContextVar
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,7 +20,6 @@ __all__ = [
     "SharedEpoch",
     "copied_generators",
     "drawing",
-    "held_epochs",
     "keyed_generators",
     "keyed_globals",
     "sample_key",
@@ -51,9 +49,6 @@ class SharedEpoch:
         self._number = _shared(torch.tensor([epoch, _CHOSEN, 0], dtype=torch.int64))
 
     def get(self) -> int:
-        held = _held.get()
-        if held is not None and (number := held.get(self)) is not None:
-            return number
         return int(self._number[0])
 
     def set(self, epoch: int) -> None:
@@ -77,8 +72,7 @@ class SharedEpoch:
 
         A wrapper may ask for the same ones twice in a row, and a dataset share its epoch with its subsets.
         """
-        held = _held.get()
-        if not indices or indices == self._asked or (held is not None and self in held):
+        if not indices or indices == self._asked:
             return False
         self._asked = indices
         first, name = self._number[1:].tolist()
@@ -98,19 +92,6 @@ class SharedEpoch:
 
     def __deepcopy__(self, memo: dict[int, Any]) -> SharedEpoch:
         return SharedEpoch(self.get())
-
-
-_held: ContextVar[Mapping[SharedEpoch, int] | None] = ContextVar("fastpipe_epochs", default=None)
-
-
-@contextlib.contextmanager
-def held_epochs(epochs: Mapping[SharedEpoch, int]) -> Iterator[None]:
-    """Within, this thread sees these epochs, whatever is chosen meanwhile: it works ahead for a loader."""
-    token = _held.set(epochs)
-    try:
-        yield
-    finally:
-        _held.reset(token)
 
 
 # Instead of the first sample's index.

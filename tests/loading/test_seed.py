@@ -11,12 +11,13 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
-from torch.utils.data import DataLoader
+from torch.utils.data import ConcatDataset, DataLoader, Subset
 
 import fastpipe
 from fastpipe import transforms as T
 from fastpipe.errors import DatasetError, PlanError
-from fastpipe.program import SharedEpoch, sample_key
+from fastpipe.loading.asking import batch_of, sample_of
+from fastpipe.program import BatchOptions, SharedEpoch, sample_key
 from fastpipe.types import Generators, ImageShape, Recipe
 
 METHODS = ["fork", "spawn"] if sys.platform != "win32" else ["spawn"]
@@ -93,6 +94,24 @@ def test_epoch_reaches_persistent_workers(root, method):
         alone = fastpipe.ImageFolder(root, planned(), seed=5)
         alone.set_epoch(epoch)
         assert equal(list(loader), list(DataLoader(alone, batch_size=4)))
+
+
+def test_an_epoch_may_be_asked_for(root):
+    """By a loader that works ahead: the samples are that epoch's, and the dataset's own stays and isn't noticed."""
+    dataset, there = (fastpipe.ImageFolder(root, planned(), seed=5) for _ in range(2))
+    there.set_epoch(3)
+    subset, options = Subset(dataset, [4, 1, -1]), BatchOptions(as_list=True, epochs={dataset._epoch: 3})
+    for _ in range(2):  # no warning of an epoch that is repeated
+        assert equal(dataset.batch([4, 1, -1], options), [there[4], there[1], there[-1]])
+        assert equal(batch_of(subset, range(3), options), [there[4], there[1], there[-1]])
+        assert equal(
+            [sample_of(ConcatDataset([subset, dataset]), index, options) for index in (1, 3, -1)],
+            [there[1], there[0], there[-1]],
+        )
+    with pytest.raises(IndexError):
+        sample_of(ConcatDataset([subset]), 3, options)
+    assert dataset.epoch == 0
+    assert equal([dataset[4]], [fastpipe.ImageFolder(root, planned(), seed=5)[4]])
 
 
 def test_copies_keep_the_epoch_and_deep_ones_have_their_own(root):

@@ -12,7 +12,6 @@ import sys
 import threading
 import time
 import traceback
-from dataclasses import replace
 from pathlib import Path
 from unittest import mock
 
@@ -23,6 +22,7 @@ import torch
 import fastpipe
 from fastpipe import transforms as T
 from fastpipe.errors import DatasetError, DecodeError, FastpipeWarning, LoaderError
+from fastpipe.loading.bad_files import image_datasets
 from fastpipe.loading.threads import in_the_way
 from fastpipe.program import Streams
 
@@ -276,6 +276,30 @@ class TestNoGap:
             loader.set_epoch(epoch)
             assert equal([[part.clone() for part in batch] for batch in loader], expected[epoch])
 
+    @pytest.mark.parametrize("single", [False, True])
+    @pytest.mark.parametrize("subset", [False, True])
+    def test_torchs_wrappers_are_asked_for_the_next_epoch(self, root, subset, single):
+        """Which they know nothing of: the epoch goes past them, and the dataset's own stays."""
+
+        def wrapped():
+            data = dataset(root, seed=3)
+            parts = [data, torch.utils.data.Subset(data, np.array([5, 1, -2]))]
+            both = torch.utils.data.ConcatDataset(parts)
+            return torch.utils.data.Subset(both, [*range(-3, 14), 16]) if subset else both
+
+        size = None if single else 3
+        loader = fastpipe.DataLoader(wrapped(), size, shuffle=True, threads=2)
+        (part,) = image_datasets(loader.dataset)
+        expected = fastpipe.DataLoader(wrapped(), size, shuffle=True)
+        for number in range(3):
+            found = []
+            for batch in loader:
+                part.set_epoch(number + 100)
+                found.append(map(torch.as_tensor, batch))
+            assert equal([[*batch] for batch in found], [[*map(torch.as_tensor, batch)] for batch in expected])
+            assert part.epoch == number + 100
+            loader.set_epoch(number + 1)
+
     def test_another_transform_is_right_all_the_same(self, root):
         data = dataset(root, seed=3)
         loader = fastpipe.DataLoader(data, 3, shuffle=True, threads=2)
@@ -488,9 +512,7 @@ def test_pinned(root):
 
     loader = fastpipe.DataLoader(dataset(root, seed=3), 3, threads=2)
     iter(loader)
-    maker = loader._making._maker
-    asking = maker._fetcher.dataset
-    maker._pin, asking.options = "cuda", replace(asking.options, pinned=True)
+    loader._making._pin_memory, loader._making._maker._pin = True, "cuda"
     with (
         mock.patch.object(torch, "empty", empty),
         mock.patch("fastpipe.loading.threads.pin_memory.pin_memory", lambda batch, device: batch),
