@@ -1,10 +1,13 @@
-"""What `verify`'s two comparisons share: what was found so far, and the hash of a sample."""
+"""What `verify`'s two comparisons share: samples beside torchvision's, and the hash of one."""
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import io
+import random
 import warnings
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,28 +17,35 @@ from PIL import Image, ImageOps
 from torch.utils._pytree import tree_flatten
 
 from fastpipe import readers
+from fastpipe.data import ImageDataset, JointDataset
 from fastpipe.program import keyed_globals
+from fastpipe.reporting.pictures import arrays_of, same_size
+from fastpipe.tools import recipes
 from fastpipe.tools.certificate import Certificate, Check, Difference, StepResult, Worst
-from fastpipe.types import Member
+from fastpipe.tools.twin import mirror
+from fastpipe.types import Generators, Member, Recipe
 
 _METADATA = ("format", "canvas_size", "clamping_mode")
 
 
 @dataclass(slots=True, kw_only=True)
 class Comparison:
-    """fastpipe's samples beside torchvision's, one after the other.
+    """A dataset of fastpipe's beside torchvision's transforms on what Pillow loads, sample by sample.
 
     Attributes:
+        given: the dataset; a seed of its own and ``on_error`` aren't asked.
         module: ``torchvision.transforms``.
         notes: for the certificate.
-        dataset: fastpipe's.
+        joint: whether its transforms see image and targets together: `whole` and samples are tuples then.
         members, twins: its transforms, and torchvision's.
         index, path, whole: of the sample at hand; `whole` is what a transform gets, or the error in loading it.
     """
 
+    given: ImageDataset
     module: Any
     notes: list[str]
     dataset: Any = None
+    joint: bool = False
     members: tuple[Any, ...] = ()
     twins: tuple[Any, ...] = ()
     index: int = 0
@@ -49,7 +59,86 @@ class Comparison:
     compared: int = 0
     hashes: list[bytes] = field(default_factory=list)
 
-    def both_refuse(self, key: int, error: Exception, where: str) -> None:
+    def __post_init__(self) -> None:
+        self.dataset = copy.copy(self.given)
+        self.dataset.seed = self.dataset._epoch = None
+        self.dataset.on_error = "raise"
+        self.joint = recipes.is_joint(self.dataset)
+        if not self.joint:
+            self.dataset.target_transform = None
+        self.members = (*self.dataset.pipeline.drawn, *self.dataset.pipeline.rest)
+        self.twins = tuple(mirror(member, self.module, self.notes) for member in self.members)
+
+    @property
+    def checks(self) -> tuple[Check, ...]:
+        """What must be equal, in the certificate's order."""
+        raise NotImplementedError
+
+    def explain(self, actual: Any, expected: Any, same_end: bool, drawing: int, key: int, where: str) -> None:
+        """Finds out what makes a sample another one than torchvision's."""
+        raise NotImplementedError
+
+    def open(self, index: int) -> None:
+        """Loads the sample that `run` compares, as a dataset of torchvision's does."""
+        self.index, dataset = index, self.dataset
+        self.path, _ = dataset.sample(index)
+        try:
+            image = loaded(self.path, dataset.apply_exif) if dataset.plans else dataset.loader(self.path)
+            joint = self.joint and isinstance(dataset, JointDataset)
+            targets = dataset.targets_at(index, (image.height, image.width)) if joint else ()
+            self.whole = (image, *targets) if targets else image
+        except Exception as error:  # Pillow's plugins raise nearly anything
+            self.whole = error
+
+    def run(self, drawing: int, key: int) -> None:
+        """Compares one sample; drawings count from 1, as in a preview."""
+        where = f"{self.path}, drawing {drawing}"
+        try:
+            if isinstance(self.whole, Exception):
+                raise self.whole
+            with keyed_globals(key):
+                expected = copy.deepcopy(self.whole)
+                for twin in self.twins:
+                    expected = self.called(twin, recipes.own_memory(expected))
+                end = states()
+        except Exception as error:  # torchvision's own, such as for a crop larger than the image
+            self._both_refuse(key, error, where)
+            return
+        with keyed_globals(key):
+            sample = self.dataset[self.index]
+            actual = sample if self.joint else sample[0]
+            same_end = same_states(states(), end)
+        self.compared += 1
+        self.hashes.append(digest(actual))
+        if self.hashes[-1] == digest(expected) and same_end:
+            self.equal.add(True, where)
+            self.final.add_equal(sum(array.size for array in self.images_of(actual)))
+        else:
+            self.explain(actual, expected, same_end, drawing, key, where)
+
+    def called(self, transform: Callable[..., Any], sample: Any) -> Any:
+        """What a transform makes of an image, or of an image and its targets."""
+        return transform(*sample) if isinstance(self.whole, tuple) else transform(sample)
+
+    def both(self, member: Any, twin: Any, before: Any) -> tuple[Any, Any, bool]:
+        """What a transform and its twin make of a sample from one random state, and whether both end in the same.
+
+        torchvision's is the one that stays.
+        """
+        start = states()
+        theirs = self.called(twin, copy.deepcopy(before))
+        end = states()
+        set_states(start)
+        ours = self.called(member, copy.deepcopy(before))
+        same = same_states(states(), end)
+        set_states(end)
+        return ours, theirs, same
+
+    def images_of(self, sample: Any, undo: Any = ()) -> list[Any]:
+        """The arrays of a sample's images: of what is first where there are targets."""
+        return arrays_of(sample[0] if isinstance(self.whole, tuple) else sample, undo)
+
+    def _both_refuse(self, key: int, error: Exception, where: str) -> None:
         """Where torchvision raises, so must the dataset."""
         try:
             with keyed_globals(key):
@@ -62,31 +151,60 @@ class Comparison:
         else:
             self.alike.add(False, f"{where}: torchvision raises {type(error).__name__}: {error}; fastpipe doesn't")
 
-    def is_equal(self, actual: Any, expected: Any) -> bool:
-        """Whether two samples are the same, of which the first is noted."""
-        self.compared += 1
-        self.hashes.append(digest(actual))
-        return self.hashes[-1] == digest(expected)
+    def measure(self, actual: Any, expected: Any, recipe: Recipe | None, drawing: int) -> None:
+        """Takes in how far a sample's images, of the same sizes as torchvision's, are from these."""
+        rest = self.dataset.pipeline.rest
+        undo = recipes.normalizations(() if recipe is None else recipe.steps, rest)
+        for one, other in zip(self.images_of(actual, undo), self.images_of(expected, undo), strict=True):
+            largest = self.final.add(one, other)
+            if largest > (0 if self.worst is None else self.worst.largest):
+                words = recipes.in_words(recipe, rest)
+                original = self.whole[0] if isinstance(self.whole, tuple) else self.whole
+                self.worst = Worst(self.path, drawing, words, largest, original, np.array(other), np.array(one))
 
-    def found(
-        self, transform: Any, checks: tuple[Check, ...], files: int, drawings: int, tolerance: float | None
-    ) -> Certificate:
-        """All of it."""
+    def certificate(self, files: int, drawings: int, tolerance: float | None) -> Certificate:
+        """All that was found."""
         return Certificate(
-            repr(transform),
+            repr(self.dataset.transforms if self.joint else self.dataset.transform),
             files,
             drawings,
             self.compared,
             self.equal.equal,
             hashlib.sha256(b"".join(self.hashes)).hexdigest() if self.hashes else "",
             self.dataset.fidelity,
-            tuple(check for check in checks if check.count),
+            tuple(check for check in self.checks if check.count),
             tuple(self.steps.values()),
             self.final,
             tolerance,
             self.worst,
-            tuple(self.notes),
+            tuple(dict.fromkeys(self.notes)),
         )
+
+
+def compare(difference: Difference, ours: Sequence[Any], theirs: Sequence[Any]) -> bool:
+    """Whether a difference so large had not been seen before; images of other sizes have none."""
+    before = difference.max
+    if same_size(ours, theirs):
+        for one, other in zip(ours, theirs, strict=True):
+            difference.add(one, other)
+    return difference.max > before
+
+
+def states(generators: Generators | None = None) -> tuple[torch.Tensor, Any]:
+    """Where torch's and Python's generators stand: the global ones, or these."""
+    if generators is None or generators.torch is None:
+        return torch.get_rng_state(), random.getstate()
+    return generators.torch.get_state(), generators.python.getstate()
+
+
+def set_states(found: tuple[torch.Tensor, Any]) -> None:
+    """Puts the global generators where `states` found them."""
+    torch.set_rng_state(found[0])
+    random.setstate(found[1])
+
+
+def same_states(one: tuple[torch.Tensor, Any], other: tuple[torch.Tensor, Any]) -> bool:
+    return torch.equal(one[0], other[0]) and one[1] == other[1]
 
 
 def loaded(path: str, apply_exif: bool = False) -> Image.Image:

@@ -20,16 +20,16 @@ from fastpipe.config import MachineConfig
 from fastpipe.data import ImageDataset, ImageList
 from fastpipe.data._progress import SlowBar
 from fastpipe.errors import DatasetError, PlanError
-from fastpipe.program import Fidelity, Pipeline, compile_pipeline, flatten, keyed_generators, keyed_globals, sample_key
+from fastpipe.program import Fidelity, flatten, keyed_generators, keyed_globals, sample_key
 from fastpipe.program.breaks import one_line
 from fastpipe.reporting.pictures import arrays_of, same_size
 from fastpipe.tools import recipes
-from fastpipe.tools.certificate import Certificate, Check, Difference, StepResult, Worst
-from fastpipe.tools.comparison import Comparison, loaded
+from fastpipe.tools.certificate import Certificate, Check, Difference, StepResult
+from fastpipe.tools.comparison import Comparison, compare, same_states, states
 from fastpipe.tools.subject import choose_files
 from fastpipe.tools.twin import import_torchvision, is_torchvisions, is_v2, mirror
 from fastpipe.tools.whole_samples import SampleComparison
-from fastpipe.types import Box, Generators, ImageShape, Recipe, Step
+from fastpipe.types import Box, ImageShape, Recipe, Step
 
 __all__ = ["verify"]
 
@@ -92,138 +92,67 @@ def verify(
         raise ValueError(f"fidelity={fidelity!r}: choose one of {', '.join(map(repr, get_args(Fidelity)))}.")
     module = import_torchvision().transforms
     notes: list[str] = []
-    comparison: _Comparison | SampleComparison
     if isinstance(transform, ImageDataset):
-        comparison, places = _of_dataset(transform, module, notes, images, seed)
+        dataset = copy.copy(transform)
+        chosen = sorted(random.Random(seed).sample(range(len(dataset)), min(images, len(dataset))))
+        if not chosen:
+            raise DatasetError(f"the {type(dataset).__name__} has no samples: there is nothing to verify.")
     else:
         paths = choose_files([] if files is None else files, images, seed)
-        ours = _ours(transform, notes)
-        places = list(range(len(paths)))
-        options: dict[str, Any] = {"reader": reader, "config": config, "fidelity": fidelity}
-        if any(map(is_v2, flatten(ours))):
-            given = ImageList((paths, places), ours, **options)
-            comparison = SampleComparison(given=given, module=module, notes=notes)
-        else:
-            comparison = _Comparison(transform=ours, paths=paths, module=module, notes=notes, **options)
+        chosen = list(range(len(paths)))
+        dataset = ImageList((paths, chosen), transform, reader=reader, config=config, fidelity=fidelity)
+    made_of = "transforms" if recipes.is_joint(dataset) else "transform"
+    pipeline = getattr(dataset, made_of)
+    if any(map(is_torchvisions, flatten(pipeline))):
+        pipeline = mirror(pipeline, fastpipe_transforms, notes)
+        setattr(dataset, made_of, pipeline)
+        notes.insert(0, "the transform is torchvision's: its fastpipe twin is verified")
+    whole = made_of == "transforms" or dataset.apply_exif or not dataset.plans or any(map(is_v2, flatten(pipeline)))
+    comparison = (SampleComparison if whole else StepComparison)(given=dataset, module=module, notes=notes)
     with SlowBar("Verifying", progress) as bar:
-        bar.expect(len(places) * drawings)
-        for index in places:
+        bar.expect(len(chosen) * drawings)
+        for index in chosen:
             comparison.open(index)
             for drawing in range(drawings):
                 comparison.run(drawing + 1, sample_key(seed, drawing, index))
                 bar.advance()
-    return comparison.certificate(len(places), drawings, tolerance)
-
-
-def _ours(transform: Any, notes: list[str]) -> Any:
-    """fastpipe's twin of a transform that is torchvision's."""
-    if any(map(is_torchvisions, flatten(transform))):
-        transform = mirror(transform, fastpipe_transforms, notes)
-        notes.insert(0, "the transform is torchvision's: its fastpipe twin is verified")
-    return transform
-
-
-def _of_dataset(
-    given: ImageDataset, module: Any, notes: list[str], images: int, seed: int
-) -> tuple[_Comparison | SampleComparison, list[int]]:
-    """What compares a dataset's own samples, and some of their indices."""
-    dataset: Any = copy.copy(given)
-    joint = recipes.is_joint(dataset)
-    if joint:
-        dataset.transforms = _ours(dataset.transforms, notes)
-    else:
-        dataset.transform = _ours(dataset.transform, notes)
-    chosen = sorted(random.Random(seed).sample(range(len(dataset)), min(images, len(dataset))))
-    if not chosen:
-        raise DatasetError(f"the {type(dataset).__name__} has no samples: there is nothing to verify.")
-    ordinary = dataset.plans and not dataset.apply_exif and not joint
-    if not ordinary or any(map(is_v2, flatten(dataset.transform))):
-        return SampleComparison(given=dataset, module=module, notes=notes), chosen
-    paths = [dataset.sample(index)[0] for index in chosen]
-    options = {"reader": dataset.reader, "config": dataset.config, "fidelity": dataset.fidelity}
-    comparison = _Comparison(transform=dataset.transform, paths=paths, module=module, notes=notes, **options)
-    return comparison, list(range(len(paths)))
+    return comparison.certificate(len(chosen), drawings, tolerance)
 
 
 @dataclass(slots=True, kw_only=True)
-class _Comparison(Comparison):
-    """One transform and its twin, over files."""
+class StepComparison(Comparison):
+    """Says of a sample whether its random numbers differ, the pixels that it is made of, its plan, or a step."""
 
-    transform: Callable[[Any], Any]
-    paths: list[str]
-    reader: str | None
-    config: MachineConfig | None
-    fidelity: Fidelity
     draws: Check = field(default_factory=lambda: Check("random numbers equal torchvision's"))
     regions: Check = field(default_factory=lambda: Check("decoded regions equal Pillow's"))
     plans: Check = field(default_factory=lambda: Check("the plan equals its steps"))
-    pipeline: Pipeline = field(init=False)
     inexact: bool = False
     """Whether a step of the sample at hand is documented as another than torchvision's."""
 
-    def __post_init__(self) -> None:
-        self.pipeline = compile_pipeline(self.transform)
-        self.members = (*self.pipeline.drawn, *self.pipeline.rest)
-        twin_notes: list[str] = []
-        self.twins = tuple(mirror(member, self.module, twin_notes) for member in self.members)
-        self.notes += [note for note in twin_notes if note not in self.notes]
-        self.dataset = ImageList(
-            (self.paths, [0] * len(self.paths)),
-            self.transform,
-            reader=self.reader,
-            config=self.config,
-            fidelity=self.fidelity,
-        )
+    @property
+    def checks(self) -> tuple[Check, ...]:
+        return (self.equal, self.draws, self.regions, self.plans, self.alike)
 
-    def open(self, index: int) -> None:
-        """Reads the file that `run` compares, as torchvision's datasets do."""
-        self.index, self.path = index, self.paths[index]
-        try:
-            self.whole = loaded(self.path)
-        except Exception as error:  # Pillow's plugins raise nearly anything
-            self.whole = error
-
-    def run(self, drawing: int, key: int) -> None:
-        """Compares one sample; drawings count from 1, as in a preview."""
-        where = f"{self.path}, drawing {drawing}"
-        whole = self.whole
-        if isinstance(whole, Exception):
-            self.both_refuse(key, whole, where)
-            return
-        try:
-            with keyed_globals(key):
-                expected: Any = whole
-                for twin in self.twins:
-                    expected = twin(recipes.own_memory(expected))
-                end = _states()
-        except Exception as error:  # torchvision's own, such as for a crop larger than the image
-            self.both_refuse(key, error, where)
-            return
-        with keyed_globals(key):
-            actual, _ = self.dataset[self.index]
-            same_end = _same_states(_states(), end)
-        if self.is_equal(actual, expected) and same_end:
-            self.equal.add(True, where)
-            self.final.add_equal(sum(array.size for array in arrays_of(actual)))
-        else:
-            self._explain(actual, expected, same_end, drawing, key, where)
-
-    def _explain(self, actual: Any, expected: Any, same_end: bool, drawing: int, key: int, where: str) -> None:
-        """What makes a sample another one: its random numbers, its pixels, its plan, or a step."""
+    def explain(self, actual: Any, expected: Any, same_end: bool, drawing: int, key: int, where: str) -> None:
         self.alike.add(same_end, f"{where}: the generators end elsewhere than torchvision's")
-        self.inexact = self.fidelity != "torchvision"
+        self.inexact = self.dataset.fidelity != "torchvision"
         with keyed_globals(key):
             self._walk(self.whole, key, where)
         if not self.inexact:
             self.equal.add(False, where)
         recipe = self._planned(np.asarray(self.whole), key, where)
-        self._finished(actual, expected, recipe, drawing, where)
+        same_type = type(actual) is type(expected) and getattr(actual, "dtype", 0) == getattr(expected, "dtype", 0)
+        if same_type and same_size(arrays_of(actual), arrays_of(expected)):
+            self.measure(actual, expected, recipe, drawing)
+        else:
+            got, wanted = (f"{type(x).__name__} {[a.shape for a in arrays_of(x)]}" for x in (actual, expected))
+            self.alike.add(False, f"{where}: {got} in place of {wanted}")
 
     def _planned(self, whole: NDArray[np.uint8], key: int, where: str) -> Recipe:
         """The part that is planned: what is decoded, and whether the plan equals its steps."""
         data = readers.read_file(self.path, None)
-        recipe = self.pipeline.draw(ImageShape(*whole.shape), keyed_generators(key))
-        options: dict[str, Any] = {"reader": self.reader, "config": self.config, "source": self.path}
+        recipe: Recipe = self.dataset.pipeline.draw(ImageShape(*whole.shape), keyed_generators(key))
+        options = {"reader": self.dataset.reader, "config": self.dataset.config, "source": self.path}
         try:
             box = recipes.region_of(recipe) or Box(0, 0, *whole.shape[:2])
             pixels = recipes.decoded(data, recipe, **options)
@@ -240,14 +169,18 @@ class _Comparison(Comparison):
 
     def _walk(self, whole: Image.Image, key: int, where: str) -> None:
         """Compares each step of fastpipe's on the way to torchvision's result."""
-        drawn = len(self.pipeline.drawn)
+        drawn = len(self.dataset.pipeline.drawn)
         generators = keyed_generators(key)
         image: Any = whole
         right, which = True, ""
         for number, (member, twin) in enumerate(zip(self.members, self.twins, strict=True)):
             before = image
             if number >= drawn:
-                image, same = self._run_both(member, twin, before, where)
+                if member is twin:  # foreign: there is one of it only
+                    image = member(before)
+                    continue
+                ours, image, same = self.both(member, twin, before)
+                self._compare(type(member).__name__, recipes.promise_of(None), ours, image, where)
                 if right and not same:
                     right, which = False, one_line(member)
                 continue
@@ -256,27 +189,9 @@ class _Comparison(Comparison):
             replayed = before
             for step in steps:
                 replayed = self._step(step, replayed, where)
-            if right and not (_equal(replayed, image) and _same_states(_states(), _states(generators))):
+            if right and not (_equal(replayed, image) and same_states(states(), states(generators))):
                 right, which = False, one_line(member)
         self.draws.add(right, f"{where}: {which}")
-
-    def _run_both(self, member: Any, twin: Any, before: Any, where: str) -> tuple[Any, bool]:
-        """A transform behind the plan, run by both on one image from one random state.
-
-        Returns:
-            The result, and whether both left the generators alike.
-        """
-        if member is twin:  # foreign: there is one of it only
-            return member(before), True
-        start = _states()
-        theirs = twin(copy.deepcopy(before))
-        end = _states()
-        _set_states(start)
-        ours = member(copy.deepcopy(before))
-        same = _same_states(_states(), end)
-        _set_states(end)
-        self._compare(type(member).__name__, recipes.promise_of(None), ours, theirs, where)
-        return theirs, same
 
     def _step(self, step: Step, before: Any, where: str) -> Any:
         """torchvision's result of a drawn step, and its difference from fastpipe's own."""
@@ -312,30 +227,9 @@ class _Comparison(Comparison):
         if not same_size(one, other):
             shapes = f"{[a.shape for a in one]} in place of {[b.shape for b in other]}"
             self.alike.add(False, f"{where}: {name} gives {shapes}")
-            return result
-        for a, b in zip(one, other, strict=True):
-            worst_so_far = result.own.max
-            if result.own.add(a, b) > worst_so_far:
-                result.worst = where
+        elif compare(result.own, one, other):
+            result.worst = where
         return result
-
-    def _finished(self, actual: Any, expected: Any, recipe: Recipe, drawing: int, where: str) -> None:
-        undo = recipes.normalizations(recipe.steps, self.pipeline.rest)
-        ours, theirs = arrays_of(actual, undo), arrays_of(expected, undo)
-        same_type = type(actual) is type(expected) and getattr(actual, "dtype", 0) == getattr(expected, "dtype", 0)
-        if not same_type or not same_size(ours, theirs):
-            got, wanted = (f"{type(x).__name__} {[a.shape for a in arrays_of(x)]}" for x in (actual, expected))
-            self.alike.add(False, f"{where}: {got} in place of {wanted}")
-            return
-        for one, other in zip(ours, theirs, strict=True):
-            largest = self.final.add(one, other)
-            if largest > (0 if self.worst is None else self.worst.largest):
-                words = recipes.in_words(recipe, self.pipeline.rest)
-                self.worst = Worst(self.path, drawing, words, largest, self.whole, np.array(other), np.array(one))
-
-    def certificate(self, files: int, drawings: int, tolerance: float | None) -> Certificate:
-        checks = (self.equal, self.draws, self.regions, self.plans, self.alike)
-        return self.found(self.transform, checks, files, drawings, tolerance)
 
 
 def _shape_of(image: Any) -> ImageShape:
@@ -351,19 +245,3 @@ def _equal(one: Any, other: Any) -> bool:
     return same_size(a, b) and all(
         np.array_equal(x, y, equal_nan=x.dtype.kind == "f") for x, y in zip(a, b, strict=True)
     )
-
-
-def _states(generators: Generators | None = None) -> tuple[torch.Tensor, Any]:
-    """Where torch's and Python's generators stand: the global ones, or these."""
-    if generators is None or generators.torch is None:
-        return torch.get_rng_state(), random.getstate()
-    return generators.torch.get_state(), generators.python.getstate()
-
-
-def _set_states(states: tuple[torch.Tensor, Any]) -> None:
-    torch.set_rng_state(states[0])
-    random.setstate(states[1])
-
-
-def _same_states(one: tuple[torch.Tensor, Any], other: tuple[torch.Tensor, Any]) -> bool:
-    return torch.equal(one[0], other[0]) and one[1] == other[1]
