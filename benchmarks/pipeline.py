@@ -31,7 +31,7 @@ from fastpipe import readers
 from fastpipe import transforms as T
 from fastpipe.reporting.output import make_console, show_progress
 from fastpipe.tools.bench.pipeline import pipelines
-from fastpipe.tools.timing import interleaved, one_thread
+from fastpipe.tools.timing import one_thread, seeded_pass, take_turns
 from fastpipe.tools.twin import import_torchvision
 from fastpipe.types import DecodeRequest
 
@@ -78,17 +78,10 @@ def huffman_bound(paths: list[str]) -> Callable[[int], Any] | None:
 
 def measure(contenders: dict[str, Callable[[int], Any]], count: int, rounds: int) -> dict[str, list[float]]:
     """Milliseconds an image, one figure a round, for each contender."""
-    turns = (rounds + 1) * len(contenders)
-    with show_progress() as progress:
-
-        def moved(number: int, name: str) -> None:
-            done = number * len(contenders) + list(contenders).index(name)
-            if progress:
-                progress(done, turns, f"round {number} of {rounds}: {name}" if number else f"warming up: {name}")
-
-        with one_thread():
-            times = interleaved(contenders, count, rounds, moved)
-    return {name: [time / 1e3 for time in rounds_us] for name, rounds_us in times.items()}
+    passes = {name: seeded_pass(call, count) for name, call in contenders.items()}
+    with show_progress() as progress, one_thread():
+        times = take_turns(passes, rounds, progress)
+    return {name: [time / 1e3 for time in timing.rounds_us] for name, timing in times.items()}
 
 
 def main() -> None:

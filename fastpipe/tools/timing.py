@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import statistics
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from fastpipe.errors import FastpipeError
+from fastpipe.reporting.output import Move
 
 _SAME = 0.03
 
@@ -55,47 +57,36 @@ def speedup(ours: Timing, theirs: Timing) -> Timing:
 def take_turns(
     passes: Mapping[_Key, Callable[[int], float]],
     rounds: int,
-    moved: Callable[[int, _Key], None] = lambda number, key: None,
+    say: Move | None = None,
+    words: Callable[[_Key], str] = str,
 ) -> dict[_Key, Timing]:
     """The times of passes, one figure a round for each.
 
     Args:
         passes: called with the round's number, 0 for the untimed one; give microseconds an image.
         rounds: timed ones.
-        moved: called with the round's number and whose turn it is.
+        say: told before each pass, by what `words` calls it.
+        words: whose turn it is.
     """
     times: dict[_Key, list[float]] = {key: [] for key in passes}
-    keys = list(passes)
+    total, done = (rounds + 1) * len(passes), 0
     for number in range(rounds + 1):
-        for key in keys[number % max(1, len(keys)) :] + keys[: number % max(1, len(keys))]:
-            moved(number, key)
+        order = deque(passes)
+        order.rotate(-number)
+        for key in order:
+            if say:
+                say(done, total, f"{f'round {number} of {rounds}' if number else 'warming up'}: {words(key)}")
             taken = passes[key](number)
             if number:
                 times[key].append(taken)
+            done += 1
+    if say:
+        say(total, total, "done")
     return {key: summarize(taken) for key, taken in times.items()}
 
 
-def interleaved(
-    contenders: Mapping[_Key, Callable[[int], Any]],
-    count: int,
-    rounds: int,
-    moved: Callable[[int, _Key], None] = lambda number, key: None,
-) -> dict[_Key, list[float]]:
-    """Times of one call, in microseconds: a figure a round for each contender.
-
-    Each round seeds torch's generator alike for all; call it inside `one_thread`.
-
-    Args:
-        contenders: called with the places 0 to ``count - 1`` in each round.
-        count: of calls in a round.
-        rounds, moved: as in `take_turns`.
-    """
-    passes = {key: seeded_pass(call, count) for key, call in contenders.items()}
-    return {key: list(timing.rounds_us) for key, timing in take_turns(passes, rounds, moved).items()}
-
-
 def seeded_pass(call: Callable[[int], Any], count: int) -> Callable[[int], float]:
-    """A pass of so many calls, with torch's generator seeded by the round."""
+    """A pass of so many calls, with torch's generator seeded by the round; for use inside `one_thread`."""
     import torch
 
     def work(number: int) -> float:

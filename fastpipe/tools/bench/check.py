@@ -22,6 +22,7 @@ from fastpipe.errors import ReaderError
 from fastpipe.readers import decode
 from fastpipe.readers.base import Pixels, Reader, scaled_size
 from fastpipe.tools.bench.samples import Sample
+from fastpipe.tools.timing import Timing
 from fastpipe.types import DecodeRequest
 
 REQUESTS = ("full", "region", "half")
@@ -32,21 +33,17 @@ CLOSE = 3.0
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
-    """One reader on one format and request."""
+class Result:
+    """What one reader did with one format and request."""
 
     reader: str  # its name
     format: str  # the config's key of the format
     request: str  # one of `REQUESTS`
-    samples: tuple[int, ...]  # the places of the format's samples
-    own: tuple[bool, ...]  # for each of these, whether the reader decodes it itself
-    exact: bool  # every sample that it decoded came right
-    note: str = ""  # what came wrong, or was refused; empty where there's nothing to say
-
-    @property
-    def served(self) -> float:
-        """The share of samples that the reader decodes itself, 0 to 1."""
-        return sum(self.own) / len(self.own)
+    exact: bool  # its pixels were right, so that it was measured; else `note` says what was wrong
+    served: float  # the share of samples that it decoded itself, 0 to 1; Pillow did the rest
+    note: str = ""  # why it wasn't measured or didn't serve all, empty where there's nothing to say
+    single: Timing | None = None  # in one process; None where it wasn't measured
+    workers: Timing | None = None  # inside DataLoader workers; None where it wasn't measured
 
 
 def asked_of(sample: Sample, request: str) -> DecodeRequest:
@@ -56,52 +53,44 @@ def asked_of(sample: Sample, request: str) -> DecodeRequest:
     return DecodeRequest(None, 2 if request == "half" else 1)
 
 
-def check(samples: Sequence[Sample], format: str, request: str, reader: Reader) -> Cell | None:
+def check(samples: Sequence[Sample], request: str, reader: Reader) -> Result | None:
     """Which samples the reader serves, and whether it serves them right; None where it has nothing to do with them.
 
     Args:
-        samples: of any formats.
-        format: the config's key of the format to check.
+        samples: of one format.
         request: one of `REQUESTS`.
         reader: the reader itself, so that nothing else answers in its place.
     """
-    mine = tuple(number for number, sample in enumerate(samples) if sample.format == format)
-    own, refused, wrong = [], [], []
-    for number in mine:
-        sample = samples[number]
+    served, refused, wrong = 0, [], []
+    for sample in samples:
         if not reader.accepts(sample.header):
-            own.append(False)
             continue
         asked = asked_of(sample, request)
         got = reader.resolve(sample.header, asked)
         if got.scale != asked.scale:
             return None  # no reduced sizes: nothing to compare
         try:
-            pixels = reader.decode(sample.data, got)
+            found = fault(reader.decode(sample.data, got), got, sample)
         except ReaderError as error:
-            own.append(False)
             refused.append(f"{sample.name}: {error}")
             continue
         except Exception as error:  # another package's reader: its failure is a result, not the benchmark's end
-            own.append(True)
-            wrong.append(f"{sample.name}: {type(error).__name__}: {error}")
-            continue
-        found = fault(pixels, got, sample)
-        if found and not fault(*decode(sample.data, asked, header=sample.header, reader=reader.name), sample):
-            own.append(False)  # a damaged file, which `decode` doesn't give to this reader
-            refused.append(f"{sample.name}: damaged")
-            continue
-        own.append(True)
+            found = f"{type(error).__name__}: {error}"
+        else:
+            if found and not fault(*decode(sample.data, asked, header=sample.header, reader=reader.name), sample):
+                refused.append(f"{sample.name}: damaged")  # a file that `decode` doesn't give to this reader
+                continue
+        served += 1
         if found:
             wrong.append(f"{sample.name}: {found}")
-    if not any(own):
+    if not served:
         return None
     note = ""
     if wrong:
-        note = f"not Pillow's pixels in {len(wrong)} of {len(own)} images, first {wrong[0]}"
+        note = f"not Pillow's pixels in {len(wrong)} of {len(samples)} images, first {wrong[0]}"
     elif refused:
-        note = f"refused {len(refused)} of {len(own)} images, first {refused[0]}"
-    return Cell(reader.name, format, request, mine, tuple(own), not wrong, note)
+        note = f"refused {len(refused)} of {len(samples)} images, first {refused[0]}"
+    return Result(reader.name, samples[0].format, request, not wrong, served / len(samples), note)
 
 
 def fault(pixels: Pixels, got: DecodeRequest, sample: Sample) -> str:

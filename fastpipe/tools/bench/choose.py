@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from fastpipe.config import MachineConfig
 from fastpipe.readers import get_reader
-from fastpipe.tools.bench.measure import Measurement, Result
+from fastpipe.tools.bench.check import Result
+from fastpipe.tools.bench.measure import Measurement
 from fastpipe.tools.timing import Timing, noise_us
 
 

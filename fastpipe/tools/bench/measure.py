@@ -9,7 +9,7 @@ import hashlib
 import statistics
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from functools import partial
 from typing import TypeAlias
@@ -18,26 +18,12 @@ from fastpipe.config import library_versions, machine_fingerprint
 from fastpipe.environment import usable_cpus
 from fastpipe.readers import available_readers, decode, get_reader
 from fastpipe.reporting.output import Move
-from fastpipe.tools.bench.check import REQUESTS, Cell, asked_of, check
+from fastpipe.tools.bench.check import REQUESTS, Result, asked_of, check
 from fastpipe.tools.bench.samples import Sample
 from fastpipe.tools.timing import Timing, Workers, take_turns
 
 _CHUNK = 4  # samples that a worker decodes for one message to the main process
-_Held: TypeAlias = "tuple[Sequence[Sample], Sequence[Cell]]"
-
-
-@dataclass(frozen=True, slots=True)
-class Result:
-    """What one reader did with one format and request."""
-
-    reader: str  # its name
-    format: str  # the config's key of the format
-    request: str  # one of `REQUESTS`
-    exact: bool  # its pixels were right, so that it was measured; else `note` says what was wrong
-    served: float  # the share of samples that it decoded itself, 0 to 1; Pillow did the rest
-    note: str = ""  # why it wasn't measured or didn't serve all, empty where there's nothing to say
-    single: Timing | None = None  # in one process; None where it wasn't measured
-    workers: Timing | None = None  # inside DataLoader workers; None where it wasn't measured
+_Held: TypeAlias = Mapping[str, Sequence[Sample]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,35 +79,29 @@ def measure(
     for name in names:
         get_reader(name)
     workers = default_workers() if workers is None else workers
-    formats = sorted({sample.format for sample in samples})
-    say = progress or (lambda done, total, what: None)
-
-    checks = [(format, request, name) for format in formats for request in REQUESTS for name in names]
-    cells = []
+    held: dict[str, list[Sample]] = {}
+    for sample in sorted(samples, key=lambda sample: sample.format):
+        held.setdefault(sample.format, []).append(sample)
+    checks = [(format, request, name) for format in held for request in REQUESTS for name in names]
+    results = []
     for done, (format, request, name) in enumerate(checks):
-        say(done, len(checks), f"checking {name} on {format}")
-        cell = check(samples, format, request, get_reader(name))
-        if cell is not None:
-            cells.append(cell)
-    times = _time(samples, [cell for cell in cells if cell.exact], workers, rounds, say)
-    results = [
-        Result(
-            *(cell.reader, cell.format, cell.request, cell.exact, cell.served, cell.note),
-            *(times.get((cell, place)) for place in ("single", "workers")),
-        )
-        for cell in cells
-    ]
-    sizes = {format: [len(sample.data) for sample in samples if sample.format == format] for format in formats}
+        if progress:
+            progress(done, len(checks), f"checking {name} on {format}")
+        results.append(check(held[format], request, get_reader(name)))
+    found = [result for result in results if result is not None]
+    times = _time(held, [result for result in found if result.exact], workers, rounds, progress)
     return Measurement(
-        results=tuple(results),
-        images={format: len(found) for format, found in sizes.items()},
-        bytes={format: statistics.fmean(found) for format, found in sizes.items()},
+        results=tuple(
+            replace(one, single=times.get((one, "single")), workers=times.get((one, "workers"))) for one in found
+        ),
+        images={format: len(some) for format, some in held.items()},
+        bytes={format: statistics.fmean(len(sample.data) for sample in some) for format, some in held.items()},
         workers=workers,
         rounds=rounds,
         machine=machine_fingerprint(),
         versions=library_versions(),
         created=datetime.now(timezone.utc).isoformat(timespec="seconds"),
-        digests={format: _digest(sample for sample in samples if sample.format == format) for format in formats},
+        digests={format: _digest(some) for format, some in held.items()},
     )
 
 
@@ -134,51 +114,32 @@ def _digest(samples: Iterable[Sample]) -> str:
 
 
 def _time(
-    samples: Sequence[Sample], cells: Sequence[Cell], workers: int, rounds: int, say: Move
-) -> dict[tuple[Cell, str], Timing]:
-    """The time of each cell, in this process and in workers that all decode with its reader at once."""
-    held = samples, cells
-    passes: dict[tuple[Cell, str], Callable[[int], float]] = {}
-    inside = Workers(held, workers) if workers and cells else None
-    for number, cell in enumerate(cells):
-        passes[cell, "single"] = partial(_alone, number, held)
-        if inside:
-            images = len(cell.samples)
-            chunks = [
-                partial(_decode_ns, number, range(first, min(first + _CHUNK, images)))
-                for first in range(0, images, _CHUNK)
-            ]
+    held: _Held, results: Sequence[Result], workers: int, rounds: int, say: Move | None
+) -> dict[tuple[Result, str], Timing]:
+    """How long each reader takes, in this process and in workers that all decode with it at once."""
+    passes = {}
+    for place, count in (("single", 0), ("workers", workers))[: 2 if workers else 1]:
+        inside = Workers(held, count)
+        for result in results:
+            images = len(held[result.format])
+            starts = range(0, images, _CHUNK)
+            chunks = [partial(_decode_ns, result, range(at, min(at + _CHUNK, images))) for at in starts]
             # Each worker gets at least two chunks, or some would measure beside idle neighbours.
-            passes[cell, "workers"] = partial(_crowded, inside, chunks * -(-2 * workers // len(chunks)))
-    total, done = (rounds + 1) * len(passes), iter(range((rounds + 1) * len(passes)))
-
-    def moved(number: int, key: tuple[Cell, str]) -> None:
-        kind = f"round {number} of {rounds}" if number else "warming up"
-        say(next(done), total, f"{kind}: {key[0].reader}, {key[0].format} {key[0].request}")
-
-    times = take_turns(passes, rounds, moved)
-    say(total, total, "done")
-    return times
+            passes[result, place] = partial(_pass, inside, chunks * max(1, -(-2 * count // len(chunks))))
+    return take_turns(passes, rounds, say, lambda key: f"{key[0].reader}, {key[0].format} {key[0].request}")
 
 
-def _alone(number: int, held: _Held, turn: int) -> float:
-    spent, images = _decode_ns(number, range(len(held[1][number].samples)), held)
-    return spent / images / 1000
+def _pass(inside: Workers, chunks: Sequence[Callable[[_Held], tuple[int, int]]], turn: int) -> float:
+    spent, counts = zip(*inside.run(chunks), strict=True)
+    return float(sum(spent) / sum(counts) / 1000)
 
 
-def _crowded(inside: Workers, chunks: Sequence[Callable[[_Held], tuple[int, int]]], turn: int) -> float:
-    parts = list(inside.run(chunks))
-    return float(sum(spent for spent, _ in parts) / sum(count for _, count in parts) / 1000)
-
-
-def _decode_ns(number: int, places: range, held: _Held) -> tuple[int, int]:
-    """Nanoseconds that some of a cell's samples take, and how many: what a user who named this reader waits."""
-    samples, cell = held[0], held[1][number]
+def _decode_ns(result: Result, places: range, held: _Held) -> tuple[int, int]:
+    """Nanoseconds that some of the samples take, and how many: what a user who named this reader waits."""
     spent = 0
-    for place in places:
-        sample = samples[cell.samples[place]]
-        asked = asked_of(sample, cell.request)
+    for sample in held[result.format][places.start : places.stop]:
+        asked = asked_of(sample, result.request)
         start = time.perf_counter_ns()
-        decode(sample.data, asked, header=sample.header, reader=cell.reader)
+        decode(sample.data, asked, header=sample.header, reader=result.reader)
         spent += time.perf_counter_ns() - start
     return spent, len(places)

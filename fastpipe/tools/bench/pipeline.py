@@ -70,29 +70,17 @@ def measure_pipelines(
     Raises:
         FastpipeError: torchvision is asked for and doesn't load.
     """
-    say = progress or (lambda done, total, what: None)
     keys = [(format, name, who) for format in files for name in PIPELINES for who in contenders]
     datasets = {key: _Pipeline(key[2], key[1], files[key[0]], config) for key in keys}
-    turns = (rounds + 1) * len(keys) * (2 if workers else 1)
-    done = 0
-
-    def moved(number: int, key: tuple[str, str, str]) -> None:
-        nonlocal done
-        kind = f"round {number} of {rounds}" if number else "warming up"
-        say(done, turns, f"{kind}: {key[2]}, {key[0]}, {key[1]}")
-        done += 1
-
-    with one_thread():
-        passes = {key: seeded_pass(datasets[key].__getitem__, len(datasets[key])) for key in keys}
-        single = take_turns(passes, rounds, moved)
-    inside = {}
+    passes = {(key, "single"): seeded_pass(datasets[key].__getitem__, len(datasets[key])) for key in keys}
     if workers:
         pool = Workers(datasets, workers)
-        inside = take_turns(
-            {key: partial(_through, pool, workers, key, len(datasets[key])) for key in keys}, rounds, moved
-        )
-    say(turns, turns, "done")
-    return tuple(PipelineResult(*key, single[key], inside.get(key)) for key in keys)
+        passes |= {
+            (key, "workers"): partial(_through, pool, workers, key, len(dataset)) for key, dataset in datasets.items()
+        }
+    with one_thread():
+        times = take_turns(passes, rounds, progress, lambda one: f"{one[0][2]}, {one[0][0]}, {one[0][1]}")
+    return tuple(PipelineResult(*key, times[key, "single"], times.get((key, "workers"))) for key in keys)
 
 
 def _through(pool: Workers, workers: int, key: Any, length: int, turn: int) -> float:

@@ -6,9 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from fastpipe.reporting.plots import INK, new_figure, style
-from fastpipe.tools.bench.check import REQUESTS
+from fastpipe.tools.bench.check import REQUESTS, Result
 from fastpipe.tools.bench.compare import HEADINGS
-from fastpipe.tools.bench.measure import Result
 from fastpipe.tools.bench.pipeline import CONTENDERS, PIPELINES
 from fastpipe.tools.bench.record import Record
 from fastpipe.tools.timing import Timing, speedup

@@ -11,10 +11,10 @@ from rich.console import Console
 from fastpipe.reporting.output import in_words
 from fastpipe.reporting.plots import to_svg
 from fastpipe.reporting.tables import Table, bullets, code, heading, page, paragraph
-from fastpipe.tools.bench.check import REQUESTS
+from fastpipe.tools.bench.check import REQUESTS, Result
 from fastpipe.tools.bench.choose import Choice
 from fastpipe.tools.bench.compare import HEADINGS, Comparison, notes
-from fastpipe.tools.bench.measure import Measurement, Result
+from fastpipe.tools.bench.measure import Measurement
 from fastpipe.tools.bench.pipeline import CONTENDERS, PIPELINES
 from fastpipe.tools.bench.plots import draw
 from fastpipe.tools.bench.record import Record

@@ -17,7 +17,7 @@ from fastpipe.errors import FastpipeError
 from fastpipe.tools.bench import pipeline
 from fastpipe.tools.bench.pipeline import CONTENDERS, PIPELINES, measure_pipelines
 from fastpipe.tools.bench.samples import made_samples, write_samples
-from fastpipe.tools.timing import interleaved, one_thread, speedup, summarize
+from fastpipe.tools.timing import one_thread, seeded_pass, speedup, summarize, take_turns
 from fastpipe.tools.twin import import_torchvision
 
 
@@ -85,14 +85,17 @@ def test_rounds_are_interleaved_and_the_first_is_not_timed() -> None:
 
         return sample
 
-    moved: list[tuple[int, str]] = []
+    said: list[tuple[int, int, str]] = []
     with one_thread():
-        times = interleaved({"a": call("a"), "b": call("b")}, 2, 2, lambda *turn: moved.append(turn))
+        passes = {name: seeded_pass(call(name), 2) for name in "ab"}
+        times = take_turns(passes, 2, lambda *step: said.append(step))
     turns = ["a", "b", "b", "a", "a", "b"]  # another is the first in each round
     assert calls == [(who, place) for who in turns for place in (0, 1)]
     assert draws["a"] == draws["b"]
-    assert [len(figures) for figures in times.values()] == [2, 2]
-    assert moved == list(zip([0, 0, 1, 1, 2, 2], turns, strict=True))
+    assert [len(timing.rounds_us) for timing in times.values()] == [2, 2]
+    rounds = ["warming up", "warming up", "round 1 of 2", "round 1 of 2", "round 2 of 2", "round 2 of 2"]
+    words = [f"{which}: {who}" for which, who in zip(rounds, turns, strict=True)]
+    assert said == [(done, 6, what) for done, what in enumerate([*words, "done"])]
 
 
 def test_the_speed_up_is_taken_round_by_round() -> None:
