@@ -14,7 +14,7 @@ from importlib import metadata
 from pathlib import Path
 from types import MappingProxyType
 
-__all__ = ["Memory", "installed", "library_versions", "machine_fingerprint", "memory", "usable_cpus"]
+__all__ = ["Memory", "installed", "library_versions", "machine_fingerprint", "memory", "usable_cpus", "versions"]
 
 _OPENCVS = ("python-headless", "python", "contrib-python-headless", "contrib-python")
 LIBRARIES: Mapping[str, tuple[str, ...]] = MappingProxyType(
@@ -57,6 +57,12 @@ def installed(*distributions: str) -> str | None:
         except metadata.PackageNotFoundError:
             continue
     return None
+
+
+def versions(*packages: str) -> dict[str, str]:
+    """The versions of fastpipe, of Python, and of those of the packages that are installed."""
+    own = {"fastpipe": str(sys.modules["fastpipe"].__version__), "python": platform.python_version()}
+    return own | {name: version for name in packages if (version := installed(name)) is not None}
 
 
 @functools.lru_cache(maxsize=1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -80,6 +81,8 @@ def index(
 
 
 def _print(made: ImageIndex, statistics: dict[str, Any]) -> None:
+    from fastpipe.reporting.tables import Table
+
     print(f"{len(made)} files in {len(made.classes)} classes of {made.root}")
     print(f"index: {made.location or 'in memory only'} ({'up to date' if made.origin == 'opened' else made.origin})")
     if not statistics:
@@ -89,7 +92,7 @@ def _print(made: ImageIndex, statistics: dict[str, Any]) -> None:
     if left_out > 0:
         half = _CLASSES_SHOWN // 2
         classes = [*classes[:half], (f"… {left_out} more classes", ""), *classes[-half:]]
-    rows: list[tuple[str, Any]] = [("files a class", ""), *((f"  {name}", count) for name, count in classes)]
+    rows: list[Sequence[Any]] = [("files a class", ""), *((f"  {name}", count) for name, count in classes)]
     by = "formats" if "formats" in statistics else "endings"
     rows += [("files a format" if by == "formats" else "files an ending", "")]
     rows += [(f"  {name or 'unknown'}", count) for name, count in statistics[by].items()]
@@ -103,6 +106,4 @@ def _print(made: ImageIndex, statistics: dict[str, Any]) -> None:
     if "orientations" in statistics:
         rows.append(("files turned by EXIF", sum(statistics["orientations"].values())))
         rows += [(f"  orientation {key}", value) for key, value in statistics["orientations"].items()]
-    width = max(len(name) for name, _ in rows)
-    for name, value in rows:
-        print(f"{name:<{width}} {value:>14,}" if isinstance(value, int) else name)
+    print(Table("", ("", " "), (" ",), least=14, framed=False, rows=rows).to_text())

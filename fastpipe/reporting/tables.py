@@ -45,7 +45,12 @@ class Table:
         """For a terminal; looks the same in a file."""
         box = rich.box.ASCII if self.framed else None
         made = RichTable(
-            title=self.title or None, title_justify="left", caption_justify="left", box=box, pad_edge=bool(box)
+            title=self.title or None,
+            title_justify="left",
+            caption_justify="left",
+            box=box,
+            pad_edge=bool(box),
+            show_header=any(map(str.strip, self.headings)),
         )
         for heading in self.headings:
             figures = heading in self.right
@@ -61,6 +66,10 @@ class Table:
             )
         made.caption = escape(self.caption) or None
         return made
+
+    def to_text(self) -> str:
+        """As plain text, however wide that is."""
+        return plain(lambda console: console.print(self.to_rich()), width=1 << 16)
 
     def to_html(self) -> str:
         """For a page: everything escaped."""
@@ -85,7 +94,7 @@ class Table:
 
 
 def _text(cell: Any) -> str:
-    return "–" if cell is None else f"{cell:,.0f}" if isinstance(cell, float) else str(cell)
+    return "–" if cell is None else f"{cell:,.0f}" if isinstance(cell, (int, float)) else str(cell)
 
 
 def _class(figures: bool, text: str = "") -> str:
@@ -119,7 +128,7 @@ def page(title: str, subtitle: str, body: Iterable[str]) -> str:
 def plain(show: Callable[[Console], None], width: int = 110) -> str:
     """What is printed on a console, as plain text."""
     out = io.StringIO()
-    show(Console(file=out, width=width, no_color=True, highlight=False))
+    show(Console(file=out, width=width, no_color=True, highlight=False, emoji=False))
     return "\n".join(line.rstrip() for line in out.getvalue().splitlines())
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import platform
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -12,16 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-import fastpipe
-from fastpipe.environment import installed
+from fastpipe.environment import versions
 from fastpipe.reporting.pictures import Cell, difference, grid, pictures_of
+from fastpipe.reporting.tables import Table
 
 _SHOWN = 3
 _PACKAGES = (
     *("torch", "torchvision", "pillow", "numpy", "opencv-python-headless", "opencv-python"),
     *("turbojpeg", "simplejpeg"),
 )
-FEW = 0.001  # of the values: fewer that differ would not be seen
+_FEW = 0.001  # of the values: fewer that differ would not be seen
 # Differences above this, in 1/255, are differences: below it they are the float32 that both sides count in.
 FLOAT_NOISE = 1e-3
 
@@ -158,16 +157,10 @@ class StepResult:
         return f"mean {self.backend.mean:.3f}"
 
     def to_dict(self) -> dict[str, Any]:
-        return {
-            "step": self.step,
-            "contract": self.contract,
-            "limit": self.limit,
-            "images": self.images,
-            "own": self.own.to_dict(),
-            "torchvision_tensor_backend": None if self.backend is None else self.backend.to_dict(),
-            "holds": self.holds,
-            "worst": self.worst,
-        }
+        names = ("step", "contract", "limit", "images", "holds", "worst")
+        backend = None if self.backend is None else self.backend.to_dict()
+        differences = {"own": self.own.to_dict(), "torchvision_tensor_backend": backend}
+        return {name: getattr(self, name) for name in names} | differences
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,29 +242,16 @@ class Certificate:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
-        worst = None
-        if self.worst is not None:
-            names = ("path", "drawing", "recipe", "largest")
-            worst = {name: getattr(self.worst, name) for name in names}
-        return {
-            "schema": "fastpipe-verify/1",
-            "holds": self.holds,
-            "transform": self.transform,
-            "files": self.files,
-            "drawings": self.drawings,
-            "compared": self.compared,
-            "equal": self.equal,
-            "sha256": self.sha256,
-            "fidelity": self.fidelity,
+        names = ("path", "drawing", "recipe", "largest")
+        worst = None if self.worst is None else {name: getattr(self.worst, name) for name in names}
+        plain = {one.name: getattr(self, one.name) for one in fields(self)} | {
             "checks": [{**asdict(check), "holds": check.holds} for check in self.checks],
             "steps": [step.to_dict() for step in self.steps],
             "final": self.final.to_dict(),
-            "tolerance": self.tolerance,
             "worst": worst,
-            "notes": list(self.notes),
-            "versions": {"fastpipe": fastpipe.__version__, "python": platform.python_version()}
-            | {name: version for name in _PACKAGES if (version := installed(name))},
+            "versions": versions(*_PACKAGES),
         }
+        return {"schema": "fastpipe-verify/1", "holds": self.holds, **plain}
 
     def __str__(self) -> str:
         times = "once" if self.drawings == 1 else f"{self.drawings} times"
@@ -306,23 +286,17 @@ class Certificate:
 
     def _table(self) -> list[str]:
         """Of the samples that aren't equal."""
-        rows = [("of samples that differ, in 1/255", "images", "mean", "99.9%", "max", "allowed", "")]
+        figures = ("images", "mean", "99.9%", "max", "allowed", "")
+        table = Table("", ("of samples that differ, in 1/255", *figures), figures, framed=False)
         for step in self.steps:
             own = step.own
-            figures = (f"{own.mean:.3f}", str(own.p999), f"{own.max:.3g}", step.allowed, _word(step.holds))
-            rows.append((step.step, str(step.images), *figures))
-            if not step.holds:
-                rows.append((f"  worst: {step.worst}", "", "", "", "", "", ""))
-        allowed = "-" if self.tolerance is None else f"{self.tolerance:g}"
-        within = "" if self.tolerance is None else _word(self.within)
-        final = (f"{self.final.mean:.3f}", str(self.final.p999), f"{self.final.max:.3g}")
-        rows.append(("all finished samples", str(self.compared), *final, allowed, within))
-        measured = [row for row in rows if row[1]]
-        widths = [max(len(row[column]) for row in measured) for column in range(len(rows[0]))]
-        lines = []
-        for row in rows:
-            cells = [f"{cell:>{width}}" for cell, width in zip(row[1:], widths[1:], strict=True)]
-            lines.append(f"  {row[0]:<{widths[0]}}  {'  '.join(cells)}".rstrip())
+            apart = (f"{own.mean:.3f}", own.p999, f"{own.max:.3g}")
+            table.add(step.step, step.images, *apart, step.allowed, _word(step.holds))
+        apart = (f"{self.final.mean:.3f}", self.final.p999, f"{self.final.max:.3g}")
+        allowed, within = ("-", "") if self.tolerance is None else (f"{self.tolerance:g}", _word(self.within))
+        table.add("all finished samples", self.compared, *apart, allowed, within)
+        lines = [f"  {line}" for line in table.to_text().splitlines()]
+        lines += [f"  worst: {step.worst} ({step.step})" for step in self.steps if not step.holds]
         lines.append(
             '  allowed: what is documented for a step; "mean": as far as torchvision\'s own tensor backend is.'
         )
@@ -345,26 +319,34 @@ class Certificate:
             return grid([[Cell(Image.new("RGB", (side, side), color), (said,))]], heading=heading)
         worst = self.worst
         (theirs,), (ours,) = pictures_of(worst.torchvision / 255), pictures_of(worst.fastpipe / 255)
-        apart = Difference()
-        apart.add(worst.fastpipe, worst.torchvision)
-        # The largest alone would leave the others black: a pixel of 75 among thousands of 1 to 5.
-        factor = max(1, 255 // max(apart.p999, 1))
-        spread = 1 + max(ours.size) // side if apart.differing < FEW else 0
-        few = ", each shown larger" if spread else ""
         cells = [
             Cell(worst.original, ("original", "/".join(Path(worst.path).parts[-2:]))),
             Cell(theirs, ("torchvision", *worst.recipe)),
             Cell(ours, ("fastpipe", "the same random numbers")),
-            Cell(
-                difference(worst.fastpipe, worst.torchvision, factor, spread=spread, side=side),
-                (
-                    f"difference x {factor}",
-                    f"mean {apart.mean:.3f}, 99.9% {apart.p999}, max {apart.max:.3g} of 255",
-                    f"{apart.count:,} of {apart.values:,} values differ{few}",
-                ),
-            ),
+            difference_cell(worst.fastpipe, worst.torchvision, side),
         ]
         return grid([cells], side=side, heading=heading)
+
+
+def difference_cell(ours: NDArray[Any], theirs: NDArray[Any], side: int, factor: int = 0) -> Cell:
+    """The difference of two images made visible, with its figures; where few values differ, each is shown larger.
+
+    Args:
+        ours, theirs: ``(H, W, C)`` on the scale of 0 to 255.
+        side: of the picture, in pixels.
+        factor: what a difference of 1 becomes; 0 for what makes most of them visible.
+    """
+    apart = Difference()
+    apart.add(ours, theirs)
+    # The largest alone would leave the others black: a pixel of 75 among thousands of 1 to 5.
+    factor = factor or max(1, 255 // max(apart.p999, 1))
+    lines = [f"difference x {factor}", "no difference"]
+    few = 0 < apart.differing < _FEW
+    if apart.max:
+        lines[1] = f"mean {apart.mean:.3f}, 99.9% {apart.p999}, max {apart.max:.3g} of 255"
+        lines.append(f"{apart.count:,} of {apart.values:,} values differ{', each shown larger' if few else ''}")
+    spread = 1 + max(ours.shape[:2]) // side if few else 0
+    return Cell(difference(ours, theirs, factor, spread=spread, side=side), tuple(lines))
 
 
 def _word(holds: bool) -> str:

@@ -22,9 +22,9 @@ from fastpipe.data._progress import SlowBar
 from fastpipe.errors import DatasetError, DecodeError, FastpipeError
 from fastpipe.program import flatten, keyed_globals, sample_key
 from fastpipe.program.breaks import shortened
-from fastpipe.reporting.pictures import Cell, arrays_of, difference, fitted, grid, pictures_of, same_size
+from fastpipe.reporting.pictures import Cell, arrays_of, fitted, grid, pictures_of, same_size
 from fastpipe.tools import recipes
-from fastpipe.tools.certificate import FEW, Difference
+from fastpipe.tools.certificate import difference_cell
 from fastpipe.tools.subject import dataset_of
 from fastpipe.tools.targets import marked
 from fastpipe.tools.twin import import_torchvision, is_torchvisions, mirror
@@ -243,30 +243,22 @@ class _Maker:
         return Cell(blank, (title, f"can't be shown: {getattr(error, 'reason', error)}"))
 
     def _drawing(self, index: int, number: int) -> _Drawing:
-        dataset = self.dataset
-        color = _COLORS[number % len(_COLORS)]
-        if recipes.is_joint(dataset):
-            return self._joint_drawing(index, number, color)
-        if dataset.seed is not None and dataset.plans:
+        dataset: Any = self.dataset
+        color, joint = _COLORS[number % len(_COLORS)], recipes.is_joint(dataset)
+        if dataset.seed is not None and dataset.plans and not joint:
             epoch = dataset.epoch + number
             recipe = dataset.recipe(index, epoch)
             key = sample_key(dataset.seed, epoch, index)
             return _Drawing(f"epoch {epoch}", color, key, recipe, dataset.replay(recipe)[0])
-        key = sample_key(self.seed, number, index)
-        with keyed_globals(key):
-            known = dataset.recipe(index) if dataset.plans else None  # draws from copies of the generators
-            return _Drawing(f"drawing {number + 1}", color, key, known, dataset[index][0])
-
-    def _joint_drawing(self, index: int, number: int, color: tuple[int, int, int]) -> _Drawing:
-        """Of a sample whose boxes or masks are transformed with the image; a dataset's seed isn't asked."""
-        dataset: Any = copy.copy(self.dataset)
-        dataset.seed = dataset._epoch = None
+        if joint:  # its seed isn't asked
+            dataset = copy.copy(dataset)
+            dataset.seed = dataset._epoch = None
         key = sample_key(self.seed, number, index)
         with keyed_globals(key):
             known = dataset.recipe(index) if dataset.plans else None  # draws from copies of the generators
             sample = dataset[index]
         image, *targets = sample if isinstance(sample, tuple) else (sample,)
-        return _Drawing(f"drawing {number + 1}", color, key, known, image, targets)
+        return _Drawing(f"drawing {number + 1}", color, key, known, image, targets if joint else None)
 
     def _cells(self, drawing: _Drawing) -> Iterator[Cell]:
         pictures = pictures_of(drawing.result, self._normalizations(drawing))
@@ -290,20 +282,9 @@ class _Maker:
             yield Cell(pair[0], (f"fastpipe, {drawing.title}", *self._words(drawing, number)), drawing.color)
             yield Cell(pair[1], ("torchvision", *self.notes))
             if alike:
-                yield self._difference(arrays[0][number], arrays[1][number])
+                yield difference_cell(arrays[0][number], arrays[1][number], self.side, _AMPLIFIED)
             else:
                 yield Cell(Image.new("RGB", (64, 64), (200, 60, 40)), ("not of the same size",))
-
-    def _difference(self, ours: Any, theirs: Any) -> Cell:
-        apart = Difference()
-        apart.add(ours, theirs)
-        if not apart.max:
-            return Cell(difference(ours, theirs, 1, side=self.side), (f"difference x {_AMPLIFIED}", "no difference"))
-        lines = [f"difference x {_AMPLIFIED}", f"mean {apart.mean:.3f}, max {apart.max:.3g} of 255"]
-        few = apart.differing < FEW
-        lines.append(f"{apart.count:,} of {apart.values:,} values differ" + (", each shown larger" if few else ""))
-        spread = 1 + max(ours.shape[:2]) // self.side if few else 0
-        return Cell(difference(ours, theirs, _AMPLIFIED, spread=spread, side=self.side), tuple(lines))
 
     def _normalizations(self, drawing: _Drawing) -> Any:
         return recipes.normalizations(drawing.recipe.steps if drawing.recipe else (), self._rest(drawing))

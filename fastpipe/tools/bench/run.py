@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from fastpipe.config import MachineConfig, format_key
-from fastpipe.environment import installed
+from fastpipe.environment import versions
 from fastpipe.errors import ConfigError, FastpipeError, UnsupportedRequestError
 from fastpipe.readers import available_readers, get_reader, reader_status
 from fastpipe.reporting.output import (
@@ -172,7 +172,7 @@ def _measure(asked: Sampling, quiet: bool) -> Record:
         choices=choices,
         pipelines=found,
         platform=platform.platform(),
-        versions={**measurement.versions, "python": platform.python_version(), "torch": installed("torch") or ""},
+        versions={**measurement.versions, **versions("torch")},
         notes=tuple(notes),
     )
 

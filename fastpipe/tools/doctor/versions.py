@@ -5,10 +5,10 @@ from __future__ import annotations
 import platform
 from typing import Any
 
-import fastpipe
-from fastpipe.environment import installed
+from fastpipe import environment
 from fastpipe.readers import reader_status
 from fastpipe.readers.versions import bundled_libraries
+from fastpipe.reporting.tables import Table
 
 _PACKAGES = ("torch", "torchvision", "numpy", "albumentations", "matplotlib")
 
@@ -20,12 +20,9 @@ def versions() -> dict[str, Any]:
         ``"fastpipe"``, ``"python"``, ``"platform"``, packages; ``"readers"``: the libraries in each; ``"refused"``:
         what a reader doesn't decode because of a library's defect; ``"unavailable"``: why a reader doesn't load.
     """
-    found: dict[str, Any] = {
-        "fastpipe": fastpipe.__version__,
-        "python": f"{platform.python_implementation()} {platform.python_version()}",
-        "platform": platform.platform(),
-    }
-    found |= {name: version for name in _PACKAGES if (version := installed(name)) is not None}
+    found: dict[str, Any] = environment.versions(*_PACKAGES)
+    found["python"] = f"{platform.python_implementation()} {found['python']}"
+    found["platform"] = platform.platform()
     found["readers"] = bundled_libraries()
     status = reader_status()
     found["refused"] = {name: [str(defect) for defect in one.defects] for name, one in status.items() if one.defects}
@@ -35,11 +32,16 @@ def versions() -> dict[str, Any]:
 
 def versions_text(found: dict[str, Any]) -> str:
     """The same for people: a line each."""
-    rows = [(name, str(value)) for name, value in found.items() if name not in ("readers", "refused", "unavailable")]
+    table = Table("", ("", ""), framed=False)
+    for name, value in found.items():
+        if isinstance(value, str):
+            table.add(name, value)
     for reader, libraries in found["readers"].items():
         inside = [f"{library} {version}" for library, version in libraries.items()]
-        rows.append((f"reader {reader}", ", ".join(inside) or "version not known"))
-    rows += [(f"not by {reader}", what) for reader, whats in found["refused"].items() for what in whats]
-    rows += [(f"reader {reader}", f"not here: {reason}") for reader, reason in found["unavailable"].items()]
-    width = max(len(name) for name, _ in rows)
-    return "\n".join(f"{name:<{width}}  {value}" for name, value in rows)
+        table.add(f"reader {reader}", ", ".join(inside) or "version not known")
+    for reader, whats in found["refused"].items():
+        for what in whats:
+            table.add(f"not by {reader}", what)
+    for reader, reason in found["unavailable"].items():
+        table.add(f"reader {reader}", f"not here: {reason}")
+    return table.to_text()
