@@ -165,7 +165,7 @@ def test_bench_tells_what_is_refused(pretend: Callable[..., readers.Reader], tmp
 
 def test_opencv_4_does_not_warp(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its fractions of a pixel are coarse: Pillow warps then, and torch displaces."""
-    monkeypatch.setattr(warp, "_FINE", False)
+    monkeypatch.setattr(warp, "FINE", False)
     for image in (corpus.photo(37, 50), corpus.photo(37, 50)[..., 1]):
         picture, fill = Image.fromarray(image), (7,) * (1 if image.ndim == 2 else 3)
         for name, filter in (("nearest", Image.Resampling.NEAREST), ("bilinear", Image.Resampling.BILINEAR)):
@@ -174,11 +174,10 @@ def test_opencv_4_does_not_warp(monkeypatch: pytest.MonkeyPatch) -> None:
                 F.rotate(image, 17.3, F.InterpolationMode(name), fill=fill), np.asarray(turned)
             )
             displacement = torch.rand((1, 37, 50, 2), generator=torch.Generator().manual_seed(1)) * 0.1 - 0.05
-            for color in (None, 9):
-                shown = warp.elastic(image, displacement, name, color).astype(int)
+            for color in (None, [9], [9.5]):
+                shown = F.elastic_transform(image, displacement, F.InterpolationMode(name), color).astype(int)
                 planes = torch.from_numpy(np.atleast_3d(image).copy()).permute(2, 0, 1)
-                mode = InterpolationMode(name)
-                expected = functional.elastic_transform(planes, displacement, mode, None if color is None else [color])
+                expected = functional.elastic_transform(planes, displacement, InterpolationMode(name), color)
                 difference = np.abs(shown - expected.permute(1, 2, 0).numpy().reshape(image.shape))
                 assert difference.max() == 0
 

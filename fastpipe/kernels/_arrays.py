@@ -15,18 +15,6 @@ UInt8Array: TypeAlias = npt.NDArray[np.uint8]
 FloatArray: TypeAlias = npt.NDArray[np.float32]
 
 
-def as_uint8(values: npt.NDArray[np.generic]) -> UInt8Array:
-    """The values, which must lie in 0…255, cut to whole numbers."""
-    result: UInt8Array = values.astype(np.uint8)
-    return result
-
-
-def copied(image: UInt8Array) -> UInt8Array:
-    """A contiguous copy, for the images that an operation leaves as they are."""
-    result: UInt8Array = image.copy()
-    return result
-
-
 def channels(image: UInt8Array) -> int:
     """The number of channels; 1 for ``(H, W)``."""
     return 1 if image.ndim == 2 else image.shape[2]
@@ -51,13 +39,14 @@ def core_or_pillow(
         operation: the same on a Pillow image.
         shape: the result's; None for the image's.
     """
+    size = shape or image.shape
     if image.size == 0:
-        return copied(image)
+        return np.zeros(size, np.uint8)
     if channels(image) in (1, 3) and core.available():
         job = core.thread_job()
         job.read_pixels(image)
         if add(job):
-            out = np.empty(shape or image.shape, dtype=np.uint8)
+            out = np.empty(size, np.uint8)
             job.write_array(out)
             core.check(core.run(job))
             return out

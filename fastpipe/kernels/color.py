@@ -13,7 +13,7 @@ import cv2
 import numpy as np
 
 from fastpipe import core
-from fastpipe.kernels._arrays import UInt8Array, as_uint8, copied, like
+from fastpipe.kernels._arrays import UInt8Array, like
 
 _LEVELS = np.arange(256)
 _LEVELS32 = _LEVELS.astype(np.float32)
@@ -26,8 +26,8 @@ _LARGEST_FACTOR = 3e38
 def apply_table(image: UInt8Array, table: UInt8Array) -> UInt8Array:
     """Every value's entry of a table ``(256,)``, as a new contiguous array."""
     if not core.available():
-        return like(cv2.LUT(image, table), image) if image.size else copied(image)
-    source = image if image.flags.c_contiguous else copied(image)
+        return like(cv2.LUT(image, table), image) if image.size else image.copy()
+    source = image if image.flags.c_contiguous else image.copy()
     out = np.empty(image.shape, np.uint8)
     core.thread_context().look_up(source, table.tobytes(), out)
     return out
@@ -43,7 +43,8 @@ def compose_tables(tables: Sequence[UInt8Array]) -> UInt8Array:
 
 def brightness_table(factor: float) -> UInt8Array:
     """``factor`` times the value, rounded down as Pillow's blend with black does."""
-    return as_uint8(np.minimum(np.float32(factor) * _LEVELS32, 255))  # in float32, cut off
+    table: UInt8Array = np.minimum(np.float32(factor) * _LEVELS32, 255).astype(np.uint8)  # in float32, cut off
+    return table
 
 
 def add_blend(job: core.Job, kind: core.Kind, factor: float) -> bool:
@@ -61,7 +62,7 @@ def gamma_table(gamma: float, gain: float = 1.0) -> UInt8Array:
     Kept, as computing it with Python's exact powers takes as long as looking up a small image; read-only, therefore.
     """
     values = [int((255 + 1 - 1e-3) * gain * pow(level / 255.0, gamma)) for level in range(256)]
-    table = as_uint8(np.clip(values, 0, 255))
+    table = np.clip(values, 0, 255).astype(np.uint8)
     table.flags.writeable = False
     return table
 
@@ -69,7 +70,7 @@ def gamma_table(gamma: float, gain: float = 1.0) -> UInt8Array:
 @lru_cache(maxsize=8)
 def posterize_table(bits: int) -> UInt8Array:
     """The ``bits`` highest bits of each value; read-only."""
-    table = as_uint8(_LEVELS & (256 - (1 << (8 - bits))))
+    table = (_LEVELS & (256 - (1 << (8 - bits)))).astype(np.uint8)
     table.flags.writeable = False
     return table
 

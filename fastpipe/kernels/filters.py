@@ -11,7 +11,7 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from fastpipe.kernels._arrays import UInt8Array, copied, like
+from fastpipe.kernels._arrays import UInt8Array, like
 
 
 def gaussian_blur(image: UInt8Array, kernel_size: Sequence[int], sigma: Sequence[float]) -> UInt8Array:
@@ -23,7 +23,7 @@ def gaussian_blur(image: UInt8Array, kernel_size: Sequence[int], sigma: Sequence
         sigma: standard deviations ``(x, y)`` in pixels, positive.
     """
     if image.size == 0:
-        return copied(image)
+        return np.zeros(image.shape, np.uint8)
     kernel_x = _gaussian_kernel(kernel_size[0], sigma[0])
     kernel_y = _gaussian_kernel(kernel_size[1], sigma[1])
     blurred = cv2.sepFilter2D(image, cv2.CV_32F, kernel_x, kernel_y, borderType=cv2.BORDER_REFLECT_101)

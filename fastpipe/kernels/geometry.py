@@ -11,7 +11,7 @@ import cv2
 import numpy as np
 
 from fastpipe import core
-from fastpipe.kernels._arrays import UInt8Array, channels, copied, like
+from fastpipe.kernels._arrays import UInt8Array, channels, like
 
 _BORDERS = {
     "constant": cv2.BORDER_CONSTANT,
@@ -42,12 +42,12 @@ def hflip(image: UInt8Array) -> UInt8Array:
         out = np.empty(image.shape, np.uint8)
         core.thread_context().flip(image, out)
         return out
-    return like(cv2.flip(image, 1), image) if image.size else copied(image)
+    return like(cv2.flip(image, 1), image) if image.size else image.copy()
 
 
 def vflip(image: UInt8Array) -> UInt8Array:
     """Rows in reverse order, as a new contiguous array."""
-    return like(cv2.flip(image, 0), image) if image.size else copied(image)
+    return like(cv2.flip(image, 0), image) if image.size else image.copy()
 
 
 def pad(

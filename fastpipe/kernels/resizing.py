@@ -14,24 +14,15 @@ import PIL
 from PIL import Image
 
 from fastpipe import core
-from fastpipe.kernels._arrays import UInt8Array, channels, through_pillow
+from fastpipe.kernels._arrays import UInt8Array, core_or_pillow
 from fastpipe.types import Box, Size
 
 FILTERS = ("nearest", "box", "bilinear", "hamming", "bicubic", "lanczos")
 """In the order of the core's numbers, `core.Filter`."""
 
-PILLOW_NUMBERS = {0: "nearest", 1: "lanczos", 2: "bilinear", 3: "bicubic", 4: "box", 5: "hamming"}
 SUPPORTS = {"nearest": 0.0, "box": 0.5, "bilinear": 1.0, "hamming": 1.0, "bicubic": 2.0, "lanczos": 3.0}
 """How far each filter reaches, in pixels of the input where it is enlarged, of the result where it is reduced."""
 
-_RESAMPLING = {
-    "nearest": Image.Resampling.NEAREST,
-    "box": Image.Resampling.BOX,
-    "bilinear": Image.Resampling.BILINEAR,
-    "hamming": Image.Resampling.HAMMING,
-    "bicubic": Image.Resampling.BICUBIC,
-    "lanczos": Image.Resampling.LANCZOS,
-}
 # Which pass comes first changes what is rounded when. Since Pillow 13 (pull request 9549 there) the vertical one does
 # where more rows go away than twice the columns that do; before that, the horizontal one always did.
 _VERTICAL_FIRST = 2 if int(PIL.__version__.partition(".")[0]) >= 13 else 0
@@ -40,10 +31,8 @@ _VERTICAL_FIRST = 2 if int(PIL.__version__.partition(".")[0]) >= 13 else 0
 def resize(image: UInt8Array, height: int, width: int, interpolation: str) -> UInt8Array:
     """The image at ``(height, width)`` as Pillow resizes it, antialiased, bit for bit.
 
-    The core's kernel is taken where the core is there (`resize_core`), and Pillow's otherwise (`resize_pillow`).
-
     Args:
-        image: uint8 ``(H, W)`` or ``(H, W, C)``, not empty.
+        image: uint8 ``(H, W)`` or ``(H, W, C)``.
         height, width: the new size, at least 1.
         interpolation: one of `FILTERS`, or ``"nearest-exact"``, which is Pillow's nearest.
 
@@ -54,10 +43,8 @@ def resize(image: UInt8Array, height: int, width: int, interpolation: str) -> UI
         return image
     if interpolation == "nearest-exact":
         interpolation = "nearest"
-    if channels(image) in (1, 3) and core.available():
-        whole, result = Size(*image.shape[:2]), Size(height, width)
-        return resize_core(image, whole, Box(0, 0, *whole), result, Box(0, 0, *result), interpolation)
-    return resize_pillow(image, height, width, interpolation)
+    whole, result = Size(*image.shape[:2]), Size(height, width)
+    return resize_window(image, whole, Box(0, 0, *whole), result, Box(0, 0, *result), interpolation)
 
 
 def resize_window(
@@ -73,32 +60,19 @@ def resize_window(
         window: the part of that which is wanted.
         interpolation: one of `FILTERS`.
     """
-    if channels(image) in (1, 3) and core.available():
-        return resize_core(image, whole, box, result, window, interpolation)
-    canvas = np.zeros((*whole, *image.shape[2:]), dtype=np.uint8)  # what isn't there isn't looked at
-    canvas[box.top : box.bottom, box.left : box.right] = image
-    resized = resize_pillow(canvas, result.height, result.width, interpolation)
-    return resized[window.top : window.bottom, window.left : window.right]
 
+    def by_core(job: core.Job) -> bool:
+        add_resize(job, whole, box[:2], result, window, interpolation)
+        return True
 
-def resize_core(image: UInt8Array, whole: Size, box: Box, result: Size, window: Box, interpolation: str) -> UInt8Array:
-    """`resize_window` in the core; images of 1 or 3 channels."""
-    job = core.thread_job()
-    job.read_pixels(image)
-    add_resize(job, whole, (box.top, box.left), result, window, interpolation)
-    out = np.empty((window.height, window.width, *image.shape[2:]), dtype=np.uint8)
-    job.write_array(out)
-    core.check(core.run(job))
-    return out
+    def by_pillow(picture: Image.Image) -> Image.Image:
+        if box.size != whole:
+            part, picture = picture, Image.new(picture.mode, whole[::-1])  # what isn't there isn't looked at
+            picture.paste(part, (box.left, box.top))
+        resized = picture.resize(result[::-1], Image.Resampling[interpolation.upper()])
+        return resized.crop((window.left, window.top, window.right, window.bottom))
 
-
-def resize_pillow(image: UInt8Array, height: int, width: int, interpolation: str) -> UInt8Array:
-    """Pillow's own resize, channel by channel where Pillow has no such mode."""
-    resample = _RESAMPLING[interpolation]
-    if channels(image) not in (1, 3, 4):
-        planes = [resize_pillow(image[..., i], height, width, interpolation) for i in range(image.shape[2])]
-        return np.stack(planes, axis=-1)
-    return through_pillow(image, lambda picture: picture.resize((width, height), resample))
+    return core_or_pillow(image, by_core, by_pillow, (*window.size, *image.shape[2:]))
 
 
 def add_resize(

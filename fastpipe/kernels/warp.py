@@ -6,8 +6,7 @@ point outside the image gives the fill colour as it is; a point inside is interp
 repeated, so that, unlike in cv2 and in torchvision's tensor backend, the fill never bleeds into the image.
 
 Rotation, affine and perspective give Pillow's pixels, bit for bit: by the core, and where that isn't there, by Pillow
-itself. Elastic takes OpenCV 5: OpenCV 4 cuts fractions of a pixel to 1/32, which moves strong edges by up to 20/255.
-Beside it torch displaces.
+itself. Elastic takes OpenCV 5.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ import numpy.typing as npt
 import torch
 
 from fastpipe import core
-from fastpipe.kernels._arrays import UInt8Array, channels, copied, like
+from fastpipe.kernels._arrays import UInt8Array, channels, like
 
 Fill = float | Sequence[float] | None
 FILTERS = {
@@ -33,7 +32,8 @@ FILTERS = {
 }
 """What can warp."""
 
-_FINE = int(cv2.__version__.partition(".")[0]) >= 5
+FINE = int(cv2.__version__.partition(".")[0]) >= 5
+"""OpenCV 4 cuts fractions of a pixel to 1/32, which moves strong edges by up to 20/255: beside it torch displaces."""
 
 
 def add_rotation(
@@ -46,7 +46,7 @@ def add_rotation(
     fill: Fill = None,
 ) -> bool:
     """Adds `rotate` of an image ``(height, width)`` to a job of the core's; False where the core can't."""
-    turns, matrix, height, width = _rotation(*size, angle, expand, center)
+    turns, matrix, height, width = rotation(*size, angle, expand, center)
     if turns is None:
         return add_warp(job, core.Kind.AFFINE, (height, width), matrix, interpolation, fill)
     if turns % 2:
@@ -90,11 +90,9 @@ def elastic(
             edges, as in torchvision.
     """
     if image.size == 0:
-        return copied(image)
+        return np.zeros(image.shape, np.uint8)
     height, width = image.shape[:2]
     shifts = np.asarray(displacement, dtype=np.float32).reshape(height, width, 2)
-    if not _FINE:
-        return _elastic_torch(image, shifts, interpolation, fill)
     map_x = shifts[..., 0] * np.float32(width / 2) + np.arange(width, dtype=np.float32)
     map_y = shifts[..., 1] * np.float32(height / 2) + np.arange(height, dtype=np.float32)[:, None]
     values = _fill_values(channels(image), fill)
@@ -112,29 +110,7 @@ def elastic(
     return warped
 
 
-def _elastic_torch(image: UInt8Array, shifts: npt.NDArray[np.float32], interpolation: str, fill: Fill) -> UInt8Array:
-    height, width = image.shape[:2]
-    x, y = (torch.linspace((1 - side) / side, (side - 1) / side, side) for side in (width, height))
-    grid = torch.stack((x.expand(height, width), y[:, None].expand(height, width)), dim=-1) + torch.from_numpy(shifts)
-    planes = np.moveaxis(image.reshape(height, width, -1), -1, 0).astype(np.float32)
-    if fill is not None:
-        planes = np.concatenate([planes, np.ones((1, height, width), np.float32)])
-    sampled = torch.nn.functional.grid_sample(
-        torch.from_numpy(planes)[None], grid[None], interpolation, "zeros", align_corners=False
-    )
-    result = sampled[0].numpy()
-    if fill is not None:
-        result, covered = result[:-1], result[-1]
-        color = np.asarray(_fill_values(channels(image), fill)[: len(result)], np.float32)[:, None, None]
-        if interpolation == "nearest":
-            result = np.where(covered < 0.5, color, result)
-        else:
-            result = result * covered + (1 - covered) * color
-    shown: UInt8Array = np.ascontiguousarray(np.moveaxis(np.rint(result).astype(np.uint8), 0, -1))
-    return shown.reshape(image.shape)
-
-
-def _rotation(
+def rotation(
     height: int, width: int, angle: float, expand: bool, center: Sequence[float] | None
 ) -> tuple[int | None, list[float], int, int]:
     """Quarter turns, where ``Image.rotate`` only moves pixels; else its matrix; the result's height and width.

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from PIL import Image
 
 from fastpipe.kernels import resizing
 from fastpipe.ops.base import APPROXIMATE, Contract, Operation, register
@@ -226,7 +227,7 @@ class Resize(Operation):
         """The name of Pillow's filter for the interpolation: an `InterpolationMode` or one of Pillow's numbers."""
         given = self.interpolation
         if isinstance(given, int):
-            return resizing.PILLOW_NUMBERS[given]
+            return Image.Resampling(given).name.lower()
         return "nearest" if given.value == "nearest-exact" else str(given.value)
 
     @property

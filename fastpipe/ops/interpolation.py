@@ -1,8 +1,10 @@
 """The interpolation modes, and Pillow's integers for them."""
 
-from enum import Enum
+# TorchScript needs narrow annotations; eagerly wider values arrive, which the type checker calls unreachable.
+# mypy: no-warn-unreachable
 
-__all__ = ["InterpolationMode", "pil_modes_mapping"]
+from enum import Enum
+from typing import Any
 
 
 class InterpolationMode(Enum):
@@ -37,11 +39,26 @@ def interpolation_from_int(value: int) -> InterpolationMode:
     Raises:
         KeyError: no resampling filter of Pillow has that number.
     """
-    return {
-        0: InterpolationMode.NEAREST,
-        1: InterpolationMode.LANCZOS,
-        2: InterpolationMode.BILINEAR,
-        3: InterpolationMode.BICUBIC,
-        4: InterpolationMode.BOX,
-        5: InterpolationMode.HAMMING,
-    }[value]
+    return {number: mode for mode, number in reversed(pil_modes_mapping.items())}[value]
+
+
+def interpolation_of(given: Any) -> InterpolationMode:
+    """The mode of one of Pillow's integers, of a mode's name, or of torchvision's mode."""
+    return (
+        interpolation_from_int(given) if isinstance(given, int) else InterpolationMode(getattr(given, "value", given))
+    )
+
+
+def checked_interpolation(interpolation: InterpolationMode) -> InterpolationMode:
+    """An argument of a function that TorchScript compiles; eagerly also one of Pillow's integers.
+
+    Raises:
+        TypeError: it is neither.
+    """
+    if isinstance(interpolation, int):
+        return interpolation_from_int(interpolation)
+    if not isinstance(interpolation, InterpolationMode):
+        raise TypeError(
+            "Argument interpolation should be a InterpolationMode or a corresponding Pillow integer constant"
+        )
+    return interpolation

@@ -7,7 +7,6 @@ Everything is compiled by TorchScript as part of the operations.
 # TorchScript needs narrow annotations; eagerly wider values arrive, which the type checker calls unreachable.
 # mypy: no-warn-unreachable
 
-import math
 import numbers
 from typing import TYPE_CHECKING, Any
 
@@ -101,35 +100,3 @@ def padding_ltrb(padding: Ints) -> tuple[int, int, int, int]:
     if len(padding) == 4:
         return padding[0], padding[1], padding[2], padding[3]
     raise ValueError(f"Padding must be an int or a 1, 2, or 4 element tuple, not a {len(padding)} element tuple")
-
-
-def rotated_size(
-    height: int, width: int, angle: float, expand: bool = False, center: list[float] | None = None
-) -> tuple[int, int]:
-    """The ``(height, width)`` of a rotated PIL image or ndarray; the image's own unless ``expand``.
-
-    Follows ``PIL.Image.Image.rotate``, whose matrix is rounded to 15 digits, and which turns by multiples of 90
-    degrees without resampling. (The tensor backend has torch's float32 rounding instead.)
-
-    Args:
-        angle: degrees, counter-clockwise.
-        center: ``(x, y)`` to turn about; the image's centre by default.
-    """
-    if not expand:
-        return height, width
-    angle = angle % 360.0
-    if center is None:
-        if angle in (0.0, 180.0):
-            return height, width
-        if angle in (90.0, 270.0):
-            return width, height
-        center = [width / 2, height / 2]
-    radians = -math.radians(angle)
-    a, b = round(math.cos(radians), 15), round(math.sin(radians), 15)
-    d, e = round(-math.sin(radians), 15), round(math.cos(radians), 15)
-    c = a * -center[0] + b * -center[1] + center[0]
-    f = d * -center[0] + e * -center[1] + center[1]
-    corners = ((0, 0), (width, 0), (width, height), (0, height))
-    xs = [a * x + b * y + c for x, y in corners]
-    ys = [d * x + e * y + f for x, y in corners]
-    return math.ceil(max(ys)) - math.floor(min(ys)), math.ceil(max(xs)) - math.floor(min(xs))

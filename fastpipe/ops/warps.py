@@ -13,7 +13,6 @@ from fastpipe.kernels import warp as kernels
 from fastpipe.ops.base import WARP, Contract, Operation, register
 from fastpipe.ops.interpolation import InterpolationMode
 from fastpipe.ops.matrices import inverse_affine_matrix, perspective_coeffs
-from fastpipe.ops.sizes import rotated_size
 from fastpipe.ops.tensors import PilOperation
 from fastpipe.types import ImageShape
 
@@ -45,7 +44,7 @@ class Rotate(Operation):
     fill: Any = None
 
     def output_shape(self, shape: ImageShape) -> ImageShape:
-        height, width = rotated_size(*shape.size, self.angle, self.expand, self.center)
+        *_, height, width = kernels.rotation(*shape.size, self.angle, self.expand, self.center)
         return ImageShape(height, width, shape.channels)
 
     def to_core(self, job: Job, shape: ImageShape) -> bool:

@@ -29,15 +29,11 @@ def get_dimensions(img: Any) -> list[int]:
 
 
 def get_image_size(img: Any) -> list[int]:
-    if isinstance(img, Image.Image):
-        return list(img.size)
-    raise TypeError(f"Unexpected type {type(img)}")
+    return get_dimensions(img)[:0:-1]
 
 
 def get_image_num_channels(img: Any) -> int:
-    if isinstance(img, Image.Image):
-        return len(img.getbands())
-    raise TypeError(f"Unexpected type {type(img)}")
+    return get_dimensions(img)[0]
 
 
 def fill_per_band(fill: Any, channels: int, integer: bool = True) -> Any:

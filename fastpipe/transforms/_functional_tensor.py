@@ -27,11 +27,6 @@ from fastpipe.transforms.functional._tensor_common import (
     get_image_size,
 )
 from fastpipe.transforms.functional._tensor_common import max_value as _max_value
-from fastpipe.transforms.functional._tensor_conversion import (
-    convert_image_dtype,
-    erase,
-    normalize,
-)
 from fastpipe.transforms.functional._tensor_filters import adjust_sharpness, gaussian_blur
 from fastpipe.transforms.functional._tensor_filters import gaussian_kernel_1d as _get_gaussian_kernel1d
 from fastpipe.transforms.functional._tensor_filters import gaussian_kernel_2d as _get_gaussian_kernel2d
@@ -47,3 +42,5 @@ from fastpipe.transforms.functional._tensor_warps import (
     affine_output_size as _compute_affine_output_size,
 )
 from fastpipe.transforms.functional._tensor_warps import identity_grid as _create_identity_grid
+from fastpipe.transforms.functional.conversion import convert_image_dtype, normalize
+from fastpipe.transforms.functional.erasing import erase

@@ -139,6 +139,13 @@ def test_empty_images_stay_empty(shape: tuple[int, ...]) -> None:
         assert operation(empty).shape == shape
 
 
+@pytest.mark.parametrize("shape", [(0, 5, 3), (5, 0, 3), (0, 0)])
+def test_an_empty_image_becomes_black_as_pillows(shape: tuple[int, ...]) -> None:
+    empty = np.zeros(shape, np.uint8)
+    expected = F.resize(Image.new("RGB" if len(shape) == 3 else "L", shape[1::-1]), [3, 4])
+    assert np.array_equal(F.resize(empty, [3, 4]), np.asarray(expected))
+
+
 def test_resize_takes_read_only_arrays_without_a_warning() -> None:
     image = _noise(1, 30, 40, 3)
     expected = resizing.resize(image, 12, 17, "bilinear")

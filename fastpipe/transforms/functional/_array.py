@@ -86,8 +86,6 @@ def changed(
     shape = ImageShape(img.shape[0], img.shape[1], channels(img))
     result = operation.output_shape(shape)
     size = tuple(result) if img.ndim == 3 or result.channels > 1 else result.size
-    if img.size == 0:
-        return np.zeros(size, np.uint8)
     operation = _for_pillow(operation, shape.channels)
     return core_or_pillow(img, lambda job: operation.to_core(job, shape), operation.apply, size)
 
@@ -191,6 +189,6 @@ def elastic_transform(
 ) -> NDArray[Any]:
     check_image(img)
     known = interpolation in (InterpolationMode.NEAREST, InterpolationMode.BILINEAR)
-    if img.dtype != np.uint8 or not known or max(img.shape) > _LONGEST_SIDE:
+    if img.dtype != np.uint8 or not known or max(img.shape) > _LONGEST_SIDE or not warp.FINE:
         return through_tensor(_tensor_warps.elastic_transform, img, displacement, interpolation.value, fill)
     return warp.elastic(img, displacement, interpolation.value, fill)

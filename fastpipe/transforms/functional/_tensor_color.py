@@ -16,7 +16,7 @@ from fastpipe.transforms.functional._tensor_common import (
     get_dimensions,
     max_value,
 )
-from fastpipe.transforms.functional._tensor_conversion import convert_image_dtype
+from fastpipe.transforms.functional.conversion import convert_image_dtype
 
 
 def blend(img1: Tensor, img2: Tensor, ratio: float) -> Tensor:

@@ -91,30 +91,16 @@ def pad(img: Tensor, padding: Ints, fill: int | float | None = 0, padding_mode: 
     if padding_mode == "symmetric":
         return pad_symmetric(img, left_right_top_bottom)
 
-    need_squeeze = False
-    if img.ndim < 4:
-        img = img.unsqueeze(dim=0)
-        need_squeeze = True
-
-    out_dtype = img.dtype
-    need_cast = False
-    if padding_mode != "constant" and img.dtype not in (torch.float32, torch.float64):
-        # torch mirrors and replicates floating dtypes only: https://github.com/pytorch/pytorch/issues/40763
-        need_cast = True
-        img = img.to(torch.float32)
-
+    # torch mirrors and replicates floating dtypes only: https://github.com/pytorch/pytorch/issues/40763
+    dtypes = [img.dtype] if padding_mode == "constant" else [torch.float32, torch.float64]
+    img, need_cast, need_squeeze, out_dtype = cast_squeeze_in(img, dtypes)
     if padding_mode == "constant":
         img = torch_pad(img, left_right_top_bottom, mode="constant", value=float(fill))
     elif padding_mode == "edge":
         img = torch_pad(img, left_right_top_bottom, mode="replicate")
     else:
         img = torch_pad(img, left_right_top_bottom, mode="reflect")
-
-    if need_squeeze:
-        img = img.squeeze(dim=0)
-    if need_cast:
-        img = img.to(out_dtype)
-    return img
+    return cast_squeeze_out(img, need_cast, need_squeeze, out_dtype)
 
 
 def resize(img: Tensor, size: list[int], interpolation: str = "bilinear", antialias: bool | None = True) -> Tensor:

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from fastpipe.kernels import conversion as kernels
 from fastpipe.transforms import _functional_pil as _pil
-from fastpipe.transforms.functional import _tensor_conversion
+from fastpipe.transforms.functional._tensor_common import assert_image_tensor, max_value
 from fastpipe.transforms.functional._types import Floats
 
 _INT16_MODE = "I;16" if sys.byteorder == "little" else "I;16B"
@@ -101,7 +101,31 @@ def convert_image_dtype(image: torch.Tensor, dtype: torch.dtype = torch.float) -
     """
     if not isinstance(image, torch.Tensor):
         raise TypeError("Input img should be Tensor Image")
-    return _tensor_conversion.convert_image_dtype(image, dtype)
+    if image.dtype == dtype:
+        return image
+    # TorchScript has no dtype.is_floating_point.
+    to_float = torch.tensor(0, dtype=dtype).is_floating_point()
+
+    if image.is_floating_point():
+        if to_float:
+            return image.to(dtype)
+        if (image.dtype == torch.float32 and dtype in (torch.int32, torch.int64)) or (
+            image.dtype == torch.float64 and dtype == torch.int64
+        ):
+            raise RuntimeError(f"The cast from {image.dtype} to {dtype} cannot be performed safely.")
+        # Times the maximum itself, only 1.0 would become white; times (almost) one more, every integer gets an equal
+        # share of [0, 1]: https://github.com/pytorch/vision/pull/2078#issuecomment-612045321
+        return image.mul(float(max_value(dtype)) + 1.0 - 1e-3).to(dtype)
+
+    input_max = float(max_value(image.dtype))
+    if to_float:
+        return image.to(dtype) / input_max
+
+    # The factors are made ints: TorchScript would otherwise compute with floats, and round.
+    output_max = float(max_value(dtype))
+    if input_max > output_max:
+        return torch.div(image, int((input_max + 1) // (output_max + 1)), rounding_mode="floor").to(dtype)
+    return image.to(dtype) * int((output_max + 1) // (input_max + 1))
 
 
 def to_pil_image(pic, mode=None):  # type: ignore[no-untyped-def] # torchvision's signature has no annotations
@@ -168,4 +192,26 @@ def normalize(tensor: Tensor, mean: Floats, std: Floats, inplace: bool = False) 
     """
     if not isinstance(tensor, torch.Tensor):
         raise TypeError(f"img should be Tensor Image. Got {type(tensor)}")
-    return _tensor_conversion.normalize(tensor, mean=mean, std=std, inplace=inplace)
+    assert_image_tensor(tensor)
+
+    if not tensor.is_floating_point():
+        raise TypeError(f"Input tensor should be a float tensor. Got {tensor.dtype}.")
+
+    if tensor.ndim < 3:
+        raise ValueError(
+            f"Expected tensor to be a tensor image of size (..., C, H, W). Got tensor.size() = {tensor.size()}"
+        )
+
+    if not inplace:
+        tensor = tensor.clone()
+
+    dtype = tensor.dtype
+    mean_tensor = torch.as_tensor(mean, dtype=dtype, device=tensor.device)
+    std_tensor = torch.as_tensor(std, dtype=dtype, device=tensor.device)
+    if (std_tensor == 0).any():
+        raise ValueError(f"std evaluated to zero after conversion to {dtype}, leading to division by zero.")
+    if mean_tensor.ndim == 1:
+        mean_tensor = mean_tensor.view(-1, 1, 1)
+    if std_tensor.ndim == 1:
+        std_tensor = std_tensor.view(-1, 1, 1)
+    return tensor.sub_(mean_tensor).div_(std_tensor)

@@ -9,7 +9,7 @@ Derived from torchvision (BSD-3-Clause, see NOTICE).
 import torch
 from torch import Tensor
 
-from fastpipe.transforms.functional import _tensor_conversion
+from fastpipe.transforms.functional._tensor_common import assert_image_tensor
 
 
 def erase(img: Tensor, i: int, j: int, h: int, w: int, v: Tensor, inplace: bool = False) -> Tensor:
@@ -29,4 +29,10 @@ def erase(img: Tensor, i: int, j: int, h: int, w: int, v: Tensor, inplace: bool 
     """
     if not isinstance(img, torch.Tensor):
         raise TypeError(f"img should be Tensor Image. Got {type(img)}")
-    return _tensor_conversion.erase(img, i, j, h, w, v, inplace=inplace)
+    assert_image_tensor(img)
+
+    if not inplace:
+        img = img.clone()
+
+    img[..., i : i + h, j : j + w] = v
+    return img

@@ -17,7 +17,7 @@ import warnings
 import numpy as np
 import torch
 
-from fastpipe.ops.interpolation import InterpolationMode, interpolation_from_int, pil_modes_mapping
+from fastpipe.ops.interpolation import InterpolationMode, checked_interpolation, pil_modes_mapping
 from fastpipe.ops.sizes import (
     center_crop_box,
     check_size,
@@ -52,11 +52,8 @@ def get_image_size(img: Image) -> list[int]:
     Raises:
         TypeError: it is no image.
     """
-    if not isinstance(img, torch.Tensor):
-        if isinstance(img, np.ndarray):
-            return _array.get_dimensions(img)[:0:-1]
-        return _pil.get_image_size(img)
-    return _tensor_common.get_image_size(img)
+    _, height, width = get_dimensions(img)
+    return [width, height]
 
 
 def get_image_num_channels(img: Image) -> int:
@@ -65,11 +62,7 @@ def get_image_num_channels(img: Image) -> int:
     Raises:
         TypeError: it is no image.
     """
-    if not isinstance(img, torch.Tensor):
-        if isinstance(img, np.ndarray):
-            return _array.get_dimensions(img)[0]
-        return _pil.get_image_num_channels(img)
-    return _tensor_common.get_image_num_channels(img)
+    return get_dimensions(img)[0]
 
 
 def resize(
@@ -95,12 +88,7 @@ def resize(
         TypeError: ``interpolation`` is neither a mode nor an integer, or ``img`` no image.
         ValueError: ``size`` or ``max_size`` don't fit each other.
     """
-    if isinstance(interpolation, int):
-        interpolation = interpolation_from_int(interpolation)
-    elif not isinstance(interpolation, InterpolationMode):
-        raise TypeError(
-            "Argument interpolation should be a InterpolationMode or a corresponding Pillow integer constant"
-        )
+    interpolation = checked_interpolation(interpolation)
     check_size(size, max_size)
     _, height, width = get_dimensions(img)
     new_height, new_width = resized_size(height, width, size, max_size)

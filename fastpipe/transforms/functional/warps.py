@@ -18,7 +18,12 @@ import torch
 from torch import Tensor
 
 from fastpipe import ops
-from fastpipe.ops.interpolation import InterpolationMode, interpolation_from_int, pil_modes_mapping
+from fastpipe.ops.interpolation import (
+    InterpolationMode,
+    checked_interpolation,
+    interpolation_from_int,
+    pil_modes_mapping,
+)
 from fastpipe.ops.matrices import inverse_affine_matrix, perspective_coeffs
 from fastpipe.transforms import _functional_pil as _pil
 from fastpipe.transforms.functional import _array, _tensor_warps
@@ -48,12 +53,7 @@ def perspective(
         ValueError: not four points each, a colour of another length than the channels, or a mode that can't warp.
     """
     coeffs = perspective_coeffs(startpoints, endpoints)
-    if isinstance(interpolation, int):
-        interpolation = interpolation_from_int(interpolation)
-    elif not isinstance(interpolation, InterpolationMode):
-        raise TypeError(
-            "Argument interpolation should be a InterpolationMode or a corresponding Pillow integer constant"
-        )
+    interpolation = checked_interpolation(interpolation)
 
     if not isinstance(img, torch.Tensor):
         if isinstance(img, np.ndarray):
@@ -93,12 +93,7 @@ def rotate(
         TypeError: an argument of another type.
         ValueError: a colour of another length than the channels, or a mode that can't warp.
     """
-    if isinstance(interpolation, int):
-        interpolation = interpolation_from_int(interpolation)
-    elif not isinstance(interpolation, InterpolationMode):
-        raise TypeError(
-            "Argument interpolation should be a InterpolationMode or a corresponding Pillow integer constant"
-        )
+    interpolation = checked_interpolation(interpolation)
     if not isinstance(angle, (int, float)):
         raise TypeError("Argument angle should be int or float")
     if center is not None and not isinstance(center, (list, tuple)):
@@ -147,12 +142,7 @@ def affine(
         ValueError: another number of elements, a ``scale`` that isn't positive, a colour of another length than the
             channels, or a mode that can't warp.
     """
-    if isinstance(interpolation, int):
-        interpolation = interpolation_from_int(interpolation)
-    elif not isinstance(interpolation, InterpolationMode):
-        raise TypeError(
-            "Argument interpolation should be a InterpolationMode or a corresponding Pillow integer constant"
-        )
+    interpolation = checked_interpolation(interpolation)
     if not isinstance(angle, (int, float)):
         raise TypeError("Argument angle should be int or float")
     if not isinstance(translate, (list, tuple)):

@@ -14,7 +14,7 @@ import torch
 from torchvision.transforms import v2
 
 from fastpipe import ops
-from fastpipe.ops.interpolation import InterpolationMode, interpolation_from_int
+from fastpipe.ops.interpolation import interpolation_of
 from fastpipe.ops.sizes import resized_size
 from fastpipe.transforms import color, erasing, geometry
 from fastpipe.transforms._base import cached_log_ratio, draw_chance, draw_integer, draw_permutation
@@ -47,15 +47,9 @@ def _flip(operation: Any, name: str) -> Callable[[Any, ImageShape, Any], Steps]:
     return draw
 
 
-def _mode(interpolation: Any) -> InterpolationMode:
-    if isinstance(interpolation, int):
-        return interpolation_from_int(interpolation)
-    return InterpolationMode(getattr(interpolation, "value", interpolation))
-
-
 @lru_cache(maxsize=64)
 def _resize(size: tuple[int, ...], interpolation: Any) -> ops.Resize:
-    return ops.kept(ops.Resize(list(size), _mode(interpolation)))
+    return ops.kept(ops.Resize(list(size), interpolation_of(interpolation)))
 
 
 def _resized_crop(transform: Any, shape: ImageShape, source: Any) -> Steps | None:

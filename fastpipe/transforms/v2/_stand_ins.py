@@ -20,7 +20,7 @@ from torchvision.transforms.v2 import functional as F
 from torchvision.transforms.v2.functional._utils import _KERNEL_REGISTRY, _register_kernel_internal
 
 from fastpipe import ops
-from fastpipe.ops.interpolation import InterpolationMode, interpolation_from_int
+from fastpipe.ops.interpolation import interpolation_of
 from fastpipe.ops.warps import PerspectiveBy
 from fastpipe.types import ImageShape, Step
 
@@ -118,12 +118,6 @@ def shape_of(image: StandIn) -> ImageShape:
 # -- what a function does to a PIL image
 
 
-def _mode(interpolation: Any) -> InterpolationMode:
-    if isinstance(interpolation, int):
-        return interpolation_from_int(interpolation)
-    return InterpolationMode(getattr(interpolation, "value", interpolation))
-
-
 def resized(image: Any, size: Any, max_size: Any) -> tuple[int, int]:
     """The ``(height, width)`` that ``resize`` gives."""
     height, width = F.get_size(image)
@@ -141,7 +135,7 @@ def _resize(image: Any, size: Any, interpolation: Any = "bilinear", max_size: An
         return image
     if height < 1 or width < 1:
         raise Untraceable("an image of no pixels")
-    return image.then(ops.Resize([height, width], _mode(interpolation)))
+    return image.then(ops.Resize([height, width], interpolation_of(interpolation)))
 
 
 def _crop(image: Any, top: int, left: int, height: int, width: int) -> Any:
@@ -190,7 +184,7 @@ def _affine(
 ) -> Any:
     checked = F._geometry._affine_parse_args(angle, translate, scale, shear, F.InterpolationMode.NEAREST, center)
     angle, translate, shear, center = checked
-    return image.then(ops.Affine(angle, translate, scale, shear, _mode(interpolation), fill, center))
+    return image.then(ops.Affine(angle, translate, scale, shear, interpolation_of(interpolation), fill, center))
 
 
 def _rotate(
@@ -201,7 +195,7 @@ def _rotate(
     center: Any = None,
     fill: Any = None,
 ) -> Any:
-    return image.then(ops.Rotate(angle, _mode(interpolation), expand, center, fill))
+    return image.then(ops.Rotate(angle, interpolation_of(interpolation), expand, center, fill))
 
 
 def _perspective(
@@ -213,7 +207,7 @@ def _perspective(
     coefficients: Any = None,
 ) -> Any:
     found = F._geometry._perspective_coefficients(startpoints, endpoints, coefficients)
-    return image.then(PerspectiveBy(list(found), _mode(interpolation), fill))
+    return image.then(PerspectiveBy(list(found), interpolation_of(interpolation), fill))
 
 
 def _permute_channels(image: Any, permutation: Any) -> Any:
@@ -343,7 +337,7 @@ def _tensor_resize(
         return image
     if height < 1 or width < 1:
         raise Untraceable("an image of no pixels")
-    like = ops.Resize([height, width], _mode(interpolation))
+    like = ops.Resize([height, width], interpolation_of(interpolation))
     given = {"size": [height, width], "interpolation": interpolation, "antialias": antialias}
     return _plainly("resize", image, given, like)
 

@@ -11,8 +11,10 @@ from hypothesis import strategies as st
 from PIL import Image
 from tv import torchvision
 
+from fastpipe import ops
 from fastpipe.ops import sizes
 from fastpipe.transforms import functional as F
+from fastpipe.types import ImageShape
 
 R = torchvision.transforms.functional
 
@@ -52,7 +54,8 @@ def test_center_crop_box(height: int, width: int, crop_height: int, crop_width: 
 )
 def test_rotated_size(height: int, width: int, angle: float, expand: bool, center: Any) -> None:
     result = R.rotate(gray(height, width), angle, expand=expand, center=center)
-    assert sizes.rotated_size(height, width, angle, expand, center) == (result.height, result.width)
+    turn = ops.Rotate(angle, expand=expand, center=center)
+    assert turn.output_shape(ImageShape(height, width, 1)) == (result.height, result.width, 1)
 
 
 @pytest.mark.parametrize("padding", [3, [3], (3,), [1, 2], (1, 2, 3, 4), [0, -1, 2, -3]])
