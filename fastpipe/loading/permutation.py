@@ -4,7 +4,7 @@ The indices ``0 … length-1`` are laid out on a rectangle of about ``√length 
 [1] with modular additions [2] shuffles the cells: each round shifts one coordinate by a keyed hash of the other, which
 can be undone, so the whole is a bijection. The few cells beyond ``length`` are skipped by cycle walking [2]: a result
 that falls on one goes through the network again. Everything is integer arithmetic on numpy blocks: the same numbers
-on every machine and version.
+on every machine and version. Where the indices are few, all of them are shuffled at once, and read from a table.
 
 [1] M. Luby, C. Rackoff, How to construct pseudorandom permutations from pseudorandom functions, 1988.
 [2] J. Black, P. Rogaway, Ciphers with arbitrary finite domains, 2002.
@@ -15,6 +15,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -33,7 +34,7 @@ _LIMIT = 1 << 62  # each coordinate must fit 31 bits, so that 32-bit hash × coo
 
 
 class Permutation:
-    """A permutation of ``range(length)`` fixed by a key; takes some 300 bytes whatever the length.
+    """A permutation of ``range(length)`` fixed by a key: some 300 bytes, and the table of a short one.
 
     Args:
         length: how many indices, 0 to 2**62.
@@ -49,7 +50,8 @@ class Permutation:
         self.length = length
         self._rows = math.isqrt(max(length - 1, 0)) + 1
         self._columns = -(-max(length, 1) // self._rows)
-        self._keys = _round_keys(key, _ROUNDS if length > _SMALL else _ROUNDS_SMALL)
+        self._all = _few(length, self._rows, self._columns, key) if length <= _SMALL else None
+        self._keys = _round_keys(key, _ROUNDS)
 
     def __len__(self) -> int:
         return self.length
@@ -70,6 +72,9 @@ class Permutation:
 
     def at(self, positions: NDArray[Any]) -> NDArray[np.int64]:
         """The indices at an array ``(n,)`` of positions, each 0 ≤ position < length."""
+        if self._all is not None:
+            few: NDArray[np.int64] = self._all[positions]
+            return few
         cells = self._shuffle(positions.astype(np.uint64))
         outside = np.flatnonzero(cells >= self.length)
         while len(outside):
@@ -89,6 +94,29 @@ class Permutation:
         return shuffled
 
 
+@lru_cache(maxsize=4)  # a loader that works ahead asks for an epoch's order twice
+def _few(length: int, rows: int, columns: int, key: tuple[int, ...]) -> NDArray[np.int64]:
+    """All of a permutation of few indices, whose rounds are tables of how far a row or a column moves."""
+    keys = np.array(_round_keys(key, _ROUNDS_SMALL))[:, None]
+    down, across = _moves(columns, keys[::2], rows), _moves(rows, keys[1::2], columns)
+    row, column = np.divmod(np.arange(rows * columns), columns)
+    for by_column, by_row in zip(down, across, strict=True):
+        row = (row + by_column[column]) % rows
+        column = (column + by_row[row]) % columns
+    cells = row * columns + column
+    found = cells[:length]
+    while len(outside := np.flatnonzero(found >= length)):
+        found[outside] = cells[found[outside]]
+    return found
+
+
+def _moves(lines: int, keys: _Words, modulus: int) -> NDArray[np.int64]:
+    """How far each of these rows or columns moves, in each round."""
+    hashes = _hash(np.arange(lines, dtype=np.uint64), keys)
+    moved: _Words = (hashes * np.uint64(modulus)) >> np.uint64(32)
+    return moved.astype(np.int64)
+
+
 def _shift(values: _Words, hashes: _Words, modulus: np.uint64) -> _Words:
     """``(values + hash scaled to 0 … modulus-1) mod modulus``; the scaling is a multiplication, not a division."""
     moved: _Words = values + ((hashes * modulus) >> np.uint64(32))
@@ -96,7 +124,7 @@ def _shift(values: _Words, hashes: _Words, modulus: np.uint64) -> _Words:
     return moved
 
 
-def _hash(values: _Words, key: np.uint64) -> _Words:
+def _hash(values: _Words, key: np.uint64 | _Words) -> _Words:
     """A keyed 32-bit hash of each value: the finaliser of splitmix64, upper half."""
     mixed: _Words = values ^ key
     mixed ^= mixed >> np.uint64(30)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
+import struct
 import subprocess
 import sys
 import tracemalloc
@@ -28,6 +30,31 @@ def chi_square_bound(degrees: int) -> float:
     return degrees + 5 * math.sqrt(2 * degrees) + 10
 
 
+def walked(length, position, key):
+    """Where a permutation has a position, in Python's integers."""
+    rows = math.isqrt(length - 1) + 1
+    columns = -(-length // rows)
+    rounds = 32 if length <= 4096 else 8
+    text = b"fastpipe permutation " + ",".join(map(str, key)).encode()
+    keys = struct.unpack(f"<{rounds}Q", hashlib.shake_128(text).digest(8 * rounds))
+
+    def hashed(value, key):
+        value ^= key
+        value = (value ^ value >> 30) * 0xBF58476D1CE4E5B9 % 2**64
+        return (value ^ value >> 27) * 0x94D049BB133111EB % 2**64 >> 32
+
+    while True:
+        row, column = divmod(position, columns)
+        for turn, one in enumerate(keys):
+            if turn % 2 == 0:
+                row = (row + (hashed(column, one) * rows >> 32)) % rows
+            else:
+                column = (column + (hashed(row, one) * columns >> 32)) % columns
+        position = row * columns + column
+        if position < length:
+            return position
+
+
 class TestPermutation:
     @given(LENGTHS, st.integers(-(2**70), 2**70), st.integers(0, 1000))
     def test_is_a_permutation_for_every_length_and_key(self, length, seed, epoch):
@@ -46,6 +73,13 @@ class TestPermutation:
         assert [permutation[i] for i in range(0, 10_007, 97)] == order[::97]
         with pytest.raises(IndexError):
             permutation[10_007]
+
+    @given(LENGTHS, st.integers(0, 9), st.integers(0, 2**70))
+    def test_is_the_network_that_its_module_describes_walked_cell_by_cell(self, length, at, seed):
+        key = (seed, 3)
+        if length:
+            at %= length
+            assert Permutation(length, key)[at] == walked(length, at, key)
 
     @pytest.mark.parametrize("length", [-1, 2**62 + 1])
     def test_bad_length(self, length):
