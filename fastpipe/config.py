@@ -29,6 +29,7 @@ import platformdirs
 
 from fastpipe.environment import LIBRARIES, library_versions, machine_fingerprint
 from fastpipe.errors import ConfigError, FastpipeWarning
+from fastpipe.paths import local
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -239,7 +240,7 @@ def _place() -> Path | None:
     if not override:
         folder = user_folder(platformdirs.user_config_path)
         return None if folder is None else folder / "config.toml"
-    given = Path(override).expanduser()
+    given = Path(local(override))
     return given if given.suffix.lower() == ".toml" else given / "config.toml"
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -41,13 +41,13 @@ def explain(
     Example: fastpipe explain train:transform; on your files: fastpipe explain ~/photos/train -t train:transform
     """
     import fastpipe
+    from fastpipe.paths import is_url, local
     from fastpipe.reporting.output import check_writable, encodable, write_json
-    from fastpipe.sources.remote import is_url
 
     check_writable(json, "--json")
     shape = _shape(size)
     # A script's name alone asks for its transform: `find_object` says how to name that.
-    is_file = Path(subject).expanduser().exists() and not subject.endswith(".py")
+    is_file = os.path.exists(local(subject)) and not subject.endswith(".py")
     is_path = transform is not None or is_url(subject) or is_file
     if is_path:
         from fastpipe.tools.subject import dataset_of

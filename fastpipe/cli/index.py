@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -59,7 +58,7 @@ def index(
     """
     from fastpipe.data import ImageIndex, index_statistics
     from fastpipe.data.cluster import Cluster
-    from fastpipe.data.contained import open_container
+    from fastpipe.data.named import open_container
     from fastpipe.errors import DatasetError
     from fastpipe.reporting.output import check_writable, write_json
 
@@ -68,7 +67,7 @@ def index(
         location: Path | str = "auto" if at is None else at
         asked: dict[str, Any] = {"headers": headers, "refresh": refresh, "progress": not quiet, "location": location}
         with Cluster(scheduler, ("index", root, image, label)):
-            made = open_container(os.path.expanduser(root), image=image, label=label, **asked)
+            made = open_container(root, image=image, label=label, **asked)
             if made is None:
                 made = ImageIndex.from_folder(root, sizes=True, **asked)
     except OSError as error:  # no such folder, or no class in it

@@ -13,6 +13,7 @@ import numpy as np
 
 from fastpipe.data.table import ENCODING, ERRORS, Array, Table, joined, offsets_of, pack_paths, unpack_paths
 from fastpipe.errors import DatasetError
+from fastpipe.paths import local
 from fastpipe.sources import ByteSource
 from fastpipe.types import Member, Stored
 
@@ -36,7 +37,7 @@ def read_list(source: Any, columns: tuple[Column, Column]) -> tuple[Iterator[Row
         OSError: the file can't be opened.
     """
     if isinstance(source, (str, os.PathLike)):
-        path = os.path.expanduser(os.fspath(source))
+        path = local(source)
         ending = os.path.splitext(path)[1].lower()
         if ending == ".parquet":
             return _from_parquet(path, columns), False

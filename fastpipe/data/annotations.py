@@ -24,6 +24,7 @@ import numpy as np
 from fastpipe.data import store
 from fastpipe.data.table import Array
 from fastpipe.errors import DatasetError
+from fastpipe.paths import whole
 
 __all__ = ["Annotations", "CocoFile"]
 
@@ -99,7 +100,7 @@ class CocoFile:
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.path = os.path.abspath(os.path.expanduser(os.fspath(path)))
+        self.path = whole(path)
 
     def open(self) -> Annotations:
         """What was kept of it, or what it holds, which is kept then."""

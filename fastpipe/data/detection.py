@@ -21,6 +21,7 @@ from fastpipe.data.index import ImageIndex
 from fastpipe.data.joint import JointDataset, MaskFile, placed, v2_samples
 from fastpipe.data.table import Table, joined, offsets_of, pack_paths
 from fastpipe.errors import DatasetError
+from fastpipe.paths import local
 
 __all__ = ["CocoDetection", "VOCDetection", "VOCSegmentation", "wrap_dataset_for_transforms_v2"]
 
@@ -145,7 +146,7 @@ class CocoDetection(_Wrappable):
         **options: Any,
     ) -> None:
         super().__init__(transform, target_transform, transforms, **options)
-        self.root = os.path.expanduser(os.fspath(root))
+        self.root = local(root)
         self.annotations = CocoFile(annFile).open()
 
     @property
@@ -208,7 +209,7 @@ class _Voc(_Wrappable):
         **options: Any,
     ) -> None:
         super().__init__(transform, target_transform, transforms, **options)
-        self.root = os.path.expanduser(os.fspath(root))
+        self.root = local(root)
         years = [str(known) for known in range(2007, 2013)]
         sets = ["train", "trainval", "val", *(["test"] if year == "2007" else [])]
         for value, name, known in ((year, "year", years), (image_set, "image_set", sets)):

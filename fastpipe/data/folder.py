@@ -24,6 +24,7 @@ from fastpipe.data.listing import (
 from fastpipe.data.table import Array
 from fastpipe.data.views import Samples, Targets
 from fastpipe.errors import DatasetError
+from fastpipe.paths import local
 from fastpipe.program import Fidelity
 from fastpipe.readers import MaxPixels
 from fastpipe.sources import ByteSource, Cache, CachedSource, source_of
@@ -143,7 +144,7 @@ class ImageFolder(ImageDataset):
             self.root = self.source.name
         else:
             assert not isinstance(root, ByteSource)
-            self.root = os.path.expanduser(root) if isinstance(root, str) else root
+            self.root = local(root) if isinstance(root, str) else root
         self.extensions = self._endings if is_valid_file is None else None
         self.samples: Samples | list[tuple[str, int]]
         self.targets: Targets | list[int]

@@ -10,8 +10,8 @@ import re
 from collections.abc import Iterable
 
 from fastpipe.errors import DatasetError
+from fastpipe.paths import is_url, local, whole
 from fastpipe.sources import ByteSource, Cache, RemoteSource, source_of
-from fastpipe.sources.remote import is_url
 from fastpipe.types import Stored
 
 Paths = str | os.PathLike[str] | ByteSource | Iterable[str | os.PathLike[str]]
@@ -60,15 +60,15 @@ def files_of(given: Paths, what: str, endings: tuple[str, ...] = (), cache: Cach
 def several_of(given: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> list[str]:
     """What was given, as a list of paths and patterns."""
     several = [given] if isinstance(given, (str, os.PathLike)) else given
-    return [os.path.expanduser(os.fspath(one)) for one in several]
+    return [local(one) for one in several]
 
 
 def given_key(given: Paths) -> str:
     """What tells such a list of paths and patterns from another: files that join a pattern change an index, not it."""
     if isinstance(given, ByteSource):
         return hashlib.sha256(given.identity.encode()).hexdigest()[:16]
-    whole = "\0".join(one if is_url(one) else os.path.abspath(one) for one in several_of(given))
-    return hashlib.sha256(os.fsencode(whole)).hexdigest()[:16]
+    names = "\0".join(one if is_url(one) else whole(one) for one in several_of(given))
+    return hashlib.sha256(os.fsencode(names)).hexdigest()[:16]
 
 
 def _stored(patterns: list[str], what: str, cache: Cache | None) -> tuple[str, ...]:

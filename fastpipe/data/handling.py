@@ -24,6 +24,7 @@ from fastpipe.data.bad_files import (
 from fastpipe.data.jobs import Job
 from fastpipe.data.table import Array
 from fastpipe.errors import BadFilesError, DatasetError
+from fastpipe.paths import whole
 from fastpipe.program import sample_key
 
 _TRIES = 32
@@ -51,7 +52,7 @@ class BadFileHandling:
         check_policy(on_error, max_bad_fraction)
         self.on_error = on_error
         # Whole, so that workers, ranks and a later chdir all mean the same file.
-        self.bad_files_log = None if bad_files_log is None else os.path.abspath(os.path.expanduser(bad_files_log))
+        self.bad_files_log = None if bad_files_log is None else whole(bad_files_log)
         self.max_bad_fraction = max_bad_fraction
 
     def sample(self, index: int) -> tuple[str, Any]:

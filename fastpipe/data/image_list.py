@@ -18,6 +18,7 @@ from fastpipe.data.folder import ImageFolder
 from fastpipe.data.index import ImageIndex
 from fastpipe.data.table import Array
 from fastpipe.data.views import Samples, Targets
+from fastpipe.paths import local
 from fastpipe.program import Fidelity
 from fastpipe.readers import MaxPixels
 from fastpipe.sources import ByteSource, Cache, source_of
@@ -215,7 +216,7 @@ class ImageList(ImageDataset):
 def _name_of(root: Any, store: ByteSource | None) -> str | None:
     if store is not None:
         return store.name
-    return None if root is None else os.path.expanduser(os.fspath(root))
+    return None if root is None else local(root)
 
 
 def _positions(indices: Any, count: int) -> Array:

@@ -17,6 +17,7 @@ from fastpipe.data import store
 from fastpipe.data.listing import IMG_EXTENSIONS
 from fastpipe.data.table import Array, Table, decode_path, unpack_paths
 from fastpipe.errors import DatasetError, FastpipeWarning
+from fastpipe.paths import local
 from fastpipe.types import Member, Stored
 
 if TYPE_CHECKING:
@@ -126,7 +127,7 @@ class ImageIndex:
                 )
             return kept_index(StoredFolder(source, tuple(extensions), headers, refresh, progress), location)
         assert not isinstance(root, ByteSource)
-        folder = os.path.expanduser(os.fspath(root))
+        folder = local(root)
         archive = archive_in(folder)
         if archive is not None:
             return kept_index(ArchiveSource(folder, archive, tuple(extensions), headers, refresh, progress), location)

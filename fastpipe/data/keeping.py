@@ -12,6 +12,7 @@ from typing import Any, Protocol
 from fastpipe.data import store
 from fastpipe.data.index import ImageIndex, not_kept_reason, opened_index, warn_not_kept
 from fastpipe.errors import DatasetError
+from fastpipe.paths import whole
 from fastpipe.sources import ByteSource
 
 
@@ -56,7 +57,7 @@ def kept_index(source: IndexSource, location: str | os.PathLike[str] | None) -> 
             warn_not_kept(None, error)
             return source.build(None, None, "kept nowhere")
         return _kept(source, default, required=False)
-    folder = Path(os.path.abspath(os.path.expanduser(os.fspath(location))))
+    folder = Path(whole(location))
     store.refuse_foreign_folder(folder)
     return _kept(source, folder, required=True)
 

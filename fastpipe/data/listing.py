@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from fastpipe.paths import local
+
 if TYPE_CHECKING:
     from fastpipe.data.index import ImageIndex
 
@@ -68,7 +70,7 @@ def make_dataset(
         ValueError: not exactly one of `extensions` and `is_valid_file` is given, or `class_to_idx` is empty.
         FileNotFoundError: a class has no valid file and `allow_empty` is False.
     """
-    directory = os.path.expanduser(directory)
+    directory = local(directory)
     if class_to_idx is None:
         _, class_to_idx = find_classes(directory)
     elif not class_to_idx:
@@ -113,6 +115,6 @@ def _in_archive(directory: str | Path) -> ImageIndex | None:
     from fastpipe.data.archives import archive_in
     from fastpipe.data.index import ImageIndex
 
-    if archive_in(os.path.expanduser(directory)) is None:
+    if archive_in(local(directory)) is None:
         return None
     return ImageIndex.from_folder(directory, location=None, extensions=("",))

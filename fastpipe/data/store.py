@@ -33,6 +33,7 @@ import platformdirs
 from fastpipe.config import user_folder
 from fastpipe.data.table import ENCODING, SCHEMA, Array, Table
 from fastpipe.errors import DatasetError
+from fastpipe.paths import local
 
 FORMAT = "fastpipe image index"
 VERSION = 1
@@ -58,7 +59,7 @@ def cache_folder() -> Path:
     """
     override = os.environ.get("FASTPIPE_CACHE")
     if override:
-        return Path(override).expanduser()
+        return Path(local(override))
     folder = user_folder(platformdirs.user_cache_path)
     if folder is None:
         raise FileNotFoundError("this user has no home folder")

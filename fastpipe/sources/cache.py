@@ -28,6 +28,7 @@ from types import TracebackType
 from typing import Any, cast
 
 from fastpipe.errors import DatasetError
+from fastpipe.paths import local, whole
 from fastpipe.sources._manifest import THERE, Row
 from fastpipe.sources._state import MARK, State
 from fastpipe.sources.base import ByteSource, Entry, Fetched, by_source
@@ -110,7 +111,7 @@ class Cache:
     """
 
     def __init__(self, folder: str | os.PathLike[str], capacity: int | str = "500 GB") -> None:
-        self.folder = os.path.abspath(os.path.expanduser(os.fspath(folder)))
+        self.folder = whole(folder)
         self.capacity = bytes_of(capacity)
         self._start()
         self._opened()
@@ -123,7 +124,7 @@ class Cache:
     @staticmethod
     def is_in(folder: str | os.PathLike[str]) -> bool:
         """Whether a folder is a cache's."""
-        return os.path.isfile(os.path.join(os.path.expanduser(folder), MARK))
+        return os.path.isfile(os.path.join(local(folder), MARK))
 
     def over(self, source: ByteSource) -> CachedSource:
         """The source, read through this cache."""

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 
 from fastpipe.errors import DatasetError
+from fastpipe.paths import is_url
 from fastpipe.sources.base import ByteSource
 from fastpipe.sources.cache import Cache, CachedSource
-from fastpipe.sources.remote import RemoteSource, is_url
+from fastpipe.sources.remote import RemoteSource
 
 
 def source_of(root: str | os.PathLike[str] | ByteSource | None, cache: Cache | None) -> ByteSource | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
@@ -16,20 +15,13 @@ from fastpipe.sources._trying import WrongLengthError, status_of, tried
 from fastpipe.sources.base import ByteSource, Entry
 from fastpipe.types import Stored
 
-__all__ = ["Folder", "RemoteSource", "is_url", "walked"]
-
-_URL = re.compile(r"[a-z][a-z0-9+.-]+(::[a-z][a-z0-9+.-]*)*://")
+__all__ = ["Folder", "RemoteSource", "walked"]
 
 _HASHES = ("md5Hash", "ETag", "etag", "content_md5", "crc32c")
 _TIMES = ("mtime", "LastModified", "last_modified", "updated", "modified", "created")
 _S3 = ("s3:", "s3a:")
 _SETTLED_S = 3.0
 _S3_ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "FSSPEC_S3_ENDPOINT_URL")
-
-
-def is_url(root: object) -> bool:
-    """Whether what was given as a root names a store: ``s3://…``, ``memory://…``."""
-    return isinstance(root, str) and _URL.match(root) is not None
 
 
 class Folder(NamedTuple):

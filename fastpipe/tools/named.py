@@ -14,6 +14,7 @@ from types import ModuleType
 from typing import Any
 
 from fastpipe.errors import PlanError
+from fastpipe.paths import whole
 
 _HOW = "give MODULE:NAME or FILE.py:NAME, such as train:transform or train.py:transform for train.py's `transform`"
 
@@ -102,7 +103,7 @@ def _import(place: str, module_name: str) -> ModuleType:
 
 def _load_file(place: str, file: str) -> ModuleType:
     """A Python file as a module; its folder is searched for what it imports, as when it is run."""
-    path = os.path.abspath(os.path.expanduser(file))
+    path = whole(file)
     if not os.path.isfile(path):
         raise PlanError(f"{place!r}: there is no file {path}")
     _search_in(os.path.dirname(path))

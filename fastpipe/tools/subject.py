@@ -18,10 +18,10 @@ import torch
 from torch.utils.data import ConcatDataset, IterableDataset, Subset, default_collate, default_convert
 from torch.utils.data import DataLoader as TorchDataLoader
 
-from fastpipe.data import ImageDataset, ImageFolder, ImageIndex, ImageList, collate_fn, is_image_file, store
+from fastpipe.data import ImageDataset, ImageFolder, ImageIndex, ImageList, collate_fn
 from fastpipe.data.arrays import Arrays
-from fastpipe.data.contained import open_container
-from fastpipe.data.listing import IMG_EXTENSIONS, has_file_allowed_extension
+from fastpipe.data.listing import IMG_EXTENSIONS
+from fastpipe.data.named import OTHER_EXTENSIONS, is_folder, named_index, open_container
 from fastpipe.data.table import unpack_paths
 from fastpipe.data.views import Samples
 from fastpipe.errors import DatasetError
@@ -29,12 +29,11 @@ from fastpipe.loading import DataLoader
 from fastpipe.loading.bad_files import CollateGood
 from fastpipe.loading.collate import DRAW_NOTHING, BatchCollate
 from fastpipe.loading.threads import in_the_way
+from fastpipe.paths import local
 from fastpipe.program import BatchOptions
 from fastpipe.tools import recipes
 
-_LISTS = (".txt", ".csv", ".tsv", ".parquet")
 _PATH_LISTS = ("samples", "imgs", "paths", "files", "image_paths", "img_paths", "filenames")
-_OTHER_EXTENSIONS = (".gif", ".jfif", ".mpo")
 
 _OTHER_ENDINGS = (
     *(".apng", ".avif", ".gif", ".heic", ".heif", ".ico", ".jfif", ".jp2", ".jpe", ".jxl", ".pbm", ".pnm", ".psd"),
@@ -60,9 +59,9 @@ def choose_files(
         DatasetError: a path doesn't exist, or no image is found.
     """
     given = [files] if isinstance(files, (str, os.PathLike)) else list(files)
-    paths = [Path(path).expanduser() for path in given]
+    paths = [Path(local(path)) for path in given]
     rng = random.Random(seed)
-    if len(paths) == 1 and (index := open_container(os.path.expanduser(os.fspath(given[0])))) is not None:
+    if len(paths) == 1 and (index := open_container(given[0])) is not None:
         return index.paths(np.array(sorted(rng.sample(range(len(index)), min(count, len(index)))), np.int64))
     missing = next((path for path in paths if not path.exists()), None)
     if missing is not None:
@@ -106,9 +105,9 @@ def _images_below(folder: str, rng: random.Random, seen: set[str]) -> Iterator[s
     for entry in listed:
         if entry.name.startswith("."):
             continue
-        if _is_folder(entry):
+        if is_folder(entry):
             folders.append(entry.path)
-        elif entry.name.lower().endswith((*IMG_EXTENSIONS, *_OTHER_EXTENSIONS)):
+        elif entry.name.lower().endswith((*IMG_EXTENSIONS, *OTHER_EXTENSIONS)):
             images.append(entry.path)
     yield from _in_turn([iter(images), *(_images_below(below, rng, seen) for below in folders)])
 
@@ -124,37 +123,14 @@ def _in_turn(sources: list[Iterator[str]]) -> Iterator[str]:
         sources = left
 
 
-def _is_folder(entry: os.DirEntry[str]) -> bool:
-    try:
-        return entry.is_dir()
-    except OSError:  # a link that leads to itself
-        return False
-
-
 def open_dataset(path: str | os.PathLike[str], transform: Any) -> ImageDataset:
     """The dataset of a path: a folder of class folders, a folder of images, one image, or a list of files.
 
     Raises:
         DatasetError: there is no such path, or no image in it.
     """
-    place = Path(path).expanduser()
-    if (index := open_container(os.path.expanduser(os.fspath(path)))) is not None:
-        return ImageList(index, transform, root=index.root)
-    if not place.exists():
-        raise DatasetError(f"there is no {place}: name a folder of images, an image, or a list of them.")
-    if place.is_file():
-        one = has_file_allowed_extension(place.name, IMG_EXTENSIONS)
-        return ImageList(([str(place)], [0]) if one else str(place), transform)
-    try:
-        folder = ImageFolder(place, transform, allow_empty=True)
-        if len(folder):
-            return folder
-    except FileNotFoundError:  # no class folders
-        pass
-    names = loose_images(str(place))
-    if not names:
-        raise DatasetError(f"{place} holds no image, nor folders of images: name one that does.")
-    return ImageList(([str(place / name) for name in names], [0] * len(names)), transform)
+    index = named_index(path)
+    return ImageList(index, transform, root=index.root or None)
 
 
 def index_of(source: Any, *, progress: bool = True) -> ImageIndex:
@@ -173,46 +149,14 @@ def index_of(source: Any, *, progress: bool = True) -> ImageIndex:
         raise DatasetError(f"check examines images, and {type(source).__name__} holds arrays.")
     if isinstance(source, (ImageFolder, ImageList)):
         samples = source.samples
-        return samples.index_ if isinstance(samples, Samples) else _listed([path for path, _ in samples])
+        if isinstance(samples, Samples):
+            return samples.index_
+        return ImageList(([path for path, _ in samples], [0] * len(samples))).index
     if not isinstance(source, (str, os.PathLike)):
         raise DatasetError(
             f"check takes a folder, a list, an image file, an ImageIndex or a dataset; not {type(source).__name__}."
         )
-    path = os.path.expanduser(os.fspath(source))
-    if (index := open_container(path, progress=progress)) is not None:
-        return index
-    if os.path.isfile(path):
-        return ImageList(path).index if os.path.splitext(path)[1].lower() in _LISTS else _listed([path])
-    if not os.path.isdir(path):
-        raise DatasetError(f"there is no {path}: give a folder of images, a list of them, or an image file.")
-    if os.path.isfile(os.path.join(path, "current")):
-        with contextlib.suppress(store.UnusableIndex):  # a folder with a file of that name
-            about = store.identity_of(Path(path), store.current_generation(Path(path)))
-            if not about["root"]:
-                raise DatasetError(f"the index at {path} is of a list: give the list itself.")
-            if not os.path.isdir(about["root"]):
-                raise DatasetError(f"the index at {path} is of containers in {about['root']}: give these.")
-            kinds = tuple(about["extensions"])
-            return ImageIndex.from_folder(about["root"], location=path, extensions=kinds, progress=progress)
-    with os.scandir(path) as entries:
-        has_folders = any(map(_is_folder, entries))
-    if has_folders:
-        index = ImageIndex.from_folder(path, progress=progress)
-        if len(index):
-            return index
-    if images := loose_images(path):
-        return _listed(images, path)
-    raise DatasetError(f"there is no image in {path}, neither in it nor in the folders in it.")
-
-
-def _listed(paths: list[str], root: str | None = None) -> ImageIndex:
-    return ImageList((paths, [0] * len(paths)), root=root).index
-
-
-def loose_images(root: str) -> list[str]:
-    """The names of the images that a folder holds itself; beside class folders, no dataset reads them."""
-    with os.scandir(root) as entries:
-        return sorted(entry.name for entry in entries if is_image_file(entry.name) and not _is_folder(entry))
+    return named_index(source, progress=progress)
 
 
 def other_images(index: ImageIndex) -> dict[str, int]:

@@ -11,8 +11,9 @@ from PIL import Image
 from fastpipe import transforms as T
 from fastpipe import verify
 from fastpipe.errors import DatasetError
+from fastpipe.tools.bench.samples import sample_folder
 from fastpipe.tools.preview import preview_files
-from fastpipe.tools.subject import choose_files, dataset_of, index_of
+from fastpipe.tools.subject import choose_files, dataset_of, index_of, open_dataset
 
 
 @pytest.fixture
@@ -88,3 +89,26 @@ def test_links_that_lead_to_themselves(tmp_path: Path) -> None:
     assert certificate.holds
     assert any("both refuse" in note and "loop.jpg" in note for note in certificate.notes)
     assert index_of(tmp_path).path(0).endswith("good.png")
+
+
+def test_a_path_means_the_same_everywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("USERPROFILE", str(tmp_path))
+    (tmp_path / "photos" / "cat").mkdir(parents=True)
+    photo = tmp_path / "photos" / "cat" / "0.png"
+    Image.new("RGB", (5, 4)).save(photo)
+    (tmp_path / "photo-without-ending").write_bytes(photo.read_bytes())
+    for name in ("list.txt", "list-without-ending"):
+        (tmp_path / name).write_text(f"{photo} 7\n")
+    for given, wanted in (
+        ("~/photos", [(str(photo), 0)]),
+        ("~/photos/cat", [(str(photo), 0)]),
+        (Path("~/photos/cat/0.png"), [(str(photo), 0)]),
+        ("~/photo-without-ending", [(str(tmp_path / "photo-without-ending"), 0)]),
+        ("~/list.txt", [(str(photo), 7)]),
+        ("~/list-without-ending", [(str(photo), 7)]),
+    ):
+        assert list(open_dataset(given, None).samples) == wanted
+        assert index_of(given).path(0) == wanted[0][0]
+    assert choose_files("~/photos", 3) == [str(photo)]
+    assert [sample.name for sample in sample_folder("~/photos")] == [str(photo)]

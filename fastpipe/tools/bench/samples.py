@@ -18,8 +18,9 @@ from PIL import Image
 
 from fastpipe import readers
 from fastpipe.config import format_key
-from fastpipe.data.contained import open_container
+from fastpipe.data.named import open_container
 from fastpipe.errors import DatasetError
+from fastpipe.paths import local
 from fastpipe.readers import parse_header
 from fastpipe.types import Box, Header
 
@@ -223,8 +224,8 @@ def sample_folder(
     Raises:
         DatasetError: there is no such path, or no image (of these formats) below it.
     """
-    root = Path(path)
-    index = open_container(os.path.expanduser(os.fspath(path)), progress=False)
+    root = Path(local(path))
+    index = open_container(path, progress=False)
     if index is None and not root.exists():
         raise DatasetError(f"there is no {root}; name a folder that holds images, or none for made ones")
     wanted = None if formats is None else {format_key(name) for name in formats}

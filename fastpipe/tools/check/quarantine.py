@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fastpipe.errors import DatasetError
+from fastpipe.paths import whole
 from fastpipe.tools.check.findings import FileRow
 
 _STAYS = "unreachable"
@@ -40,7 +41,7 @@ def check_target(folder: str | os.PathLike[str], root: str) -> Path:
     Raises:
         DatasetError: it lies inside the data set, where it would be taken for a class, or can't be made.
     """
-    target = Path(os.path.abspath(os.path.expanduser(os.fspath(folder))))
+    target = Path(whole(folder))
     if root:
         real_root = os.path.realpath(root)
         if os.path.realpath(target) == real_root or Path(os.path.realpath(target)).is_relative_to(real_root):
@@ -120,7 +121,7 @@ def undo(undo_list: str | os.PathLike[str]) -> Moved:
     Raises:
         DatasetError: it is no undo list, or can't be read.
     """
-    path = Path(os.path.abspath(os.path.expanduser(os.fspath(undo_list))))
+    path = Path(whole(undo_list))
     count, left, folders = 0, [], set()
     for source, target in _read_list(path):
         folders.add(os.path.dirname(target))

@@ -11,6 +11,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from fastpipe.errors import ConfigError
+from fastpipe.paths import local
 from fastpipe.reporting.output import in_words, write_file
 from fastpipe.tools.check.findings import BAD, KINDS, FileRow
 
@@ -45,7 +46,7 @@ def write_report(result: CheckResult, file: str | os.PathLike[str], ending: str)
     """
     lines = {".csv": _csv_lines, ".json": json_lines, ".txt": _text_lines}[ending](result)
     try:
-        write_file(os.path.expanduser(file), lines, "--report")
+        write_file(local(file), lines, "--report")
     except ConfigError as error:
         raise ConfigError(
             f"{error}. What was there before is unchanged, and what was checked is kept: the same command with a file "

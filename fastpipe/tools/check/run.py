@@ -19,9 +19,11 @@ from fastpipe.config import current_config
 from fastpipe.data import ImageIndex
 from fastpipe.data._progress import SlowBar
 from fastpipe.data.cluster import Cluster
+from fastpipe.data.named import loose_images
 from fastpipe.data.table import Array
 from fastpipe.environment import usable_cpus
 from fastpipe.errors import ConfigError, DatasetError
+from fastpipe.paths import local
 from fastpipe.readers import MaxPixels, get_reader, pixel_limit
 from fastpipe.reporting.output import check_writable
 from fastpipe.tools.check.examine import Rules
@@ -31,7 +33,7 @@ from fastpipe.tools.check.pool import Task, examine_all
 from fastpipe.tools.check.quarantine import Moved, check_target, move_away
 from fastpipe.tools.check.report import ending_of, lines_of, summary_lines, write_report
 from fastpipe.tools.check.spread import CHUNK, examine_on
-from fastpipe.tools.subject import index_of, loose_images, other_images
+from fastpipe.tools.subject import index_of, other_images
 
 Decode = Literal["full", "header"]
 
@@ -172,7 +174,7 @@ def check(
         FastpipeError: the processes die or hang whatever file they read.
     """
     if report is not None:
-        check_writable(os.path.expanduser(report), "--report")
+        check_writable(local(report), "--report")
     outputs = () if report is None else ((report, ending_of(report)),)
     limits: dict[str, Any] = {"size": size, "timeout": timeout, "max_pixels": max_pixels}
     return run_check(

@@ -1,0 +1,25 @@
+"""Paths as users give them: of this machine, where ``~`` is the user's folder, or URLs of stores."""
+
+from __future__ import annotations
+
+import os
+import re
+
+__all__ = ["is_url", "local", "whole"]
+
+_URL = re.compile(r"[a-z][a-z0-9+.-]+(::[a-z][a-z0-9+.-]*)*://")
+
+
+def is_url(given: object) -> bool:
+    """Whether what was given names a store: ``s3://…``, ``memory://…``."""
+    return isinstance(given, str) and _URL.match(given) is not None
+
+
+def local(path: str | os.PathLike[str]) -> str:
+    """A path of this machine, as the system takes it."""
+    return os.path.expanduser(os.fspath(path))
+
+
+def whole(path: str | os.PathLike[str]) -> str:
+    """The same from the root on, so that other processes, and this one in another folder, mean the same."""
+    return os.path.abspath(local(path))
