@@ -12,7 +12,6 @@ from PIL import Image
 from fastpipe import core
 
 UInt8Array: TypeAlias = npt.NDArray[np.uint8]
-FloatArray: TypeAlias = npt.NDArray[np.float32]
 
 
 def channels(image: UInt8Array) -> int:

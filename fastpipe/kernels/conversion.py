@@ -1,4 +1,4 @@
-"""From uint8 arrays to tensors: by the core; where that isn't there, split the channels, then convert each plane.
+"""From uint8 arrays to tensors: by the core; where that isn't there, by torch, the channels split before.
 
 Splitting with ``cv2.split`` is vectorised; every way that converts and transposes at once (torch's ``contiguous``,
 ``np.copyto``, ``torch.div`` of a permuted view) walks the pixels with a stride and is two to six times as slow.
@@ -7,12 +7,15 @@ Splitting with ``cv2.split`` is vectorised; every way that converts and transpos
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypeAlias
 
 import cv2
 import torch
 
 from fastpipe import core
-from fastpipe.kernels._arrays import FloatArray, UInt8Array, channels
+from fastpipe.kernels._arrays import UInt8Array, channels
+
+Arithmetic: TypeAlias = "tuple[tuple[float, ...] | None, tuple[float, ...] | None, bool]"
 
 
 def array_to_tensor(image: UInt8Array, out: torch.Tensor | None = None) -> torch.Tensor:
@@ -24,88 +27,55 @@ def array_to_tensor(image: UInt8Array, out: torch.Tensor | None = None) -> torch
     """
     if out is None:
         out = torch.empty((channels(image), *image.shape[:2]), dtype=torch.uint8)
-    _split(image, out.numpy())
+    if image.ndim == 2 or image.shape[2] == 1:
+        out.numpy()[0] = image.reshape(image.shape[:2])
+    elif image.size:
+        cv2.split(image, list(out.numpy()))
     return out
 
 
-def to_tensor(image: UInt8Array, out: torch.Tensor | None = None) -> torch.Tensor:
-    """The pixels divided by 255 as a float32 ``(C, H, W)`` tensor; bit-equal to torchvision's ``to_tensor``.
+def to_tensor(
+    image: UInt8Array,
+    out: torch.Tensor | None = None,
+    mean: Sequence[float] | None = None,
+    std: Sequence[float] | None = None,
+    multiplied: bool = False,
+) -> torch.Tensor:
+    """The pixels divided by 255, and normalised; bit-equal to torchvision's ``to_tensor``, and to its ``normalize``.
 
     Args:
         image: uint8 ``(H, W)`` or ``(H, W, C)``; may be a non-contiguous view.
-        out: a float32 tensor ``(C, H, W)`` to write into and return.
-    """
-    if channels(image) in (1, 3) and image.size and core.available():
-        if out is None:
-            out = torch.empty((channels(image), *image.shape[:2]), dtype=torch.float32)
-        return _by_core(image, out)
-    planes = array_to_tensor(image)
-    if out is None:
-        return planes.to(torch.float32).div_(255)
-    return torch.div(planes, 255, out=out)
-
-
-def normalization_table(mean: Sequence[float], std: Sequence[float], multiplied: bool = False) -> FloatArray:
-    """What ``ToTensor`` and ``Normalize(mean, std)`` make of each of the 256 pixel values.
-
-    Args:
-        mean: one value a channel, for pixels in [0, 1].
-        std: one value a channel; not zero.
-        multiplied: by 1 / 255, as v2's ``ToDtype`` does, and not divided by 255 as ``ToTensor``.
-
-    Returns:
-        A ``(C, 256)`` float32 table for `to_normalized_tensor`. It is computed with torchvision's own float32
-        operations in their order, so that looking a pixel up is bit-equal to them.
-    """
-    levels = torch.arange(256, dtype=torch.uint8).to(torch.float32)
-    levels = levels.mul_(1.0 / 255) if multiplied else levels.div_(255)
-    means = torch.as_tensor(mean, dtype=torch.float32).view(-1, 1)
-    stds = torch.as_tensor(std, dtype=torch.float32).view(-1, 1)
-    return levels.repeat(max(len(means), len(stds)), 1).sub_(means).div_(stds).numpy()
-
-
-def to_normalized_tensor(image: UInt8Array, table: FloatArray, out: torch.Tensor | None = None) -> torch.Tensor:
-    """Each pixel's entry of a `normalization_table`; bit-equal to ``ToTensor`` followed by ``Normalize``.
-
-    Args:
-        image: uint8 ``(H, W)`` or ``(H, W, C)``; may be a non-contiguous view.
-        table: contiguous float32 ``(C, 256)``; one row serves all channels.
-        out: a contiguous float32 tensor ``(C, H, W)`` to write into and return, such as one slot of a batch.
+        out: a float32 tensor ``(C, H, W)`` to write into and return, such as one slot of a batch.
+        mean: one value a channel, or one for all, for pixels in [0, 1]; with ``std``.
+        std: the same; not zero.
+        multiplied: by 1 / 255, as v2's ``ToDtype`` does, and not divided by 255.
 
     Raises:
-        RuntimeError: neither one row nor a row a channel, as in torchvision.
+        RuntimeError: neither one value nor one a channel, as in torchvision.
     """
     count = channels(image)
-    if len(table) not in (1, count):
+    if mean is not None and len(mean) not in (1, count):
         raise RuntimeError(
-            f"mean and std have {len(table)} values for an image of {count} channels: give {count} or 1 of each"
+            f"mean and std have {len(mean)} values for an image of {count} channels: give {count} or 1 of each"
         )
     if out is None:
         out = torch.empty((count, *image.shape[:2]), dtype=torch.float32)
-    if image.size == 0:
+    if count in (1, 3) and image.size and core.available():
+        job = core.thread_job()
+        job.read_pixels(image)
+        job.write_tensor(out, *arithmetic(mean, std, multiplied))
+        core.check(core.run(job))
         return out
-    into = out.numpy()
-    planes = [image] if image.ndim == 2 else cv2.split(image)
-    for channel in range(count):
-        # cv2 has the fastest gather, and writes to `dst` where that is a contiguous plane already.
-        cv2.LUT(planes[channel], table[channel if len(table) > 1 else 0], dst=into[channel])
+    out.copy_(array_to_tensor(image))
+    out = out.mul_(1.0 / 255) if multiplied else out.div_(255)
+    if mean is not None and std is not None:
+        means, stds = (torch.tensor(numbers, dtype=torch.float32)[:, None, None] for numbers in (mean, std))
+        out.sub_(means).div_(stds)
     return out
 
 
-def _by_core(image: UInt8Array, out: torch.Tensor) -> torch.Tensor:
-    job = core.thread_job()
-    job.read_pixels(image)
-    job.write_tensor(out)
-    core.check(core.run(job))
-    return out
-
-
-def _split(image: UInt8Array, out: UInt8Array) -> None:
-    if image.size == 0:
-        return
-    if image.ndim == 2:
-        out[0] = image
-    elif image.shape[2] == 1:
-        out[0] = image[..., 0]
-    else:
-        cv2.split(image, list(out))
+def arithmetic(mean: Sequence[float] | None, std: Sequence[float] | None, multiplied: bool) -> Arithmetic:
+    """Numbers of one or three channels as a job of the core's takes them: three, of which gray has use for one."""
+    if mean is None or std is None:
+        return None, None, multiplied
+    return tuple(mean) * (3 // len(mean)), tuple(std) * (3 // len(std)), multiplied

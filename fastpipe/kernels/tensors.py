@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any
 
@@ -16,6 +16,12 @@ from fastpipe.kernels import memory
 
 STRIP = 1 << 16
 """Pixels that torch's temporary tensors leave in the cache."""
+
+
+def strips(image: torch.Tensor, most: int = STRIP) -> Iterator[slice]:
+    """The rows of a tensor ``(C, H, W)``, some after the other, of so many pixels."""
+    rows = max(1, most // max(1, image.shape[2]))
+    return (slice(top, top + rows) for top in range(0, image.shape[1], rows))
 
 
 def adjust_hue(image: torch.Tensor, hue_factor: float) -> torch.Tensor | None:
@@ -33,17 +39,15 @@ def adjust_contrast(image: torch.Tensor, contrast_factor: float) -> torch.Tensor
     channels, height, width = image.shape
     if channels != 3 or contrast_factor < 0:
         return None
-    rows = max(1, STRIP // max(1, width))
     gray = memory.fresh((1, height, width), torch.float32)
-    for top in range(0, height, rows):
-        red, green, blue = image[:, top : top + rows]
-        gray[0, top : top + rows] = red.mul(0.2989).add_(green, alpha=0.587).add_(blue, alpha=0.114).floor_()
+    for rows in strips(image):
+        red, green, blue = image[:, rows]
+        gray[0, rows] = red.mul(0.2989).add_(green, alpha=0.587).add_(blue, alpha=0.114).floor_()
     mean = torch.mean(gray, dim=(-3, -2, -1), keepdim=True)
     ratio = float(contrast_factor)
     out = memory.fresh((channels, height, width), torch.uint8)
-    for top in range(0, height, rows):
-        strip = image[:, top : top + rows]
-        out[:, top : top + rows] = strip.mul(ratio).add_(mean, alpha=1.0 - ratio).clamp_(0, 255)
+    for rows in strips(image):
+        out[:, rows] = image[:, rows].mul(ratio).add_(mean, alpha=1.0 - ratio).clamp_(0, 255)
     return out
 
 

@@ -8,9 +8,7 @@ from functools import lru_cache
 from itertools import takewhile
 from typing import Any, ClassVar
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from fastpipe.kernels import conversion as kernels
 from fastpipe.ops.base import Operation, register
@@ -85,12 +83,11 @@ class ToPlanarTensor(_Conversion):
 
     op: ClassVar[str] = "pil_to_tensor"
     makes_tensor: ClassVar[bool] = True
+    dtype: ClassVar[torch.dtype] = torch.uint8
+    arithmetic: ClassVar[kernels.Arithmetic] = (None, None, False)
 
-    def apply(self, image: Any) -> torch.Tensor:
-        return kernels.array_to_tensor(image)
-
-    def apply_into(self, image: Any, out: torch.Tensor) -> torch.Tensor:
-        """Writes to a contiguous uint8 tensor ``(C, H, W)``."""
+    def apply(self, image: Any, out: torch.Tensor | None = None) -> torch.Tensor:
+        """Writes to a contiguous uint8 tensor ``(C, H, W)``, where one is given."""
         return kernels.array_to_tensor(image, out)
 
     def __str__(self) -> str:
@@ -110,21 +107,24 @@ class ToNormalizedTensor(_Conversion):
 
     op: ClassVar[str] = "to_tensor"
     makes_tensor: ClassVar[bool] = True
+    dtype: ClassVar[torch.dtype] = torch.float32
     mean: tuple[float, ...]
     std: tuple[float, ...]
     plain: bool = False
     multiplied: bool = False
 
-    def apply(self, image: Any) -> torch.Tensor:
-        return kernels.to_normalized_tensor(image, self.values())
+    def apply(self, image: Any, out: torch.Tensor | None = None) -> torch.Tensor:
+        """Writes to a float32 tensor ``(C, H, W)``, where one is given, such as one slot of a batch."""
+        return kernels.to_tensor(image, out, *self._numbers)
 
-    def apply_into(self, image: Any, out: torch.Tensor) -> torch.Tensor:
-        """Writes to a contiguous float32 tensor ``(C, H, W)``, such as one slot of a batch."""
-        return kernels.to_normalized_tensor(image, self.values(), out)
+    @property
+    def _numbers(self) -> kernels.Arithmetic:
+        return (None, None, self.multiplied) if self.plain else (self.mean, self.std, self.multiplied)
 
-    def values(self) -> NDArray[np.float32]:
-        """What becomes of each pixel value: float32 ``(C, 256)``."""
-        return _values(self.mean, self.std, self.multiplied)
+    @property
+    def arithmetic(self) -> kernels.Arithmetic:
+        """The mean and std that the core is to normalise with, Nones where it isn't to; and whether it multiplies."""
+        return kernels.arithmetic(*self._numbers)
 
     def __str__(self) -> str:
         first = "to_dtype" if self.multiplied else "to_tensor"
@@ -132,11 +132,6 @@ class ToNormalizedTensor(_Conversion):
             return f"{first}()"
         mean, std = (", ".join(f"{value:.6g}" for value in values) for values in (self.mean, self.std))
         return f"{first}+normalize(mean=[{mean}], std=[{std}])"
-
-
-@lru_cache(maxsize=64)
-def _values(mean: tuple[float, ...], std: tuple[float, ...], multiplied: bool) -> NDArray[np.float32]:
-    return kernels.normalization_table(mean, std, multiplied)
 
 
 def fused_conversion(behind: Sequence[Any], channels: int) -> tuple[ToPlanarTensor | ToNormalizedTensor | None, int]:

@@ -133,9 +133,8 @@ class ToDtype(ConvertImageDtype):
 
     def apply_into(self, image: torch.Tensor, out: torch.Tensor) -> torch.Tensor:
         """Writes into a tensor of that shape: torchvision's own two operations, on as many rows as a cache holds."""
-        rows = max(1, tensors.STRIP // 4 // max(1, image.shape[2]))
-        for top in range(0, image.shape[1], rows):
-            out[:, top : top + rows].copy_(image[:, top : top + rows]).mul_(1.0 / 255)
+        for rows in tensors.strips(image, tensors.STRIP // 4):
+            out[:, rows].copy_(image[:, rows]).mul_(1.0 / 255)
         return out
 
     def output_shape(self, shape: ImageShape) -> ImageShape:
@@ -218,13 +217,12 @@ class TensorOperation(Operation):
         function = _functional(self.name)
         if not self.by_pixel or image.ndim != 3 or image.shape[1] * image.shape[2] < 2 * tensors.STRIP:
             return function(image, **self.given)
-        rows = max(1, tensors.STRIP // image.shape[2])
         out: Any = None
-        for top in range(0, image.shape[1], rows):
-            strip = function(image[:, top : top + rows], **self.given)
+        for rows in tensors.strips(image):
+            strip = function(image[:, rows], **self.given)
             if out is None:
                 out = memory.fresh((strip.shape[0], *image.shape[1:]), strip.dtype)
-            out[:, top : top + rows] = strip
+            out[:, rows] = strip
         return out
 
     def output_shape(self, shape: ImageShape) -> ImageShape:

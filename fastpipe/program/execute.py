@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import importlib
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import torch
@@ -27,7 +26,6 @@ from fastpipe.program.program import Program, Views
 from fastpipe.readers import MaxPixels
 from fastpipe.types import Box, Header, ImageShape, Step
 
-Numbers: TypeAlias = "tuple[float, ...] | None"
 _CONVERSIONS = (ToPlanarTensor, ToNormalizedTensor)
 _MOST_AT_ONCE = 2  # operations of the core's that a step adds
 WHOLE = Box(0, 0, 0, 0)
@@ -226,9 +224,9 @@ def add_steps(job: core.Job, steps: tuple[Step, ...], shape: ImageShape) -> tupl
 
 def _add_steps(job: core.Job, steps: tuple[Step, ...], shape: ImageShape) -> tuple[ImageShape, int]:
     for number, step in enumerate(steps):
-        memory = getattr(step, "memory", None)
-        if memory:
-            known = memory.get(shape) or memory.get(shape[2])
+        kept = getattr(step, "memory", None)
+        if kept:
+            known = kept.get(shape) or kept.get(shape[2])
             if known is not None:
                 packed, behind = known
                 if not job.add(packed):
@@ -239,11 +237,11 @@ def _add_steps(job: core.Job, steps: tuple[Step, ...], shape: ImageShape) -> tup
         if job.room < _MOST_AT_ONCE or not isinstance(step, Operation) or not step.to_core(job, shape):
             return shape, number
         behind = step.output_shape(shape)
-        if memory is not None:
-            if len(memory) == _MOST_KEPT:
-                memory.clear()
+        if kept is not None:
+            if len(kept) == _MOST_KEPT:
+                kept.clear()
             # a resize to a given size is the same for images of any size
-            memory[shape[2] if isinstance(step, Resize) and step.fixed else shape] = job.packed(mark), behind
+            kept[shape[2] if isinstance(step, Resize) and step.fixed else shape] = job.packed(mark), behind
         shape = behind
     return shape, len(steps)
 
@@ -255,27 +253,16 @@ def _sink(
     job: core.Job, conversion: Any, shape: ImageShape, out: torch.Tensor | None, in_rows: bool = False
 ) -> torch.Tensor:
     if out is None:
-        dtype = torch.uint8 if isinstance(conversion, ToPlanarTensor) else torch.float32
+        dtype = conversion.dtype
         if in_rows:
             out = memory.fresh(shape, dtype).permute(2, 0, 1)
         else:
             out = memory.fresh(_tensor_shape(shape), dtype)
             kind = core.DType.UINT8 if dtype is torch.uint8 else core.DType.FLOAT32
-            job.write_planes(out.data_ptr(), shape, kind, *normalization_of(conversion))
+            job.write_planes(out.data_ptr(), shape, kind, *conversion.arithmetic)
             return out
-    job.write_tensor(out, *normalization_of(conversion))
+    job.write_tensor(out, *conversion.arithmetic)
     return out
-
-
-@lru_cache(maxsize=64)
-def normalization_of(conversion: ToPlanarTensor | ToNormalizedTensor) -> tuple[Numbers, Numbers, bool]:
-    """The mean and std that the core is to normalise with, Nones where it isn't to; and whether it multiplies."""
-    if isinstance(conversion, ToPlanarTensor):
-        return None, None, False
-    if conversion.plain:
-        return None, None, conversion.multiplied
-    spread = 3 // len(conversion.mean)  # the core takes three numbers, of which gray has use for one
-    return conversion.mean * spread, conversion.std * spread, conversion.multiplied
 
 
 def _converted(image: Any, conversion: ToPlanarTensor | ToNormalizedTensor, out: torch.Tensor | None) -> torch.Tensor:
@@ -283,7 +270,7 @@ def _converted(image: Any, conversion: ToPlanarTensor | ToNormalizedTensor, out:
     if out is None:
         out = conversion.apply(image)
     elif out.is_contiguous() and out.dtype in (torch.uint8, torch.float32):
-        conversion.apply_into(image, out)
+        conversion.apply(image, out)
     else:
         out.copy_(conversion.apply(image))
     lap(conversion)

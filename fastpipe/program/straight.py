@@ -11,8 +11,7 @@ from typing import Any, NamedTuple
 import torch
 
 from fastpipe import core, readers
-from fastpipe.ops import ToPlanarTensor
-from fastpipe.program.execute import Encoded, add_steps, as_tv_image, normalization_of
+from fastpipe.program.execute import Encoded, add_steps, as_tv_image
 from fastpipe.program.lower import resized
 from fastpipe.types import DecodeRequest, ImageShape, Step
 
@@ -81,9 +80,9 @@ def _found(key: tuple[int, ...], steps: tuple[Step, ...]) -> _Known:
         shape, taken = add_steps(job, program.steps, ImageShape(1, 1))
         if taken == len(program.steps):
             size = steps[0].output_shape(shape).size
-            dtype = torch.uint8 if isinstance(program.conversion, ToPlanarTensor) else torch.float32
+            dtype = program.conversion.dtype
             planes = (shape.channels, shape.height, shape.width)
-            sink = core.Places(torch.empty((1, *planes), dtype=dtype)).sink(*normalization_of(program.conversion))
+            sink = core.Places(torch.empty((1, *planes), dtype=dtype)).sink(*program.conversion.arithmetic)
             known = _Known(steps, job.packed((0, 0)), size, planes, dtype, sink, program.tv_image)
     if len(_known) == _MOST_KNOWN:
         _known.clear()

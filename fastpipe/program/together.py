@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import torch
 
 from fastpipe import core, readers
-from fastpipe.program.execute import DIRECT, WHOLE, Encoded, add_steps, normalization_of
+from fastpipe.program.execute import DIRECT, WHOLE, Encoded, add_steps
 from fastpipe.program.laps import lap, listening
 from fastpipe.program.program import Program
 from fastpipe.types import Header, ImageShape
@@ -174,7 +174,7 @@ def start_together(works: Sequence[Work], threads: int) -> Started:
             continue
         sink = sinks.get(id(conversion))
         if sink is None:
-            sink = sinks[id(conversion)] = places.sink(*normalization_of(conversion))
+            sink = sinks[id(conversion)] = places.sink(*conversion.arithmetic)
         address = places.first + number * places.step
         (taken if _fill(jobs[len(taken)], program, encoded, limits, address, sink) else left).append(work)
     return Started(left, taken, engine, batch)

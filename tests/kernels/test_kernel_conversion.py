@@ -27,23 +27,23 @@ def test_tensors_equal_torchvisions(image: Array, to_pil: Any) -> None:
 def test_normalized_tensor_is_bit_equal(image: Array, to_pil: Any) -> None:
     count = 1 if image.ndim == 2 else image.shape[2]
     for mean, std in ((MEAN[:count], STD[:count]), ([0.5], [0.5]), ([0.1307], [0.3081])):
-        table = conversion.normalization_table(mean, std)
         expected = tv.normalize(tv.to_tensor(to_pil(image)), mean, std)
-        assert torch.equal(conversion.to_normalized_tensor(image, table), expected)
+        assert torch.equal(conversion.to_tensor(image, None, mean, std), expected)
+        multiplied = tv.normalize(tv.pil_to_tensor(to_pil(image)).float().mul_(1 / 255), mean, std)
+        assert torch.equal(conversion.to_tensor(image, None, mean, std, multiplied=True), multiplied)
 
 
 def test_statistics_of_another_number_of_channels() -> None:
     gray = np.arange(12, dtype=np.uint8).reshape(3, 4)
     with pytest.raises(RuntimeError, match="3 values for an image of 1 channels"):
-        conversion.to_normalized_tensor(gray, conversion.normalization_table(MEAN, STD))
+        conversion.to_tensor(gray, None, MEAN, STD)
 
 
 def test_into_a_slot_of_a_batch(photo: Array) -> None:
     height, width = photo.shape[:2]
-    table = conversion.normalization_table(MEAN, STD)
     batch = torch.full((3, 3, height, width), 7.0)
-    assert conversion.to_normalized_tensor(photo, table, out=batch[1]).data_ptr() == batch[1].data_ptr()
-    assert torch.equal(batch[1], conversion.to_normalized_tensor(photo, table))
+    assert conversion.to_tensor(photo, batch[1], MEAN, STD).data_ptr() == batch[1].data_ptr()
+    assert torch.equal(batch[1], conversion.to_tensor(photo, None, MEAN, STD))
     conversion.to_tensor(photo, out=batch[0])
     assert torch.equal(batch[0], conversion.to_tensor(photo))
     assert (batch[2] == 7).all()
@@ -57,10 +57,9 @@ def test_into_a_slot_of_a_batch(photo: Array) -> None:
 def test_empty_images(shape: tuple[int, ...]) -> None:
     empty = np.zeros(shape, dtype=np.uint8)
     expected = (shape[2] if len(shape) == 3 else 1, *shape[:2])
-    table = conversion.normalization_table([0.5], [0.5])
     assert conversion.array_to_tensor(empty).shape == expected
     assert conversion.to_tensor(empty).shape == expected
-    assert conversion.to_normalized_tensor(empty, table).shape == expected
+    assert conversion.to_tensor(empty, None, [0.5], [0.5]).shape == expected
 
 
 def test_read_only_and_reversed_views(photo: Array) -> None:
