@@ -18,16 +18,18 @@ from torchvision.transforms.v2 import functional as F
 from torchvision.transforms.v2.functional._utils import _KERNEL_REGISTRY, _register_kernel_internal
 
 from fastpipe import ops
-from fastpipe.ops.interpolation import InterpolationMode
 from fastpipe.transforms.v2._drawing_from import drawing_from
 from fastpipe.transforms.v2._stand_ins import (
+    MOVES,
     PilStandIn,
     PureStandIn,
     TensorStandIn,
     Untraceable,
+    cropped_first,
     given_by_name,
     named,
-    resized,
+    pad_of,
+    resize_of,
     stand_in,
 )
 from fastpipe.types import Box, Generators, ImageShape, Step
@@ -117,30 +119,18 @@ _SAME_SIZE = {"affine", "elastic", "perspective", "horizontal_flip", "vertical_f
 def _on_mask(name: str, mask: Any, /, *args: Any, **kwargs: Any) -> Any:
     given = given_by_name(name, args, kwargs)
     if name == "resized_crop":
-        place = {key: given[key] for key in ("top", "left", "height", "width")}
-        rest = {key: given[key] for key in ("size", "interpolation", "antialias") if key in given}
-        return _on_mask("resize", _on_mask("crop", mask, **place), **rest)
+        return cropped_first(_on_mask, mask, given)
     count, height, width = mask.shape
     like: Any = None
-    if name == "crop":
-        like = ops.Crop(given["top"], given["left"], given["height"], given["width"])
-    elif name == "center_crop":
-        like = ops.CenterCrop(given["output_size"])
-    elif name == "horizontal_flip":
-        like = ops.HFlip()
-    elif name == "vertical_flip":
-        like = ops.VFlip()
-    elif name == "pad":
-        left, right, top, bottom = F._geometry._parse_pad_padding(given["padding"])
-        mode = given.get("padding_mode", "constant")
-        if given.get("fill") in (0, None):
-            like = ops.Pad([left, top, right, bottom], 0, mode)
+    if name in MOVES:
+        like = MOVES[name](**given)
+    elif name == "pad" and given.get("fill") in (0, None):
+        like = pad_of(given["padding"], 0, given.get("padding_mode", "constant"))
     elif name == "resize":
-        new = resized(mask, given["size"], given.get("max_size"))
-        if new == (height, width):
+        like = resize_of(mask, given["size"], "nearest", given.get("max_size"))
+        if like is None:
             return mask
-        given = {**given, "size": list(new), "max_size": None}
-        like = ops.Resize(list(new), InterpolationMode.NEAREST)
+        given = {**given, "size": like.size, "max_size": None}
     if like is not None:
         height, width, _ = like.output_shape(ImageShape(height, width))
     elif name not in _SAME_SIZE:

@@ -115,52 +115,116 @@ def shape_of(image: StandIn) -> ImageShape:
     return ops.TensorShape.of((height, width, channels), image.dtype, isinstance(image, PureStandIn))
 
 
-# -- what a function does to a PIL image
+# -- what a function does to pixels, from its arguments
 
 
-def resized(image: Any, size: Any, max_size: Any) -> tuple[int, int]:
-    """The ``(height, width)`` that ``resize`` gives."""
-    height, width = F.get_size(image)
-    height, width = F._geometry._compute_resized_output_size((height, width), size=size, max_size=max_size)
-    return height, width
+def given_by_name(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+    """The arguments by name."""
+    if not args:
+        return kwargs
+    names = list(inspect.signature(getattr(F, name)).parameters)[1:]
+    return {**dict(zip(names, args, strict=False)), **kwargs}
 
 
-def _resize(image: Any, size: Any, interpolation: Any = "bilinear", max_size: Any = None, antialias: Any = True) -> Any:
+def cropped_first(on: Callable[..., Any], image: Any, given: dict[str, Any]) -> Any:
+    """``resized_crop``, by what ``crop`` and ``resize`` do to an image."""
+    place = {key: given[key] for key in ("top", "left", "height", "width")}
+    rest = {key: value for key, value in given.items() if key not in place}
+    return on("resize", on("crop", image, **place), **rest)
+
+
+def resize_of(
+    image: Any, size: Any, interpolation: Any = "bilinear", max_size: Any = None, antialias: Any = True
+) -> ops.Resize | None:
+    """What ``resize`` does; None for nothing."""
+    before = F.get_size(image)
+    height, width = F._geometry._compute_resized_output_size(before, size=size, max_size=max_size)
+    if [height, width] == before:
+        return None
+    if height < 1 or width < 1:
+        raise Untraceable("an image of no pixels")
+    return ops.Resize([height, width], interpolation_of(interpolation))
+
+
+def pad_of(padding: Any, fill: Any = 0, padding_mode: str = "constant") -> ops.Pad:
+    """What ``pad`` does, with a colour as an operation has it."""
+    left, right, top, bottom = F._geometry._parse_pad_padding(padding)
+    return ops.Pad([left, top, right, bottom], fill, padding_mode)
+
+
+def _affine(
+    angle: float,
+    translate: Any,
+    scale: float,
+    shear: Any,
+    interpolation: Any = "nearest",
+    fill: Any = None,
+    center: Any = None,
+) -> ops.Affine:
+    checked = F._geometry._affine_parse_args(angle, translate, scale, shear, F.InterpolationMode.NEAREST, center)
+    angle, translate, shear, center = checked
+    return ops.Affine(angle, translate, scale, shear, interpolation_of(interpolation), fill, center)
+
+
+def _rotate(
+    angle: float, interpolation: Any = "nearest", expand: bool = False, center: Any = None, fill: Any = None
+) -> ops.Rotate:
+    return ops.Rotate(angle, interpolation_of(interpolation), expand, center, fill)
+
+
+def _perspective(
+    startpoints: Any, endpoints: Any, interpolation: Any = "bilinear", fill: Any = None, coefficients: Any = None
+) -> PerspectiveBy:
+    found = F._geometry._perspective_coefficients(startpoints, endpoints, coefficients)
+    return PerspectiveBy(list(found), interpolation_of(interpolation), fill)
+
+
+MOVES: dict[str, Callable[..., ops.Operation]] = {
+    "center_crop": ops.CenterCrop,
+    "crop": ops.Crop,
+    "horizontal_flip": ops.HFlip,
+    "vertical_flip": ops.VFlip,
+}
+_TABLES: dict[str, Callable[..., ops.Operation]] = {
+    "adjust_brightness": ops.AdjustBrightness,
+    "invert": ops.Invert,
+    "posterize": ops.Posterize,
+    "solarize": ops.Solarize,
+}
+_OPERATIONS = {
+    **MOVES,
+    **_TABLES,
+    "adjust_contrast": ops.AdjustContrast,
+    "adjust_gamma": ops.AdjustGamma,
+    "adjust_hue": ops.AdjustHue,
+    "adjust_saturation": ops.AdjustSaturation,
+    "adjust_sharpness": ops.AdjustSharpness,
+    "affine": _affine,
+    "autocontrast": ops.Autocontrast,
+    "equalize": ops.Equalize,
+    "perspective": _perspective,
+    "rgb_to_grayscale": ops.RgbToGrayscale,
+    "rotate": _rotate,
+}
+
+
+# -- what it does to a PIL image
+
+
+def _resize(image: Any, antialias: Any = True, **given: Any) -> Any:
     if antialias is False:
         warnings.warn(
             "Anti-alias option is always applied for PIL Image input. Argument antialias is ignored.", stacklevel=2
         )
-    height, width = resized(image, size, max_size)
-    if (height, width) == image.shape.size:
-        return image
-    if height < 1 or width < 1:
-        raise Untraceable("an image of no pixels")
-    return image.then(ops.Resize([height, width], interpolation_of(interpolation)))
-
-
-def _crop(image: Any, top: int, left: int, height: int, width: int) -> Any:
-    return image.then(ops.Crop(top, left, height, width))
-
-
-def _resized_crop(
-    image: Any,
-    top: int,
-    left: int,
-    height: int,
-    width: int,
-    size: Any,
-    interpolation: Any = "bilinear",
-    antialias: Any = True,
-) -> Any:
-    return _resize(_crop(image, top, left, height, width), size, interpolation, None, antialias)
+    resize = resize_of(image, **given)
+    return image if resize is None else image.then(resize)
 
 
 def _pad(image: Any, padding: Any, fill: Any = None, padding_mode: str = "constant") -> Any:
-    left, right, top, bottom = F._geometry._parse_pad_padding(padding)
     colour = _whole(fill, image.shape.channels)
     if colour is None:
-        return None
-    return image.then(ops.Pad([left, top, right, bottom], colour, padding_mode))
+        raise Untraceable("pad isn't known ahead")
+    return image.then(pad_of(padding, colour, padding_mode))
 
 
 def _whole(fill: Any, channels: int) -> Any:
@@ -172,103 +236,45 @@ def _whole(fill: Any, channels: int) -> Any:
     return tuple(integers * channels if len(integers) == 1 else integers) if channels > 1 else integers[0]
 
 
-def _affine(
-    image: Any,
-    angle: float,
-    translate: Any,
-    scale: float,
-    shear: Any,
-    interpolation: Any = "nearest",
-    fill: Any = None,
-    center: Any = None,
-) -> Any:
-    checked = F._geometry._affine_parse_args(angle, translate, scale, shear, F.InterpolationMode.NEAREST, center)
-    angle, translate, shear, center = checked
-    return image.then(ops.Affine(angle, translate, scale, shear, interpolation_of(interpolation), fill, center))
-
-
-def _rotate(
-    image: Any,
-    angle: float,
-    interpolation: Any = "nearest",
-    expand: bool = False,
-    center: Any = None,
-    fill: Any = None,
-) -> Any:
-    return image.then(ops.Rotate(angle, interpolation_of(interpolation), expand, center, fill))
-
-
-def _perspective(
-    image: Any,
-    startpoints: Any,
-    endpoints: Any,
-    interpolation: Any = "bilinear",
-    fill: Any = None,
-    coefficients: Any = None,
-) -> Any:
-    found = F._geometry._perspective_coefficients(startpoints, endpoints, coefficients)
-    return image.then(PerspectiveBy(list(found), interpolation_of(interpolation), fill))
+def _order(permutation: Any, channels: int) -> tuple[int, ...] | None:
+    """Each of the channels once; None for another permutation."""
+    order = tuple(int(channel) for channel in permutation)
+    return order if sorted(order) == list(range(channels)) else None
 
 
 def _permute_channels(image: Any, permutation: Any) -> Any:
-    order = tuple(int(channel) for channel in permutation)
-    if sorted(order) != list(range(image.shape.channels)):
-        return None
+    order = _order(permutation, image.shape.channels)
+    if order is None:
+        return image.then(ops.PilOperation("permute_channels", {"permutation": permutation}, image.shape))
     return image if order == tuple(range(len(order))) else image.then(ops.PermuteChannels(order))
 
 
-def _simple(operation: Callable[..., Step]) -> Callable[..., Any]:
-    return lambda image, *args, **kwargs: image.then(operation(*args, **kwargs))
-
-
 def _to_rgb(image: Any) -> Any:
-    return image if image.shape.channels == 3 else None
+    if image.shape.channels != 3:
+        raise Untraceable("grayscale_to_rgb isn't known ahead")
+    return image
 
 
 _ON_PIL: dict[str, Callable[..., Any]] = {
-    "adjust_brightness": _simple(ops.AdjustBrightness),
-    "adjust_contrast": _simple(ops.AdjustContrast),
-    "adjust_gamma": _simple(lambda gamma, gain=1: ops.AdjustGamma(gamma, gain)),
-    "adjust_hue": _simple(ops.AdjustHue),
-    "adjust_saturation": _simple(ops.AdjustSaturation),
-    "adjust_sharpness": _simple(ops.AdjustSharpness),
-    "affine": _affine,
-    "autocontrast": _simple(ops.Autocontrast),
-    "center_crop": _simple(lambda output_size: ops.CenterCrop(output_size)),
-    "crop": _crop,
-    "equalize": _simple(ops.Equalize),
     "grayscale_to_rgb": _to_rgb,
-    "horizontal_flip": _simple(ops.HFlip),
-    "invert": _simple(ops.Invert),
     "pad": _pad,
     "permute_channels": _permute_channels,
-    "perspective": _perspective,
-    "posterize": _simple(ops.Posterize),
     "resize": _resize,
-    "resized_crop": _resized_crop,
-    "rgb_to_grayscale": _simple(lambda num_output_channels=1: ops.RgbToGrayscale(num_output_channels)),
-    "rotate": _rotate,
-    "solarize": _simple(ops.Solarize),
-    "vertical_flip": _simple(ops.VFlip),
 }
-_KEEPS_SHAPE = {"elastic", "erase", "gaussian_blur", "grayscale_to_rgb", "jpeg", "pad", "permute_channels"}
+_KEEPS_SHAPE = {"elastic", "erase", "gaussian_blur", "jpeg"}
 
 
 def _on_pil(name: str, image: PilStandIn, /, *args: Any, **kwargs: Any) -> Any:
-    made = _ON_PIL[name](image, *args, **kwargs) if name in _ON_PIL else None
-    if made is not None:
-        return made
-    if name not in _KEEPS_SHAPE or name in ("pad", "grayscale_to_rgb"):
+    given = given_by_name(name, args, kwargs)
+    if name == "resized_crop":
+        return cropped_first(_on_pil, image, given)
+    if name in _ON_PIL:
+        return _ON_PIL[name](image, **given)
+    if name in _OPERATIONS:
+        return image.then(_OPERATIONS[name](**given))
+    if name not in _KEEPS_SHAPE:
         raise Untraceable(f"{name} isn't known ahead")
-    return image.then(ops.PilOperation(name, given_by_name(name, args, kwargs), image.shape))
-
-
-def given_by_name(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
-    """The arguments by name."""
-    if not args:
-        return kwargs
-    names = list(inspect.signature(getattr(F, name)).parameters)[1:]
-    return {**dict(zip(names, args, strict=False)), **kwargs}
+    return image.then(ops.PilOperation(name, given, image.shape))
 
 
 # -- what it does to a tensor
@@ -300,12 +306,17 @@ _SAME_SIZE = _BY_PIXEL | {
 
 def _on_tensor(name: str, image: Any, /, *args: Any, **kwargs: Any) -> Any:
     given = given_by_name(name, args, kwargs)
-    special = _ON_TENSOR.get(name)
-    return special(image, **given) if special is not None else _plainly(name, image, given)
+    if name == "resized_crop":
+        return cropped_first(_on_tensor, image, given)
+    if name in _ON_TENSOR:
+        return _ON_TENSOR[name](image, **given)
+    if name in _TABLES:
+        return _look_up(name, image, given)
+    return _plainly(name, image, given, MOVES[name](**given) if name in MOVES else None)
 
 
 def _plainly(
-    name: str, image: Any, given: dict[str, Any], like: Any = None, same: bool = False, by_pixel: Any = None
+    name: str, image: Any, given: dict[str, Any], like: ops.Operation | None = None, same: bool = False
 ) -> Any:
     shape = shape_of(image)
     if like is not None:
@@ -314,8 +325,7 @@ def _plainly(
         height, width, channels = shape
     else:  # torchvision's own kernel says
         channels, height, width = getattr(F, name)(image.as_subclass(torch.Tensor), **given).shape
-    by_pixel = name in _BY_PIXEL if by_pixel is None else by_pixel
-    return _after(image, ops.TensorOperation(name, given, (height, width, channels), like, same, by_pixel))
+    return _after(image, ops.TensorOperation(name, given, (height, width, channels), like, same, name in _BY_PIXEL))
 
 
 def _after(image: Any, operation: Step) -> Any:
@@ -329,47 +339,19 @@ def _steps(image: Any) -> tuple[Step, ...]:
     return steps  # type: ignore[no-any-return]
 
 
-def _tensor_resize(
-    image: Any, size: Any, interpolation: Any = "bilinear", max_size: Any = None, antialias: Any = True
-) -> Any:
-    height, width = resized(image, size, max_size)
-    if (height, width) == tuple(image.shape[-2:]):
+def _tensor_resize(image: Any, antialias: Any = True, **given: Any) -> Any:
+    like = resize_of(image, **given)
+    if like is None:
         return image
-    if height < 1 or width < 1:
-        raise Untraceable("an image of no pixels")
-    like = ops.Resize([height, width], interpolation_of(interpolation))
-    given = {"size": [height, width], "interpolation": interpolation, "antialias": antialias}
-    return _plainly("resize", image, given, like)
-
-
-def _tensor_crop(image: Any, top: int, left: int, height: int, width: int) -> Any:
-    given = {"top": top, "left": left, "height": height, "width": width}
-    return _plainly("crop", image, given, ops.Crop(top, left, height, width))
-
-
-def _tensor_resized_crop(
-    image: Any,
-    top: int,
-    left: int,
-    height: int,
-    width: int,
-    size: Any,
-    interpolation: Any = "bilinear",
-    antialias: Any = True,
-) -> Any:
-    return _tensor_resize(_tensor_crop(image, top, left, height, width), size, interpolation, None, antialias)
+    interpolation = given.get("interpolation", "bilinear")
+    return _plainly("resize", image, {"size": like.size, "interpolation": interpolation, "antialias": antialias}, like)
 
 
 def _tensor_pad(image: Any, padding: Any, fill: Any = None, padding_mode: str = "constant") -> Any:
-    left, right, top, bottom = F._geometry._parse_pad_padding(padding)
-    given = {"padding": [left, top, right, bottom], "fill": fill, "padding_mode": padding_mode}
+    like = pad_of(padding, 0, padding_mode)
+    given = {"padding": like.padding, "fill": fill, "padding_mode": padding_mode}
     zero = fill in (None, 0, 0.0) or (isinstance(fill, (list, tuple)) and not any(fill))
-    like = ops.Pad([left, top, right, bottom], 0, padding_mode) if zero else None
-    return _plainly("pad", image, given, like)
-
-
-def _tensor_center_crop(image: Any, output_size: Any) -> Any:
-    return _plainly("center_crop", image, {"output_size": output_size}, ops.CenterCrop(output_size))
+    return _plainly("pad", image, given, like if zero else None)
 
 
 def _tensor_normalize(image: Any, mean: Any, std: Any, inplace: bool = False) -> Any:
@@ -391,23 +373,20 @@ def _tensor_erase(image: Any, i: int, j: int, h: int, w: int, v: Any, inplace: b
 
 
 def _tensor_permute_channels(image: Any, permutation: Any) -> Any:
-    order = tuple(int(channel) for channel in permutation)
-    if sorted(order) != list(range(image.shape[0])):
+    order = _order(permutation, image.shape[0])
+    if order is None:
         raise Untraceable("as many channels as numbers are wanted")
-    same = ops.PermuteChannels(order)
-    return _plainly("permute_channels", image, {"permutation": list(order)}, same, same=True, by_pixel=True)
+    return _plainly("permute_channels", image, {"permutation": list(order)}, ops.PermuteChannels(order), same=True)
 
 
-def _look_up(name: str, operation: Callable[..., Any]) -> Callable[..., Any]:
+def _look_up(name: str, image: Any, given: dict[str, Any]) -> Any:
     """A function that maps each value of uint8 to another, to the same one as on pixels."""
-
-    def record(image: Any, **given: Any) -> Any:
-        like = operation(**given) if image.dtype == torch.uint8 else None
-        if like is not None and like.table() is None:
-            like = None
-        return _plainly(name, image, given, like, same=like is not None, by_pixel=True)
-
-    return record
+    like: Any = _TABLES[name](**given) if image.dtype == torch.uint8 else None
+    if name == "solarize" and like is not None:
+        like = ops.Solarize(_as_torch_compares(like.threshold))
+    if like is not None and like.table() is None:
+        like = None
+    return _plainly(name, image, given, like, same=like is not None)
 
 
 def _as_torch_compares(number: float) -> float:
@@ -416,21 +395,12 @@ def _as_torch_compares(number: float) -> float:
 
 
 _ON_TENSOR: dict[str, Callable[..., Any]] = {
-    "adjust_brightness": _look_up("adjust_brightness", ops.AdjustBrightness),
-    "center_crop": _tensor_center_crop,
-    "crop": _tensor_crop,
     "erase": _tensor_erase,
-    "horizontal_flip": lambda image: _plainly("horizontal_flip", image, {}, ops.HFlip()),
-    "invert": _look_up("invert", ops.Invert),
     "normalize": _tensor_normalize,
     "pad": _tensor_pad,
     "permute_channels": _tensor_permute_channels,
-    "posterize": _look_up("posterize", ops.Posterize),
     "resize": _tensor_resize,
-    "resized_crop": _tensor_resized_crop,
-    "solarize": _look_up("solarize", lambda threshold: ops.Solarize(_as_torch_compares(threshold))),
     "to_dtype": _tensor_to_dtype,
-    "vertical_flip": lambda image: _plainly("vertical_flip", image, {}, ops.VFlip()),
 }
 
 
