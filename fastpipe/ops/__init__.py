@@ -11,6 +11,7 @@ from fastpipe.ops.base import (
     Operation,
     contracts_of,
     kept,
+    kept_once,
     register,
 )
 from fastpipe.ops.color import (
@@ -121,6 +122,7 @@ __all__ = [
     "contracts_of",
     "fused_conversion",
     "kept",
+    "kept_once",
     "leaves_contiguous",
     "reduced_scale",
     "register",

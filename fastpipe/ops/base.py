@@ -158,6 +158,12 @@ def kept(operation: Kept) -> Kept:
     return operation
 
 
+@lru_cache(maxsize=256)
+def kept_once(kind: Callable[..., Kept], *arguments: Any) -> Kept:
+    """The `kept` operation of these arguments, which are hashable: always the same one."""
+    return kept(kind(*arguments))
+
+
 REGISTRY: dict[str, type[Operation]] = {}
 """Every operation that a transform draws, by the name of its function."""
 

@@ -16,6 +16,7 @@ import torch
 
 from fastpipe.ops.interpolation import interpolation_from_int
 from fastpipe.transforms._float32 import float32
+from fastpipe.transforms.functional._types import Fill, Image
 from fastpipe.transforms.words import Source, Words, plain
 
 # TorchScript knows this function by itself, whatever its name, and leaves out what stands in a block of its own
@@ -146,6 +147,22 @@ def draw_normal(size: list[int], generator: Source = None) -> torch.Tensor:
 def draw_seed(generator: Source = None) -> int:
     """A seed for another library's generator: an integer from ``[0, 2**63)``."""
     return draw_integer(0, 2**63 - 1, generator)
+
+
+class Filled(torch.nn.Module):
+    """The base of transforms that fill what comes from outside of the image with ``self.fill``."""
+
+    def _filling(self, img: Image, channels: int) -> Fill | None:
+        """The fill as functions take it for such an image: for tensors one number a channel."""
+        fill = self.fill
+        if not isinstance(img, torch.Tensor):
+            return fill
+        if isinstance(fill, (int, float)):
+            return [float(fill)] * channels
+        elif fill is not None:  # noqa: RET505 (TorchScript compiles only the branch of the attribute's type)
+            return [float(f) for f in fill]  # type: ignore[union-attr]
+        else:
+            return None  # type: ignore[unreachable]
 
 
 def setup_size(size: Any, error_msg: str) -> Any:

@@ -242,16 +242,3 @@ def _cached_list(build: Callable[..., Space], default_dtype: torch.dtype, args: 
         (name, tuple(map(float, magnitudes.tolist())) if magnitudes.ndim > 0 else None, signed)
         for name, (magnitudes, signed) in _cached_space(build, default_dtype, args).items()
     )
-
-
-class Filled(torch.nn.Module):
-    """The base of the policies, which fill what comes from outside of the image with ``self.fill``."""
-
-    def _tensor_fill(self, channels: int) -> list[float] | None:
-        fill = self.fill
-        if isinstance(fill, (int, float)):
-            return [float(fill)] * channels
-        elif fill is not None:  # noqa: RET505 (TorchScript compiles only the branch of the attribute's type)
-            return [float(f) for f in fill]  # type: ignore[union-attr]
-        else:
-            return None  # type: ignore[unreachable]

@@ -10,8 +10,8 @@ from torch import Tensor
 
 from fastpipe import ops
 from fastpipe.transforms import functional as F
-from fastpipe.transforms._base import draw_integer
-from fastpipe.transforms._operations import Filled, apply_op, aug_mix_space, draw_operation, op_calls, space_for
+from fastpipe.transforms._base import Filled, draw_integer
+from fastpipe.transforms._operations import apply_op, aug_mix_space, draw_operation, op_calls, space_for
 from fastpipe.transforms.functional import InterpolationMode
 from fastpipe.transforms.functional._types import Image
 from fastpipe.transforms.words import plain
@@ -124,10 +124,9 @@ class AugMix(Filled):
     def forward(self, orig_img: Image) -> Image:
         """The mixture."""
         channels, height, width = F.get_dimensions(orig_img)
-        fill = self.fill
+        fill = self._filling(orig_img, channels)
         if isinstance(orig_img, Tensor):
             img = orig_img
-            fill = self._tensor_fill(channels)
         elif isinstance(orig_img, np.ndarray):
             return self._mix_array(orig_img)
         else:

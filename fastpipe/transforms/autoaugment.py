@@ -8,10 +8,10 @@ from torch import Tensor
 
 from fastpipe.transforms import _policies
 from fastpipe.transforms import functional as F
-from fastpipe.transforms._base import draw_integer
+from fastpipe.transforms._base import Filled, draw_integer
 from fastpipe.transforms._float32 import float32
+from fastpipe.transforms._operations import apply_op as _apply_op
 from fastpipe.transforms._operations import (
-    Filled,
     auto_augment_space,
     draw_listed,
     draw_operation,
@@ -21,7 +21,6 @@ from fastpipe.transforms._operations import (
     space_for,
     trivial_augment_space,
 )
-from fastpipe.transforms._operations import apply_op as _apply_op
 from fastpipe.transforms.augmix import AugMix
 from fastpipe.transforms.functional import InterpolationMode
 from fastpipe.transforms.functional._types import Image
@@ -91,9 +90,7 @@ class AutoAugment(Filled):
     def forward(self, img: Image) -> Image:
         """The augmented image."""
         channels, height, width = F.get_dimensions(img)
-        fill = self.fill
-        if isinstance(img, Tensor):
-            fill = self._tensor_fill(channels)
+        fill = self._filling(img, channels)
         transform_id, probs, signs = self.get_params(len(self.policies))
         if not torch.jit.is_scripting():  # type: ignore[attr-defined]
             probs, signs = _as_numbers(probs, signs)
@@ -194,9 +191,7 @@ class RandAugment(Filled):
     def forward(self, img: Image) -> Image:
         """The augmented image."""
         channels, height, width = F.get_dimensions(img)
-        fill = self.fill
-        if isinstance(img, Tensor):
-            fill = self._tensor_fill(channels)
+        fill = self._filling(img, channels)
         op_meta = self._augmentation_space(self.num_magnitude_bins, (height, width))
         for _ in range(self.num_ops):
             op_name, magnitude = draw_operation(op_meta, self.magnitude, 0)
@@ -248,9 +243,7 @@ class TrivialAugmentWide(Filled):
     def forward(self, img: Image) -> Image:
         """The augmented image."""
         channels, _, _ = F.get_dimensions(img)
-        fill = self.fill
-        if isinstance(img, Tensor):
-            fill = self._tensor_fill(channels)
+        fill = self._filling(img, channels)
         op_meta = self._augmentation_space(self.num_magnitude_bins)
         op_name, magnitude = draw_operation(op_meta, None, 0)
         return _apply_op(img, op_name, magnitude, interpolation=self.interpolation, fill=fill)

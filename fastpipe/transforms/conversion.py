@@ -1,7 +1,6 @@
 """Between PIL images, arrays and tensors, and the arithmetic on tensors that ends most pipelines."""
 
 import copy
-from functools import lru_cache
 from typing import Any
 
 import torch
@@ -68,7 +67,7 @@ class ConvertImageDtype(torch.nn.Module):
         return F.convert_image_dtype(image, self.dtype)
 
     def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
-        return (_convert(self.dtype),)
+        return (ops.kept_once(ops.ConvertImageDtype, self.dtype),)
 
 
 class ToPILImage:
@@ -111,7 +110,7 @@ class Normalize(torch.nn.Module):
     def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
         mean, std = self.mean, self.std
         if isinstance(mean, list) and isinstance(std, list):
-            return (_normalize(tuple(mean), tuple(std)),)
+            return (ops.kept_once(ops.Normalize, tuple(mean), tuple(std)),)
         return (
             ops.Normalize(copy.deepcopy(mean), copy.deepcopy(std)),
         )  # a step doesn't change when the transform does
@@ -181,13 +180,3 @@ class LinearTransformation(torch.nn.Module):
 
 _TO_TENSOR = ops.kept(ops.ToTensor())
 _PIL_TO_TENSOR = ops.kept(ops.PilToTensor())
-
-
-@lru_cache(maxsize=64)
-def _normalize(mean: Any, std: Any) -> ops.Normalize:
-    return ops.kept(ops.Normalize(mean, std))
-
-
-@lru_cache(maxsize=16)
-def _convert(dtype: torch.dtype) -> ops.ConvertImageDtype:
-    return ops.kept(ops.ConvertImageDtype(dtype))

@@ -9,6 +9,7 @@ from torch import Tensor
 from fastpipe import ops
 from fastpipe.transforms import functional as F
 from fastpipe.transforms._base import (
+    Filled,
     check_fill,
     check_interpolation,
     check_length,
@@ -23,18 +24,7 @@ from fastpipe.transforms.words import plain
 from fastpipe.types import Generators, ImageShape, Step
 
 
-class _Filled(torch.nn.Module):
-    """The base of warps, which fill what comes from outside of the image with ``self.fill``."""
-
-    def _tensor_fill(self, channels: int) -> list[float]:
-        fill = self.fill
-        if isinstance(fill, (int, float)):
-            return [float(fill)] * channels
-        else:  # noqa: RET505 (TorchScript compiles only the branch of the attribute's type)
-            return [float(f) for f in fill]  # type: ignore[union-attr]
-
-
-class RandomRotation(_Filled):
+class RandomRotation(Filled):
     """Rotates an image by a random angle.
 
     Args:
@@ -79,9 +69,7 @@ class RandomRotation(_Filled):
     def forward(self, img: Image) -> Image:
         """The rotated image."""
         channels, _, _ = F.get_dimensions(img)
-        fill = self.fill
-        if isinstance(img, Tensor):
-            fill = self._tensor_fill(channels)
+        fill = self._filling(img, channels)
         angle = self.get_params(self.degrees)
         return F.rotate(img, angle, self.interpolation, self.expand, self.center, fill)
 
@@ -99,7 +87,7 @@ class RandomRotation(_Filled):
         return text + ")"
 
 
-class RandomAffine(_Filled):
+class RandomAffine(Filled):
     """Rotates, shifts, scales and shears an image at random, about its centre.
 
     Args:
@@ -168,9 +156,7 @@ class RandomAffine(_Filled):
     def forward(self, img: Image) -> Image:
         """The warped image."""
         channels, height, width = F.get_dimensions(img)
-        fill = self.fill
-        if isinstance(img, Tensor):
-            fill = self._tensor_fill(channels)
+        fill = self._filling(img, channels)
         ret = self.get_params(self.degrees, self.translate, self.scale, self.shear, [width, height])
         return F.affine(img, *ret, interpolation=self.interpolation, fill=fill, center=self.center)
 
@@ -217,7 +203,7 @@ def _draw_affine(
     return angle, (tx, ty), scale, (shear_x, shear_y)
 
 
-class RandomPerspective(_Filled):
+class RandomPerspective(Filled):
     """With probability ``p``, moves the image's corners inwards at random and warps the image accordingly.
 
     Args:
@@ -246,9 +232,7 @@ class RandomPerspective(_Filled):
     def forward(self, img: Image) -> Image:
         """The warped image, or ``img`` itself."""
         channels, height, width = F.get_dimensions(img)
-        fill = self.fill
-        if isinstance(img, Tensor):
-            fill = self._tensor_fill(channels)
+        fill = self._filling(img, channels)
         if draw_chance(float(self.p)):
             startpoints, endpoints = self.get_params(width, height, float(self.distortion_scale))
             return F.perspective(img, startpoints, endpoints, self.interpolation, fill)

@@ -73,12 +73,7 @@ def _resize_to(transform: Any, shape: ImageShape, source: Any) -> Steps | None:
 
 
 def _center_crop(transform: Any, shape: ImageShape, source: Any) -> Steps | None:
-    return None if isinstance(shape, ops.TensorShape) else (_centered(tuple(transform.size)),)
-
-
-@lru_cache(maxsize=64)
-def _centered(size: tuple[int, ...]) -> ops.CenterCrop:
-    return ops.kept(ops.CenterCrop(size))
+    return None if isinstance(shape, ops.TensorShape) else (ops.kept_once(ops.CenterCrop, tuple(transform.size)),)
 
 
 def _crop(transform: Any, shape: ImageShape, source: Any) -> Steps | None:
@@ -124,23 +119,13 @@ def _to_pure_tensor(transform: Any, shape: ImageShape, source: Any) -> Steps:
 def _to_dtype(transform: Any, shape: ImageShape, source: Any) -> Steps | None:
     if not isinstance(shape, ops.TensorShape) or not isinstance(transform.dtype, torch.dtype):
         return None
-    return () if shape.dtype == transform.dtype else (_converted(transform.dtype, transform.scale),)
-
-
-@lru_cache(maxsize=64)
-def _converted(dtype: torch.dtype, scale: bool) -> ops.ToDtype:
-    return ops.kept(ops.ToDtype(dtype, scale))
+    return () if shape.dtype == transform.dtype else (ops.kept_once(ops.ToDtype, transform.dtype, transform.scale),)
 
 
 def _normalize(transform: Any, shape: ImageShape, source: Any) -> Steps | None:
     if not isinstance(shape, ops.TensorShape) or not shape.dtype.is_floating_point:
         return None
-    return (_normalized(tuple(transform.mean), tuple(transform.std)),)
-
-
-@lru_cache(maxsize=64)
-def _normalized(mean: tuple[float, ...], std: tuple[float, ...]) -> ops.Normalize:
-    return ops.kept(ops.Normalize(mean, std))
+    return (ops.kept_once(ops.Normalize, tuple(transform.mean), tuple(transform.std)),)
 
 
 def _random_erasing(transform: Any, shape: ImageShape, source: Any) -> Steps | None:
