@@ -112,23 +112,27 @@ class DType(IntEnum):
     BFLOAT16 = 4
 
 
+def _of(kind: Any, *names: str) -> list[tuple[str, Any]]:
+    """A struct's fields of one type, one behind the other."""
+    return [(name, kind) for name in names]
+
+
+_PIXELS = (
+    ("data", ctypes.c_void_p),
+    *_of(ctypes.c_int64, "row_stride", "column_stride", "channel_stride"),
+    *_of(ctypes.c_int32, "height", "width", "channels"),
+)
+
+
 class RawHeader(ctypes.Structure):
     """fpc_header."""
 
     _fields_ = (
-        ("height", ctypes.c_int32),
-        ("width", ctypes.c_int32),
-        ("components", ctypes.c_int32),
-        ("bit_depth", ctypes.c_int32),
-        ("color", ctypes.c_int32),
+        *_of(ctypes.c_int32, "height", "width", "components", "bit_depth", "color"),
         ("sampling", ctypes.c_int32 * 4),
-        ("progressive", ctypes.c_int32),
-        ("orientation", ctypes.c_int32),
-        ("multi_picture", ctypes.c_int32),
-        ("plain", ctypes.c_int32),
-        ("format", ctypes.c_int32),
-        ("transparency", ctypes.c_int32),
-        ("animated", ctypes.c_int32),
+        *_of(
+            ctypes.c_int32, "progressive", "orientation", "multi_picture", "plain", "format", "transparency", "animated"
+        ),
         ("data_offset", ctypes.c_int64),
     )
 
@@ -138,15 +142,10 @@ class RawFile(ctypes.Structure):
 
     _fields_ = (
         ("path", ctypes.c_void_p),
-        ("offset", ctypes.c_int64),
-        ("length", ctypes.c_int64),
+        *_of(ctypes.c_int64, "offset", "length"),
         ("data", ctypes.c_void_p),
-        ("size", ctypes.c_int64),
-        ("max_bytes", ctypes.c_int64),
-        ("status", ctypes.c_int32),
-        ("os_error", ctypes.c_int32),
-        ("header_status", ctypes.c_int32),
-        ("reserved", ctypes.c_int32),
+        *_of(ctypes.c_int64, "size", "max_bytes"),
+        *_of(ctypes.c_int32, "status", "os_error", "header_status", "reserved"),
         ("header", RawHeader),
     )
 
@@ -156,22 +155,11 @@ class RawArray(ctypes.Structure):
 
     _fields_ = (
         ("path", ctypes.c_void_p),
-        ("offset", ctypes.c_int64),
-        ("length", ctypes.c_int64),
+        *_of(ctypes.c_int64, "offset", "length"),
         ("header", ctypes.c_void_p),
-        ("header_size", ctypes.c_int64),
-        ("planes", ctypes.c_int64),
-        ("height", ctypes.c_int64),
-        ("width", ctypes.c_int64),
-        ("top", ctypes.c_int64),
-        ("left", ctypes.c_int64),
-        ("rows", ctypes.c_int64),
-        ("columns", ctypes.c_int64),
+        *_of(ctypes.c_int64, "header_size", "planes", "height", "width", "top", "left", "rows", "columns"),
         ("out", ctypes.c_void_p),
-        ("item", ctypes.c_int32),
-        ("status", ctypes.c_int32),
-        ("os_error", ctypes.c_int32),
-        ("reserved", ctypes.c_int32),
+        *_of(ctypes.c_int32, "item", "status", "os_error", "reserved"),
     )
 
 
@@ -182,8 +170,7 @@ class RawCrops(ctypes.Structure):
         ("scale", ctypes.c_double * 3),
         ("log_ratio", ctypes.c_double * 3),
         ("chances", ctypes.c_double * 4),
-        ("chance_count", ctypes.c_int32),
-        ("reserved", ctypes.c_int32),
+        *_of(ctypes.c_int32, "chance_count", "reserved"),
     )
 
 
@@ -202,15 +189,8 @@ class RawSink(ctypes.Structure):
     """fpc_sink."""
 
     _fields_ = (
-        ("data", ctypes.c_void_p),
-        ("row_stride", ctypes.c_int64),
-        ("column_stride", ctypes.c_int64),
-        ("channel_stride", ctypes.c_int64),
-        ("height", ctypes.c_int32),
-        ("width", ctypes.c_int32),
-        ("channels", ctypes.c_int32),
-        ("dtype", ctypes.c_int32),
-        ("normalize", ctypes.c_int32),
+        *_PIXELS,
+        *_of(ctypes.c_int32, "dtype", "normalize"),
         ("mean", ctypes.c_float * 3),
         ("std", ctypes.c_float * 3),
     )
@@ -219,15 +199,7 @@ class RawSink(ctypes.Structure):
 class RawPixels(ctypes.Structure):
     """fpc_pixels."""
 
-    _fields_ = (
-        ("data", ctypes.c_void_p),
-        ("row_stride", ctypes.c_int64),
-        ("column_stride", ctypes.c_int64),
-        ("channel_stride", ctypes.c_int64),
-        ("height", ctypes.c_int32),
-        ("width", ctypes.c_int32),
-        ("channels", ctypes.c_int32),
-    )
+    _fields_ = _PIXELS
 
 
 class _Data(ctypes.Union):
@@ -263,21 +235,11 @@ class RawJob(ctypes.Structure):
         ("path", ctypes.c_char_p),
         ("data", _Data),
         ("pixels", ctypes.c_void_p),
-        ("offset", ctypes.c_int64),
-        ("length", ctypes.c_int64),
-        ("top", ctypes.c_int32),
-        ("left", ctypes.c_int32),
-        ("height", ctypes.c_int32),
-        ("width", ctypes.c_int32),
-        ("expected_height", ctypes.c_int32),
-        ("expected_width", ctypes.c_int32),
-        ("max_pixels", ctypes.c_int64),
-        ("max_bytes", ctypes.c_int64),
+        *_of(ctypes.c_int64, "offset", "length"),
+        *_of(ctypes.c_int32, "top", "left", "height", "width", "expected_height", "expected_width"),
+        *_of(ctypes.c_int64, "max_pixels", "max_bytes"),
         ("operations", ctypes.c_void_p),
-        ("operation_count", ctypes.c_int32),
-        ("status", ctypes.c_int32),
-        ("os_error", ctypes.c_int32),
-        ("indices", ctypes.c_int32),
+        *_of(ctypes.c_int32, "operation_count", "status", "os_error", "indices"),
         ("sink", RawSink),
     )
 

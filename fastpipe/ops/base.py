@@ -145,8 +145,12 @@ class Operation:
         return hash(type(self))  # arguments may be lists and tensors
 
     def __str__(self) -> str:
-        shown = ((name, value) for name, value in self.arguments().items() if value is not None)
-        return f"{self.op}({', '.join(f'{name}={_text(value)}' for name, value in shown)})"
+        return call(self.op, self.arguments())
+
+
+def call(name: str, arguments: dict[str, Any]) -> str:
+    """A function's call, without the arguments that are None."""
+    return f"{name}({', '.join(f'{key}={_text(value)}' for key, value in arguments.items() if value is not None)})"
 
 
 Kept = TypeVar("Kept", bound=Operation)

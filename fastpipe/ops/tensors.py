@@ -19,7 +19,7 @@ import torch
 from PIL import Image
 
 from fastpipe.kernels import memory, tensors
-from fastpipe.ops.base import Operation
+from fastpipe.ops.base import Operation, call
 from fastpipe.ops.conversion import ConvertImageDtype, Normalize, PilToTensor, ToTensor
 from fastpipe.ops.geometry import CenterCrop, Crop, HFlip, Pad, VFlip
 from fastpipe.ops.sizes import padding_ltrb
@@ -157,7 +157,24 @@ class PermuteChannels(Operation):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class PilOperation(Operation):
+class _Theirs(Operation):
+    """One of torchvision's v2 functions, by its name and its keyword arguments."""
+
+    name: str
+    given: dict[str, Any]
+
+    def words(self) -> str:
+        return self.name.replace("_", " ")
+
+    def arguments(self) -> dict[str, Any]:
+        return dict(self.given)
+
+    def __str__(self) -> str:
+        return call(self.name, self.given)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PilOperation(_Theirs):
     """One of torchvision's v2 functions that has no operation of its own here, on an array by way of a PIL image.
 
     Attributes:
@@ -167,8 +184,6 @@ class PilOperation(Operation):
     """
 
     op: ClassVar[str] = "v2_on_pil"
-    name: str
-    given: dict[str, Any]
     shape: ImageShape
 
     def apply(self, image: Any) -> Any:
@@ -178,18 +193,9 @@ class PilOperation(Operation):
     def output_shape(self, shape: ImageShape) -> ImageShape:
         return self.shape
 
-    def words(self) -> str:
-        return self.name.replace("_", " ")
-
-    def arguments(self) -> dict[str, Any]:
-        return dict(self.given)
-
-    def __str__(self) -> str:
-        return _call(self.name, self.given)
-
 
 @dataclass(frozen=True, slots=True, eq=False)
-class TensorOperation(Operation):
+class TensorOperation(_Theirs):
     """One of torchvision's v2 functions on a tensor ``(C, H, W)``.
 
     Attributes:
@@ -202,8 +208,6 @@ class TensorOperation(Operation):
     """
 
     op: ClassVar[str] = "v2_on_tensor"
-    name: str
-    given: dict[str, Any]
     size: tuple[int, int, int]
     like: Operation | None = None
     same: bool = False
@@ -244,26 +248,7 @@ class TensorOperation(Operation):
         return None if self.like is None else self.like.on_mask()
 
     def words(self) -> str:
-        return self.name.replace("_", " ") if self.like is None else self.like.words()
-
-    def arguments(self) -> dict[str, Any]:
-        return dict(self.given)
-
-    def __str__(self) -> str:
-        return _call(self.name, self.given)
-
-
-def _call(name: str, given: dict[str, Any]) -> str:
-    shown = ", ".join(f"{key}={_short(value)}" for key, value in given.items() if value is not None)
-    return f"{name}({shown})"
-
-
-def _short(value: Any) -> str:
-    if isinstance(value, torch.Tensor) and value.numel() > 8:
-        return f"<{str(value.dtype).removeprefix('torch.')} {'×'.join(map(str, value.shape))}>"
-    if isinstance(value, float):
-        return f"{value:.6g}"
-    return str(getattr(value, "value", value))
+        return _Theirs.words(self) if self.like is None else self.like.words()
 
 
 def _black(pad: Pad) -> bool:

@@ -35,18 +35,14 @@ _WITHOUT_DRAW = {
     ),
 }
 _LAST = "put it last: then nothing is lost"
-_WITHOUT_DRAW_V2 = {
+_WITHOUT_DRAW_V2 = _WITHOUT_DRAW | {
     "AugMix": ("it mixes several versions of the image", _LAST),
-    "FiveCrop": _WITHOUT_DRAW["FiveCrop"],
     "GaussianNoise": ("it draws a number for each pixel", _LAST),
     "JPEG": ("it compresses pixels", _LAST),
     "Lambda": (
         "what a Lambda's function does isn't known before it runs",
         "put it behind the others: what comes before it is planned",
     ),
-    "LinearTransformation": _WITHOUT_DRAW["LinearTransformation"],
-    "TenCrop": _WITHOUT_DRAW["TenCrop"],
-    "ToPILImage": _WITHOUT_DRAW["ToPILImage"],
 }
 
 
@@ -116,11 +112,10 @@ def _found(transform: Any) -> tuple[str, str, tuple[str, ...]]:
         return "albumentations", "albumentations takes and gives named arrays, not images", (wrapped,)
     if home == "torchvision":
         return "torchvision", "it is torchvision's, which draws while it sees pixels", _about_torchvision(transform)
-    if kind.__name__ in _WITHOUT_DRAW and _OWN.get(kind.__name__) is kind:
-        reason, tip = _WITHOUT_DRAW[kind.__name__]
-        return "pixels", reason, (tip,)
-    if kind.__module__ == "fastpipe.transforms.v2" and kind.__name__ in _WITHOUT_DRAW_V2:
-        reason, tip = _WITHOUT_DRAW_V2[kind.__name__]
+    is_v2 = kind.__module__ == "fastpipe.transforms.v2"
+    known = _WITHOUT_DRAW_V2 if is_v2 else _WITHOUT_DRAW
+    if kind.__name__ in known and (is_v2 or _OWN.get(kind.__name__) is kind):
+        reason, tip = known[kind.__name__]
         return "pixels", reason, (tip,)
     if getattr(transform, "_forward_hooks", None) or getattr(transform, "_forward_pre_hooks", None):
         return "hook", "a hook is registered on it, which only its forward runs", ("remove the hook",)

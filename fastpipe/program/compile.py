@@ -10,7 +10,7 @@ from fastpipe.core import Drawn
 from fastpipe.transforms._base import drawable
 from fastpipe.transforms.compose import members_of
 from fastpipe.transforms.crops import SHAPELESS, CropsAndFlips
-from fastpipe.transforms.drawing import WordGenerators, drawing, draws_from_words, keyed, torch_seed, usable
+from fastpipe.transforms.drawing import WordGenerators, drawing, draws_from_words, keyed_generators, torch_seed, usable
 from fastpipe.types import Generators, ImageShape, Recipe, Step
 
 
@@ -82,7 +82,7 @@ class Pipeline:
         if self.at_once is not None and usable():
             known = self.at_once.draw_seeded(shapes, [torch_seed(key) for key in keys])
         for shape, key, steps in zip(shapes, keys, known, strict=True):
-            yield self.draw(shape, keyed(key)) if steps is None else Recipe(shape, steps)
+            yield self.draw(shape, keyed_generators(key)) if steps is None else Recipe(shape, steps)
 
     def _drawn(self, start: ImageShape, generators: Generators) -> Recipe:
         steps: list[Step] = []

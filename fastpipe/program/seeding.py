@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from fastpipe.transforms.drawing import drawing, keyed, torch_seed
+from fastpipe.transforms.drawing import drawing, keyed_generators, torch_seed
 from fastpipe.types import Generators
 
 __all__ = [
@@ -107,11 +107,6 @@ def sample_key(seed: int, epoch: int, index: int) -> int:
     """64 bits that look unrelated for any two different triples."""
     digest = hashlib.blake2b(f"{seed},{epoch},{index}".encode(), digest_size=8, person=b"fastpipe sample")
     return int.from_bytes(digest.digest(), "little")
-
-
-def keyed_generators(key: int) -> Generators:
-    """Fresh generators, seeded by a key."""
-    return keyed(key)
 
 
 def copied_generators() -> Generators:

@@ -186,7 +186,7 @@ def torch_seed(key: int) -> int:
     return key & 0x7FFF_FFFF_FFFF_FFFF
 
 
-def keyed(key: int) -> Generators:
+def keyed_generators(key: int) -> Generators:
     """Fresh generators, seeded by a key."""
     seed = torch_seed(key)
     if usable():

@@ -38,7 +38,7 @@ from fastpipe import ops
 from fastpipe.program import MultiView, compile_pipeline, keyed_generators
 from fastpipe.transforms import drawing as drawing_module
 from fastpipe.transforms import words as words_module
-from fastpipe.transforms.drawing import WordGenerators, drawing, keyed
+from fastpipe.transforms.drawing import WordGenerators, drawing
 from fastpipe.transforms.words import Words, words_agree
 from fastpipe.types import Generators, ImageShape
 
@@ -296,7 +296,7 @@ class torch_alone:
 
 
 def test_generators_that_were_handed_out_stay_in_step() -> None:
-    generators, theirs = keyed(77), seeded(77)
+    generators, theirs = keyed_generators(77), seeded(77)
     T.RandomResizedCrop(9).draw(ImageShape(30, 40), generators)
     T.RandomResizedCrop(9).draw(ImageShape(30, 40), Generators(theirs))
     taken = generators.torch

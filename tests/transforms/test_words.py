@@ -26,7 +26,7 @@ import fastpipe.transforms as T
 from fastpipe.program import compile_pipeline
 from fastpipe.transforms import _float32 as float32_module
 from fastpipe.transforms import words as words_module
-from fastpipe.transforms.drawing import WordGenerators, drawing, keyed
+from fastpipe.transforms.drawing import WordGenerators, drawing, keyed_generators
 from fastpipe.transforms.words import Words, words_agree
 from fastpipe.types import Generators, ImageShape
 
@@ -223,7 +223,7 @@ def test_other_dtypes_and_devices_are_left_to_torch() -> None:
     try:
         with drawing() as held:
             assert type(held) is Generators
-        assert type(keyed(3)) is Generators
+        assert type(keyed_generators(3)) is Generators
         for seed in range(40):
             torch.manual_seed(seed)
             theirs = V.RandomResizedCrop(9).get_params(as_pil(picture(30, 40)), (0.08, 1.0), (3 / 4, 4 / 3))
