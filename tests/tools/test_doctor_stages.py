@@ -27,8 +27,8 @@ from fastpipe.program import BatchOptions
 from fastpipe.readers import Capabilities, DecodeRequest, Reader
 from fastpipe.tools.doctor import disk as disk_module
 from fastpipe.tools.doctor.disk import is_resident, measure_disk
-from fastpipe.tools.doctor.files import TryReencoding, baseline, shrunk, target_side
-from fastpipe.tools.doctor.stages import TimeStages, TrySamples
+from fastpipe.tools.doctor.files import baseline, shrunk, target_side, try_reencoding
+from fastpipe.tools.doctor.stages import time_stages, try_samples
 from fastpipe.tools.doctor.traps import object_lists
 from fastpipe.tools.doctor.values import GROUPS, Stages
 from fastpipe.tools.doctor.workers import measure_transfer
@@ -56,7 +56,7 @@ def nap(image: Any) -> Any:
 
 def timed(dataset: Any, options: BatchOptions | None = BATCHES, seconds: float = 0.01) -> Stages:
     collate = default_collate if options is None else BatchCollate(options)
-    return TimeStages(range(len(dataset)), 4, options, collate, seconds, 1e6)(dataset)
+    return time_stages(dataset, range(len(dataset)), 4, options, collate, seconds, 1e6)
 
 
 STANDARD = T.Compose([T.RandomResizedCrop(24), T.RandomHorizontalFlip(), T.ToTensor(), T.Normalize(0.5, 0.5)])
@@ -108,7 +108,7 @@ def test_a_slow_target_transform_and_a_slow_collate_show(root: Path) -> None:
     def collate(samples: Any) -> Any:
         return default_collate(nap(samples))
 
-    stages = TimeStages(range(8), 4, None, collate, 0.01, 1e6)(fastpipe.ImageFolder(root, STANDARD))
+    stages = time_stages(fastpipe.ImageFolder(root, STANDARD), range(8), 4, None, collate, 0.01, 1e6)
     assert stages.groups()["collate"] * 4 >= NAP_S * 1e6 * 0.99
 
 
@@ -165,7 +165,7 @@ def test_a_batch_stays_below_what_memory_holds(root: Path) -> None:
             return super().__getitems__(indices)
 
     three = 3 * 3 * 24 * 24 * 4
-    TimeStages(range(8), 8, BATCHES, BatchCollate(BATCHES), 0.01, 1.0, most_bytes=three)(Counting(root, STANDARD))
+    time_stages(Counting(root, STANDARD), range(8), 8, BATCHES, BatchCollate(BATCHES), 0.01, 1.0, most_bytes=three)
     assert max(asked) == 2  # the first two tell the size; three images and their targets are more than three images
 
 
@@ -211,13 +211,13 @@ def test_samples_that_cannot_be_made_are_told_from_the_rest(tmp_path: Path) -> N
         (tmp_path / f"{number}.jpg").write_bytes(data[: len(data) // 3] if number in (1, 4) else data)
     paths = [str(tmp_path / f"{number}.jpg") for number in range(6)]
     dataset = fastpipe.ImageList((paths, [0] * 6), STANDARD)
-    tried = TrySamples(range(6), 10.0)(dataset)
+    tried = try_samples(dataset, range(6), 10.0)
     assert tried.good == [0, 2, 3, 5]
     assert [bad.index for bad in tried.bad] == [1, 4]
     assert "1.jpg" in tried.bad[0].reason
     assert "\n" not in tried.bad[0].reason
     assert tried.us > 0
-    assert TrySamples(range(6), 0.0)(dataset).good == [0]  # one at least, and no more than there is time for
+    assert try_samples(dataset, range(6), 0.0).good == [0]  # one at least, and no more than there is time for
 
 
 def photo(height: int, width: int, **options: Any) -> bytes:
@@ -232,7 +232,7 @@ def test_progressive_and_oversized_files_gain(tmp_path: Path) -> None:
     (tmp_path / "3.jpg").write_bytes(photo(60, 80))
     paths = [str(tmp_path / f"{number}.jpg") for number in range(4)]
     dataset = fastpipe.ImageList((paths, [0] * 4), T.Compose([T.Resize(48), T.CenterCrop(48), T.ToTensor()]))
-    progressive, oversized = TryReencoding(range(4), (48, 48), 60.0)(dataset)
+    progressive, oversized = try_reencoding(dataset, range(4), (48, 48), 60.0)
     assert (progressive.kind, progressive.share, progressive.files) == ("progressive", 0.75, 3)
     assert progressive.factor > 1  # about 2
     assert progressive.typical_side == 700
@@ -240,8 +240,8 @@ def test_progressive_and_oversized_files_gain(tmp_path: Path) -> None:
     assert oversized.factor > progressive.factor
     assert oversized.bytes_factor > 10
     # Small baseline files gain nothing, and where no image's size is known nothing is oversized.
-    assert TryReencoding([3], (48, 48), 0.5)(dataset) == []
-    assert [found.kind for found in TryReencoding(range(4), None, 0.1)(dataset)] == ["progressive"]
+    assert try_reencoding(dataset, [3], (48, 48), 0.5) == []
+    assert [found.kind for found in try_reencoding(dataset, range(4), None, 0.1)] == ["progressive"]
     # Nor where nothing is resized: a crop of a smaller file is another picture.
     for crop, kinds in (
         (T.RandomCrop(40), ["progressive"]),
@@ -253,7 +253,7 @@ def test_progressive_and_oversized_files_gain(tmp_path: Path) -> None:
         (T.Compose([T.Lambda(lambda image: image), T.Resize((40, 40))]), ["progressive", "oversized"]),
     ):
         dataset = fastpipe.ImageList((paths[:3], [0] * 3), T.Compose([T.RandomHorizontalFlip(), crop, T.ToTensor()]))
-        assert [found.kind for found in TryReencoding(range(3), (40, 40), 0.01)(dataset)] == kinds
+        assert [found.kind for found in try_reencoding(dataset, range(3), (40, 40), 0.01)] == kinds
 
 
 def test_reencoded_files_are_what_they_are_said_to_be() -> None:

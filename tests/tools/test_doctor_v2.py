@@ -14,8 +14,8 @@ from PIL import Image
 import fastpipe
 from fastpipe import transforms as T
 from fastpipe.tools.doctor import findings as find
-from fastpipe.tools.doctor.files import TryReencoding
-from fastpipe.tools.doctor.stages import TimeStages, TrySamples
+from fastpipe.tools.doctor.files import try_reencoding
+from fastpipe.tools.doctor.stages import time_stages, try_samples
 from fastpipe.tools.subject import subject_of
 
 v2 = tv.module("fastpipe.transforms.v2")
@@ -46,23 +46,23 @@ def test_images_of_many_sizes_are_no_reason_to_refuse(scenes: fastpipe.SampleDat
 
 
 def test_stages_of_a_sample_with_boxes_and_masks(scenes: fastpipe.SampleDataset) -> None:
-    assert TrySamples(range(4), 5.0)(scenes).good == [0, 1, 2, 3]
+    assert try_samples(scenes, range(4), 5.0).good == [0, 1, 2, 3]
     subject = subject_of(scenes, None, 4, None)
-    stages = TimeStages(range(4), 4, subject.options, subject.collate, 0.01, 1e6)(scenes)
+    stages = time_stages(scenes, range(4), 4, subject.options, subject.collate, 0.01, 1e6)
     assert {"look-up", "draw", "decode", "masks"} <= {part.name for part in stages.parts}
     assert stages.image_bytes > 1000
 
 
 def test_progressive_files_are_tried_and_smaller_ones_are_not(scenes: fastpipe.SampleDataset) -> None:
     """Boxes are of the photo's size: a smaller photo would be another sample."""
-    found = TryReencoding(range(4), (8, 8), 0.01)(scenes)
+    found = try_reencoding(scenes, range(4), (8, 8), 0.01)
     assert [(one.kind, one.share) for one in found] == [("progressive", 0.5)]
     assert found[0].before_us > 0
     alone = fastpipe.ImageList(([scenes.sample(index)[0] for index in range(4)], [0] * 4), T.RandomResizedCrop(8))
-    assert [one.kind for one in TryReencoding(range(4), (8, 8), 0.01)(alone)] == ["progressive", "oversized"]
+    assert [one.kind for one in try_reencoding(alone, range(4), (8, 8), 0.01)] == ["progressive", "oversized"]
 
 
 @pytest.mark.parametrize("name", ["CocoDetection", "WrappedCocoDetection"])
 def test_a_dataset_of_torchvisions_has_a_twin(scenes: fastpipe.SampleDataset, name: str) -> None:
-    stages = TimeStages(range(2), 2, None, fastpipe.collate_fn, 0.01, 1e6)(scenes)
+    stages = time_stages(scenes, range(2), 2, None, fastpipe.collate_fn, 0.01, 1e6)
     assert "Use fastpipe.CocoDetection, with fastpipe.transforms.v2" in find.own_loader(name, stages).remedy

@@ -21,8 +21,8 @@ from fastpipe.tools.bench.samples import Sample, crop_box
 from fastpipe.tools.doctor import findings as find
 from fastpipe.tools.doctor.diagnosis import Diagnosis
 from fastpipe.tools.doctor.disk import measure_disk
-from fastpipe.tools.doctor.files import TryReencoding
-from fastpipe.tools.doctor.stages import TimeStages, TrySamples
+from fastpipe.tools.doctor.files import try_reencoding
+from fastpipe.tools.doctor.stages import time_stages, try_samples
 from fastpipe.tools.doctor.traps import object_lists, threads_here
 from fastpipe.tools.doctor.values import Reencoding, Scaling, Stages, Trial
 from fastpipe.tools.doctor.workers import Probe, measure_scaling, measure_threads, measure_transfer, worker_counts
@@ -87,29 +87,32 @@ def doctor(
 
     with Probe(patient) as probe:
         say(1, steps, "making samples")
-        tried = probe.run(TrySamples(picked, max(1.0, seconds * 0.1)))
+        tried = probe.run(partial(try_samples, indices=picked, seconds=max(1.0, seconds * 0.1)))
         if not tried.good:
             raise DatasetError(
                 f"none of {len(tried.bad)} samples can be made; number {tried.bad[0].index}: {tried.bad[0].reason}"
             )
         say(2, steps, "taking the time of each stage")
         free = available.shared_free
-        timing = TimeStages(
-            tried.good,
-            patient.batch_size,
-            patient.options,
-            patient.collate,
-            seconds * 0.25,
-            tried.us,
-            None if free is None else free // 4,
+        stages = probe.run(
+            partial(
+                time_stages,
+                indices=tried.good,
+                batch_size=patient.batch_size,
+                options=patient.options,
+                collate=patient.collate,
+                seconds=seconds * 0.25,
+                guess_us=tried.us,
+                most_bytes=None if free is None else free // 4,
+            )
         )
-        stages = probe.run(timing)
         used = stages.other_threads > 0.05
         threads = probe.run(partial(threads_here, decoding=_decoding_threads(patient), used=used))
         say(3, steps, "re-encoding some files")
         reencodings: list[Reencoding] = []
         if patient.planned is not None:
-            reencodings = probe.run(TryReencoding(tried.good, stages.output, seconds * 0.075))
+            trial = partial(try_reencoding, indices=tried.good, output=stages.output, seconds=seconds * 0.075)
+            reencodings = probe.run(trial)
     alone = Scaling((Trial(1, 1e6 / stages.whole_us),), usable_cpus(), patient.batch_size)
     scaling = (
         alone

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import statistics
 import sys
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 
 from PIL import Image
 
@@ -55,76 +55,65 @@ def shrunk(data: bytes, side: int) -> bytes:
     return out.getvalue()
 
 
-@dataclass(frozen=True, slots=True)
-class TryReencoding:
+def try_reencoding(
+    dataset: ImageDataset, indices: Sequence[int], output: tuple[int, int] | None, seconds: float
+) -> list[Reencoding]:
     """Looks at sampled files of a dataset that decodes by plan, re-encodes what could gain, and takes the times.
 
-    Attributes:
+    Args:
+        dataset: the user's.
         indices: samples that can be made.
         output: height and width of a finished image, in pixels; None where it is none.
         seconds: for each kind, roughly; re-encoding a few large photos may take longer.
     """
+    files = {}
+    for index in indices:
+        with contextlib.suppress(FastpipeError, OSError):  # it was there when it was tried
+            files[index] = readers.read_header(dataset.sample(index)[0])
+    progressive = [index for index, h in files.items() if h.progressive and h.format == "JPEG" and h.channels in (1, 3)]
+    found = [_reencoding(dataset, "progressive", progressive, files, baseline, None, seconds)]
+    if output is not None:
+        large = [i for i, h in files.items() if min(h.size) >= _OVERSIZED * max(output) and resizes(dataset, h)]
+        side = target_side(output)
+        found.append(_reencoding(dataset, "oversized", large, files, lambda data: shrunk(data, side), side, seconds))
+    return [one for one in found if one is not None]
 
-    indices: Sequence[int]
-    output: tuple[int, int] | None
-    seconds: float
 
-    def __call__(self, dataset: ImageDataset) -> list[Reencoding]:
-        files = []
-        for index in self.indices:
-            try:
-                header = readers.read_header(dataset.sample(index)[0])
-            except (FastpipeError, OSError):  # it was there when it was tried
-                continue
-            files.append((index, header))
-        found = []
-        progressive = [index for index, h in files if h.progressive and h.format == "JPEG" and h.channels in (1, 3)]
-        if progressive:
-            found.append(self._kind(dataset, "progressive", progressive, files, baseline, None))
-        if self.output is not None:
-            large = [i for i, h in files if min(h.size) >= _OVERSIZED * max(self.output) and resizes(dataset, h)]
-            side = target_side(self.output)
-            if large:
-                found.append(self._kind(dataset, "oversized", large, files, lambda data: shrunk(data, side), side))
-        return [one for one in found if one is not None]
-
-    def _kind(
-        self,
-        dataset: ImageDataset,
-        kind: str,
-        indices: Sequence[int],
-        files: Sequence[tuple[int, Header]],
-        change: Callable[[bytes], bytes],
-        side: int | None,
-    ) -> Reencoding | None:
-        deadline = time.perf_counter() + self.seconds
-        pairs: list[tuple[int, bytes, bytes]] = []
-        for index in indices[:_FILES]:
-            if len(pairs) >= 2 and time.perf_counter() > deadline:
-                break
-            try:
-                data = _read(dataset, index)
-                changed = change(data)
-                make_sample(dataset, index, changed, 0)
-                pairs.append((index, data, changed))
-            except Exception:  # Pillow refuses to write it so, or a user's transform to take a smaller one
-                continue
-        if not pairs:
-            return None
-        concerned = set(indices)
-        others = [(index, _read(dataset, index)) for index, _ in files if index not in concerned][: len(pairs)]
-        before, after, rest = _times(dataset, pairs, [one for one in others if one[1]], deadline + self.seconds)
-        return Reencoding(
-            kind=kind,
-            share=len(indices) / len(files),
-            files=len(pairs),
-            before_us=before,
-            after_us=after,
-            others_us=rest,
-            bytes_factor=sum(len(data) for _, data, _ in pairs) / sum(len(changed) for *_, changed in pairs),
-            short_side=side,
-            typical_side=round(statistics.median(min(h.size) for index, h in files if index in concerned)),
-        )
+def _reencoding(
+    dataset: ImageDataset,
+    kind: str,
+    indices: Sequence[int],
+    files: Mapping[int, Header],
+    change: Callable[[bytes], bytes],
+    side: int | None,
+    seconds: float,
+) -> Reencoding | None:
+    deadline = time.perf_counter() + seconds
+    pairs: list[tuple[int, bytes, bytes]] = []
+    for index in indices[:_FILES]:
+        if len(pairs) >= 2 and time.perf_counter() > deadline:
+            break
+        with contextlib.suppress(Exception):  # Pillow refuses to write it so, or a user's transform a smaller one
+            data = _read(dataset, index)
+            changed = change(data)
+            make_sample(dataset, index, changed, 0)
+            pairs.append((index, data, changed))
+    if not pairs:
+        return None
+    concerned = set(indices)
+    others = [(index, _read(dataset, index)) for index in files if index not in concerned][: len(pairs)]
+    before, after, rest = _times(dataset, pairs, [one for one in others if one[1]], deadline + seconds)
+    return Reencoding(
+        kind=kind,
+        share=len(indices) / len(files),
+        files=len(pairs),
+        before_us=before,
+        after_us=after,
+        others_us=rest,
+        bytes_factor=sum(len(data) for _, data, _ in pairs) / sum(len(changed) for *_, changed in pairs),
+        short_side=side,
+        typical_side=round(statistics.median(min(files[index].size) for index in concerned)),
+    )
 
 
 def _read(dataset: ImageDataset, index: int) -> bytes:

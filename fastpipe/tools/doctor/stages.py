@@ -7,6 +7,7 @@ import copy
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from fastpipe.data.base import ImageDataset
@@ -33,37 +34,40 @@ class Tried:
     us: float
 
 
-@dataclass(frozen=True, slots=True)
-class TrySamples:
+def try_samples(dataset: Any, indices: Sequence[int], seconds: float) -> Tried:
     """Makes samples one by one, within some seconds but at least one good one, and says which can be made."""
-
-    indices: Sequence[int]
-    seconds: float
-
-    def __call__(self, dataset: Any) -> Tried:
-        start = time.perf_counter()
-        good: list[int] = []
-        bad: list[BadFile] = []
-        taken = 0.0
-        for index in self.indices:
-            if good and time.perf_counter() - start > self.seconds:
-                break
-            before = time.perf_counter()
-            try:
-                dataset[index]
-            except Exception as error:  # a user's dataset or transform may raise anything
-                bad.append(BadFile(index, f"{type(error).__name__}: {error}".splitlines()[0]))
-            else:
-                good.append(index)
-                taken += time.perf_counter() - before
-        return Tried(good, bad, taken / max(1, len(good)) * 1e6)
+    start = time.perf_counter()
+    good: list[int] = []
+    bad: list[BadFile] = []
+    taken = 0.0
+    for index in indices:
+        before = time.perf_counter()
+        if good and before - start > seconds:
+            break
+        try:
+            dataset[index]
+        except Exception as error:  # a user's dataset or transform may raise anything
+            bad.append(BadFile(index, f"{type(error).__name__}: {error}".splitlines()[0]))
+        else:
+            good.append(index)
+            taken += time.perf_counter() - before
+    return Tried(good, bad, taken / max(1, len(good)) * 1e6)
 
 
-@dataclass(frozen=True, slots=True)
-class TimeStages:
+def time_stages(
+    dataset: Any,
+    indices: Sequence[int],
+    batch_size: int,
+    options: BatchOptions | None,
+    collate: Callable[[Any], Any],
+    seconds: float,
+    guess_us: float,
+    most_bytes: int | None = None,
+) -> Stages:
     """Makes batches, with and without taking the time of their parts in turn.
 
-    Attributes:
+    Args:
+        dataset: the user's.
         indices: samples that can be made.
         batch_size: of the training.
         options, collate: as the loader's.
@@ -72,75 +76,65 @@ class TimeStages:
         most_bytes: that a batch may have; None for any number.
     """
 
-    indices: Sequence[int]
-    batch_size: int
-    options: BatchOptions | None
-    collate: Callable[[Any], Any]
-    seconds: float
-    guess_us: float
-    most_bytes: int | None = None
-
-    def __call__(self, dataset: Any) -> Stages:
-        dataset = _single_threaded(dataset)
-        timed = timed_dataset(dataset)
-        try:
-            first = self._batch(dataset, self.indices[:2])
-        except Exception as error:  # a user's collate_fn may raise anything
-            what = f"{type(error).__name__}: {error}".splitlines()[0]
-            raise DatasetError(
-                f"samples {', '.join(map(str, self.indices[:2]))} can't be made a batch: {what}. Tensors of one size "
-                "can: end the transform in a resize or crop and ToTensor."
-            ) from error
-        image_bytes = max(1, batch_bytes(first) // min(2, len(self.indices)))
-        size = min(self.batch_size, max(1, int(self.seconds * 1e6 / 16 / max(1.0, self.guess_us))))
-        if self.most_bytes is not None:
-            size = min(size, max(1, self.most_bytes // image_bytes))
-        laps = _Laps()
-        plain_ns = images = number = 0
-        waited, cpu, own_cpu = _waited_ns(), time.process_time(), time.thread_time()
-        start = time.perf_counter()
-        while number == 0 or time.perf_counter() - start < self.seconds:
-            picked = [self.indices[(number * size + k) % len(self.indices)] for k in range(size)]
-            for listening in (True, False) if number % 2 else (False, True):  # the second finds warmer caches
-                if listening:
-                    with listen(laps):
-                        laps.start()
-                        batch = self._batch(timed, picked)
-                        lap("collate")
-                else:
-                    before = time.perf_counter_ns()
-                    batch = self._batch(dataset, picked)
-                    plain_ns += time.perf_counter_ns() - before
-                del batch  # outside the times: in training the main process frees it
-            images += size
-            number += 1
-        waits = None if waited is None else (_waited_ns() or waited) - waited
-        share = None if waits is None else min(1.0, waits / 1e9 / (time.perf_counter() - start))
-        cpu, own_cpu = time.process_time() - cpu, time.thread_time() - own_cpu
-        parts = [Part(name, group, ns / 1000 / images) for (name, group), ns in laps.sums().items()]
-        others = max(0.0, 1 - own_cpu / max(cpu, 1e-9))
-        plain_us = plain_ns / 1000 / images
-        return Stages(tuple(parts), images, plain_us, image_bytes, _image_size(first), share, others)
-
-    def _batch(self, dataset: Any, picked: Sequence[int]) -> Any:
+    def batch_from(dataset: Any, picked: Sequence[int]) -> Any:
         """As torch's fetcher makes it."""
-        if self.options is not None:
-            return self.collate(batch_of(dataset, picked, replace(self.options, threads=0)))
+        if options is not None:
+            return collate(batch_of(dataset, picked, replace(options, threads=0)))
         several = getattr(dataset, "__getitems__", None)
-        return self.collate(several(picked) if several else [dataset[index] for index in picked])
+        return collate(several(picked) if several else [dataset[index] for index in picked])
+
+    if isinstance(dataset, ImageDataset) and dataset.threads:  # in which laps would go unheard
+        dataset = copy.copy(dataset)
+        dataset.threads = 0
+    timed = timed_dataset(dataset)
+    try:
+        first = batch_from(dataset, indices[:2])
+    except Exception as error:  # a user's collate_fn may raise anything
+        what = f"{type(error).__name__}: {error}".splitlines()[0]
+        raise DatasetError(
+            f"samples {', '.join(map(str, indices[:2]))} can't be made a batch: {what}. Tensors of one size "
+            "can: end the transform in a resize or crop and ToTensor."
+        ) from error
+    image_bytes = max(1, batch_bytes(first) // min(2, len(indices)))
+    size = min(batch_size, max(1, int(seconds * 1e6 / 16 / max(1.0, guess_us))))
+    if most_bytes is not None:
+        size = min(size, max(1, most_bytes // image_bytes))
+    laps = _Laps()
+    plain_ns = images = number = 0
+    waited, cpu, own_cpu = _waited_ns(), time.process_time(), time.thread_time()
+    start = time.perf_counter()
+    while number == 0 or time.perf_counter() - start < seconds:
+        picked = [indices[(number * size + k) % len(indices)] for k in range(size)]
+        for listening in (True, False) if number % 2 else (False, True):  # the second finds warmer caches
+            if listening:
+                with listen(laps):
+                    laps(None)
+                    batch = batch_from(timed, picked)
+                    lap("collate")
+            else:
+                before = time.perf_counter_ns()
+                batch = batch_from(dataset, picked)
+                plain_ns += time.perf_counter_ns() - before
+            del batch  # outside the times: in training the main process frees it
+        images += size
+        number += 1
+    waits = None if waited is None else (_waited_ns() or waited) - waited
+    share = None if waits is None else min(1.0, waits / 1e9 / (time.perf_counter() - start))
+    cpu, own_cpu = time.process_time() - cpu, time.thread_time() - own_cpu
+    parts = [Part(name, group, ns / 1000 / images) for (name, group), ns in laps.sums().items()]
+    output = next(((one.shape[2], one.shape[3]) for one in batch_tensors(first) if one.ndim == 4), None)
+    others = max(0.0, 1 - own_cpu / max(cpu, 1e-9))
+    return Stages(tuple(parts), images, plain_ns / 1000 / images, image_bytes, output, share, others)
 
 
 @dataclass(slots=True)
 class _Laps:
-    """A listener that does nothing but note."""
+    """A listener that does nothing but note when; None begins anew."""
 
     noted: list[tuple[int, object]] = field(default_factory=list)
 
     def __call__(self, done: object) -> None:
         self.noted.append((time.perf_counter_ns(), done))
-
-    def start(self) -> None:
-        self.noted.append((time.perf_counter_ns(), None))
 
     def sums(self) -> dict[tuple[str, str], int]:
         """Nanoseconds by name and group."""
@@ -164,7 +158,10 @@ def timed_dataset(dataset: Any) -> Any:
     wrapped = dataset
     with contextlib.suppress(Exception):  # a dataset that can't be copied or changed is timed as one piece
         wrapped = copy.copy(dataset)
-        for name, wrap in (("loader", _timed_loader), ("transform", _timed_transform)):
+        for name, wrap in (
+            ("loader", partial(_Timed, done="decode", before="look-up")),
+            ("transform", _timed_transform),
+        ):
             if callable(getattr(dataset, name, None)) and name in vars(dataset):
                 setattr(wrapped, name, wrap(getattr(dataset, name)))
     return _Lapped(wrapped)
@@ -174,20 +171,12 @@ class _Lapped:
     """A dataset whose samples end in a lap."""
 
     def __init__(self, dataset: Any) -> None:
-        self._dataset = dataset
-        several = getattr(dataset, "__getitems__", None)
-        if several is not None:
-            self.__getitems__ = self._several
+        self._sample = _Timed(dataset.__getitem__, "your dataset")
+        if hasattr(dataset, "__getitems__"):
+            self.__getitems__ = _Timed(dataset.__getitems__, "your dataset")
 
     def __getitem__(self, index: int) -> Any:
-        sample = self._dataset[index]
-        lap("your dataset")
-        return sample
-
-    def _several(self, indices: Sequence[int]) -> Any:
-        samples = self._dataset.__getitems__(indices)
-        lap("your dataset")
-        return samples
+        return self._sample(index)
 
 
 class _Timed:
@@ -219,23 +208,11 @@ class _TimedCompose:
         return image
 
 
-def _timed_loader(loader: Callable[..., Any]) -> _Timed:
-    return _Timed(loader, "decode", "look-up")
-
-
 def _timed_transform(transform: Any) -> Any:
     kind = type(transform)
     if kind.__name__ == "Compose" and kind.__module__.startswith(("fastpipe.", "torchvision.transforms.")):
         return _TimedCompose(transform.transforms)
     return _Timed(transform, transform)
-
-
-def _single_threaded(dataset: Any) -> Any:
-    """The dataset without threads of its own, in which laps go unheard."""
-    if isinstance(dataset, ImageDataset) and dataset.threads:
-        dataset = copy.copy(dataset)
-        dataset.threads = 0
-    return dataset
 
 
 def _waited_ns() -> int | None:
@@ -245,8 +222,3 @@ def _waited_ns() -> int | None:
             return int(file.read().split()[1])
     except (OSError, ValueError, IndexError):  # not Linux, or a kernel without these statistics
         return None
-
-
-def _image_size(batch: Any) -> tuple[int, int] | None:
-    images = next((tensor for tensor in batch_tensors(batch) if tensor.ndim == 4), None)
-    return None if images is None else (int(images.shape[2]), int(images.shape[3]))
