@@ -16,8 +16,8 @@ from __future__ import annotations
 import functools
 import os
 import re
+import secrets
 import sys
-import tempfile
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -89,22 +89,14 @@ class MachineConfig:
     def __post_init__(self) -> None:
         readers = {format_key(name): reader for name, reader in self.readers.items()}
         measured = {name: MappingProxyType(dict(times)) for name, times in self.measured.items()}
-        for name, value in (
-            ("readers", readers),
-            ("measured", measured),
-            ("versions", self.versions),
-            ("machine", self.machine),
-        ):
+        values: list[Mapping[str, Any]] = [readers, measured, self.versions, self.machine]
+        for name, value in zip(("readers", "measured", "versions", "machine"), values, strict=True):
             object.__setattr__(self, name, MappingProxyType(dict(value)))
 
     def __reduce__(self) -> tuple[Any, ...]:  # mapping proxies don't pickle
-        return MachineConfig, (
-            dict(self.readers),
-            {name: dict(times) for name, times in self.measured.items()},
-            dict(self.versions),
-            dict(self.machine),
-            self.created,
-        )
+        values: list[Any] = [dict(getattr(self, name)) for name in ("readers", "measured", "versions", "machine")]
+        values[1] = {name: dict(times) for name, times in self.measured.items()}
+        return MachineConfig, (*values, self.created)
 
     def __hash__(self) -> int:
         return hash((frozenset(self.readers.items()), frozenset(self.versions.items()), self.created))
@@ -184,21 +176,18 @@ class MachineConfig:
             ConfigError: the file can't be written.
         """
         file = self.path() if path is None else Path(path)
-        text = self.to_toml()
-        temporary = None
+        beside = file.with_name(f".{file.name}.{secrets.token_hex(4)}.part")
         try:
             file.parent.mkdir(parents=True, exist_ok=True)
-            with tempfile.NamedTemporaryFile(
-                "w", encoding="utf-8", newline="\n", dir=file.parent, prefix=f".{file.name}.", delete=False
-            ) as out:
-                temporary = out.name
-                out.write(text)
-                out.flush()
-                os.fsync(out.fileno())
-            os.replace(temporary, file)
+            try:
+                with open(beside, "x", encoding="utf-8", newline="\n") as out:
+                    out.write(self.to_toml())
+                    out.flush()
+                    os.fsync(out.fileno())
+                os.replace(beside, file)
+            finally:
+                beside.unlink(missing_ok=True)
         except OSError as error:
-            if temporary is not None:
-                Path(temporary).unlink(missing_ok=True)
             raise ConfigError(f"can't write the config file {file}: {error.strerror or error}") from error
         _current.cache_clear()
         return file
@@ -317,6 +306,17 @@ def _speaks() -> bool:
     return worker is None or worker.id == 0
 
 
+_KINDS = {"created": str, "machine": (str, int), "measured": (int, float), "readers": str, "versions": str}
+"""The keys of the file, and what they or the entries of their tables are."""
+
+_WORDS: dict[Any, str] = {
+    str: "a string",
+    dict: "a table",
+    (str, int): "a string or a whole number",
+    (int, float): "a number",
+}
+
+
 def _parse(data: bytes, file: Path) -> MachineConfig:
     """The config that a file's bytes hold, each value's type checked."""
     try:
@@ -330,34 +330,29 @@ def _parse(data: bytes, file: Path) -> MachineConfig:
         line = int(found[1]) if found else max(1, len(text.splitlines()))
         raise _unusable(file, line, f"it is not TOML: {error}") from error
 
-    kinds: dict[str, type | tuple[type, ...]] = {"readers": str, "versions": str, "machine": (str, int)}
+    def check(table: str, key: str, value: Any, kind: Any) -> None:
+        if not isinstance(value, kind) or isinstance(value, bool):
+            name = f"{table}.{key}".lstrip(".")
+            raise _unusable(file, _line_of(text, table, key), f"{name} must be {_WORDS[kind]}, not {value!r}")
+
     for name, value in values.items():
+        if name not in _KINDS:
+            raise _unusable(file, _line_of(text, "", name), f"unknown key {name!r} (known: {', '.join(_KINDS)})")
         if name == "created":
-            if not isinstance(value, str):
-                raise _unusable(file, _line_of(text, "", name), f"{name} must be a string, not {value!r}")
-        elif name != "measured" and name not in kinds:
-            accepted = ", ".join(["created", "machine", "measured", "readers", "versions"])
-            raise _unusable(file, _line_of(text, "", name), f"unknown key {name!r} (known: {accepted})")
-        elif not isinstance(value, dict):
-            raise _unusable(file, _line_of(text, "", name), f"{name} must be a table, not {value!r}")
-        elif name == "measured":
+            check("", name, value, str)
+            continue
+        check("", name, value, dict)
+        tables = {name: value}
+        if name == "measured":
             for format, times in value.items():
-                if not isinstance(times, dict):
-                    raise _unusable(file, _line_of(text, name, format), f"{name}.{format} must be a table of times")
-                for reader, time in times.items():
-                    _check(file, text, f"{name}.{format}", reader, time, (int, float))
-        else:
-            for key, item in value.items():
-                _check(file, text, name, key, item, kinds[name])
+                check(name, format, times, dict)
+            tables = {f"{name}.{format}": times for format, times in value.items()}
+        for table, items in tables.items():
+            for key, item in items.items():
+                check(table, key, item, _KINDS[name])
                 if name == "readers" and not item.strip():
                     raise _unusable(file, _line_of(text, name, key), f"{name}.{key} names no reader")
     return MachineConfig(**values)
-
-
-def _check(file: Path, text: str, table: str, key: str, value: object, kind: type | tuple[type, ...]) -> None:
-    if not isinstance(value, kind) or isinstance(value, bool):
-        wanted = "a string" if kind is str else "a string or a whole number" if kind == (str, int) else "a number"
-        raise _unusable(file, _line_of(text, table, key), f"{table}.{key} must be {wanted}, not {value!r}")
 
 
 def _unusable(file: Path, line: int | None, reason: str) -> ConfigError:

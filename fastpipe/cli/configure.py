@@ -53,14 +53,14 @@ def configure(
     if (reset or set_) and json is not None:
         raise typer.BadParameter("--reset and --set have nothing to write: leave out --json")
     if show or reset or set_:
-        from fastpipe.tools.bench import stored
+        from fastpipe.tools.bench import choose
 
-        if show and not stored.show(json=json, quiet=quiet):
+        if show and not choose.show(json=json, quiet=quiet):
             raise typer.Exit(1)
         if reset:
-            stored.reset(quiet=quiet)
+            choose.reset(quiet=quiet)
         if set_:
-            stored.choose_by_hand(set_, quiet=quiet)
+            choose.choose_by_hand(set_, quiet=quiet)
         return
     from fastpipe.tools.bench import run
 

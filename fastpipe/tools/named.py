@@ -49,11 +49,8 @@ def load_transform(place: str | None) -> Any:
 def find_object(place: str) -> Any:
     """The object of a place such as ``"package.module:attribute.attribute"`` or ``"scripts/train.py:attribute"``.
 
-    A function or class that can be called without arguments is called: what it makes is the object.
-
-    Args:
-        place: the module as in an import statement, looked for in the current folder too, or a path that ends in
-            ``.py``; then the name.
+    A function or class that can be called without arguments is called: what it makes is the object. Modules are looked
+    for in the current folder, too.
 
     Raises:
         PlanError: it isn't ``module:name``, there is no such module, file or name, or the user's code fails: the error
@@ -64,10 +61,9 @@ def find_object(place: str) -> Any:
         raise PlanError(
             f"{place!r} is a script: give MODULE:NAME or FILE.py:NAME. Write {place}:NAME, such as {place}:transform"
         )
-    if not (module_name and colon and name) or os.sep in name:
-        raise PlanError(f"{place!r}: {_HOW}")
     is_file = module_name.endswith(".py")
-    if not is_file and (os.sep in module_name or "/" in module_name):
+    is_path = os.sep in name or (not is_file and (os.sep in module_name or "/" in module_name))
+    if not (module_name and colon and name) or is_path:
         raise PlanError(f"{place!r}: {_HOW}")
     try:
         found: Any = _load_file(place, module_name) if is_file else _import(place, module_name)
@@ -82,7 +78,9 @@ def find_object(place: str) -> Any:
         raise PlanError(f"{place!r}: importing {module_name} fails: {_where(error)}") from error
     for part in name.split("."):
         if not hasattr(found, part):
-            raise PlanError(f"{place!r}: {_described(found)} has no {part!r}{_suggestion(found, part)}")
+            near = difflib.get_close_matches(part, [known for known in dir(found) if not known.startswith("_")], n=1)
+            hint = f"; did you mean {near[0]!r}?" if near else ""
+            raise PlanError(f"{place!r}: {_described(found)} has no {part!r}{hint}")
         found = getattr(found, part)
     return _made(place, found)
 
@@ -109,7 +107,8 @@ def _load_file(place: str, file: str) -> ModuleType:
     _search_in(os.path.dirname(path))
     name = os.path.splitext(os.path.basename(path))[0]
     known = sys.modules.get(name)
-    if known is not None and _same_file(getattr(known, "__file__", None), path):
+    known_file = getattr(known, "__file__", None) or ""
+    if known is not None and os.path.exists(known_file) and os.path.samefile(known_file, path):
         return known
     if known is not None:  # train.py is called as another module that is loaded: both stay
         name = f"{name} of {path}"
@@ -129,10 +128,6 @@ def _load_file(place: str, file: str) -> ModuleType:
 def _search_in(folder: str) -> None:
     if folder not in sys.path:
         sys.path.insert(0, folder)
-
-
-def _same_file(one: str | None, other: str) -> bool:
-    return one is not None and os.path.exists(one) and os.path.samefile(one, other)
 
 
 def _made(place: str, found: Any) -> Any:
@@ -176,11 +171,6 @@ def _described(found: Any) -> str:
     if inspect.isroutine(found):
         return f"the function {found.__name__}"
     return f"a value of type {type(found).__name__}"
-
-
-def _suggestion(found: Any, name: str) -> str:
-    near = difflib.get_close_matches(name, [known for known in dir(found) if not known.startswith("_")], n=1)
-    return f"; did you mean {near[0]!r}?" if near else ""
 
 
 def standard_transform() -> Any:

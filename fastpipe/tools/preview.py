@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import importlib
 import operator
 import os
 import sys
@@ -26,13 +27,20 @@ from fastpipe.reporting.pictures import Cell, arrays_of, fitted, grid, pictures_
 from fastpipe.tools import recipes
 from fastpipe.tools.certificate import difference_cell
 from fastpipe.tools.subject import dataset_of
-from fastpipe.tools.targets import marked
 from fastpipe.tools.twin import import_torchvision, is_torchvisions, mirror
 from fastpipe.types import Recipe
 
 __all__ = ["Sheet", "preview", "preview_files"]
 
 _COLORS = ((200, 60, 40), (40, 110, 190), (30, 140, 90), (160, 90, 170), (190, 130, 20))
+_MARKS = (
+    (230, 60, 60),
+    (60, 160, 230),
+    (70, 190, 90),
+    (240, 180, 40),
+    (170, 90, 220),
+    (240, 120, 200),
+)
 _ROWS_A_PAGE = 40
 _MOST_OF_ONE = 4  # pictures shown of a sample that is several images
 _AMPLIFIED = 64
@@ -323,3 +331,47 @@ def _outlined(whole: Image.Image, drawings: Sequence[_Drawing], side: int) -> Im
             if right - left > 8 and bottom - top > 8:  # a white line inside, for pictures of the outline's colour
                 pen.rectangle((left + 2, top + 2, right - 3, bottom - 3), outline=(255, 255, 255))
     return small
+
+
+def marked(picture: Image.Image, targets: Any) -> Image.Image:
+    """The picture with what ``tv_tensors`` in ``targets`` say: an outline a box, a point, a colour a mask or class.
+
+    Args:
+        picture: as large as the canvas of boxes and masks; others are left out.
+        targets: of the sample, in lists, tuples and dicts of any depth.
+    """
+    if "torchvision.tv_tensors" not in sys.modules:
+        return picture
+    tv_tensors = importlib.import_module("torchvision.tv_tensors")
+    leaves = importlib.import_module("torch.utils._pytree").tree_leaves(targets)
+    size = (picture.height, picture.width)
+    made = picture.copy()
+    for leaf in leaves:
+        if isinstance(leaf, tv_tensors.Mask) and tuple(leaf.shape[-2:]) == size and leaf.ndim in (2, 3):
+            made = _covered(made, leaf.cpu().numpy())
+    pen = ImageDraw.Draw(made)
+    for leaf in leaves:
+        if getattr(leaf, "canvas_size", None) != size:
+            continue
+        if isinstance(leaf, tv_tensors.BoundingBoxes):
+            boxes = importlib.import_module("fastpipe.transforms.v2._samples").xyxy(leaf)
+            for number, corners in enumerate(boxes.reshape(-1, boxes.shape[-1]).tolist()):
+                if len(corners) == 4 and corners[2] > corners[0] and corners[3] > corners[1]:
+                    pen.rectangle(corners, outline=_MARKS[number % len(_MARKS)], width=max(2, max(size) // 150))
+        else:
+            radius = max(2, max(size) // 100)
+            for number, (x, y) in enumerate(leaf.reshape(-1, 2).tolist()):
+                pen.ellipse((x - radius, y - radius, x + radius, y + radius), fill=_MARKS[number % len(_MARKS)])
+    return made
+
+
+def _covered(picture: Image.Image, masks: Any) -> Image.Image:
+    """Half of each masked pixel's colour is the mask's; one mask of several values has a colour a value."""
+    pixels = np.array(picture)
+    planes = masks[None] if masks.ndim == 2 else masks
+    if len(planes) == 1:
+        planes = [planes[0] == value for value in np.unique(planes[0])[:256] if value]
+    for number, plane in enumerate(planes):
+        inside = np.asarray(plane) > 0
+        pixels[inside] = (pixels[inside].astype(np.uint16) + _MARKS[number % len(_MARKS)]) // 2
+    return Image.fromarray(pixels)

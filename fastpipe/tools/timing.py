@@ -117,12 +117,9 @@ def one_thread() -> Iterator[None]:
 
 
 class Workers:
-    """DataLoader workers that run what they are told on what they hold; they stay between the calls.
+    """DataLoader workers that run what they are told on what they hold, and stay between the calls.
 
-    Args:
-        subject: what they hold, such as a dataset.
-        count: of workers; 0 runs all in this process.
-        options: of torch's DataLoader.
+    They hold a subject, such as a dataset; without workers all runs in this process. Options are torch's DataLoader's.
     """
 
     def __init__(self, subject: Any, count: int, **options: Any) -> None:
@@ -130,7 +127,7 @@ class Workers:
         from torch.utils.data import DataLoader
 
         loading: Any = DataLoader  # a dataset is what has __getitem__, whatever it inherits from
-        self._told = _Told()
+        self._told: list[Any] = []  # the sampler
         self._loader = loading(
             _Host(subject),
             batch_size=None,
@@ -148,23 +145,11 @@ class Workers:
         Raises:
             FastpipeError: the first that one of them raises.
         """
-        self._told.items = work
+        self._told[:] = work
         for one in self._loader:
             if isinstance(one, FastpipeError):
                 raise one
             yield one
-
-
-class _Told:
-    """A sampler that gives what it was last told."""
-
-    items: Sequence[Any] = ()
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self.items)
-
-    def __len__(self) -> int:
-        return len(self.items)
 
 
 class _Host:

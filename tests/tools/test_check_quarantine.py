@@ -254,6 +254,6 @@ def test_lists_don_t_replace_each_other(root: Path, tmp_path: Path, monkeypatch:
     for number in range(3):
         (root / f"a/new{number}.jpg").write_bytes(np.uint8(number).tobytes())
         lists.append(move(root, tmp_path / "bad").undo_list)
-    assert [Path(name or "").name for name in lists] == ["undo-now.jsonl", "undo-now-2.jsonl", "undo-now-3.jsonl"]
+    assert [Path(name or "").name for name in lists] == ["undo-now.jsonl", "undo-now~2.jsonl", "undo-now~3.jsonl"]
     lines = Path(lists[1] or "").read_text().splitlines()
     assert json.loads(lines[1])["why"] == "truncated"

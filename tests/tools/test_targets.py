@@ -11,7 +11,7 @@ import tv
 from PIL import Image
 
 import fastpipe
-from fastpipe.tools.targets import marked
+from fastpipe.tools.preview import marked
 
 tv_tensors = tv.module("torchvision.tv_tensors")
 v2 = tv.module("fastpipe.transforms.v2")

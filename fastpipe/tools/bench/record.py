@@ -11,9 +11,8 @@ from typing import Any
 
 from fastpipe.errors import ConfigError
 from fastpipe.reporting.output import rounded
-from fastpipe.tools.bench.check import Result
 from fastpipe.tools.bench.choose import Choice
-from fastpipe.tools.bench.measure import Measurement
+from fastpipe.tools.bench.measure import Measurement, Result
 from fastpipe.tools.bench.pipeline import PipelineResult
 from fastpipe.tools.timing import Timing
 

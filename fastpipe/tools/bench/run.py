@@ -24,16 +24,14 @@ from fastpipe.reporting.output import (
     write_json,
 )
 from fastpipe.reporting.plots import check_matplotlib, to_png
-from fastpipe.tools.bench.choose import Choice, choose, to_config
+from fastpipe.tools.bench.choose import Choice, choose, print_readers, to_config
 from fastpipe.tools.bench.compare import compare as compare_records
 from fastpipe.tools.bench.compare import comparison_json
 from fastpipe.tools.bench.measure import Measurement, measure
 from fastpipe.tools.bench.pipeline import CONTENDERS, PipelineResult, measure_pipelines
-from fastpipe.tools.bench.plots import draw
 from fastpipe.tools.bench.record import Record, read_record, to_json
-from fastpipe.tools.bench.report import make_page, print_comparison, print_record
+from fastpipe.tools.bench.report import draw, make_page, print_comparison, print_record
 from fastpipe.tools.bench.samples import Sample, made_samples, sample_folder, write_samples
-from fastpipe.tools.bench.stored import print_readers
 from fastpipe.tools.twin import import_torchvision
 
 

@@ -6,7 +6,8 @@ import io
 import math
 import os
 import random
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -18,10 +19,10 @@ from PIL import Image
 
 from fastpipe import readers
 from fastpipe.config import format_key
-from fastpipe.data.named import open_container
 from fastpipe.errors import DatasetError
-from fastpipe.paths import local
 from fastpipe.readers import parse_header
+from fastpipe.reporting.output import Move
+from fastpipe.tools.subject import choose_files
 from fastpipe.types import Box, Header
 
 # Kind → (file suffix, Pillow's format, Pillow's mode, options for `Image.save`).
@@ -42,7 +43,6 @@ SIZES = ((375, 500), (375, 500), (333, 500), (500, 375), (375, 500), (500, 333),
 # How often each kind comes in every sixteen made JPEGs: ImageNet is baseline 4:4:4 and 4:2:0 with few others.
 _JPEG_MIX = ("jpeg-420", "jpeg-444") * 7 + ("jpeg-gray", "jpeg-progressive")
 
-_MOST_FILES_SEEN = 200_000
 _MOST_PIXELS = 16_000_000
 _LEAST_FILES = 4
 
@@ -78,13 +78,9 @@ def crop_box(size: tuple[int, int], rng: random.Random) -> Box:
 def photo(seed: int, height: int = 375, width: int = 500) -> npt.NDArray[np.uint8]:
     """A made image with a photo's statistics: a 1/f spectrum, smooth shapes with edges, a little sensor noise.
 
-    Args:
-        seed: the same seed and size give the same pixels.
-        height: rows, in pixels.
-        width: columns, in pixels.
-
     Returns:
-        uint8 ``(height, width, 3)`` RGB. As a JPEG of quality 96 one of 375×500 has about 100 kB, as ImageNet's.
+        uint8 ``(height, width, 3)`` RGB, the same for the same seed. As a JPEG of quality 96 one of 375×500 has about
+        100 kB, as ImageNet's.
     """
     rng = np.random.default_rng(seed)
     rows = np.arange(height, dtype=np.float32)[:, None] / max(height, width)
@@ -117,12 +113,7 @@ def photo(seed: int, height: int = 375, width: int = 500) -> npt.NDArray[np.uint
 
 
 def encode(pixels: npt.NDArray[np.uint8], kind: str) -> bytes:
-    """The pixels as a file of one of `KINDS`.
-
-    Args:
-        pixels: uint8 ``(H, W, 3)`` RGB.
-        kind: a key of `KINDS`.
-    """
+    """RGB pixels, uint8 ``(H, W, 3)``, as a file of one of `KINDS`."""
     _, format, mode, options = KINDS[kind]
     out = io.BytesIO()
     Image.fromarray(pixels).convert(mode).save(out, format, **options)
@@ -142,10 +133,8 @@ def make_folder(
 
     Args:
         path: the root; made where it is missing.
-        classes: folders.
-        per_class: images in each.
-        kinds: keys of `KINDS`, taken in turn.
-        sizes: ``(height, width)`` in pixels, taken in turn.
+        classes, per_class: folders, and images in each.
+        kinds, sizes: keys of `KINDS`, and ``(height, width)`` in pixels; taken in turn.
         seed: the same arguments give the same files.
 
     Returns:
@@ -167,19 +156,9 @@ def make_folder(
 
 
 def made_samples(
-    formats: Iterable[str] = ("jpeg", "png", "webp"),
-    count: int = 24,
-    *,
-    seed: int = 0,
-    progress: Callable[[int, int, str], None] | None = None,
+    formats: Iterable[str] = ("jpeg", "png", "webp"), count: int = 24, *, seed: int = 0, progress: Move | None = None
 ) -> list[Sample]:
-    """Made photos of each format, in memory.
-
-    Args:
-        formats: of ``"jpeg"``, ``"png"`` and ``"webp"``.
-        count: images of each.
-        seed: the same arguments give the same samples.
-        progress: called with the images made, all images, and what is done.
+    """Made photos of each format, in memory: so many of ``"jpeg"``, ``"png"`` and ``"webp"``, the same for a seed.
 
     Raises:
         DatasetError: a format that none of `KINDS` makes.
@@ -207,91 +186,60 @@ def sample_folder(
     count: int = 24,
     *,
     seed: int = 0,
-    progress: Callable[[int, int, str], None] | None = None,
+    progress: Move | None = None,
 ) -> list[Sample]:
-    """A random sample of the images below a folder (or the one file named), read into memory.
+    """A random sample of the images that `choose_files` finds, read into memory.
 
-    At most the first 200,000 files are looked at, and a format's sample ends at 16 million pixels (though not
-    below four images), so that neither a huge folder nor huge photos make a benchmark of hours.
+    A format's sample ends at 16 million pixels (though not below four images), so that huge photos don't make a
+    benchmark of hours.
 
     Args:
         path: a folder, searched with its subfolders, a zip, tar, shards or Parquet with images, or a file.
         formats: the config's keys of the formats wanted; None for every format found.
         count: images of each format at most.
         seed: the same folder and arguments give the same sample.
-        progress: called with the images read, how many are to be read at most, and what is done.
+        progress: told of the images read.
 
     Raises:
         DatasetError: there is no such path, or no image (of these formats) below it.
     """
-    root = Path(local(path))
-    index = open_container(path, progress=False)
-    if index is None and not root.exists():
-        raise DatasetError(f"there is no {root}; name a folder that holds images, or none for made ones")
     wanted = None if formats is None else {format_key(name) for name in formats}
     rng = random.Random(seed)
     if progress:
-        progress(0, 0, f"looking for images in {root}")
-    if index is not None:
-        files = index.paths(np.arange(min(len(index), _MOST_FILES_SEEN)))
-    else:
-        files = [str(root)] if root.is_file() else list(_walk(root))
+        progress(0, 0, f"looking for images in {path}")
+    # Rare formats are looked for among twenty times as many files as are wanted, not in a whole data set.
+    files = choose_files(path, 20 * count, seed)
     rng.shuffle(files)
     by_format: dict[str, list[Sample]] = {}
-    pixels: dict[str, int] = {}
-    looked = 0
-    for name in files:
-        # Rare formats are looked for among twenty times as many files as are wanted, not in a whole data set.
-        if looked >= 20 * count and by_format:
-            break
+    pixels: Counter[str] = Counter()
+    for number, name in enumerate(files):
         if progress:
-            progress(looked, min(len(files), 20 * count), "reading images")
+            progress(number, len(files), "reading images")
         try:
             sample = _sample(name, readers.read_file(name, None), rng)
             Image.open(io.BytesIO(sample.data)).load()
         except Exception:  # not an image or a damaged one: Pillow's plugins raise nearly anything
             continue
-        looked += 1
         taken = by_format.setdefault(sample.format, [])
         full = len(taken) >= count or (len(taken) >= _LEAST_FILES and pixels[sample.format] >= _MOST_PIXELS)
-        if full or (wanted is not None and sample.format not in wanted):
-            continue
-        taken.append(sample)
-        pixels[sample.format] = pixels.get(sample.format, 0) + sample.header.height * sample.header.width
+        if not full and (wanted is None or sample.format in wanted):
+            taken.append(sample)
+            pixels[sample.format] += sample.header.height * sample.header.width
     found = [sample for key in sorted(by_format) for sample in by_format[key]]
     if not found:
         asked = f" of format {', '.join(sorted(wanted))}" if wanted else ""
-        raise DatasetError(f"{root} holds no image{asked} that can be read; name a folder that does, or none")
+        raise DatasetError(f"{path} holds no image{asked} that can be read; name a folder that does, or none")
     return found
 
 
 def write_samples(samples: Iterable[Sample], folder: str | os.PathLike[str]) -> dict[str, list[str]]:
-    """Writes the samples' files, numbered, whatever folders they came from.
-
-    Args:
-        samples: from anywhere.
-        folder: exists.
-
-    Returns:
-        Format to the paths of its files, in the samples' order.
-    """
+    """Writes the samples' files, numbered; format to the paths of its files, in the samples' order."""
     written: dict[str, list[str]] = {}
     for number, sample in enumerate(samples):
         file = os.path.join(folder, f"{number:04d}.{sample.format}")
         Path(file).write_bytes(sample.data)
         written.setdefault(sample.format, []).append(file)
     return written
-
-
-def _walk(root: Path) -> Iterator[str]:
-    seen = 0
-    for folder, subfolders, names in os.walk(root):
-        subfolders.sort()
-        for name in sorted(names):
-            seen += 1
-            if seen > _MOST_FILES_SEEN:
-                return
-            yield os.path.join(folder, name)
 
 
 def _sample(name: str, data: bytes, rng: random.Random) -> Sample:

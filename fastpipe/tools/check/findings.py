@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple, overload
+from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 import numpy as np
 
@@ -96,25 +96,14 @@ class Seen(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class FileRow:
-    """One file with a finding.
+    """One file with a finding."""
 
-    Attributes:
-        number: its position in the index, from 0.
-        path: as the index has it, relative to the root.
-        kinds: names from `KINDS`.
-        bad: whether it would fail in training; if not, it is merely noted.
-        reason: in words.
-        format: Pillow's name of the format that the content has; ``""`` where it isn't known.
-        height, width: in pixels, as stored; 0 where they aren't known.
-        bytes: the file's size; -1 where it can't be reached.
-    """
-
-    number: int
-    path: str
-    kinds: tuple[str, ...]
-    bad: bool
-    reason: str
-    format: str
+    number: int  # its position in the index, from 0
+    path: str  # as the index has it, relative to the root
+    kinds: tuple[str, ...]  # names from `KINDS`
+    bad: bool  # whether it would fail in training; if not, it is merely noted
+    reason: str  # in words
+    format: str  # this and the others as in `Seen`
     height: int
     width: int
     bytes: int
@@ -150,16 +139,14 @@ class Findings:
         return bool(self.table["orientation"][number])
 
     @property
-    def bits(self) -> Array:
+    def bits(self) -> Any:
         """uint32 ``(n,)``, as `bits_of` gives them."""
-        found: Array = self.table["bits"]
-        return found
+        return self.table["bits"]
 
     @property
-    def bad(self) -> Array:
+    def bad(self) -> Any:
         """bool ``(n,)``."""
-        found: Array = self.bits & _BAD_BITS != 0
-        return found
+        return self.bits & _BAD_BITS != 0
 
     def counts(self) -> dict[str, int]:
         """How many files have each kind of finding, for the kinds that occur."""
@@ -168,13 +155,7 @@ class Findings:
 
 
 class Rows(Sequence[FileRow]):
-    """The files with a finding, the bad ones first, then in the index's order; rows are made when they are asked for.
-
-    Args:
-        index: the files.
-        findings: what is known of them.
-        picks: int64 positions.
-    """
+    """Files with a finding, the bad ones first, then in the index's order; rows are made when they are asked for."""
 
     def __init__(self, index: ImageIndex, findings: Findings, picks: Array) -> None:
         self._index = index
@@ -189,12 +170,8 @@ class Rows(Sequence[FileRow]):
     @overload
     def __getitem__(self, item: slice) -> list[FileRow]: ...
     def __getitem__(self, item: int | slice) -> FileRow | list[FileRow]:
-        if isinstance(item, slice):
-            return [self._row(int(number)) for number in self._picks[item]]
-        return self._row(int(self._picks[item]))
-
-    def __iter__(self) -> Iterator[FileRow]:
-        return (self._row(int(number)) for number in self._picks)
+        picked = self._picks[item]
+        return [self._row(int(number)) for number in picked] if isinstance(item, slice) else self._row(int(picked))
 
     def __repr__(self) -> str:
         return f"<{len(self)} rows of files>"

@@ -19,19 +19,28 @@ import time
 from collections import deque
 from collections.abc import Generator, Iterator
 from dataclasses import asdict
-from typing import IO, NamedTuple
+from typing import IO, Any, NamedTuple
 
 from fastpipe import readers
-from fastpipe.errors import FastpipeError
+from fastpipe.data.cluster import Cluster, whole_path
+from fastpipe.data.store import cache_folder
+from fastpipe.errors import DatasetError, FastpipeError
 from fastpipe.tools.check.examine import Rules
 from fastpipe.tools.check.findings import Seen, bits_of
 from fastpipe.tools.check.worker import packed
+from fastpipe.types import Member
 
 _START_S = 120.0
 _FAILED_STARTS = 3
 _LOSSES_IN_A_ROW = 50
 _LOOK_S = 0.1
 _TAIL_BYTES = 2000
+
+
+CHUNK = 1024
+"""Files in a task: of a few folders, or of one shard. A task of a cluster starts a process of its own to read them."""
+
+_STEP = 16
 
 
 class Task(NamedTuple):
@@ -84,16 +93,18 @@ class _Worker:
     def end(self) -> str:
         """How a process ended that gives no answers any more; waits a moment for it."""
         self.kill()
-        try:
-            code: int | None = self.process.wait(5)
-        except subprocess.TimeoutExpired:  # stuck in the system, in a read that can't be interrupted
-            code = None
+        code: int | None = None
+        with contextlib.suppress(subprocess.TimeoutExpired):  # stuck in the system, in a read that nothing interrupts
+            code = self.process.wait(5)
         said = self._said()
         for pipe in (self.process.stdin, self._errors):
             if pipe is not None:
                 with contextlib.suppress(OSError):
                     pipe.close()
-        how = f"signal {-code} ({_signal_name(-code)})" if code is not None and code < 0 else f"exit status {code}"
+        how = f"exit status {code}"
+        if code is not None and code < 0:
+            named = {one.value: one.name for one in signal.Signals}
+            how = f"signal {-code} ({named.get(-code, 'unknown')})"
         if code == -9:
             how += ", as when the system is out of memory: try fewer --jobs"
         return f"{how}; it said: {said}" if said else how
@@ -152,7 +163,10 @@ def examine_all(
         while pool.busy():
             yield from pool.step()
     finally:
-        pool.end()
+        for worker in pool.workers:
+            worker.kill()
+        for worker in pool.workers:
+            worker.end()
 
 
 class _Pool:
@@ -164,7 +178,7 @@ class _Pool:
         self._jobs = jobs
         self._timeout_s = timeout_s
         self._inbox: queue.SimpleQueue[tuple[_Worker, bytes]] = queue.SimpleQueue()
-        self._workers: set[_Worker] = set()
+        self.workers: set[_Worker] = set()
         self._idle: list[_Worker] = []
         self._back: deque[list[Task]] = deque()  # what processes that were lost had not done
         self._again: deque[Task] = deque()  # what they were lost over
@@ -174,7 +188,7 @@ class _Pool:
 
     def busy(self) -> bool:
         """Gives work to those who have none; whether anybody has some now."""
-        while len(self._workers) < self._jobs or self._idle:
+        while len(self.workers) < self._jobs or self._idle:
             chunk = self._next()
             if chunk is None:
                 break
@@ -183,7 +197,7 @@ class _Pool:
                 self._back.append(chunk)
                 break
             worker.give(chunk)
-        return len(self._idle) < len(self._workers)
+        return len(self._idle) < len(self.workers)
 
     def _next(self) -> list[Task] | None:
         if self._back:
@@ -197,11 +211,11 @@ class _Pool:
         try:
             worker = _Worker(self._rules, self._inbox)
         except OSError as error:  # no more processes, or no memory for one
-            if not self._workers:
+            if not self.workers:
                 raise FastpipeError(f"a process that examines files doesn't start: {error}") from error
-            self._jobs = len(self._workers)
+            self._jobs = len(self.workers)
             return None
-        self._workers.add(worker)
+        self.workers.add(worker)
         return worker
 
     def step(self) -> Iterator[tuple[int, Seen | None]]:
@@ -213,7 +227,7 @@ class _Pool:
             return
         if time.monotonic() - self._looked > 10 * _LOOK_S:
             self._look()
-        if worker not in self._workers:
+        if worker not in self.workers:
             return
         if not line:
             yield from self._lost(worker)
@@ -231,7 +245,7 @@ class _Pool:
     def _look(self) -> None:
         """Kills who is late; the end of its answers will show it."""
         self._looked = time.monotonic()
-        for worker in self._workers:
+        for worker in self.workers:
             if worker.hung is None and worker.overdue(self._timeout_s):
                 worker.hung = worker.unread
                 worker.kill()
@@ -240,7 +254,7 @@ class _Pool:
 
     def _lost(self, worker: _Worker) -> Iterator[tuple[int, Seen]]:
         """A process that gives no more answers: what it was at is tried again or told, the rest goes back."""
-        self._workers.discard(worker)
+        self.workers.discard(worker)
         how = worker.end()
         if worker in self._idle:
             self._idle.remove(worker)
@@ -266,13 +280,6 @@ class _Pool:
         if worker.owed:
             self._back.append(list(worker.owed))
 
-    def end(self) -> None:
-        """Ends all processes."""
-        for worker in self._workers:
-            worker.kill()
-        for worker in self._workers:
-            worker.end()
-
 
 def _loss(task: Task, worker: _Worker, how: str, timeout_s: float) -> Seen:
     if worker.hung is not None:  # no look at the file: the disk may stall again
@@ -283,8 +290,36 @@ def _loss(task: Task, worker: _Worker, how: str, timeout_s: float) -> Seen:
     return Seen(bits_of(["crash"]), size, mtime_ns, text=f"the process that read it ended with {how}")
 
 
-def _signal_name(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return "unknown"
+def examine_on(
+    address: str, chunks: Iterator[list[Task]], rules: Rules, timeout_s: float
+) -> Generator[tuple[int, Seen | None], None, None]:
+    """As `examine_all`, by the workers of the scheduler at an address.
+
+    Raises:
+        DatasetError: the files lie in what this machine unpacked for itself.
+        FastpipeError: as `examine_all` and `Cluster` raise it.
+    """
+    own = os.fspath(cache_folder()) + os.sep
+
+    def asked() -> Iterator[Any]:
+        for chunk in chunks:
+            tasks = [Task(task.number, whole_path(task.path), task.stamp) for task in chunk]
+            path = tasks[0].path
+            if type(path) is Member and path.container.startswith(own):
+                raise DatasetError(
+                    f"{path} was unpacked into this machine's cache folder, where a cluster's workers don't see it: "
+                    "check it without a scheduler."
+                )
+            yield tasks, rules, timeout_s
+
+    with Cluster(address) as cluster:
+        for _, answers in cluster.map(_examined, asked(), kept=False):  # the check has a journal of its own
+            for number, seen in answers:
+                yield number, None if seen is None else Seen(*seen)
+
+
+def _examined(asked: tuple[list[Task], Rules, float]) -> list[tuple[int, Seen | None]]:
+    """In a worker: the files of a task, read by a process of their own."""
+    tasks, rules, timeout_s = asked
+    chunks = [tasks[start : start + _STEP] for start in range(0, len(tasks), _STEP)]
+    return list(examine_all(iter(chunks), rules, 1, timeout_s))

@@ -12,8 +12,9 @@ import os
 import secrets
 import shutil
 import stat
+import tempfile
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -51,16 +52,10 @@ def check_target(folder: str | os.PathLike[str], root: str) -> Path:
             )
     try:
         target.mkdir(parents=True, exist_ok=True)
-        os.rmdir(_made(target))  # whether it can be written to is better known before a long check than after
+        os.rmdir(tempfile.mkdtemp(dir=target))  # better known before a long check than after: it can be written to
     except OSError as error:
         raise DatasetError(f"the bad files can't be moved to {target}: {error.strerror or error}.") from error
     return target
-
-
-def _made(folder: Path) -> Path:
-    probe = folder / f".{secrets.token_hex(6)}.part"
-    probe.mkdir()
-    return probe
 
 
 def move_away(rows: Iterable[FileRow], prefix: str, mtimes: dict[int, int], folder: Path) -> Moved:
@@ -70,8 +65,7 @@ def move_away(rows: Iterable[FileRow], prefix: str, mtimes: dict[int, int], fold
     was checked stays, and so does one that couldn't be reached, since that need not be the file's fault.
 
     Args:
-        rows: the bad files.
-        prefix: what comes before their paths.
+        rows, prefix: the bad files, and what comes before their paths.
         mtimes: when each was changed last, in ns, by its number.
         folder: from `check_target`.
 
@@ -101,15 +95,8 @@ def move_away(rows: Iterable[FileRow], prefix: str, mtimes: dict[int, int], fold
         undo_list = _write_list(folder, plan)
     except OSError as error:
         raise DatasetError(f"nothing is moved: the undo list can't be written in {folder} ({error}).") from error
-    count = 0
-    for source, target, _ in plan:
-        try:
-            os.makedirs(os.path.dirname(target), exist_ok=True)
-            _move(source, target)
-            count += 1
-        except OSError as error:
-            left.append((source, _said(error)))
-    return Moved(count, undo_list, tuple(left))
+    stayed = _move_each((source, target) for source, target, _ in plan)
+    return Moved(len(plan) - len(stayed), undo_list, (*left, *stayed))
 
 
 def undo(undo_list: str | os.PathLike[str]) -> Moved:
@@ -122,29 +109,37 @@ def undo(undo_list: str | os.PathLike[str]) -> Moved:
         DatasetError: it is no undo list, or can't be read.
     """
     path = Path(whole(undo_list))
-    count, left, folders = 0, [], set()
-    for source, target in _read_list(path):
-        folders.add(os.path.dirname(target))
+    moves = _read_list(path)
+    left, plan = [], []
+    for source, target in moves:
         if not os.path.lexists(target):
             if not os.path.lexists(source):
-                left.append((target, "isn't there any more"))
-            continue  # it is back already, or had never been moved
-        if os.path.lexists(source):
+                left.append((target, "isn't there any more"))  # else it is back already, or had never been moved
+        elif os.path.lexists(source):
             left.append((target, f"stays: there is a file again at {source}"))
-            continue
-        try:
-            os.makedirs(os.path.dirname(source), exist_ok=True)
-            _move(target, source)
-            count += 1
-        except OSError as error:
-            left.append((target, _said(error)))
+        else:
+            plan.append((target, source))
+    stayed = _move_each(plan)
+    count, left = len(plan) - len(stayed), [*left, *stayed]
     if left:
         return Moved(count, str(path), tuple(left))
     with contextlib.suppress(OSError):
         path.unlink()
-    for folder in sorted(folders, key=len, reverse=True):
+    for folder in sorted({os.path.dirname(target) for _, target in moves}, key=len, reverse=True):
         _remove_empty(Path(folder), path.parent)
     return Moved(count, None, ())
+
+
+def _move_each(moves: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Moves files, and says which stayed and why."""
+    stayed = []
+    for source, target in moves:
+        try:
+            os.makedirs(os.path.dirname(target), exist_ok=True)
+            _move(source, target)
+        except OSError as error:
+            stayed.append((source, _said(error)))
+    return stayed
 
 
 def _said(error: OSError) -> str:
@@ -179,17 +174,9 @@ def _free(path: Path, taken: set[str]) -> str:
 
 
 def _write_list(folder: Path, plan: list[tuple[str, str, FileRow]]) -> str:
-    name = time.strftime("undo-%Y%m%d-%H%M%S")
-    number = 1
-    while True:
-        path = folder / (f"{name}.jsonl" if number == 1 else f"{name}-{number}.jsonl")
-        try:
-            stream = open(path, "x", encoding="ascii")  # noqa: SIM115 - stays open
-            break
-        except FileExistsError:
-            number += 1
+    path = Path(_free(folder / f"{time.strftime('undo-%Y%m%d-%H%M%S')}.jsonl", set()))
     try:
-        with stream:
+        with open(path, "x", encoding="ascii") as stream:
             stream.write(json.dumps({"format": _FORMAT, "version": 1}) + "\n")
             for source, target, row in plan:
                 stream.write(json.dumps({"from": source, "to": target, "why": ";".join(row.kinds)}) + "\n")
@@ -203,13 +190,12 @@ def _write_list(folder: Path, plan: list[tuple[str, str, FileRow]]) -> str:
     return str(path)
 
 
-def _read_list(path: Path) -> Iterator[tuple[str, str]]:
+def _read_list(path: Path) -> list[tuple[str, str]]:
     try:
         lines = path.read_text(encoding="ascii").splitlines()
         if json.loads(lines[0])["format"] != _FORMAT:
             raise ValueError
-        moves = [json.loads(line) for line in lines[1:]]
-        return iter([(str(move["from"]), str(move["to"])) for move in moves])
+        return [(str(move["from"]), str(move["to"])) for move in map(json.loads, lines[1:])]
     except OSError as error:
         raise DatasetError(f"the undo list {path} can't be read: {_said(error)}.") from error
     except (ValueError, KeyError, IndexError, TypeError):

@@ -29,10 +29,9 @@ from fastpipe.reporting.output import check_writable
 from fastpipe.tools.check.examine import Rules
 from fastpipe.tools.check.findings import FileRow, Findings, Rows
 from fastpipe.tools.check.journal import Journal
-from fastpipe.tools.check.pool import Task, examine_all
+from fastpipe.tools.check.pool import CHUNK, Task, examine_all, examine_on
 from fastpipe.tools.check.quarantine import Moved, check_target, move_away
 from fastpipe.tools.check.report import ending_of, lines_of, summary_lines, write_report
-from fastpipe.tools.check.spread import CHUNK, examine_on
 from fastpipe.tools.subject import index_of, other_images
 
 Decode = Literal["full", "header"]

@@ -7,9 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from fastpipe.tools.bench.check import Result
 from fastpipe.tools.bench.choose import choose
-from fastpipe.tools.bench.measure import Measurement
+from fastpipe.tools.bench.measure import Measurement, Result
 from fastpipe.tools.bench.pipeline import CONTENDERS, PIPELINES, PipelineResult
 from fastpipe.tools.bench.record import Record
 from fastpipe.tools.timing import Timing, summarize

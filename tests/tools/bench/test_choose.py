@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 from fastpipe.config import MachineConfig, library_versions, machine_fingerprint
-from fastpipe.tools.bench.check import Result
 from fastpipe.tools.bench.choose import choose, to_config
-from fastpipe.tools.bench.measure import Measurement
+from fastpipe.tools.bench.measure import Measurement, Result
 from fastpipe.tools.timing import Timing
 
 

@@ -14,8 +14,7 @@ from fastpipe.errors import DecodeError, UnknownReaderError
 from fastpipe.readers import DecodeRequest, Header, Scratch, get_reader, register_reader, registry
 from fastpipe.readers.base import WHOLE_IMAGE, Capabilities, Pixels, Reader
 from fastpipe.reporting.output import make_console
-from fastpipe.tools.bench.check import REQUESTS, asked_of, check, fault
-from fastpipe.tools.bench.measure import measure
+from fastpipe.tools.bench.measure import REQUESTS, asked_of, check, fault, measure
 from fastpipe.tools.bench.report import bench_table
 from fastpipe.tools.bench.samples import Sample, made_samples, sample_folder
 from fastpipe.tools.timing import summarize

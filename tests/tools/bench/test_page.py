@@ -14,8 +14,7 @@ from PIL import Image
 from fastpipe.errors import FastpipeError
 from fastpipe.reporting.plots import check_matplotlib, to_png, to_svg
 from fastpipe.tools.bench.compare import compare
-from fastpipe.tools.bench.plots import draw
-from fastpipe.tools.bench.report import make_page
+from fastpipe.tools.bench.report import draw, make_page
 
 VOID = {"meta", "br", "img", "hr", "link", "input"}
 
