@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -28,54 +28,37 @@ def cache(
 
     Example: fastpipe cache --clear
     """
-    from fastpipe.reporting.output import check_writable
+    from fastpipe.reporting.output import check_writable, size, write_asked
+    from fastpipe.tools.cache import cache_contents, clear_cache, store_cache, store_cache_contents
 
     check_writable(json, "--json")
-    if folder is not None:
-        _of_stores(folder, clear, check, json, quiet)
-        return
-    if check:
-        raise typer.BadParameter("--check takes the folder of a fastpipe.Cache: fastpipe cache FOLDER --check")
-    _of_indexes(clear, json, quiet)
-
-
-def _of_indexes(clear: bool, json: str | None, quiet: bool) -> None:
-    from fastpipe.reporting.output import size, write_json
-    from fastpipe.tools.cache import cache_contents, clear_cache
-
-    found = cache_contents()
-    left = clear_cache() if clear else []
-    if json is not None:
-        write_json(json, {**found, "cleared": clear, "left": left})
-    if json != "-" and not quiet:
-        print(found["folder"])
-        for kind in found["contents"].values():
-            print(f"  {kind['what']}: {kind['count']:,}, {size(kind['bytes'])}")
-        if clear:
-            print(*(f"left: {line}" for line in left), "cleared" if not left else "cleared but for these", sep="\n")
-    raise typer.Exit(1 if left else 0)
-
-
-def _of_stores(folder: str, clear: bool, check: bool, json: str | None, quiet: bool) -> None:
-    from fastpipe.reporting.output import size, write_json
-    from fastpipe.tools.cache import store_cache, store_cache_contents
-
-    cache = store_cache(folder)
-    damaged = cache.check() if check else 0
-    found = store_cache_contents(cache)
-    if clear:
-        cache.clear()
-    left = cache.statistics().files if clear else 0
-    if json is not None:
-        write_json(json, {**found, "damaged": damaged, "cleared": clear, "left": left})
-    if json != "-" and not quiet:
-        print(found["folder"])
-        print(f"  files: {found['files']:,}, {size(found['bytes'])}; held by running epochs: {found['held']:,}")
-        asked = found["hits"] + found["misses"]
-        print(f"  asked for: {asked:,}, of which {found['hits']:,} were there; evicted: {found['evicted']:,}")
-        print(f"  read from stores: {size(found['fetched_bytes'])}")
+    values: dict[str, Any]
+    if folder is None:
         if check:
-            print(f"  damaged, and removed: {damaged:,}")
+            raise typer.BadParameter("--check takes the folder of a fastpipe.Cache: fastpipe cache FOLDER --check")
+        found, stayed = cache_contents(), clear_cache() if clear else []
+        values = {"left": stayed}
+        lines = [f"  {kind['what']}: {kind['count']:,}, {size(kind['bytes'])}" for kind in found["contents"].values()]
         if clear:
-            print("cleared" if not left else f"cleared but for {left:,} files that running epochs hold")
-    raise typer.Exit(1 if left else 0)
+            lines += [*(f"left: {line}" for line in stayed), "cleared" if not stayed else "cleared but for these"]
+    else:
+        cache = store_cache(folder)
+        damaged = cache.check() if check else 0
+        found = store_cache_contents(cache)
+        if clear:
+            cache.clear()
+        left = cache.statistics().files if clear else 0
+        values = {"damaged": damaged, "left": left}
+        asked = found["hits"] + found["misses"]
+        lines = [
+            f"  files: {found['files']:,}, {size(found['bytes'])}; held by running epochs: {found['held']:,}",
+            f"  asked for: {asked:,}, of which {found['hits']:,} were there; evicted: {found['evicted']:,}",
+            f"  read from stores: {size(found['fetched_bytes'])}",
+        ]
+        if check:
+            lines.append(f"  damaged, and removed: {damaged:,}")
+        if clear:
+            lines.append("cleared" if not left else f"cleared but for {left:,} files that running epochs hold")
+    if write_asked(json, {**found, "cleared": clear, **values}, quiet):
+        print(found["folder"], *lines, sep="\n")
+    raise typer.Exit(1 if values["left"] else 0)

@@ -65,7 +65,11 @@ def doctor(
     if versions:
         if path is not None or dataset is not None:
             raise typer.BadParameter("--versions examines nothing: leave PATH and --dataset out")
-        _show_versions(json, quiet)
+        from fastpipe.reporting.output import write_asked
+        from fastpipe.tools.doctor import versions as found
+
+        if write_asked(json, found.versions(), quiet):
+            print(found.versions_text(found.versions()))
         return
     if (path is None) == (dataset is None):
         raise typer.BadParameter("give PATH or --dataset, one of them: what is to be examined?")
@@ -74,7 +78,7 @@ def doctor(
     for name, number in (("--gpu-rate", gpu_rate), ("--seconds", seconds)):
         if number is not None and not number > 0:
             raise typer.BadParameter("give a number above 0", param_hint=name)
-    from fastpipe.reporting.output import check_writable, make_console, show_progress, write_json
+    from fastpipe.reporting.output import check_writable, make_console, show_progress, write_asked
     from fastpipe.reporting.plots import check_matplotlib
     from fastpipe.tools.doctor.examine import doctor as examine
     from fastpipe.tools.doctor.report import print_diagnosis
@@ -95,24 +99,11 @@ def doctor(
             seconds=seconds,
             progress=progress,
         )
-    if json is not None:
-        write_json(json, diagnosis.to_dict())
     if plot is not None:
         diagnosis.plot(plot)
-    if not quiet and json != "-":
+    if write_asked(json, diagnosis.to_dict(), quiet):
         print_diagnosis(make_console(), diagnosis)
         if plot is not None:
             print(f"\nPicture: {plot}")
     if not diagnosis.healthy:
         raise typer.Exit(1)
-
-
-def _show_versions(json: str | None, quiet: bool) -> None:
-    from fastpipe.reporting.output import write_json
-    from fastpipe.tools.doctor.versions import versions, versions_text
-
-    found = versions()
-    if json is not None:
-        write_json(json, found)
-    if not quiet and json != "-":
-        print(versions_text(found))

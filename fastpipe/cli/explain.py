@@ -42,7 +42,7 @@ def explain(
     """
     import fastpipe
     from fastpipe.paths import is_url, local
-    from fastpipe.reporting.output import check_writable, encodable, write_json
+    from fastpipe.reporting.output import check_writable, encodable, write_asked
 
     check_writable(json, "--json")
     shape = _shape(size)
@@ -58,9 +58,7 @@ def explain(
     explanation = fastpipe.explain(found, shape=shape, fidelity="fast" if fast else None)
     if is_path:  # the list of a few of its files is nothing that the user knows of
         explanation = replace(explanation, subject=f"{subject}, {explanation.subject.rpartition(', ')[2]}")
-    if json is not None:
-        write_json(json, explanation.to_dict())
-    if json != "-" and not quiet:
+    if write_asked(json, explanation.to_dict(), quiet):
         print(explanation.text(ascii=not encodable("├└│", sys.stdout.encoding, "")))
 
 

@@ -60,7 +60,7 @@ def index(
     from fastpipe.data.cluster import Cluster
     from fastpipe.data.named import open_container
     from fastpipe.errors import DatasetError
-    from fastpipe.reporting.output import check_writable, write_json
+    from fastpipe.reporting.output import check_writable, write_asked
 
     check_writable(json, "--json")
     try:
@@ -73,9 +73,7 @@ def index(
     except OSError as error:  # no such folder, or no class in it
         raise DatasetError(str(error)) from error
     statistics = index_statistics(made) if stats or json is not None else {}
-    if json is not None:
-        write_json(json, statistics)
-    if json != "-" and not quiet:
+    if write_asked(json, statistics, quiet):
         _print(made, statistics if stats else {})
 
 

@@ -132,6 +132,13 @@ def write_json(path: str, values: Mapping[str, Any]) -> None:
         write_file(path, text, "--json")
 
 
+def write_asked(json: str | None, values: Mapping[str, Any], quiet: bool) -> bool:
+    """Writes JSON where it is asked for; whether text is to be printed as well, on standard output."""
+    if json is not None:
+        write_json(json, values)
+    return not quiet and json != "-"
+
+
 def rounded(value: Any) -> Any:
     """The same value with every time in it rounded to a nanosecond: what a clock gives, and no more digits."""
     if isinstance(value, dict):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -259,26 +259,23 @@ def _text(cell: Cell, width: int) -> list[tuple[str, tuple[int, int, int], Any]]
     lines = []
     for number, line in enumerate(cell.lines):
         font, text = _written(line)
-        lines += [(part, _FAINT if number else cell.color, font) for part in _wrapped([text], font, width)]
+        lines += [(part, _FAINT if number else cell.color, font) for part in _wrapped(text, font, width)]
     return lines
 
 
-def _wrapped(lines: Iterable[str], font: Any, width: int) -> list[str]:
-    """The lines broken between words, or inside a word that is too long, to fit a width in pixels."""
-    wrapped = []
-    for line in lines:
-        text = ""
-        for word in line.split():
-            longer = f"{text} {word}".strip()
-            if font.getlength(longer) <= width:
-                text = longer
-                continue
-            if text:
-                wrapped.append(text)
-            while font.getlength(word) > width:
-                end = next(n for n in range(len(word), 0, -1) if n == 1 or font.getlength(word[:n]) <= width)
-                wrapped.append(word[:end])
-                word = word[end:]
-            text = word
-        wrapped.append(text)
-    return wrapped
+def _wrapped(line: str, font: Any, width: int) -> list[str]:
+    """The line broken between words, or inside a word that is too long, to fit a width in pixels."""
+    wrapped, text = [], ""
+    for word in line.split():
+        longer = f"{text} {word}".strip()
+        if font.getlength(longer) <= width:
+            text = longer
+            continue
+        if text:
+            wrapped.append(text)
+        while font.getlength(word) > width:
+            end = next(n for n in range(len(word), 0, -1) if n == 1 or font.getlength(word[:n]) <= width)
+            wrapped.append(word[:end])
+            word = word[end:]
+        text = word
+    return [*wrapped, text]

@@ -170,9 +170,6 @@ def other_images(index: ImageIndex) -> dict[str, int]:
     return {ending: count for ending, count in counts.most_common() if ending in _OTHER_ENDINGS}
 
 
-_OWN = ("device", "dtype", "memory_format")
-
-
 @dataclass(frozen=True)
 class Subject:
     """A dataset and how its batches are made."""
@@ -212,29 +209,28 @@ class Subject:
         """How worker processes are started; None for the system's way."""
         return self.loader.multiprocessing_context
 
-    def loader_for(self, sampler: Iterable[int], batch_size: int, workers: int) -> TorchDataLoader[Any]:
-        """A loader of the same making with another sampler, batch size and number of workers."""
-        given = self.loader
-        shared: dict[str, Any] = {
-            "sampler": sampler,
-            "num_workers": workers,
-            "worker_init_fn": given.worker_init_fn,
-            "pin_memory": given.pin_memory,
-        }
-        if workers:
-            shared |= {"prefetch_factor": self.prefetch, "multiprocessing_context": self.context}
-        if not isinstance(given, DataLoader):
-            return TorchDataLoader(self.dataset, batch_size, collate_fn=given.collate_fn, **shared)
-        own = {name: getattr(given, name) for name in (*_OWN, "threads")}
-        return DataLoader(self.dataset, batch_size, collate_fn=self._own_collate, **own, **shared)
+    def loader_for(
+        self, sampler: Iterable[int], batch_size: int, workers: int, threads: int | None = None
+    ) -> TorchDataLoader[Any]:
+        """A loader of the same making with another sampler, batch size and number of workers.
 
-    def threaded_loader_for(self, sampler: Iterable[int], batch_size: int, threads: int) -> DataLoader:
-        """A loader of fastpipe's of the same making, on threads in this process."""
+        With a number of threads it is fastpipe's in any case, and they make the batches.
+        """
         given = self.loader
-        own = {name: getattr(given, name) for name in _OWN} if isinstance(given, DataLoader) else {}
-        shared: dict[str, Any] = {"pin_memory": given.pin_memory, "prefetch_factor": self.prefetch, **own}
-        shared |= {"sampler": sampler, "collate_fn": self._own_collate, "threads": threads}
-        return DataLoader(self.dataset, batch_size, **shared)
+        shared: dict[str, Any] = {"sampler": sampler, "pin_memory": given.pin_memory}
+        if workers or threads:
+            shared["prefetch_factor"] = self.prefetch
+        if threads is None:
+            shared |= {"num_workers": workers, "worker_init_fn": given.worker_init_fn}
+        if workers:
+            shared["multiprocessing_context"] = self.context
+        if isinstance(given, DataLoader):
+            shared |= {name: getattr(given, name) for name in ("device", "dtype", "memory_format", "threads")}
+        elif threads is None:
+            return TorchDataLoader(self.dataset, batch_size, collate_fn=given.collate_fn, **shared)
+        if threads is not None:
+            shared["threads"] = threads
+        return DataLoader(self.dataset, batch_size, collate_fn=self._own_collate, **shared)
 
     @property
     def in_python(self) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import inspect
 import sys
-from collections.abc import Callable
 from typing import Any, cast
 
 import torch
@@ -57,7 +56,7 @@ def is_torchvisions(transform: Any) -> bool:
     return type(transform).__module__.partition(".")[0] == "torchvision"
 
 
-def mirror(transform: Any, into: Any, notes: list[str]) -> Callable[[Any], Any]:
+def mirror(transform: Any, into: Any, notes: list[str]) -> Any:
     """The same transform made of another module's classes.
 
     The arguments are the instance's attributes of the constructor's names, so what was changed after its making
@@ -69,36 +68,32 @@ def mirror(transform: Any, into: Any, notes: list[str]) -> Callable[[Any], Any]:
         notes: gets a sentence for each that is taken as it is.
     """
     if transform is None:
-        made: Callable[[Any], Any] = into.Compose([])
-        return made
+        return into.Compose([])
     kind = type(transform)
     name = kind.__name__
     if kind is MultiView:
         views = [mirror(one, into, notes) for one in transform.transforms]
         return MultiView(views if isinstance(transform.transform, list) else views[0], transform.n)
     if kind is torch.nn.Sequential:
-        members: Any = [mirror(member, into, notes) for member in transform]
-        sequence: Any = torch.nn.Sequential(*members)
-        return sequence  # type: ignore[no-any-return]
+        return torch.nn.Sequential(*(mirror(member, into, notes) for member in transform))
     if is_v2(transform):
         return _mirror_v2(transform, into, notes)
     target = getattr(into, name, None)
     if target is kind:
-        return transform  # type: ignore[no-any-return]
+        return transform
     if target is None or not _is_v1_class(kind, into):
         notes.append(f"{shortened(transform)} has no twin: it runs as it is on both sides")
-        return transform  # type: ignore[no-any-return]
+        return transform
     if _is_altered(transform):
         notes.append(f"{shortened(transform)} has a method or hook of its own: it runs as it is on both sides")
-        return transform  # type: ignore[no-any-return]
+        return transform
     names = [
         name for name in inspect.signature(target).parameters if name in vars(transform) or hasattr(transform, name)
     ]
     arguments = {name: _value(getattr(transform, name), name, into, notes) for name in names}
     if name == "ColorJitter":  # None means no change there, and can't be given
         arguments = {name: 0 if value is None else value for name, value in arguments.items()}
-    twin: Callable[[Any], Any] = target(**arguments)
-    return twin
+    return target(**arguments)
 
 
 def is_v2(transform: Any) -> bool:
@@ -107,26 +102,26 @@ def is_v2(transform: Any) -> bool:
     return theirs is not None and isinstance(transform, theirs.Transform)
 
 
-def _mirror_v2(transform: Any, into: Any, notes: list[str]) -> Callable[..., Any]:
+def _mirror_v2(transform: Any, into: Any, notes: list[str]) -> Any:
     """`mirror` for v2, whose classes here are made of torchvision's: the same attributes in the other class."""
     kind = type(transform)
     ours = importlib.import_module("fastpipe.transforms.v2")
     theirs = importlib.import_module("torchvision.transforms.v2")
     source, target = (theirs, ours) if into is fastpipe_transforms else (ours, theirs)
     if getattr(target, kind.__name__, None) is kind:
-        return transform  # type: ignore[no-any-return]
+        return transform
     if getattr(source, kind.__name__, None) is not kind or _is_altered(transform):
         notes.append(f"{shortened(transform)} is of a class of its own: it runs as it is on both sides")
-        return transform  # type: ignore[no-any-return]
+        return transform
     made = object.__new__(getattr(target, kind.__name__))
     vars(made).update(vars(transform))
     members = getattr(transform, "transforms", None)
     if isinstance(members, torch.nn.ModuleList):
-        modules: Any = [mirror(member, into, notes) for member in members]
-        made._modules = {**transform._modules, "transforms": torch.nn.ModuleList(modules)}
+        modules = torch.nn.ModuleList([mirror(member, into, notes) for member in members])
+        made._modules = {**transform._modules, "transforms": modules}
     elif isinstance(members, (list, tuple)):
         made.transforms = [mirror(member, into, notes) for member in members]
-    return made  # type: ignore[no-any-return]
+    return made
 
 
 def _is_v1_class(kind: type, into: Any) -> bool:
@@ -147,9 +142,6 @@ _METHODS = ("__call__", "forward", "get_params", "make_params", "transform")
 def _value(value: Any, name: str, into: Any, notes: list[str]) -> Any:
     if name == "transforms":
         members = [mirror(member, into, notes) for member in value]
-        return torch.nn.ModuleList(members) if isinstance(value, torch.nn.ModuleList) else members  # type: ignore[arg-type]
-    if type(value).__name__ == "InterpolationMode":
-        return into.InterpolationMode(value.value)
-    if type(value).__name__ == "AutoAugmentPolicy":
-        return into.AutoAugmentPolicy(value.value)
-    return value
+        return torch.nn.ModuleList(members) if isinstance(value, torch.nn.ModuleList) else members
+    kind = type(value).__name__
+    return getattr(into, kind)(value.value) if kind in ("InterpolationMode", "AutoAugmentPolicy") else value

@@ -11,7 +11,7 @@ from PIL import Image
 from fastpipe.config import MachineConfig, current_config, format_key
 from fastpipe.errors import ConfigError
 from fastpipe.readers import get_reader
-from fastpipe.reporting.output import check_writable, write_json
+from fastpipe.reporting.output import check_writable, write_asked
 from fastpipe.tools.bench.measure import Measurement, Result
 from fastpipe.tools.timing import Timing, noise_us
 
@@ -133,18 +133,16 @@ def show(*, json: str | None = None, quiet: bool = False) -> bool:
         for reader in effective.readers.values():
             get_reader(reader)
     check_writable(json, "--json")
-    if json is not None:
-        values = {
-            "file": str(file),
-            "exists": file.exists(),
-            "created": stored.created,
-            "readers": dict(effective.readers),
-            "measured": {format: dict(times) for format, times in stored.measured.items()},
-            "differs": list(other),
-            "override": override,
-        }
-        write_json(json, values)
-    if quiet or json == "-":
+    values = {
+        "file": str(file),
+        "exists": file.exists(),
+        "created": stored.created,
+        "readers": dict(effective.readers),
+        "measured": {format: dict(times) for format, times in stored.measured.items()},
+        "differs": list(other),
+        "override": override,
+    }
+    if not write_asked(json, values, quiet):
         return not other
     if not file.exists():
         print(f"No config file ({file}): built-in defaults. `fastpipe configure` measures and writes one.")

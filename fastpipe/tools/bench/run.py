@@ -20,8 +20,8 @@ from fastpipe.reporting.output import (
     make_console,
     make_folder,
     show_progress,
+    write_asked,
     write_file,
-    write_json,
 )
 from fastpipe.reporting.plots import check_matplotlib, to_png
 from fastpipe.tools.bench.choose import Choice, choose, print_readers, to_config
@@ -84,14 +84,14 @@ def bench(
     before = None if compare is None else read_record(compare)
     record = read_record(measured) if measured is not None else _measure(Sampling(path, **sampling), quiet)
     comparison = None if before is None else compare_records(before, record)
-    if not quiet and json != "-":
+    values = to_json(record) | ({"comparison": comparison_json(comparison)} if comparison else {})
+    shown = write_asked(json, values, quiet)
+    if shown:
         console = make_console()
         print_record(console, record)
         if comparison is not None and before is not None:
             console.print()
             print_comparison(console, comparison, before, record)
-    if json is not None:
-        write_json(json, to_json(record) | ({"comparison": comparison_json(comparison)} if comparison else {}))
     written = []
     if html is not None:
         write_file(html, make_page(record, comparison, before), "--html")
@@ -101,7 +101,7 @@ def bench(
             file = os.path.join(plots, f"{name}.png")
             write_file(file, to_png(figure), "--plots")
             written.append(file)
-    if written and not quiet and json != "-":
+    if written and shown:
         print(f"\nWritten: {', '.join(written)}")
     return record
 
@@ -132,9 +132,7 @@ def configure(
     record = _measure(Sampling(path, **sampling), quiet)
     config = to_config(record.measurement, record.choices, earlier)
     written = config.save(file)  # first of all: a closed pipe must not cost the measurement
-    if json is not None:
-        write_json(json, to_json(record))
-    if not quiet and json != "-":
+    if write_asked(json, to_json(record), quiet):
         print_record(make_console(), record)
         print(f"\nWritten to {written}:")
         print_readers(config)

@@ -20,7 +20,6 @@ from PIL import Image
 from fastpipe import readers
 from fastpipe.config import format_key
 from fastpipe.errors import DatasetError
-from fastpipe.readers import parse_header
 from fastpipe.reporting.output import Move
 from fastpipe.tools.subject import choose_files
 from fastpipe.types import Box, Header
@@ -176,7 +175,7 @@ def made_samples(
             # Odd steps through the sixteen, so that a small sample is mixed too.
             kind = kinds[(number * 5) % len(kinds)]
             data = encode(photo(seed + number, *SIZES[number % len(SIZES)]), kind)
-            samples.append(_sample(f"{kind}-{number}", data, random.Random(seed + number)))
+            samples.append(read_sample(f"{kind}-{number}", data, random.Random(seed + number)))
     return samples
 
 
@@ -216,7 +215,7 @@ def sample_folder(
         if progress:
             progress(number, len(files), "reading images")
         try:
-            sample = _sample(name, readers.read_file(name, None), rng)
+            sample = read_sample(name, readers.read_file(name, None), rng)
             Image.open(io.BytesIO(sample.data)).load()
         except Exception:  # not an image or a damaged one: Pillow's plugins raise nearly anything
             continue
@@ -242,6 +241,7 @@ def write_samples(samples: Iterable[Sample], folder: str | os.PathLike[str]) -> 
     return written
 
 
-def _sample(name: str, data: bytes, rng: random.Random) -> Sample:
-    header = parse_header(data)
+def read_sample(name: str, data: bytes, rng: random.Random) -> Sample:
+    """A file of these bytes, with a random region."""
+    header = readers.parse_header(data, name)
     return Sample(name, data, header, crop_box(header.size, rng))

@@ -212,37 +212,29 @@ def _is_cut(format: str | None, start: bytes, end: bytes, size: int) -> bool:
 
 def _notes(path: str, header: Header, rules: Rules) -> tuple[list[str], list[str]]:
     """What is worth a note about a file that can be read: kinds, and texts where a kind doesn't say it all."""
-    kinds, texts = [], []
     height, width, color = header.height, header.width, header.color_space
     expected = Image.EXTENSION.get(os.path.splitext(path)[1].lower())
-    if expected is not None and _SAME.get(expected, expected) != _SAME.get(header.format, header.format):
-        kinds.append("mislabelled")
-    if rules.max_pixels is not None and height * width > rules.max_pixels:
-        kinds.append("near-limit")
-    if min(height, width) > LARGE_FACTOR * rules.size:
-        kinds.append("large")
-    if color in ("CMYK", "YCCK"):
-        kinds.append("cmyk")
-    if header.bit_depth > 8:
-        kinds.append("16-bit")
-    if header.transparency or color in ("RGBA", "LA", "PA", "La", "RGBa"):
-        kinds.append("alpha")
-    if color in ("P", "PA"):
-        kinds.append("palette")
-    if header.animated:
-        kinds.append("multi-page" if header.format in ("MPO", "TIFF") else "animated")
-    if header.progressive and header.format != "GIF":
-        kinds.append("progressive")
-    if header.orientation != 1:
-        kinds.append("rotated")
-    if header.format not in _USUAL_FORMATS:
-        texts.append(f"format {header.format}")
+    texts = [f"format {header.format}"] if header.format not in _USUAL_FORMATS else []
     if color not in _USUAL_COLORS or (header.format == "JPEG" and color == "RGB"):
         texts.append(f"colour space {color}")
     if min(height, width) < _TINY_PX:
         texts.append(f"only {height}×{width} pixels")
     elif max(height, width) > _LONG * min(height, width):
         texts.append(f"a strip of {height}×{width} pixels")
-    if texts:
-        kinds.append("unusual")
-    return kinds, texts
+    pages = header.format in ("MPO", "TIFF")
+    found = {
+        "mislabelled": expected is not None
+        and _SAME.get(expected, expected) != _SAME.get(header.format, header.format),
+        "near-limit": rules.max_pixels is not None and height * width > rules.max_pixels,
+        "large": min(height, width) > LARGE_FACTOR * rules.size,
+        "cmyk": color in ("CMYK", "YCCK"),
+        "16-bit": header.bit_depth > 8,
+        "alpha": header.transparency or color in ("RGBA", "LA", "PA", "La", "RGBa"),
+        "palette": color in ("P", "PA"),
+        "multi-page": header.animated and pages,
+        "animated": header.animated and not pages,
+        "progressive": header.progressive and header.format != "GIF",
+        "rotated": header.orientation != 1,
+        "unusual": bool(texts),
+    }
+    return [kind for kind, holds in found.items() if holds], texts

@@ -71,8 +71,7 @@ class Diagnosis:
     @property
     def recommended_workers(self) -> int:
         """The fewest workers that deliver what the GPU takes; without its rate, or where none does, the most."""
-        enough = None if self.gpu_rate is None else self.scaling.workers_for(self.gpu_rate)
-        return enough or self.scaling.best.workers
+        return self.scaling.recommended(self.gpu_rate)
 
     @property
     def recommended(self) -> dict[str, int]:
@@ -116,8 +115,7 @@ class Diagnosis:
     def __str__(self) -> str:
         return self._rendered(plain)
 
-    def __repr__(self) -> str:
-        return str(self)
+    __repr__ = __str__
 
     def _repr_html_(self) -> str:
         return self._rendered(notebook)

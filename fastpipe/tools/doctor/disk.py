@@ -7,10 +7,11 @@ What a disk, a hypervisor or a file server keeps in memory of its own is beyond 
 
 from __future__ import annotations
 
+import contextlib
 import os
 import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from fastpipe import readers
@@ -56,7 +57,10 @@ def measure_disk(paths: Sequence[str], all_files: int, seconds: float = 2.0) -> 
         _read(path)
     readable = [path for path in paths if is_resident(path) is not False] or list(paths)
     cached = _timed(readable, time.perf_counter() + seconds)
-    sizes = [size for path in paths if (size := _size(path)) is not None]
+    sizes = []
+    for path in paths:
+        with contextlib.suppress(OSError):
+            sizes.append(readers.stat_file(path)[0])
     measured = bool(cold) and len(singles) >= _LEAST and per_s is not None
     return Disk(
         files=len(sizes),
@@ -125,19 +129,8 @@ def _together(paths: Sequence[str], deadline: float) -> float | None:
     if not paths:
         return None
 
-    def work(path: str) -> bool:
-        return time.perf_counter() <= deadline and _read(path)
-
     start = time.perf_counter()
     with ThreadPoolExecutor(_READERS, thread_name_prefix="fastpipe-doctor") as pool:
-        read: Callable[[str], bool] = work
-        done = sum(pool.map(read, paths))
+        done = sum(pool.map(lambda path: time.perf_counter() <= deadline and _read(path), paths))
     taken = time.perf_counter() - start
     return done / taken if done >= _LEAST else None
-
-
-def _size(path: str) -> int | None:
-    try:
-        return readers.stat_file(path)[0]
-    except OSError:
-        return None

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import random
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -17,7 +18,7 @@ from fastpipe.errors import DatasetError, FastpipeError
 from fastpipe.program.breaks import diagnose
 from fastpipe.reporting.output import Move, in_words
 from fastpipe.tools.bench.measure import measure
-from fastpipe.tools.bench.samples import Sample, crop_box
+from fastpipe.tools.bench.samples import Sample, read_sample
 from fastpipe.tools.doctor import findings as find
 from fastpipe.tools.doctor.diagnosis import Diagnosis
 from fastpipe.tools.doctor.disk import measure_disk
@@ -144,7 +145,7 @@ def doctor(
     transfer = None if stages.output is None else measure_transfer(*stages.output)
     say(steps, steps, "done")
 
-    will_use = patient.workers if patient.workers is not None else _recommended(scaling, gpu_rate)
+    will_use = patient.workers if patient.workers is not None else scaling.recommended(gpu_rate)
     needed = scaling.best.images_per_s if gpu_rate is None else min(gpu_rate, scaling.best.images_per_s)
     gains = {
         f"{one.kind} files re-encoded": gain for one in reencodings if (gain := find.reencoding_gain(one, stages)) > 1.1
@@ -191,11 +192,6 @@ def doctor(
     )
 
 
-def _recommended(scaling: Scaling, gpu_rate: float | None) -> int:
-    enough = None if gpu_rate is None else scaling.workers_for(gpu_rate)
-    return enough or scaling.best.workers
-
-
 def _decoding_threads(patient: Subject) -> int:
     asked = None if patient.options is None else patient.options.threads
     return getattr(patient.dataset, "threads", 0) if asked is None else asked
@@ -231,31 +227,19 @@ def _reader_findings(patient: Subject, paths: Sequence[str]) -> list[find.Findin
         if result.single is not None and result.served > 0.5
     }
     used = planned.reader or planned.config.reader_for(format) or readers.choose(samples[0].header).name
-    missing = _missing(samples[0].header.format, used)
+    first = readers.default_order(samples[0].header.format)[0]  # where it doesn't load, another one reads
+    status = readers.reader_status()[first]
+    missing = used != first and not status.available
     return [
         find.slow_reader(format, used, times),
-        *(find.missing_reader(format, used, name, why) for name, why in missing.items()),
+        find.missing_reader(format, used, first, status.reason) if missing else None,
     ]
 
 
 def _samples(paths: Sequence[str]) -> list[Sample]:
-    found = []
+    found: list[Sample] = []
     for path in paths:
-        try:
-            data = readers.read_file(path, None)
-            header = readers.parse_header(data, path)
-        except (FastpipeError, OSError):
-            continue
-        found.append(Sample(path, data, header, crop_box(header.size, random.Random(path))))
-        if len(found) >= _READER_SAMPLES:
-            break
+        if len(found) < _READER_SAMPLES:
+            with contextlib.suppress(FastpipeError, OSError):
+                found.append(read_sample(path, readers.read_file(path, None), random.Random(path)))
     return found
-
-
-def _missing(format: str, used: str) -> Mapping[str, str]:
-    """The reader that comes first by default, where it doesn't load here → why."""
-    first = readers.default_order(format)[0]
-    if used == first:
-        return {}
-    status = readers.reader_status()[first]
-    return {} if status.available else {first: status.reason}

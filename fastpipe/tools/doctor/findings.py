@@ -228,7 +228,8 @@ def too_few_workers(scaling: Scaling, workers: int | None, gpu_rate: float | Non
     """More workers would deliver more, and the GPU, where its rate is known, could use it."""
     if workers is None:
         return None
-    now, best = _rate_in_use(scaling, workers), scaling.best
+    # Without workers the main process works, about as fast as one worker.
+    now, best = scaling.rate(max(1, workers)), scaling.best
     if now is None or best.workers <= workers or best.images_per_s < now * FASTER:
         return None
     if gpu_rate is not None and now >= gpu_rate * (1 - SAME):
@@ -294,13 +295,14 @@ def shared_memory(stages: Stages, batch_size: int, workers: int, prefetch: int, 
     if free is None or need <= free * 0.9:
         return None
     fits = int(free * 0.9 / max(1, stages.image_bytes * (workers * prefetch + 1)))
+    gigabytes = -(-need * 5 // 4 // (1 << 30))
     smaller = f", or a batch size of {fits} at most" if fits >= 1 else ""
     return Finding(
         "too little shared memory",
         "problem",
         f"{in_words(workers, 'worker')} with prefetch_factor={prefetch} may hold {size(need)} of batches in shared "
         f"memory; {size(free)} are free. Where it runs out, workers end in a bus error or can't allocate it.",
-        f"Give the container more (docker run --shm-size={_gigabytes(need)}g, or --ipc=host), or send uint8 "
+        f"Give the container more (docker run --shm-size={gigabytes}g, or --ipc=host), or send uint8 "
         f"(fastpipe.DataLoader(device=…)), a quarter of the bytes{smaller}.",
     )
 
@@ -368,12 +370,3 @@ def busy_machine(stages: Stages) -> Finding | None:
         f"{unjudged}",
         "Run doctor again when nothing else runs, or take the figures for what is left beside the others.",
     )
-
-
-def _rate_in_use(scaling: Scaling, workers: int) -> float | None:
-    """Without workers the main process works, about as fast as one worker."""
-    return scaling.rate(max(1, workers))
-
-
-def _gigabytes(count: int) -> int:
-    return -(-count * 5 // 4 // (1 << 30))

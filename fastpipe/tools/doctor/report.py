@@ -121,15 +121,13 @@ def _worker_table(diagnosis: Diagnosis, block: str) -> Table:
     most = max([gpu_rate or 0.0, diagnosis.threaded.images_per_s or 0.0, *(trial.images_per_s for trial in trials)])
     columns = ["workers", "images/s", "times one"]
     table = Table("", [*columns, ""], columns, framed=False)
-    for trial in trials:
-        bar = Text(block * round(_BAR * trial.images_per_s / most), style=COLORS["read"])
-        gain = trial.images_per_s / trials[0].images_per_s * trials[0].workers
-        table.add(trial.workers, trial.images_per_s, f"{gain:.1f}×", bar)
+    rows: list[tuple[Any, float]] = [(trial.workers, trial.images_per_s) for trial in trials]
     threaded = diagnosis.threaded
     if threaded.images_per_s is not None:
-        bar = Text(block * round(_BAR * threaded.images_per_s / most), style=COLORS["read"])
-        gain = threaded.images_per_s / trials[0].images_per_s * trials[0].workers
-        table.add(in_words(threaded.threads, "thread"), threaded.images_per_s, f"{gain:.1f}×", bar)
+        rows.append((in_words(threaded.threads, "thread"), threaded.images_per_s))
+    for who, rate in rows:
+        gain = rate / trials[0].images_per_s * trials[0].workers
+        table.add(who, rate, f"{gain:.1f}×", Text(block * round(_BAR * rate / most), style=COLORS["read"]))
     if gpu_rate:
         table.add("GPU", gpu_rate, "", Text(block * round(_BAR * gpu_rate / most), style="dim"))
     return table

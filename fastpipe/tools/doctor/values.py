@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
+
+import numpy as np
 
 GROUPS = (
     "read",
@@ -105,24 +106,19 @@ class Scaling:
 
     def rate(self, workers: int) -> float | None:
         """Images a second of so many workers: measured, or between two that were; None beyond what was measured."""
-        for left, right in self._spans():
-            if left.workers <= workers <= right.workers:
-                share = (workers - left.workers) / max(1, right.workers - left.workers)
-                return left.images_per_s + share * (right.images_per_s - left.images_per_s)
-        return None
+        counts = [trial.workers for trial in self.trials]
+        if not counts[0] <= workers <= counts[-1]:
+            return None
+        return float(np.interp(workers, counts, [trial.images_per_s for trial in self.trials]))
 
     def workers_for(self, images_per_s: float) -> int | None:
         """The fewest workers that deliver so much; None where no number that was measured does."""
-        for workers in range(self.trials[0].workers, self.trials[-1].workers + 1):
-            rate = self.rate(workers)
-            if rate is not None and rate >= images_per_s:
-                return workers
-        return None
+        counts = range(self.trials[0].workers, self.trials[-1].workers + 1)
+        return next((workers for workers in counts if (self.rate(workers) or 0) >= images_per_s), None)
 
-    def _spans(self) -> Iterator[tuple[Trial, Trial]]:
-        if len(self.trials) == 1:
-            yield self.trials[0], self.trials[0]
-        yield from zip(self.trials, self.trials[1:], strict=False)
+    def recommended(self, gpu_rate: float | None) -> int:
+        """The fewest workers that deliver what the GPU takes; without its rate, or where none does, the most."""
+        return (None if gpu_rate is None else self.workers_for(gpu_rate)) or self.best.workers
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pickle
 import random
-import statistics
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -18,7 +17,7 @@ from fastpipe.loading.tuning import throughput
 from fastpipe.program import keyed_globals
 from fastpipe.tools.doctor.values import Scaling, Threaded, Transfer, Trial
 from fastpipe.tools.subject import Subject
-from fastpipe.tools.timing import Workers
+from fastpipe.tools.timing import Workers, take_turns
 
 _BATCH_S = 0.15  # that a batch of a trial should take one worker
 _ROUNDS, _IMAGES = 7, 64
@@ -35,30 +34,26 @@ class Probe:
 
     def __init__(self, subject: Subject) -> None:
         self.why_here = ""
-        self._subject = subject
-        self._workers: Workers | None = None
+        self._dataset = subject.dataset
+        given = subject.loader_for((), 1, 1)
+        options = {"worker_init_fn": given.worker_init_fn, "multiprocessing_context": subject.context}
+        self._workers: Workers | None = Workers(subject.dataset, 1, **options)
         self._started = False
 
     def run(self, work: Callable[[Any], Result]) -> Result:
         """What ``work(dataset)`` gives, in the worker; it and its result can be pickled."""
-        with keyed_globals(0):  # starting a worker draws from torch's generator
+        assert self._workers is not None
+        result: Result
+        with keyed_globals(0), warnings.catch_warnings():  # starting a worker draws from torch's generator
+            warnings.filterwarnings("ignore", "Got pickle error", UserWarning)  # `why_here` says it
             try:
-                return self._one(work)
+                (result,) = self._workers.run([work])
             except (pickle.PicklingError, AttributeError, TypeError) as error:
                 if self._started:
                     raise
                 self.why_here = f"{type(error).__name__}: {error}".splitlines()[0]
-                self._workers = Workers(self._subject.dataset, 0)
-                return self._one(work)
-
-    def _one(self, work: Callable[[Any], Result]) -> Result:
-        if self._workers is None:
-            given = self._subject.loader_for((), 1, 1)
-            options = {"worker_init_fn": given.worker_init_fn, "multiprocessing_context": self._subject.context}
-            self._workers = Workers(self._subject.dataset, 1, **options)
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "Got pickle error", UserWarning)  # `why_here` says it
-            result: Result = next(iter([*self._workers.run([work])]))
+                self._workers = Workers(self._dataset, 0)
+                (result,) = self._workers.run([work])
         self._started = True
         return result
 
@@ -129,7 +124,7 @@ def measure_threads(
     if subject.in_python:
         return Threaded(threads, None, f"{subject.in_python} is Python code, which holds the interpreter's lock")
     with keyed_globals(threads):
-        loader = subject.threaded_loader_for(_Endless(indices), batch_size, threads)
+        loader = subject.loader_for(_Endless(indices), batch_size, 0, threads)
         found = throughput(lambda: loader, 0, seconds)
         for part in image_datasets(subject.dataset):
             part.end_threads()
@@ -172,17 +167,17 @@ def measure_transfer(height: int, width: int, device: torch.device | str | None 
     half = torch.full((1, 3, 1, 1), 0.5)
     deferred = DeferredImages(pixels, half, half, torch.float32)
     name = torch.cuda.get_device_name(place) if on_gpu else str(place)
+
+    def passing(move: Callable[[], object]) -> Callable[[int], float]:
+        def work(turn: int) -> float:
+            start = time.perf_counter()
+            move()
+            if on_gpu:
+                torch.cuda.synchronize()
+            return (time.perf_counter() - start) / _IMAGES * 1e6
+
+        return work
+
     moves = (lambda: floats.to(place, non_blocking=True)), (lambda: deferred.finish(place))
-    return Transfer(name, *(_transfer_us(move, on_gpu) for move in moves))
-
-
-def _transfer_us(move: Callable[[], object], wait: bool) -> float:
-    """Median microseconds an image."""
-    taken = []
-    for _ in range(_ROUNDS + 1):
-        start = time.perf_counter()
-        move()
-        if wait:
-            torch.cuda.synchronize()
-        taken.append(time.perf_counter() - start)
-    return statistics.median(taken[1:]) / _IMAGES * 1e6
+    times = take_turns(dict(enumerate(map(passing, moves))), _ROUNDS)
+    return Transfer(name, times[0].median_us, times[1].median_us)
