@@ -7,6 +7,7 @@ import math
 import os
 import signal
 import tarfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from typer.testing import CliRunner
 
 import fastpipe
 from fastpipe.cli.app import app
-from fastpipe.data import ImageIndex
+from fastpipe.data import ImageIndex, scan
 from fastpipe.data.cluster import Cluster, _key
 from fastpipe.data.table import same_tables
 from fastpipe.errors import ConfigError, FastpipeError
@@ -87,6 +88,7 @@ def test_a_check_is_that_of_one_process_although_a_worker_is_killed(
 
 
 def test_an_index_is_that_of_one_process(cluster: Any, folder: Path, tmp_path: Path) -> None:
+    time.sleep(scan._SETTLED_NS / 1e9 + 0.1)  # until then the folders' times are kept as unknown
     alone = ImageIndex.from_folder(folder, location=None, headers=True, progress=False)
     for root in (folder, os.path.relpath(folder)):
         with Cluster(cluster.scheduler_address):
