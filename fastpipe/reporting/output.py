@@ -60,14 +60,9 @@ def show_progress(quiet: bool = False) -> Iterator[Move | None]:
 
 
 def check_writable(path: str | Path | None, option: str) -> None:
-    """Makes sure that a file can be written, before minutes are spent on what is to stand in it.
+    """Makes sure that a file can be written, before minutes are spent on what is to stand in it, or raises ConfigError.
 
-    Args:
-        path: a file; None for none, and ``"-"``, standard output, always can.
-        option: the command line's, for the error.
-
-    Raises:
-        ConfigError: it can't be.
+    None and ``"-"``, standard output, always can. The error names the option.
     """
     if path is None or path == "-":
         return

@@ -127,12 +127,9 @@ class Cell:
 
 
 def grid(rows: Sequence[Sequence[Cell]], *, side: int = 256, heading: str = "") -> Image.Image:
-    """Cells in rows, each picture made to fit a square, with its lines wrapped right below it.
+    """Cells in rows, each picture made to fit a square, with its lines wrapped right below it, and a heading above all.
 
-    Args:
-        rows: of cells; may differ in length.
-        side: of the square, in pixels. Small pictures are enlarged by whole factors, pixel by pixel.
-        heading: a line above all.
+    The square's side is in pixels. Small pictures are enlarged by whole factors, pixel by pixel.
     """
     font, heading = _written(heading)
     drawn = [[(fitted(cell.picture, side), _text(cell, side)) for cell in row] for row in rows]

@@ -42,11 +42,8 @@ _STYLE: Mapping[str, Any] = {
 def check_matplotlib(file: str | os.PathLike[str] | None = None) -> None:
     """Makes sure that pictures can be drawn, before minutes are spent on what they are to show.
 
-    Args:
-        file: where to, if its ending is to name a format that matplotlib writes.
-
     Raises:
-        ConfigError: matplotlib doesn't load, or the ending names no such format.
+        ConfigError: matplotlib doesn't load, or the file's ending names no format that it writes.
     """
     try:
         importlib.import_module("matplotlib.figure")
@@ -97,11 +94,9 @@ def to_png(figure: Figure) -> bytes:
 
 
 def to_svg(figure: Figure, title: str) -> str:
-    """The figure as SVG for within a page: its text takes the page's colour, ``--faint`` its lines'.
+    """A figure of `style` as SVG for within a page: its text takes the page's colour, ``--faint`` its lines'.
 
-    Args:
-        figure: drawn with `style`.
-        title: what those hear who don't see it; plain words.
+    The title, plain words, is what those hear who don't see it.
     """
     svg = _saved(figure, "svg", transparent=True, metadata={"Date": None}).decode()
     svg = svg[svg.index("<svg") :].replace(INK, "currentColor").replace(FAINT, "var(--faint)")

@@ -22,9 +22,6 @@ _HOW = "give MODULE:NAME or FILE.py:NAME, such as train:transform or train.py:tr
 def load_transform(place: str | None) -> Any:
     """The transform of a place: the object itself, what a function there makes, or the transform of a dataset there.
 
-    Args:
-        place: as `find_object` takes it; None for `standard_transform`.
-
     Raises:
         PlanError: there is no such object, or it is none that can be called with an image.
     """

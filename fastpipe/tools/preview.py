@@ -336,9 +336,7 @@ def _outlined(whole: Image.Image, drawings: Sequence[_Drawing], side: int) -> Im
 def marked(picture: Image.Image, targets: Any) -> Image.Image:
     """The picture with what ``tv_tensors`` in ``targets`` say: an outline a box, a point, a colour a mask or class.
 
-    Args:
-        picture: as large as the canvas of boxes and masks; others are left out.
-        targets: of the sample, in lists, tuples and dicts of any depth.
+    Those of another size than the picture are left out. Targets may be in lists, tuples and dicts of any depth.
     """
     if "torchvision.tv_tensors" not in sys.modules:
         return picture

@@ -202,14 +202,7 @@ def is_warp(step: Step) -> bool:
 
 
 def in_words(recipe: Recipe | None, rest: Iterable[Any], number: int = 0, brief: Any = shortened) -> tuple[str, ...]:
-    """What was drawn for one image of a sample, and what runs behind that, with parameters that nobody knows.
-
-    Args:
-        recipe: None where nothing is planned.
-        rest: the transforms behind it.
-        number: which of a sample's images.
-        brief: words a transform.
-    """
+    """What was drawn for one image of a sample, by its number, and what runs behind that, worded by `brief`."""
     steps: tuple[Step, ...] = () if recipe is None else recipe.steps
     several = views_of(steps[-1]) if steps else None
     if several is not None and number < len(several):

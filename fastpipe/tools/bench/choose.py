@@ -88,12 +88,9 @@ def _reason(
 def to_config(
     measurement: Measurement, choices: Mapping[str, Choice], earlier: MachineConfig | None = None
 ) -> MachineConfig:
-    """The config of a measurement.
+    """The config of a measurement and its choices.
 
-    Args:
-        measurement: what was measured.
-        choices: from `choose`.
-        earlier: a config whose formats that weren't measured now are kept, where it still holds on this machine.
+    Formats that weren't measured now are kept from an earlier config, where that still holds on this machine.
     """
     readers, measured = {}, {}
     if earlier is not None and not earlier.mismatches():
@@ -180,9 +177,7 @@ def reset(*, quiet: bool = False) -> None:
 def choose_by_hand(items: Iterable[str], *, quiet: bool = False) -> None:
     """Writes readers chosen by hand into the config file, beside what was measured where that still holds here.
 
-    Args:
-        items: ``"jpeg=cv2"``; the format ``*`` stands for every format without an entry of its own.
-        quiet: print nothing.
+    An item is ``"jpeg=cv2"``; the format ``*`` stands for every format without an entry of its own.
 
     Raises:
         ConfigError: an item isn't ``format=reader``, or the reader doesn't read that format.

@@ -42,6 +42,8 @@ class Change:
 class Comparison:
     """Two records side by side."""
 
+    before: Record
+    after: Record
     changes: tuple[Change, ...]  # every figure that both have
     differences: tuple[str, ...]  # what differs between the runs, in words: machine, versions, images, settings
     missing: tuple[str, ...]  # what only one of them measured, in words
@@ -66,6 +68,8 @@ def compare(before: Record, after: Record) -> Comparison:
     both = [key for key in new if key in old]
     drift = _drift(before, after, [(key[0], old[key], new[key]) for key in both if key[2] == "pil"])
     return Comparison(
+        before=before,
+        after=after,
         changes=tuple(Change(*key, old[key], new[key], _verdict(old[key], new[key], drift)) for key in both),
         differences=tuple(_differences(before, after)),
         missing=tuple(_missing(old, new)),
@@ -74,14 +78,12 @@ def compare(before: Record, after: Record) -> Comparison:
 
 
 def _times(record: Record) -> Iterator[tuple[_Key, Timing]]:
-    for result in record.measurement.results:
-        for place, time in (("single", result.single), ("workers", result.workers)):
-            if time is not None:
-                yield (result.format, result.request, result.reader, place), time
-    for one in record.pipelines:
-        for place, time in (("single", one.single), ("workers", one.workers)):
-            if time is not None:
-                yield (one.format, one.pipeline, one.who, place), time
+    figures = [(one.format, one.request, one.reader, one) for one in record.measurement.results]
+    timed = [(one.format, one.pipeline, one.who, one) for one in record.pipelines]
+    for format, what, who, one in (*figures, *timed):
+        for place in ("single", "workers"):
+            if (time := getattr(one, place)) is not None:
+                yield (format, what, who, place), time
 
 
 def _drift(before: Record, after: Record, pillow: list[tuple[str, Timing, Timing]]) -> float:

@@ -104,8 +104,8 @@ def measure(
         samples: from `fastpipe.tools.bench.samples`.
         readers: names; None for all that load here.
         workers: DataLoader workers; None for `default_workers`, 0 for none.
-        rounds: timed rounds.
-        progress: called with the steps done, all steps, and what comes next.
+        rounds: timed ones.
+        progress: told of each step.
 
     Raises:
         UnknownReaderError, ReaderUnavailableError: a named reader can't serve here.

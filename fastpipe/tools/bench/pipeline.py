@@ -37,11 +37,7 @@ class PipelineResult:
 
 
 def pipelines(module: Any) -> dict[str, Any]:
-    """The transforms of `PIPELINES`.
-
-    Args:
-        module: ``fastpipe.transforms`` or ``torchvision.transforms``.
-    """
+    """The transforms of `PIPELINES`, of ``fastpipe.transforms`` or ``torchvision.transforms``."""
     train = [module.RandomResizedCrop(224), module.RandomHorizontalFlip()]
     tensor = [module.ToTensor(), module.Normalize(_MEAN, _STD)]
     chains = ([*train, module.PILToTensor()], [*train, *tensor], [module.Resize(256), module.CenterCrop(224), *tensor])
@@ -63,9 +59,7 @@ def measure_pipelines(
         files: format to the paths of its files.
         config: the readers that fastpipe uses.
         contenders: of `CONTENDERS`.
-        workers: DataLoader workers; 0 for none.
-        rounds: timed rounds.
-        progress: called with the steps done, all steps, and what comes next.
+        workers, rounds, progress: as in `fastpipe.tools.bench.measure.measure`.
 
     Raises:
         FastpipeError: torchvision is asked for and doesn't load.

@@ -96,9 +96,9 @@ def pipeline_table(record: Record, format: str) -> Table:
     return table
 
 
-def comparison_tables(comparison: Comparison, before: Record, after: Record) -> Iterator[Table]:
+def comparison_tables(comparison: Comparison) -> Iterator[Table]:
     """The figures of both records: a table for each format."""
-    places = places_of(after.measurement, before.measurement)
+    places = places_of(comparison.after.measurement, comparison.before.measurement)
     for format in dict.fromkeys(change.format for change in comparison.changes):
         columns = ["before", "after", "after/before"]
         table = Table(f"{format}: µs an image (median ± spread)", ["", "", "", *columns, ""], columns)
@@ -126,23 +126,19 @@ def print_record(console: Console, record: Record) -> None:
     console.print("", *record.notes, sep="\n", markup=False, end="\n" if record.notes else "")
 
 
-def print_comparison(console: Console, comparison: Comparison, before: Record, after: Record) -> None:
+def print_comparison(console: Console, comparison: Comparison) -> None:
     """Prints what differs between the runs, a table for each format, and how to read it."""
-    for side, record in (("before: ", before), ("after:  ", after)):
+    for side, record in (("before: ", comparison.before), ("after:  ", comparison.after)):
         console.print(f"{side}{record.measurement.created}, {record.machine}", markup=False)
     for line in comparison.differences or ("machine, versions, images and settings are the same",):
         console.print(f"  {line}", markup=False)
-    for table in comparison_tables(comparison, before, after):
+    for table in comparison_tables(comparison):
         console.print("", table.to_rich(), sep="\n")
     console.print("", comparison.summary, *comparison.missing, *notes(comparison), sep="\n", markup=False)
 
 
-def make_page(record: Record, comparison: Comparison | None = None, before: Record | None = None) -> str:
-    """The record as one HTML file that needs nothing else, pictures inside.
-
-    Args:
-        record: what was measured.
-        comparison, before: what changed against an earlier record, and that record.
+def make_page(record: Record, comparison: Comparison | None = None) -> str:
+    """The record, and what changed against an earlier one, as one HTML file that needs nothing else, pictures inside.
 
     Raises:
         ConfigError: matplotlib, which draws the pictures, doesn't load.
@@ -153,10 +149,10 @@ def make_page(record: Record, comparison: Comparison | None = None, before: Reco
     measured = (
         f"Measured {when} by fastpipe {record.versions.get('fastpipe', '')}: {measurement.rounds} rounds, {where}."
     )
-    return page(f"Image readers on {record.machine}", measured, _body(record, comparison, before))
+    return page(f"Image readers on {record.machine}", measured, _body(record, comparison))
 
 
-def _body(record: Record, comparison: Comparison | None, before: Record | None) -> Iterator[str]:
+def _body(record: Record, comparison: Comparison | None) -> Iterator[str]:
     pictures = {name: to_svg(figure, f"Bar chart: {name}") for name, figure in draw(record).items()}
     yield heading("The fastest reader")
     choices: list[Sequence[Any]] = [(format, one.reader, one.reason) for format, one in record.choices.items()]
@@ -167,14 +163,14 @@ def _body(record: Record, comparison: Comparison | None, before: Record | None) 
         yield code(shlex.join(["fastpipe", "configure", *chosen]))
     yield paragraph("To measure again:")
     yield code(record.command_line)
-    if comparison is not None and before is not None:
+    if comparison is not None:
         yield heading("What changed")
         yield paragraph(f"{comparison.summary}. {' '.join(notes(comparison))}")
-        sides = (("before", before), ("after", record))
+        sides = (("before", comparison.before), ("after", comparison.after))
         rows: list[Sequence[Any]] = [(side, f"{one.measurement.created}, {one.machine}") for side, one in sides]
         yield Table("", ("", "measured"), rows=rows).to_html()
         yield bullets(comparison.differences)
-        for table in comparison_tables(comparison, before, record):
+        for table in comparison_tables(comparison):
             yield table.to_html()
         yield bullets(comparison.missing)
     for format, count in record.measurement.images.items():

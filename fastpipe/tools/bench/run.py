@@ -59,15 +59,13 @@ def bench(
     quiet: bool = False,
     **sampling: Any,
 ) -> Record:
-    """Measures, or takes what was measured, prints tables, and writes what is asked for.
+    """Measures what `Sampling` says, or takes an earlier run's JSON; prints tables, and writes what is asked for.
 
     Args:
         path, sampling: as `Sampling` has them.
-        measured: an earlier run's JSON, to report on in place of measuring.
-        compare: an older run's JSON, to compare with.
+        measured, compare: the JSON to report on in place of measuring, and an older one to compare with.
         json: a file; ``"-"`` for standard output, where the tables then don't go.
-        html: a file for the report as a page.
-        plots: a folder for the report's pictures as PNG.
+        html, plots: a file for the report as a page, a folder for its pictures as PNG.
         quiet: no progress bar and no table.
 
     Raises:
@@ -81,20 +79,20 @@ def bench(
         make_folder(plots, "--plots")
     if html is not None or plots is not None:
         check_matplotlib()
-    before = None if compare is None else read_record(compare)
+    older = None if compare is None else read_record(compare)
     record = read_record(measured) if measured is not None else _measure(Sampling(path, **sampling), quiet)
-    comparison = None if before is None else compare_records(before, record)
+    comparison = None if older is None else compare_records(older, record)
     values = to_json(record) | ({"comparison": comparison_json(comparison)} if comparison else {})
     shown = write_asked(json, values, quiet)
     if shown:
         console = make_console()
         print_record(console, record)
-        if comparison is not None and before is not None:
+        if comparison is not None:
             console.print()
-            print_comparison(console, comparison, before, record)
+            print_comparison(console, comparison)
     written = []
     if html is not None:
-        write_file(html, make_page(record, comparison, before), "--html")
+        write_file(html, make_page(record, comparison), "--html")
         written.append(html)
     if plots is not None:
         for name, figure in draw(record).items():

@@ -52,19 +52,12 @@ _OTHER_THINGS = (
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What a check goes by.
+    """What a check goes by."""
 
-    Attributes:
-        decode: whether pixels are decoded; else only headers are read.
-        size: the side that training needs, in pixels.
-        max_pixels: the limit above which images are warned about, and refused above twice; None for none.
-        pillow_max_pixels, pillow_load_truncated: what the caller's Pillow is set to.
-    """
-
-    decode: bool
-    size: int
-    max_pixels: int | None
-    pillow_max_pixels: int | None
+    decode: bool  # pixels, too; else only headers are read
+    size: int  # the side that training needs, in pixels
+    max_pixels: int | None  # above which images are warned about, and refused above twice; None for no limit
+    pillow_max_pixels: int | None  # this and the next: what the caller's Pillow is set to
     pillow_load_truncated: bool
 
 

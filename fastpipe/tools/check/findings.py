@@ -114,8 +114,7 @@ class Findings:
 
     Attributes:
         table: ``(n,)``, a row of `_ROW` each; an orientation of 0: nothing is known of the file yet.
-        texts: by number.
-        names: of formats.
+        texts, names: by number; of formats.
     """
 
     def __init__(self, count: int) -> None:

@@ -29,11 +29,7 @@ class Journal:
     """The journal of one check, in the cache folder; a context manager that keeps other checks of the files out.
 
     Where it can't be kept (a full or read-only disk, another check that is running), that is warned about once and
-    the check goes on without.
-
-    Args:
-        index: the files.
-        about: what else the results depend on: decode, limits, versions.
+    the check goes on without. It is used again where what the results depend on (`about`) is the same.
     """
 
     def __init__(self, index: ImageIndex, about: dict[str, Any]) -> None:

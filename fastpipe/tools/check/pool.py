@@ -146,12 +146,6 @@ def examine_all(
     A file over which a process died or hung gets a second try, in a process of its own, when all others are done: the
     system may have killed the first for another's memory, a disk may have stalled for a minute.
 
-    Args:
-        chunks: the files, some at a time.
-        rules: what to go by.
-        jobs: processes.
-        timeout_s: how long reading and decoding one file may take.
-
     Yields:
         A file's number, and what was found; None where the file still bears its task's stamp.
 

@@ -59,15 +59,11 @@ def check_target(folder: str | os.PathLike[str], root: str) -> Path:
 
 
 def move_away(rows: Iterable[FileRow], prefix: str, mtimes: dict[int, int], folder: Path) -> Moved:
-    """Moves files to a folder, under the paths that they have below the root.
+    """Moves files to a folder of `check_target`, under the paths that they have below the root.
 
     A file that is there already is never replaced; the new one gets another name. A file that has changed since it
-    was checked stays, and so does one that couldn't be reached, since that need not be the file's fault.
-
-    Args:
-        rows, prefix: the bad files, and what comes before their paths.
-        mtimes: when each was changed last, in ns, by its number.
-        folder: from `check_target`.
+    was checked (`mtimes`, in ns, by its number) stays, and so does one that couldn't be reached, since that need not be
+    the file's fault.
 
     Raises:
         DatasetError: the undo list can't be written; then nothing has moved.

@@ -24,12 +24,7 @@ _LEAST = 8  # cold files of each kind: fewer tell nothing
 def measure_disk(paths: Sequence[str], all_files: int, seconds: float = 2.0) -> Disk:
     """Reads files: as they come, cold one after the other, cold several at once, and from the page cache.
 
-    The page cache loses the files on the way and gets them back.
-
-    Args:
-        paths: files, read only; those that can't be read are left out.
-        all_files: how many the dataset has.
-        seconds: give up on what is left after this time.
+    The page cache loses the files on the way and gets them back. What can't be read is left out.
     """
     deadline = time.perf_counter() + seconds
     found = [is_resident(path) for path in paths]

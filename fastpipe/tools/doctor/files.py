@@ -28,11 +28,7 @@ _clock = time.perf_counter if sys.platform == "win32" else time.process_time
 
 
 def target_side(output: tuple[int, int]) -> int:
-    """The short side that oversized files are tried at: twice the finished image's, so that crops keep detail.
-
-    Args:
-        output: height and width of a finished image, in pixels.
-    """
+    """The short side, in pixels, at which oversized files are tried: twice the finished image's, for detail in crops."""
     return round(_KEPT * max(output))
 
 
@@ -61,8 +57,7 @@ def try_reencoding(
     """Looks at sampled files of a dataset that decodes by plan, re-encodes what could gain, and takes the times.
 
     Args:
-        dataset: the user's.
-        indices: samples that can be made.
+        dataset, indices: samples that can be made.
         output: height and width of a finished image, in pixels; None where it is none.
         seconds: for each kind, roughly; re-encoding a few large photos may take longer.
     """

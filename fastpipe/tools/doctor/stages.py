@@ -21,17 +21,11 @@ from fastpipe.tools.recipes import part_of
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """What came of samples that were made one by one.
+    """What came of samples that were made one by one."""
 
-    Attributes:
-        good: indices of those that could be made.
-        bad: the others.
-        us: microseconds a good sample.
-    """
-
-    good: list[int]
-    bad: list[BadFile]
-    us: float
+    good: list[int]  # indices of those that could be made
+    bad: list[BadFile]  # the others
+    us: float  # microseconds a good sample
 
 
 def try_samples(dataset: Any, indices: Sequence[int], seconds: float) -> Tried:
@@ -67,8 +61,7 @@ def time_stages(
     """Makes batches, with and without taking the time of their parts in turn.
 
     Args:
-        dataset: the user's.
-        indices: samples that can be made.
+        dataset, indices: samples that can be made.
         batch_size: of the training.
         options, collate: as the loader's.
         seconds: for all batches; at least one batch of each kind is made.

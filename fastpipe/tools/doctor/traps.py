@@ -64,11 +64,5 @@ def _item_bytes(item: Any) -> int:
 
 
 def threads_here(dataset: Any, decoding: int, used: bool) -> Threads:
-    """The threads of this process, which is to be a worker that has made samples.
-
-    Args:
-        dataset: the worker's.
-        decoding: threads of the dataset or loader that decode a batch.
-        used: whether threads of libraries did work.
-    """
+    """The threads of this process, a worker that has made samples; `used`: those of libraries did work."""
     return Threads(torch.get_num_threads(), max(1, cv2.getNumThreads()), decoding, used)

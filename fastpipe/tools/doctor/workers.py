@@ -84,8 +84,7 @@ def measure_scaling(
     """Delivers batches with each number of workers, by the real loader: never assumed to be linear.
 
     Args:
-        subject: what to load.
-        indices: samples to take, again and again: they stay in the page cache.
+        subject, indices: samples to take, again and again: they stay in the page cache.
         counts: numbers of workers, at least 1 each.
         cpus: that this process may use.
         image_us, image_bytes: of a finished image; microseconds in one worker, roughly.
@@ -112,15 +111,7 @@ def measure_scaling(
 def measure_threads(
     subject: Subject, indices: Sequence[int], *, threads: int, batch_size: int, seconds: float
 ) -> Threaded:
-    """Delivers batches as `fastpipe.DataLoader` makes them on threads, in this process.
-
-    Args:
-        subject: what to load.
-        indices: samples to take, again and again.
-        threads: that make a batch.
-        batch_size: as for the workers that this is compared with.
-        seconds: roughly.
-    """
+    """Delivers batches as `fastpipe.DataLoader` makes them on threads, in this process."""
     if subject.in_python:
         return Threaded(threads, None, f"{subject.in_python} is Python code, which holds the interpreter's lock")
     with keyed_globals(threads):
@@ -147,15 +138,7 @@ class _Endless:
 
 
 def measure_transfer(height: int, width: int, device: torch.device | str | None = None) -> Transfer | None:
-    """Moves made-up batches of RGB images to a GPU, normalised before or there.
-
-    Args:
-        height, width: of an image, in pixels.
-        device: None for the CUDA device, where there is one.
-
-    Returns:
-        None where there is no CUDA device.
-    """
+    """Moves made-up batches of RGB images to a GPU, normalised before or there; None where there is no CUDA device."""
     if device is None:
         if not torch.cuda.is_available():
             return None

@@ -81,7 +81,7 @@ def test_what_only_one_run_has(make_record) -> None:
 
 def test_other_workers_are_said_beside_the_figures(make_record, capsys: pytest.CaptureFixture[str]) -> None:
     before, after = make_record(), make_record(workers=1)
-    print_comparison(make_console(), compare(before, after), before, after)
+    print_comparison(make_console(), compare(before, after))
     assert "| in workers (2 → 1) |" in capsys.readouterr().out
 
 
@@ -90,14 +90,14 @@ def test_nothing_in_common(make_record, capsys: pytest.CaptureFixture[str]) -> N
     measurement = replace(before.measurement, results=())
     after = replace(before, measurement=measurement, pipelines=())
     found = compare(before, after)
-    print_comparison(make_console(), found, before, after)
+    print_comparison(make_console(), found)
     assert "nothing in common" in capsys.readouterr().out
 
 
 def test_as_text_and_as_json(make_record, elsewhere, capsys: pytest.CaptureFixture[str]) -> None:
     before = make_record()
     found = compare(before, elsewhere)
-    print_comparison(make_console(), found, before, elsewhere)
+    print_comparison(make_console(), found)
     printed = capsys.readouterr().out
     assert "before: 2026-01-02T03:04:05+00:00, Made <CPU> & Co, 8 CPUs" in printed
     assert "after/before" in printed
