@@ -28,7 +28,7 @@ _clock = time.perf_counter if sys.platform == "win32" else time.process_time
 
 
 def target_side(output: tuple[int, int]) -> int:
-    """The short side, in pixels, at which oversized files are tried: twice the finished image's, for detail in crops."""
+    """The short side, in pixels, at which oversized files are tried: twice the finished image's, for detail."""
     return round(_KEPT * max(output))
 
 
