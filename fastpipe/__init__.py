@@ -76,39 +76,23 @@ __all__ = [
     "wrap_dataset_for_transforms_v2",
 ]
 
-_HOME = {
-    "ArrayFolder": "fastpipe.data",
-    "ArrayList": "fastpipe.data",
-    "Boxes": "fastpipe.data",
-    "ByteSource": "fastpipe.sources",
-    "Cache": "fastpipe.sources",
-    "RemoteSource": "fastpipe.sources",
-    "CocoDetection": "fastpipe.data",
-    "KeyPoints": "fastpipe.data",
-    "MaskFile": "fastpipe.data",
-    "SampleDataset": "fastpipe.data",
-    "VOCDetection": "fastpipe.data",
-    "VOCSegmentation": "fastpipe.data",
-    "collate_fn": "fastpipe.data",
-    "wrap_dataset_for_transforms_v2": "fastpipe.data",
-    "DataLoader": "fastpipe.loading",
-    "GrowingDataset": "fastpipe.loading",
-    "ImageFolder": "fastpipe.data",
-    "ImageIndex": "fastpipe.data",
-    "ImageList": "fastpipe.data",
-    "ImageShards": "fastpipe.data",
-    "ImageTable": "fastpipe.data",
-    "MachineConfig": "fastpipe.config",
-    "MultiView": "fastpipe.program",
-    "check": "fastpipe.tools.check.run",
-    "doctor": "fastpipe.tools.doctor",
-    "explain": "fastpipe.program",
-    "load_batch": "fastpipe.loading",
-    "preview": "fastpipe.tools.preview",
-    "samplers": "fastpipe.loading",
-    "tune": "fastpipe.loading",
-    "verify": "fastpipe.tools.verify",
+_DATA = (
+    *("ArrayFolder", "ArrayList", "Boxes", "CocoDetection", "ImageFolder", "ImageIndex", "ImageList", "ImageShards"),
+    *("ImageTable", "KeyPoints", "MaskFile", "SampleDataset", "VOCDetection", "VOCSegmentation", "collate_fn"),
+    "wrap_dataset_for_transforms_v2",
+)
+_HOMES = {
+    "config": ("MachineConfig",),
+    "data": _DATA,
+    "loading": ("DataLoader", "GrowingDataset", "load_batch", "samplers", "tune"),
+    "program": ("MultiView", "explain"),
+    "sources": ("ByteSource", "Cache", "RemoteSource"),
+    "tools.check.run": ("check",),
+    "tools.doctor": ("doctor",),
+    "tools.preview": ("preview",),
+    "tools.verify": ("verify",),
 }
+_HOME = {name: f"fastpipe.{module}" for module, names in _HOMES.items() for name in names}
 
 
 if not TYPE_CHECKING:  # for a type checker every public name is imported above, and any other is a mistake

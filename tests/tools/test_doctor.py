@@ -385,7 +385,10 @@ def test_numbers_of_workers() -> None:
 def test_a_reader_that_is_missing_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     status = {"core": ReaderStatus("core", False, reason="it wasn't compiled")}
     monkeypatch.setattr(examine.readers, "reader_status", lambda: status)
-    assert examine._missing("JPEG", "simplejpeg") == {"core": "it wasn't compiled"}
-    assert examine._missing("JPEG", "turbojpeg") == {"core": "it wasn't compiled"}
-    assert examine._missing("JPEG", "core") == {}
-    assert examine._missing("GIF", "pil") == {}
+    for used in ("simplejpeg", "turbojpeg"):
+        found = examine._missing("JPEG", used)
+        assert found is not None
+        assert found.what == f"core, the fastest reader of jpeg files, doesn't load here; {used} reads them instead."
+        assert found.remedy == "it wasn't compiled."
+    assert examine._missing("JPEG", "core") is None
+    assert examine._missing("GIF", "pil") is None

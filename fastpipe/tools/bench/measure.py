@@ -80,6 +80,14 @@ class Measurement:
         """The results for one format and request."""
         return [result for result in self.results if (result.format, result.request) == (format, request)]
 
+    def by_reader(self, format: str) -> dict[str, dict[str, Result]]:
+        """The results for one format, by reader and request."""
+        found: dict[str, dict[str, Result]] = {}
+        for result in self.results:
+            if result.format == format:
+                found.setdefault(result.reader, {})[result.request] = result
+        return found
+
 
 def default_workers() -> int:
     """As many DataLoader workers as this process may use CPUs, at most 16."""

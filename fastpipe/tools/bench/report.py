@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
@@ -11,7 +11,7 @@ from rich.console import Console
 from fastpipe.reporting.output import in_words
 from fastpipe.reporting.plots import INK, new_figure, style, to_svg
 from fastpipe.reporting.tables import Table, bullets, code, heading, page, paragraph
-from fastpipe.tools.bench.choose import Choice
+from fastpipe.tools.bench.choose import Choice, deciding_time
 from fastpipe.tools.bench.compare import HEADINGS, Comparison, notes
 from fastpipe.tools.bench.measure import REQUESTS, Measurement, Result
 from fastpipe.tools.bench.pipeline import CONTENDERS, PIPELINES
@@ -34,7 +34,6 @@ _COLORS: Mapping[str, str] = {
     "fastpipe": "#e69f00",
     "torchvision": "#0072b2",
 }
-_Times = Callable[[str, str, str], Timing | None]
 
 
 def places_of(measurement: Measurement, before: Measurement | None = None) -> dict[str, str]:
@@ -48,6 +47,14 @@ def places_of(measurement: Measurement, before: Measurement | None = None) -> di
     return places
 
 
+def _pipeline_places(measurement: Measurement) -> dict[str, str]:
+    names = {
+        "single": "in one process and thread",
+        "workers": f"DataLoader with {in_words(measurement.workers, 'worker')}",
+    }
+    return {place: names[place] for place in places_of(measurement)}
+
+
 def bench_table(measurement: Measurement, format: str, choice: Choice | None = None) -> Table:
     """The results for one format: a column for each request; a row for each reader alone, then one in workers.
 
@@ -57,10 +64,7 @@ def bench_table(measurement: Measurement, format: str, choice: Choice | None = N
     columns = [HEADINGS[request] for request in REQUESTS]
     title = f"{format}: {in_words(images, 'image')} of {kilobytes:.0f} kB, µs an image (median ± spread)"
     table = Table(title, ["reader", *columns, "served"], [*columns, "served"], 14)
-    by_reader: dict[str, dict[str, Result]] = {}
-    for result in measurement.results:
-        if result.format == format:
-            by_reader.setdefault(result.reader, {})[result.request] = result
+    by_reader = measurement.by_reader(format)
     for place, label in places_of(measurement).items():
         table.add(f"{label}:", section=True)
         for reader, results in by_reader.items():
@@ -86,8 +90,8 @@ def pipeline_table(record: Record, format: str) -> Table:
     columns = [*shown, *(["times as fast"] if len(shown) > 1 else [])]
     title = f"{format}: from a file to a tensor, ms an image (median ± spread)"
     table = Table(title, ["pipeline", *columns], columns, 14)
-    for place, label in places_of(record.measurement).items():
-        table.add("in one process and thread:" if place == "single" else f"DataLoader with {label[3:]}:", section=True)
+    for place, label in _pipeline_places(record.measurement).items():
+        table.add(f"{label}:", section=True)
         for name in PIPELINES:
             found = record.pipelines_of(format, name)
             times: list[Timing] = [getattr(found[who], place) for who in shown]
@@ -218,39 +222,32 @@ def draw(record: Record) -> dict[str, Figure]:
 def _readers(record: Record, format: str) -> Figure:
     """Readers from the fastest down, by what they were chosen by; a panel for each place."""
     measurement = record.measurement
-    found: dict[str, dict[str, Result]] = {}
-    for result in measurement.results:
-        if result.format == format and result.single is not None:
-            found.setdefault(result.reader, {})[result.request] = result
+    found = {
+        reader: timed
+        for reader, results in measurement.by_reader(format).items()
+        if (timed := {request: one for request, one in results.items() if one.single is not None})
+    }
 
     def slowness(reader: str) -> float:
-        result = found[reader].get("region") or next(iter(found[reader].values()))
-        time = result.workers or result.single
+        time = deciding_time(found[reader].get("region") or next(iter(found[reader].values())))
         return time.median_us if time else 0.0
 
-    readers = sorted(found, key=slowness, reverse=True)
     choice = record.choices.get(format)
-    labels = [f"{reader} (chosen)" if choice and choice.reader == reader else reader for reader in readers]
+    chosen = choice.reader if choice else ""
+    readers = sorted(found, key=slowness, reverse=True)
+    rows = {f"{reader} (chosen)" if reader == chosen else reader: found[reader] for reader in readers}
     requests = {name: HEADINGS[name] for name in REQUESTS if any(name in results for results in found.values())}
     title = f"{format} readers: {measurement.images[format]} images of {measurement.bytes[format] / 1000:.0f} kB"
-    figure, _ = _bars(
-        *(title, record, ("in one process", "in {}"), dict(zip(readers, labels, strict=True)), requests),
-        *(lambda reader, request, place: getattr(found[reader].get(request), place, None), "µs", 1),
-    )
-    return figure
+    return _bars(title, places_of(measurement), rows, requests, "µs", 1)[0]
 
 
 def _pipelines(record: Record, format: str) -> Figure:
-    names = [name for name in reversed(PIPELINES) if record.pipelines_of(format, name)]
-    shown = [who for who in CONTENDERS if any(one.who == who for one in record.pipelines)]
-    places = ("in one process and thread", "DataLoader with {}")
-    figure, panels = _bars(
-        *(f"{format}, from a file to a tensor", record, places, {name: name for name in names}, {w: w for w in shown}),
-        *(lambda name, who, place: getattr(record.pipelines_of(format, name)[who], place), "ms", 1000),
-    )
-    for panel, place in zip(panels, ("single", "workers"), strict=False):
-        for row, name in enumerate(names):
-            found = record.pipelines_of(format, name)
+    rows = {name: found for name in reversed(PIPELINES) if (found := record.pipelines_of(format, name))}
+    shown = {who: who for who in CONTENDERS if any(one.who == who for one in record.pipelines)}
+    places = _pipeline_places(record.measurement)
+    figure, panels = _bars(f"{format}, from a file to a tensor", places, rows, shown, "ms", 1000)
+    for panel, place in zip(panels, places, strict=True):
+        for row, found in enumerate(rows.values()):
             if len(found) > 1:
                 ours, theirs = (getattr(found[who], place) for who in CONTENDERS)
                 where = max(ours.rounds_us) / 1000, row + 0.2
@@ -261,42 +258,34 @@ def _pipelines(record: Record, format: str) -> Figure:
 
 def _bars(
     title: str,
-    record: Record,
-    places: tuple[str, str],
-    rows: Mapping[str, str],
+    places: Mapping[str, str],
+    rows: Mapping[str, Mapping[str, Any]],
     kinds: Mapping[str, str],
-    time_of: _Times,
     unit: str,
     unit_us: float,
 ) -> tuple[Figure, list[Any]]:
     """A panel for each place, with the same axes; in it for each row a bar of each kind: the median, and a line from
     the least to the most; the first of a row's bars on top.
     """
-    workers = record.measurement.workers
-    headings = [places[0], *([places[1].format(f"{workers} worker{'s' * (workers > 1)}")] if workers else [])]
     figure = new_figure(9, 1.1 + 0.24 * max(len(rows) * len(kinds), 3), title)
-    panels = list(figure.subplots(1, len(headings), sharex=True, sharey=True, squeeze=False)[0])
+    panels = list(figure.subplots(1, len(places), sharex=True, sharey=True, squeeze=False)[0])
     height = 0.8 / max(1, len(kinds))
-    for panel, name, place in zip(panels, headings, ("single", "workers"), strict=False):
+    for panel, (place, name) in zip(panels, places.items(), strict=True):
         panel.set_title(name)
         panel.set_xlabel(f"{unit} an image: median; line: least to most")
         panel.grid(axis="x", linewidth=0.6)
         panel.set_axisbelow(True)
         panel.tick_params(length=0)
         for number, (kind, label) in enumerate(kinds.items()):
-            found = [(row, time) for row, key in enumerate(rows) if (time := time_of(key, kind, place)) is not None]
+            timed = [(row, getattr(results.get(kind), place, None)) for row, results in enumerate(rows.values())]
+            found: list[tuple[int, Timing]] = [(row, time) for row, time in timed if time is not None]
             at = [row + 0.4 - height * (number + 0.5) for row, _ in found]
-            least, middle, most = _reach([time for _, time in found], unit_us)
+            middle = [time.median_us / unit_us for _, time in found]
+            least = [(time.median_us - min(time.rounds_us)) / unit_us for _, time in found]
+            most = [(max(time.rounds_us) - time.median_us) / unit_us for _, time in found]
             lines = {"ecolor": INK, "elinewidth": 1, "capsize": 0}
             color, errors = _COLORS[kind], [least, most]
             panel.barh(at, middle, height * 0.92, xerr=errors, color=color, label=label, error_kw=lines)
-        panel.set_yticks(range(len(rows)), list(rows.values()))
+        panel.set_yticks(range(len(rows)), list(rows))
     figure.legend(*panels[0].get_legend_handles_labels(), loc="upper right", ncols=3)
     return figure, panels
-
-
-def _reach(times: Sequence[Timing], unit_us: float) -> tuple[list[float], list[float], list[float]]:
-    """How far the least is below the median, the median, and how far the most is above."""
-    middle = [time.median_us / unit_us for time in times]
-    least = [(time.median_us - min(time.rounds_us)) / unit_us for time in times]
-    return least, middle, [(max(time.rounds_us) - time.median_us) / unit_us for time in times]

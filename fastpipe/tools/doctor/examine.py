@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any
 
 from fastpipe import readers
-from fastpipe.config import MachineConfig, library_versions, machine_fingerprint
+from fastpipe.config import MachineConfig, format_key, library_versions, machine_fingerprint
 from fastpipe.data.base import ImageDataset
 from fastpipe.environment import memory, usable_cpus
 from fastpipe.errors import DatasetError, FastpipeError
@@ -227,13 +227,15 @@ def _reader_findings(patient: Subject, paths: Sequence[str]) -> list[find.Findin
         if result.single is not None and result.served > 0.5
     }
     used = planned.reader or planned.config.reader_for(format) or readers.choose(samples[0].header).name
-    first = readers.default_order(samples[0].header.format)[0]  # where it doesn't load, another one reads
-    status = readers.reader_status()[first]
-    missing = used != first and not status.available
-    return [
-        find.slow_reader(format, used, times),
-        find.missing_reader(format, used, first, status.reason) if missing else None,
-    ]
+    return [find.slow_reader(format, used, times), _missing(samples[0].header.format, used)]
+
+
+def _missing(format: str, used: str) -> find.Finding | None:
+    """Where the reader that comes first by default doesn't load here, so that another one is used."""
+    first = readers.default_order(format)[0]
+    if used == first or (status := readers.reader_status()[first]).available:
+        return None
+    return find.missing_reader(format_key(format), used, first, status.reason)
 
 
 def _samples(paths: Sequence[str]) -> list[Sample]:
