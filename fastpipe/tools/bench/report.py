@@ -48,11 +48,8 @@ def places_of(measurement: Measurement, before: Measurement | None = None) -> di
 
 
 def _pipeline_places(measurement: Measurement) -> dict[str, str]:
-    names = {
-        "single": "in one process and thread",
-        "workers": f"DataLoader with {in_words(measurement.workers, 'worker')}",
-    }
-    return {place: names[place] for place in places_of(measurement)}
+    loader = f"DataLoader with {in_words(measurement.workers, 'worker')}"
+    return {"single": "in one process and thread"} | ({"workers": loader} if measurement.workers else {})
 
 
 def bench_table(measurement: Measurement, format: str, choice: Choice | None = None) -> Table:
