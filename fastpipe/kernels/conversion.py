@@ -7,15 +7,12 @@ Splitting with ``cv2.split`` is vectorised; every way that converts and transpos
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TypeAlias
 
 import cv2
 import torch
 
 from fastpipe import core
 from fastpipe.kernels._arrays import UInt8Array, channels
-
-Arithmetic: TypeAlias = "tuple[tuple[float, ...] | None, tuple[float, ...] | None, bool]"
 
 
 def array_to_tensor(image: UInt8Array, out: torch.Tensor | None = None) -> torch.Tensor:
@@ -63,7 +60,9 @@ def to_tensor(
     if count in (1, 3) and image.size and core.available():
         job = core.thread_job()
         job.read_pixels(image)
-        job.write_tensor(out, *arithmetic(mean, std, multiplied))
+        # The core takes three numbers, of which gray has use for one.
+        mean_of_3, std_of_3 = (None if values is None else tuple(values) * (3 // len(values)) for values in (mean, std))
+        job.write_tensor(out, mean_of_3, std_of_3, multiplied)
         core.check(core.run(job))
         return out
     out.copy_(array_to_tensor(image))
@@ -72,10 +71,3 @@ def to_tensor(
         means, stds = (torch.tensor(numbers, dtype=torch.float32)[:, None, None] for numbers in (mean, std))
         out.sub_(means).div_(stds)
     return out
-
-
-def arithmetic(mean: Sequence[float] | None, std: Sequence[float] | None, multiplied: bool) -> Arithmetic:
-    """Numbers of one or three channels as a job of the core's takes them: three, of which gray has use for one."""
-    if mean is None or std is None:
-        return None, None, multiplied
-    return tuple(mean) * (3 // len(mean)), tuple(std) * (3 // len(std)), multiplied

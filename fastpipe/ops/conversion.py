@@ -6,12 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import takewhile
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeAlias
 
 import torch
 
 from fastpipe.kernels import conversion as kernels
 from fastpipe.ops.base import Operation, register
+
+Arithmetic: TypeAlias = "tuple[tuple[float, ...] | None, tuple[float, ...] | None, bool]"
 
 
 class _Conversion(Operation):
@@ -84,7 +86,7 @@ class ToPlanarTensor(_Conversion):
     op: ClassVar[str] = "pil_to_tensor"
     makes_tensor: ClassVar[bool] = True
     dtype: ClassVar[torch.dtype] = torch.uint8
-    arithmetic: ClassVar[kernels.Arithmetic] = (None, None, False)
+    arithmetic: ClassVar[Arithmetic] = (None, None, False)
 
     def apply(self, image: Any, out: torch.Tensor | None = None) -> torch.Tensor:
         """Writes to a contiguous uint8 tensor ``(C, H, W)``, where one is given."""
@@ -115,16 +117,16 @@ class ToNormalizedTensor(_Conversion):
 
     def apply(self, image: Any, out: torch.Tensor | None = None) -> torch.Tensor:
         """Writes to a float32 tensor ``(C, H, W)``, where one is given, such as one slot of a batch."""
-        return kernels.to_tensor(image, out, *self._numbers)
+        mean, std = (None, None) if self.plain else (self.mean, self.std)
+        return kernels.to_tensor(image, out, mean, std, self.multiplied)
 
     @property
-    def _numbers(self) -> kernels.Arithmetic:
-        return (None, None, self.multiplied) if self.plain else (self.mean, self.std, self.multiplied)
-
-    @property
-    def arithmetic(self) -> kernels.Arithmetic:
+    def arithmetic(self) -> Arithmetic:
         """The mean and std that the core is to normalise with, Nones where it isn't to; and whether it multiplies."""
-        return kernels.arithmetic(*self._numbers)
+        if self.plain:
+            return None, None, self.multiplied
+        spread = 3 // len(self.mean)  # the core takes three numbers, of which gray has use for one
+        return self.mean * spread, self.std * spread, self.multiplied
 
     def __str__(self) -> str:
         first = "to_dtype" if self.multiplied else "to_tensor"

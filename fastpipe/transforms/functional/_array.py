@@ -16,13 +16,12 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from fastpipe.kernels import filters, geometry, resizing, warp
-from fastpipe.kernels._arrays import UInt8Array, channels, core_or_pillow
+from fastpipe.kernels._arrays import channels, core_or_pillow
 from fastpipe.kernels.color import apply_table
-from fastpipe.ops import Affine, Operation, Perspective, Rotate
+from fastpipe.ops import Affine, Crop, ElasticTransform, GaussianBlur, Operation, Pad, Perspective, Resize, Rotate
 from fastpipe.ops.interpolation import InterpolationMode
 from fastpipe.transforms import _functional_pil
 from fastpipe.transforms._functional_pil import check_pad_arguments, fill_per_band
-from fastpipe.transforms.functional import _tensor_filters, _tensor_geometry, _tensor_warps
 from fastpipe.types import ImageShape
 
 ANY = (1, 2, 3, 4)
@@ -62,24 +61,21 @@ def get_dimensions(img: NDArray[Any]) -> list[int]:
 
 
 def changed(
-    operation: Operation,
-    img: NDArray[Any],
-    by_tensor: Callable[..., Tensor],
-    *args: Any,
-    permitted: tuple[int, ...] = GRAY_OR_RGB,
+    operation: Operation, img: NDArray[Any], permitted: tuple[int, ...] = GRAY_OR_RGB, kernel: Any = None
 ) -> NDArray[Any]:
-    """An operation's result.
+    """An operation's result; of floats, the tensor backend's.
 
     Args:
-        operation: does it to uint8 pixels.
+        operation: what is done.
         img: any array; anything but an image is refused.
-        by_tensor: the tensor backend's function, for floats.
-        args: its arguments behind the image, where they aren't the operation's.
         permitted: how many channels the image may have.
+        kernel: does it to uint8 pixels; None for the operation's table, what the core makes of it, or Pillow's own.
     """
     check_image(img, permitted)
     if img.dtype != _UINT8:
-        return through_tensor(by_tensor, img, *args, **({} if args else operation.arguments()))
+        return through_tensor(operation.apply, img)
+    if kernel is not None:
+        return kernel(img)  # type: ignore[no-any-return]
     table = operation.table()
     if table is not None:
         return apply_table(img, table)
@@ -90,10 +86,10 @@ def changed(
     return core_or_pillow(img, lambda job: operation.to_core(job, shape), operation.apply, size)
 
 
-def adjusted(operation: Operation, img: Any, by_tensor: Callable[..., Tensor]) -> Any:
+def adjusted(operation: Operation, img: Any) -> Any:
     """`changed` for an ndarray; for a PIL image Pillow's function of the operation's name."""
     if isinstance(img, np.ndarray):
-        return changed(operation, img, by_tensor)
+        return changed(operation, img)
     return getattr(_functional_pil, operation.op)(img, **operation.arguments())
 
 
@@ -104,7 +100,7 @@ def _for_pillow(operation: Operation, count: int) -> Operation:
     return operation
 
 
-def through_tensor(operation: Callable[..., Tensor], img: NDArray[Any], *args: Any, **kwargs: Any) -> NDArray[Any]:
+def through_tensor(operation: Callable[[Tensor], Tensor], img: NDArray[Any]) -> NDArray[Any]:
     """The tensor backend's result for a float array ``(H, W)`` or ``(H, W, C)`` of values in [0, 1].
 
     No pixel is copied on the way in where the array is contiguous, nor on the way out. Another layout is copied: torch
@@ -114,24 +110,8 @@ def through_tensor(operation: Callable[..., Tensor], img: NDArray[Any], *args: A
         img = img.copy()
     gray = img.ndim == 2
     tensor = torch.from_numpy(img[:, :, None] if gray else img).permute(2, 0, 1)
-    result: NDArray[Any] = operation(tensor, *args, **kwargs).permute(1, 2, 0).numpy()
+    result: NDArray[Any] = operation(tensor).permute(1, 2, 0).numpy()
     return result[:, :, 0] if gray and result.shape[2] == 1 else result
-
-
-def hflip(img: NDArray[Any]) -> NDArray[Any]:
-    return _moved(img, geometry.hflip, _tensor_geometry.hflip)
-
-
-def vflip(img: NDArray[Any]) -> NDArray[Any]:
-    return _moved(img, geometry.vflip, _tensor_geometry.vflip)
-
-
-def _moved(
-    img: NDArray[Any], kernel: Callable[..., UInt8Array], by_tensor: Callable[..., Tensor], *args: Any
-) -> NDArray[Any]:
-    """A kernel's result or, for floats, the tensor backend's with the same arguments."""
-    check_image(img)
-    return kernel(img, *args) if img.dtype == _UINT8 else through_tensor(by_tensor, img, *args)
 
 
 def crop(img: NDArray[Any], top: int, left: int, height: int, width: int) -> NDArray[Any]:
@@ -141,7 +121,8 @@ def crop(img: NDArray[Any], top: int, left: int, height: int, width: int) -> NDA
         raise ValueError("Coordinate 'right' is less than 'left'")
     if height < 0:
         raise ValueError("Coordinate 'lower' is less than 'upper'")
-    return _moved(img, geometry.crop, _tensor_geometry.crop, top, left, height, width)
+    operation = Crop(top, left, height, width)
+    return changed(operation, img, ANY, lambda pixels: geometry.crop(pixels, top, left, height, width))
 
 
 def resize(
@@ -151,16 +132,15 @@ def resize(
     check_image(img)
     if height <= 0 or width <= 0:
         raise ValueError("height and width must be > 0")
-    if img.dtype != _UINT8:
-        return through_tensor(_tensor_geometry.resize, img, [height, width], interpolation.value, antialias)
-    return resizing.resize(img, height, width, interpolation.value)
+    operation = Resize([height, width], interpolation, None, antialias)
+    return changed(operation, img, ANY, lambda pixels: resizing.resize(pixels, height, width, interpolation.value))
 
 
 def pad(img: NDArray[Any], padding: Any, fill: Any = 0, padding_mode: str = "constant") -> NDArray[Any]:
     check_image(img)
     padding = check_pad_arguments(padding, fill, padding_mode)
     if img.dtype != _UINT8:
-        return through_tensor(_tensor_geometry.pad, img, padding, fill, padding_mode)
+        return through_tensor(Pad(padding, fill, padding_mode).apply, img)
     left, top, right, bottom = (int(p) for p in (padding * 2 if len(padding) == 2 else padding))
     return geometry.pad(img, left, top, right, bottom, _color(fill, img, padding_mode), padding_mode)
 
@@ -181,7 +161,8 @@ def gaussian_blur(img: NDArray[Any], kernel_size: list[int], sigma: list[float])
             f"kernel_size (x, y) should be less than twice the image's size. Got {kernel_size} for a width of "
             f"{img.shape[1]} and a height of {img.shape[0]}"
         )
-    return _moved(img, filters.gaussian_blur, _tensor_filters.gaussian_blur, kernel_size, sigma)
+    operation = GaussianBlur(kernel_size, sigma)
+    return changed(operation, img, ANY, lambda pixels: filters.gaussian_blur(pixels, kernel_size, sigma))
 
 
 def elastic_transform(
@@ -190,5 +171,5 @@ def elastic_transform(
     check_image(img)
     known = interpolation in (InterpolationMode.NEAREST, InterpolationMode.BILINEAR)
     if img.dtype != np.uint8 or not known or max(img.shape) > _LONGEST_SIDE or not warp.FINE:
-        return through_tensor(_tensor_warps.elastic_transform, img, displacement, interpolation.value, fill)
+        return through_tensor(ElasticTransform(displacement, interpolation, fill).apply, img)
     return warp.elastic(img, displacement, interpolation.value, fill)

@@ -29,7 +29,7 @@ def adjust_brightness(img: Image, brightness_factor: float) -> Image:
         ValueError: a negative factor for a tensor.
     """
     if not isinstance(img, torch.Tensor):
-        return _array.adjusted(ops.AdjustBrightness(brightness_factor), img, _tensor_color.adjust_brightness)
+        return _array.adjusted(ops.AdjustBrightness(brightness_factor), img)
     return _tensor_color.adjust_brightness(img, brightness_factor)
 
 
@@ -44,7 +44,7 @@ def adjust_contrast(img: Image, contrast_factor: float) -> Image:
         ValueError: a negative factor for a tensor.
     """
     if not isinstance(img, torch.Tensor):
-        return _array.adjusted(ops.AdjustContrast(contrast_factor), img, _tensor_color.adjust_contrast)
+        return _array.adjusted(ops.AdjustContrast(contrast_factor), img)
     return _tensor_color.adjust_contrast(img, contrast_factor)
 
 
@@ -59,7 +59,7 @@ def adjust_saturation(img: Image, saturation_factor: float) -> Image:
         ValueError: a negative factor for a tensor.
     """
     if not isinstance(img, torch.Tensor):
-        return _array.adjusted(ops.AdjustSaturation(saturation_factor), img, _tensor_color.adjust_saturation)
+        return _array.adjusted(ops.AdjustSaturation(saturation_factor), img)
     return _tensor_color.adjust_saturation(img, saturation_factor)
 
 
@@ -74,7 +74,7 @@ def adjust_hue(img: Image, hue_factor: float) -> Image:
         ValueError: a factor outside of [-0.5, 0.5].
     """
     if not isinstance(img, torch.Tensor):
-        return _array.adjusted(ops.AdjustHue(hue_factor), img, _tensor_color.adjust_hue)
+        return _array.adjusted(ops.AdjustHue(hue_factor), img)
     return _tensor_color.adjust_hue(img, hue_factor)
 
 
@@ -90,7 +90,7 @@ def adjust_gamma(img: Image, gamma: float, gain: float = 1) -> Image:
         ValueError: a negative ``gamma``.
     """
     if not isinstance(img, torch.Tensor):
-        return _array.adjusted(ops.AdjustGamma(gamma, gain), img, _tensor_color.adjust_gamma)
+        return _array.adjusted(ops.AdjustGamma(gamma, gain), img)
     return _tensor_color.adjust_gamma(img, gamma, gain)
 
 
@@ -107,7 +107,7 @@ def to_grayscale(img, num_output_channels=1):  # type: ignore[no-untyped-def]
         ValueError: another number of channels.
     """
     if isinstance(img, np.ndarray | PILImageModule.Image):
-        return _array.adjusted(ops.RgbToGrayscale(num_output_channels), img, _tensor_color.rgb_to_grayscale)
+        return _array.adjusted(ops.RgbToGrayscale(num_output_channels), img)
     raise TypeError("Input should be PIL Image")
 
 
@@ -123,7 +123,7 @@ def rgb_to_grayscale(img: Image, num_output_channels: int = 1) -> Image:
         ValueError: another number of channels is to come out.
     """
     if not isinstance(img, torch.Tensor):
-        return _array.adjusted(ops.RgbToGrayscale(num_output_channels), img, _tensor_color.rgb_to_grayscale)
+        return _array.adjusted(ops.RgbToGrayscale(num_output_channels), img)
     return _tensor_color.rgb_to_grayscale(img, num_output_channels)
 
 
@@ -134,7 +134,7 @@ def invert(img: Image) -> Image:
         img: tensor, PIL image of mode L or RGB, or ndarray.
     """
     if not isinstance(img, torch.Tensor):
-        return _array.adjusted(ops.Invert(), img, _tensor_color.invert)
+        return _array.adjusted(ops.Invert(), img)
     return _tensor_color.invert(img)
 
 
@@ -152,7 +152,7 @@ def posterize(img: Image, bits: int) -> Image:
     if not (0 <= bits <= 8):
         raise ValueError(f"The number if bits should be between 0 and 8. Got {bits}")
     if not isinstance(img, torch.Tensor):
-        return _array.adjusted(ops.Posterize(bits), img, _tensor_color.posterize)
+        return _array.adjusted(ops.Posterize(bits), img)
     return _tensor_color.posterize(img, bits)
 
 
@@ -167,7 +167,7 @@ def solarize(img: Image, threshold: float) -> Image:
         TypeError: a threshold above a tensor's white.
     """
     if not isinstance(img, torch.Tensor):
-        return _array.adjusted(ops.Solarize(threshold), img, _tensor_color.solarize)
+        return _array.adjusted(ops.Solarize(threshold), img)
     return _tensor_color.solarize(img, threshold)
 
 
@@ -178,7 +178,7 @@ def autocontrast(img: Image) -> Image:
         img: tensor, PIL image of mode L or RGB, or ndarray.
     """
     if not isinstance(img, torch.Tensor):
-        return _array.adjusted(ops.Autocontrast(), img, _tensor_color.autocontrast)
+        return _array.adjusted(ops.Autocontrast(), img)
     return _tensor_color.autocontrast(img)
 
 
@@ -192,5 +192,5 @@ def equalize(img: Image) -> Image:
         TypeError: a tensor or ndarray of another dtype.
     """
     if not isinstance(img, torch.Tensor):
-        return _array.adjusted(ops.Equalize(), img, _tensor_color.equalize)
+        return _array.adjusted(ops.Equalize(), img)
     return _tensor_color.equalize(img)

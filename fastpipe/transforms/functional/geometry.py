@@ -17,6 +17,8 @@ import warnings
 import numpy as np
 import torch
 
+from fastpipe import ops
+from fastpipe.kernels import geometry as kernels
 from fastpipe.ops.interpolation import InterpolationMode, checked_interpolation, pil_modes_mapping
 from fastpipe.ops.sizes import (
     center_crop_box,
@@ -31,6 +33,8 @@ from fastpipe.transforms.functional import (
     _tensor_geometry,
 )
 from fastpipe.transforms.functional._types import Image, Ints, Scalar
+
+_HFLIP, _VFLIP = ops.HFlip(), ops.VFlip()
 
 
 def get_dimensions(img: Image) -> list[int]:
@@ -188,7 +192,7 @@ def hflip(img: Image) -> Image:
     """The image mirrored left to right: a tensor ``(..., H, W)``, PIL image or ndarray."""
     if not isinstance(img, torch.Tensor):
         if isinstance(img, np.ndarray):
-            return _array.hflip(img)
+            return _array.changed(_HFLIP, img, _array.ANY, kernels.hflip)
         return _pil.hflip(img)
     return _tensor_geometry.hflip(img)
 
@@ -197,7 +201,7 @@ def vflip(img: Image) -> Image:
     """The image upside down: a tensor ``(..., H, W)``, PIL image or ndarray."""
     if not isinstance(img, torch.Tensor):
         if isinstance(img, np.ndarray):
-            return _array.vflip(img)
+            return _array.changed(_VFLIP, img, _array.ANY, kernels.vflip)
         return _pil.vflip(img)
     return _tensor_geometry.vflip(img)
 

@@ -57,9 +57,7 @@ def perspective(
 
     if not isinstance(img, torch.Tensor):
         if isinstance(img, np.ndarray):
-            warp = ops.Perspective(startpoints, endpoints, interpolation, fill)
-            arguments = coeffs, interpolation.value, fill
-            return _array.changed(warp, img, _tensor_warps.perspective, *arguments, permitted=_array.ANY)
+            return _array.changed(ops.Perspective(startpoints, endpoints, interpolation, fill), img, _array.ANY)
         return _pil.perspective(img, coeffs, pil_modes_mapping[interpolation], fill)
     return _tensor_warps.perspective(img, coeffs, interpolation.value, fill)
 
@@ -100,18 +98,13 @@ def rotate(
         raise TypeError("Argument center should be a sequence")
 
     if not isinstance(img, torch.Tensor):
-        if not isinstance(img, np.ndarray):
-            return _pil.rotate(img, angle, pil_modes_mapping[interpolation], expand, center, fill)
-        turn = ops.Rotate(angle, interpolation, expand, center, fill)
-        if img.dtype == np.uint8:  # needs no matrix for tensors
-            return _array.changed(turn, img, _tensor_warps.rotate, permitted=_array.ANY)
+        if isinstance(img, np.ndarray):
+            return _array.changed(ops.Rotate(angle, interpolation, expand, center, fill), img, _array.ANY)
+        return _pil.rotate(img, angle, pil_modes_mapping[interpolation], expand, center, fill)
 
     _, height, width = get_dimensions(img)
     # This function turns the other way round than `affine`.
     matrix = inverse_affine_matrix(_from_center(center, height, width), -angle, [0.0, 0.0], 1.0, [0.0, 0.0])
-    if not isinstance(img, torch.Tensor):
-        arguments = matrix, interpolation.value, expand, fill
-        return _array.changed(turn, img, _tensor_warps.rotate, *arguments, permitted=_array.ANY)
     return _tensor_warps.rotate(img, matrix, interpolation.value, expand, fill)
 
 
@@ -170,24 +163,20 @@ def affine(
         raise TypeError("Argument center should be a sequence")
 
     if not isinstance(img, torch.Tensor):
-        if not isinstance(img, np.ndarray):
-            # Pillow counts from the top left corner. Half a pixel less than the true centre, as torchvision has it: so
-            # a turn by 90 degrees agrees with torch.rot90.
-            _, height, width = get_dimensions(img)
-            corner = [width * 0.5, height * 0.5] if center is None else list(center)
-            corner_matrix = inverse_affine_matrix(corner, angle, translate, scale, shear)
-            return _pil.affine(img, corner_matrix, pil_modes_mapping[interpolation], fill)
-        warp = ops.Affine(angle, translate, scale, shear, interpolation, fill, center)
-        if img.dtype == np.uint8:  # needs no matrix for tensors
-            return _array.changed(warp, img, _tensor_warps.affine, permitted=_array.ANY)
+        if isinstance(img, np.ndarray):
+            warp = ops.Affine(angle, translate, scale, shear, interpolation, fill, center)
+            return _array.changed(warp, img, _array.ANY)
+        # Pillow counts from the top left corner. Half a pixel less than the true centre, as torchvision has it: so a
+        # turn by 90 degrees agrees with torch.rot90.
+        _, height, width = get_dimensions(img)
+        corner = [width * 0.5, height * 0.5] if center is None else list(center)
+        corner_matrix = inverse_affine_matrix(corner, angle, translate, scale, shear)
+        return _pil.affine(img, corner_matrix, pil_modes_mapping[interpolation], fill)
 
     _, height, width = get_dimensions(img)
     matrix = inverse_affine_matrix(
         _from_center(center, height, width), angle, [1.0 * t for t in translate], scale, shear
     )
-    if not isinstance(img, torch.Tensor):
-        arguments = matrix, interpolation.value, fill
-        return _array.changed(warp, img, _tensor_warps.affine, *arguments, permitted=_array.ANY)
     return _tensor_warps.affine(img, matrix, interpolation.value, fill)
 
 
