@@ -137,9 +137,10 @@ def _read(path: str, rules: Rules) -> tuple[Header, str]:
     """The header, and what a fast decoder complains about although Pillow gives an image; raises as a dataset would."""
     if not rules.decode:
         header = readers.read_header(path)
-        limit = rules.max_pixels
-        if limit is not None and header.height * header.width > 2 * limit:
-            raise DecodeError(path, header.format, "pil", _over_limit(header.height * header.width, limit))
+        limit, pixels = rules.max_pixels, header.height * header.width
+        if limit is not None and pixels > 2 * limit:
+            said = f"Image size ({pixels} pixels) exceeds limit of {2 * limit} pixels"
+            raise DecodeError(path, header.format, "pil", said)
         return header, ""
     data = readers.read_file(path, rules.max_pixels)
     header = readers.parse_header(data, path)
@@ -154,10 +155,6 @@ def _read(path: str, rules: Rules) -> tuple[Header, str]:
     if fast and not proved and within:
         complaint = _complaint(chosen, data, header)
     return header, complaint if within else ""
-
-
-def _over_limit(pixels: int, limit: int) -> str:
-    return f"Image size ({pixels} pixels) exceeds limit of {2 * limit} pixels"
 
 
 def _said(error: OSError) -> str:

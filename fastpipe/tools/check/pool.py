@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import pickle
 import queue
 import signal
 import subprocess
@@ -18,7 +19,6 @@ import threading
 import time
 from collections import deque
 from collections.abc import Generator, Iterator
-from dataclasses import asdict
 from typing import IO, Any, NamedTuple
 
 from fastpipe import readers
@@ -27,7 +27,6 @@ from fastpipe.data.store import cache_folder
 from fastpipe.errors import DatasetError, FastpipeError
 from fastpipe.tools.check.examine import Rules
 from fastpipe.tools.check.findings import Seen, bits_of
-from fastpipe.tools.check.worker import packed
 from fastpipe.types import Member
 
 _START_S = 120.0
@@ -72,14 +71,14 @@ class _Worker:
             stderr=self._errors or subprocess.DEVNULL,
             start_new_session=os.name == "posix",  # Ctrl-C in the terminal is for the parent alone
         )
-        self._send(asdict(rules))
+        self._send(rules)
         threading.Thread(target=self._receive, args=(inbox,), daemon=True).start()
 
     def give(self, tasks: list[Task]) -> None:
         self.owed.extend(tasks)
         self.since = time.monotonic()
         self.unread += len(tasks)
-        self._send([(task.number, packed(task.path), task.stamp) for task in tasks])
+        self._send([tuple(task) for task in tasks])
 
     def overdue(self, timeout_s: float) -> bool:
         if not self.ready:
@@ -123,7 +122,7 @@ class _Worker:
     def _send(self, what: object) -> None:
         assert self.process.stdin is not None
         with contextlib.suppress(OSError, ValueError):  # it is dead, as the end of its answers will show
-            self.process.stdin.write(json.dumps(what).encode() + b"\n")
+            pickle.dump(what, self.process.stdin)
             self.process.stdin.flush()
 
     def _receive(self, inbox: queue.SimpleQueue[tuple[_Worker, bytes]]) -> None:
