@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from fastpipe import ops
+from fastpipe.kernels import planes
 from fastpipe.transforms import functional as F
 from fastpipe.transforms._base import Filled, draw_integer
 from fastpipe.transforms._operations import apply_op, aug_mix_space, draw_operation, op_calls, space_for
@@ -36,10 +37,8 @@ class Mixture:
         """As torchvision: any image's operations run on tensors, mixed in float32."""
         tensor = image if isinstance(image, Tensor) else F.pil_to_tensor(image)
         batch = tensor[None] if tensor.ndim == 3 else tensor
-        mixed = self.weights[0] * batch
-        for weight, chain in zip(self.weights[1:], self.chains, strict=True):
-            mixed += weight * _run(chain, batch)
-        mixed = mixed.view(tensor.shape).to(dtype=tensor.dtype)
+        images = [batch, *(_run(chain, batch) for chain in self.chains)]
+        mixed = _mix(images, torch.tensor([self.weights])).view(tensor.shape)
         if isinstance(image, np.ndarray):
             return mixed.permute(1, 2, 0).contiguous().numpy().reshape(image.shape)
         return mixed if isinstance(image, Tensor) else F.to_pil_image(mixed)  # type: ignore[no-untyped-call]
@@ -62,6 +61,19 @@ def _run(chain: tuple[ops.Operation, ...], image: Any) -> Any:
     for call in chain:
         image = call.apply(image)
     return image
+
+
+def _mix(images: list[Tensor], weights: Tensor) -> Tensor:
+    """Batches ``(N, C, H, W)`` times their weights ``(N, batches)``."""
+    if not torch.jit.is_scripting():  # type: ignore[attr-defined]
+        mixed = planes.mixed(images, weights)
+        if mixed is not None:
+            return mixed
+    dims = [images[0].size(0)] + [1] * (images[0].ndim - 1)
+    mix = weights[:, 0].view(dims) * images[0]
+    for i, image in enumerate(images[1:]):
+        mix.add_(weights[:, i + 1].view(dims) * image)
+    return mix.to(dtype=images[0].dtype)
 
 
 class AugMix(Filled):
@@ -135,17 +147,16 @@ class AugMix(Filled):
         op_meta = self._augmentation_space(self._PARAMETER_MAX, (height, width))
         orig_dims = list(img.shape)
         batch = img.view([1] * max(4 - img.ndim, 0) + orig_dims)
-        batch_dims = [batch.size(0)] + [1] * (batch.ndim - 1)
-        weights = self._draw_weights(batch_dims[0], batch.device)
+        weights = self._draw_weights(batch.size(0), batch.device)
         chains = _draw_chains(op_meta, self.mixture_width, self.chain_depth, self.severity)
 
-        mix = weights[:, 0].view(batch_dims) * batch
-        for i, chain in enumerate(chains):
+        images = [batch]
+        for chain in chains:
             aug = batch
             for op_name, magnitude in chain:
                 aug = apply_op(aug, op_name, magnitude, interpolation=self.interpolation, fill=fill)
-            mix.add_(weights[:, i + 1].view(batch_dims) * aug)
-        mix = mix.view(orig_dims).to(dtype=img.dtype)
+            images.append(aug)
+        mix = _mix(images, weights).view(orig_dims)
 
         if not isinstance(orig_img, Tensor):
             return self._tensor_to_pil(mix)

@@ -331,6 +331,44 @@ static void draw_and_turn(source *from, const uint8_t *input, size_t size) {
     fpc_hue(planes, planes, (size_t)count, PLANE, PLANE, (float)(below(from, 1025) - 512) / 1024);
 }
 
+/* Any points, of numbers or not, are found in planes of any size, and planes are changed and mixed, by all instruction sets
+ * alike. What is read and written ends with its memory. */
+static void change_planes(source *from, const uint8_t *input, size_t size) {
+    const int32_t channels = one_in(from, 2) ? 1 : 3, height = 1 + below(from, 40), width = 1 + below(from, 70);
+    const int32_t rows = below(from, 20), columns = below(from, 300);
+    const size_t count = (size_t)(channels * height * width), points = (size_t)(rows * columns);
+    uint8_t *image = malloc(count), *out[2] = {malloc(count), malloc(count)};
+    float *grid = malloc(2 * points * sizeof *grid + 1), theta[6], fill[3];
+    uint8_t *found[2] = {malloc((size_t)channels * points + 1), malloc((size_t)channels * points + 1)};
+    if (!image || !out[0] || !out[1] || !grid || !found[0] || !found[1]) abort();
+    for (size_t k = 0; k < count; k++) image[k] = size ? input[k % size] : 0;
+    const bool wild = one_in(from, 8);
+    for (size_t k = 0; k < 2 * points; k++) grid[k] = (float)below(from, 4001) / 1600.0f - 1.25f;
+    if (wild && size) {
+        for (size_t k = 0; k < 2 * points * sizeof *grid; k++) ((uint8_t *)grid)[k] = input[k % size];
+    }
+    for (int k = 0; k < 6; k++) theta[k] = ((float)below(from, 2001) - 1000.0f) / (k < 4 ? 20000.0f : 500.0f);
+    for (int c = 0; c < 3; c++) fill[c] = (float)below(from, 511) * 0.5f;
+    const int32_t shape[5] = {channels, height, width, rows, columns};
+    const int flags = below(from, 4);
+    const float *const points_of = one_in(from, 2) ? grid : NULL, *const fills = one_in(from, 2) ? fill : NULL;
+    for (int k = 0; k < 2; k++) {
+        if (fpc_sample_planes(contexts[k], image, shape, theta, points_of, fills, flags, found[k]) != FPC_OK) abort();
+    }
+    if (memcmp(found[0], found[1], (size_t)channels * points)) fail("points are sampled otherwise", 0, 0);
+    const int kind = FPC_OP_GRAY + below(from, FPC_OP_EQUALIZE - FPC_OP_GRAY + 1);
+    const float factors[2] = {(float)below(from, 200) / 64.0f, 1.0f - (float)below(from, 200) / 64.0f};
+    memset(out[0], 0, count), memset(out[1], 0, count);
+    for (int k = 0; k < 2; k++) (void)fpc_change_planes(contexts[k], kind, image, shape, factors, out[k]);
+    if (memcmp(out[0], out[1], count)) fail("planes are changed otherwise", 0, 0);
+    const uint8_t *const images[3] = {image, out[0], image};
+    const float weights[3] = {0.25f, 0.5f, 0.125f + (float)below(from, 1000) / 8000.0f};
+    if (fpc_mix_planes(contexts[0], images, weights, 3, (int64_t)count, out[1]) != FPC_OK) abort();
+    if (fpc_mix_planes(contexts[1], images, weights, 3, (int64_t)count, image) != FPC_OK) abort(); /* in place */
+    if (memcmp(out[1], image, count)) fail("images are mixed otherwise", 0, 0);
+    free(image), free(out[0]), free(out[1]), free(grid), free(found[0]), free(found[1]);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size) {
@@ -347,6 +385,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size) {
     contexts[0] = best[from.state & 1];
     source other = from; /* the jobs below stay the same ones */
     if (one_in(&other, 4)) draw_and_turn(&other, input, size);
+    if (one_in(&other, 4)) change_planes(&other, input, size);
     /* A copy that ends with the file's last byte, so that a sanitizer sees what is read behind it. */
     const size_t length = size - TAIL;
     uint8_t *data = malloc(length == 0 ? 1 : length);

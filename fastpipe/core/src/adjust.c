@@ -1,4 +1,5 @@
 /* adjust.c: changes of colour as Pillow's ImageEnhance and ImageOps do them, and torchvision's hue on PIL images. */
+#include "histogram.h"
 #include "stage.h"
 
 #include <math.h>
@@ -151,63 +152,14 @@ static int start_autocontrast(fpc_stage *stage, fpc_images *images) {
 
 /* ---- equalize ---- */
 
-/* ImageOps.equalize's table for one channel's counts. */
-static void equalize_table(const int64_t *counts, uint8_t *table) {
-    int64_t all = 0;
-    int last = 0, values = 0;
-    for (int i = 0; i < 256; i++) {
-        all += counts[i];
-        if (counts[i]) {
-            last = i;
-            values++;
-        }
-    }
-    const int64_t step = (all - counts[last]) / 255;
-    int64_t below = step / 2;
-    for (int i = 0; i < 256; i++) {
-        const int64_t level = values < 2 || step == 0 ? i : below / step;
-        table[i] = (uint8_t)(level < 255 ? level : 255);
-        below += counts[i];
-    }
-}
-
-#define COUNTERS 4 /* of each value: neighbours are often equal, and a counter can't be raised twice at once */
-
-/* A row's values; with a constant the compiler knows what lies where. */
-static inline void count_row(const uint8_t *in, int32_t width, int channels, uint32_t counts[COUNTERS][3][256]) {
-    int32_t x = 0;
-    for (; x + COUNTERS <= width; x += COUNTERS, in += COUNTERS * channels) {
-        for (int k = 0; k < COUNTERS; k++) {
-            for (int c = 0; c < channels; c++) counts[k][c][in[k * channels + c]]++;
-        }
-    }
-    for (; x < width; x++, in += channels) {
-        for (int c = 0; c < channels; c++) counts[0][c][in[c]]++;
-    }
-}
-
 static int start_equalize(fpc_stage *stage, fpc_images *images) {
     const int status = fpc_see_image(stage, images);
     if (status != FPC_OK) return status;
-    const int channels = stage->channels;
+    const int32_t last = stage->height - 1;
     int64_t counts[3][256] = {{0}};
-    uint32_t parts[COUNTERS][3][256];
-    for (int32_t y = 0; y < stage->height; y++) {
-        const uint8_t *row = fpc_image_row(stage, y);
-        if (y % 128 == 0) memset(parts, 0, sizeof parts); /* 2**24 pixels a row fit 128 times */
-        if (channels == 3) {
-            count_row(row, stage->width, 3, parts);
-        } else {
-            count_row(row, stage->width, 1, parts);
-        }
-        if (y % 128 != 127 && y != stage->height - 1) continue;
-        for (int k = 0; k < COUNTERS; k++) {
-            for (int c = 0; c < channels; c++) {
-                for (int i = 0; i < 256; i++) counts[c][i] += parts[k][c][i];
-            }
-        }
-    }
-    for (int c = 0; c < channels; c++) equalize_table(counts[c], stage->tables + 256 * c);
+    fpc_count_values(fpc_image_row(stage, 0), (int64_t)last * stage->width, stage->channels, counts);
+    fpc_count_values(fpc_image_row(stage, last), stage->width, stage->channels, counts);
+    for (int c = 0; c < stage->channels; c++) fpc_equalize_table(counts[c], stage->tables + 256 * c);
     return fpc_stage_table(stage, stage->tables);
 }
 

@@ -269,6 +269,29 @@ FPC_API void fpc_read_arrays(fpc_context *context, fpc_array *list, size_t count
  * bytes apart, in `in` and in `out`, which may be the same memory. */
 FPC_API void fpc_hue(const uint8_t *in, uint8_t *out, size_t count, size_t in_plane, size_t out_plane, float by);
 
+/* torch's grid_sample(padding_mode="zeros", align_corners=False) of a uint8 tensor (C, H, W) of 1 or 3 channels, and of ones
+ * where there is a fill: what of a point comes from outside becomes it, as torchvision's tensor backend has it.
+ *
+ * shape: channels, height, width, and the result's height and width.
+ * theta: torchvision's affine grid: pixel (x, y) of the result, counted from its middle, shows (theta[0] x + theta[2] y +
+ *        theta[4], theta[1] x + theta[3] y + theta[5]), where the image goes from -1 to 1; products and sums each rounded.
+ * grid: in its place such a point for each pixel, x first.
+ * fill: a value for each channel, 0 to 255; NULL for black.
+ * out: bytes, rounded to nearest even, or floats. */
+enum { FPC_SAMPLE_BILINEAR = 1, FPC_SAMPLE_FUSED = 2 /* as torch with FMA */, FPC_SAMPLE_FLOATS = 4 };
+FPC_API int fpc_sample_planes(fpc_context *context, const uint8_t *in, const int32_t shape[5], const float *theta,
+                              const float *grid, const float *fill, int flags, void *out);
+
+/* torchvision's v1 operations on a uint8 tensor (channels, height, width), which `shape` says; `kind`:
+ * FPC_OP_GRAY: three channels to one;
+ * FPC_OP_SATURATION, FPC_OP_SHARPNESS: `factors` are torchvision's one and 1 less it, both finite;
+ * FPC_OP_AUTOCONTRAST, FPC_OP_EQUALIZE. FPC_BAD_OPERATION for what torchvision leaves as it is. */
+FPC_API int fpc_change_planes(fpc_context *context, int kind, const uint8_t *in, const int32_t shape[3],
+                              const float *factors, uint8_t *out);
+/* Images of `count` bytes, times weights from 0 to 1 whose sum is 1, added up in float32 in their order and cut off. */
+FPC_API int fpc_mix_planes(const fpc_context *context, const uint8_t *const *images, const float *weights,
+                           int image_count, int64_t count, uint8_t *out);
+
 /* ---- draws ----------------------------------------------------------------------------------------------------- */
 
 /* What torch's uniform_ takes numbers from: floats. */

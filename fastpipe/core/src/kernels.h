@@ -10,6 +10,7 @@
 #ifndef FPC_KERNELS_H
 #define FPC_KERNELS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -57,6 +58,18 @@ typedef struct fpc_picks {
     int32_t group_count;
     fpc_pick_group *groups; /* the same, pixels that lie near each other together; in the order of `out` */
 } fpc_picks;
+
+/* sample.c: an image and the points in it that are wanted. */
+#define FPC_SAMPLE_BLOCK 256 /* points at once */
+typedef struct fpc_sample {
+    const uint32_t *pixels;           /* red in the lowest byte, 1 in the highest; two of 0 on each side */
+    int32_t channels;                 /* 1 or 3 */
+    int32_t height, width;            /* without those */
+    int32_t out_height, out_width;    /* of the result, planes one behind the other */
+    const float *theta, *grid, *fill; /* as fpc_sample_planes has them */
+    bool filled, bilinear, fused, floats;
+    void *out;
+} fpc_sample;
 
 typedef struct fpc_kernels {
     /* bits.h: up to the copy's limit, its end or a marker. */
@@ -115,6 +128,14 @@ typedef struct fpc_kernels {
     /* Pixels interpolated at points; up to FPC_ROW_SLACK bytes behind `out` are written. */
     void (*warp_bilinear)(const fpc_warp *warp, const double *xs, const double *ys, int32_t count, uint8_t *out);
     void (*warp_bicubic)(const fpc_warp *warp, const double *xs, const double *ys, int32_t count, uint8_t *out);
+    void (*sample_planes)(const fpc_sample *sample);
+    /* planes_plain.h: nothing else is read and written, but for planes_smooth's neighbours. */
+    void (*planes_gray)(const uint8_t *red, const uint8_t *green, const uint8_t *blue, int64_t count, uint8_t *out);
+    void (*planes_blend)(const uint8_t *first, const uint8_t *second, float by, float rest, int64_t count,
+                         uint8_t *out);
+    void (*planes_smooth)(const uint8_t *above, const uint8_t *row, const uint8_t *below, int64_t count, uint8_t *out);
+    void (*planes_mix)(const uint8_t *const *images, const float *weights, int image_count, int64_t count,
+                       uint8_t *out);
     /* sink.c: `count` pixels of three channels into three rows of bytes; up to 64 bytes behind `rgb` are read. */
     void (*split_channels)(const uint8_t *rgb, int32_t count, uint8_t *const out[3]);
     /* And into three rows of levels->dtype. */
@@ -152,6 +173,11 @@ typedef struct fpc_kernels {
         .warp_fixed = warp_fixed,                                                                                      \
         .warp_bilinear = warp_bilinear,                                                                                \
         .warp_bicubic = warp_bicubic,                                                                                  \
+        .sample_planes = sample_planes,                                                                                \
+        .planes_gray = planes_gray,                                                                                    \
+        .planes_blend = planes_blend,                                                                                  \
+        .planes_smooth = planes_smooth,                                                                                \
+        .planes_mix = planes_mix,                                                                                      \
         .split_channels = split_channels,                                                                              \
         .levels_planar = levels_planar,                                                                                \
         .levels_in_turn = levels_in_turn,                                                                              \

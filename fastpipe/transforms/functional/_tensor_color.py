@@ -10,6 +10,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad as torch_pad
 
+from fastpipe.core import Kind
+from fastpipe.kernels import planes
 from fastpipe.transforms.functional._tensor_common import (
     assert_channels,
     assert_image_tensor,
@@ -33,6 +35,10 @@ def rgb_to_grayscale(img: Tensor, num_output_channels: int = 1) -> Tensor:
     if num_output_channels not in (1, 3):
         raise ValueError("num_output_channels should be either 1 or 3")
     if img.shape[-3] == 3:
+        if not torch.jit.is_scripting():  # type: ignore[attr-defined]
+            gray = planes.changed(Kind.GRAY, img)
+            if gray is not None:
+                return gray if num_output_channels == 1 else gray.expand(img.shape)
         r, g, b = img.unbind(dim=-3)
         l_img = (0.2989 * r + 0.587 * g + 0.114 * b).to(img.dtype)
         l_img = l_img.unsqueeze(dim=-3)
@@ -51,6 +57,10 @@ def adjust_brightness(img: Tensor, brightness_factor: float) -> Tensor:
     assert_image_tensor(img)
     assert_channels(img, [1, 3])
 
+    if not torch.jit.is_scripting():  # type: ignore[attr-defined]
+        by_table = planes.looked_up(img, blend, img.new_zeros(1, 1, 1), brightness_factor)
+        if by_table is not None:
+            return by_table
     return blend(img, torch.zeros_like(img), brightness_factor)
 
 
@@ -66,6 +76,10 @@ def adjust_contrast(img: Tensor, contrast_factor: float) -> Tensor:
     else:
         mean = torch.mean(img.to(dtype), dim=(-3, -2, -1), keepdim=True)
 
+    if not torch.jit.is_scripting():  # type: ignore[attr-defined]
+        by_table = planes.looked_up(img, blend, mean.reshape(-1, 1, 1), contrast_factor)
+        if by_table is not None:
+            return by_table
     return blend(img, mean, contrast_factor)
 
 
@@ -98,6 +112,10 @@ def adjust_saturation(img: Tensor, saturation_factor: float) -> Tensor:
     if get_dimensions(img)[0] == 1:
         return img
 
+    if not torch.jit.is_scripting():  # type: ignore[attr-defined]
+        saturated = planes.changed(Kind.SATURATION, img, saturation_factor)
+        if saturated is not None:
+            return saturated
     return blend(img, rgb_to_grayscale(img), saturation_factor)
 
 
@@ -197,8 +215,15 @@ def solarize(img: Tensor, threshold: float) -> Tensor:
     if threshold > max_value(img.dtype):
         raise TypeError("Threshold should be less than bound of img.")
 
-    inverted_img = invert(img)
-    return torch.where(img >= threshold, inverted_img, img)
+    if not torch.jit.is_scripting():  # type: ignore[attr-defined]
+        by_table = planes.looked_up(img, solarized, threshold)
+        if by_table is not None:
+            return by_table
+    return solarized(img, threshold)
+
+
+def solarized(img: Tensor, threshold: float) -> Tensor:
+    return torch.where(img >= threshold, invert(img), img)
 
 
 def autocontrast(img: Tensor) -> Tensor:
@@ -208,6 +233,10 @@ def autocontrast(img: Tensor) -> Tensor:
         raise TypeError(f"Input image tensor should have at least 3 dimensions, but found {img.ndim}")
     assert_channels(img, [1, 3])
 
+    if not torch.jit.is_scripting():  # type: ignore[attr-defined]
+        stretched = planes.changed(Kind.AUTOCONTRAST, img)
+        if stretched is not None:
+            return stretched
     bound = max_value(img.dtype)
     dtype = img.dtype if torch.is_floating_point(img) else torch.float32
 
@@ -252,6 +281,10 @@ def equalize(img: Tensor) -> Tensor:
         raise TypeError(f"Only torch.uint8 image tensors are supported, but found {img.dtype}")
     assert_channels(img, [1, 3])
 
+    if not torch.jit.is_scripting():  # type: ignore[attr-defined]
+        equalized = planes.changed(Kind.EQUALIZE, img)
+        if equalized is not None:
+            return equalized
     if img.ndim == 3:
         return equalize_single_image(img)
 

@@ -11,6 +11,8 @@ from torch import Tensor
 from torch.nn.functional import conv2d
 from torch.nn.functional import pad as torch_pad
 
+from fastpipe.core import Kind
+from fastpipe.kernels import planes
 from fastpipe.transforms.functional._tensor_color import blend
 from fastpipe.transforms.functional._tensor_common import (
     assert_channels,
@@ -90,4 +92,8 @@ def adjust_sharpness(img: Tensor, sharpness_factor: float) -> Tensor:
     if img.size(-1) <= 2 or img.size(-2) <= 2:
         return img
 
+    if not torch.jit.is_scripting():  # type: ignore[attr-defined]
+        sharpened = planes.changed(Kind.SHARPNESS, img, sharpness_factor)
+        if sharpened is not None:
+            return sharpened
     return blend(img, smoothed(img), sharpness_factor)

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import grid_sample
 
+from fastpipe.kernels import planes
 from fastpipe.transforms.functional._tensor_common import (
     assert_image_tensor,
     cast_squeeze_in,
@@ -51,6 +52,10 @@ def assert_grid_transform_inputs(
 
 
 def apply_grid_transform(img: Tensor, grid: Tensor, mode: str, fill: int | float | list[float] | None) -> Tensor:
+    if not torch.jit.is_scripting():  # type: ignore[attr-defined]
+        sampled = planes.sampled(img, (grid.shape[1], grid.shape[2]), mode, fill, grid=grid)
+        if sampled is not None:
+            return sampled
     img, need_cast, need_squeeze, out_dtype = cast_squeeze_in(img, [grid.dtype])
 
     if img.shape[0] > 1:
@@ -78,6 +83,22 @@ def apply_grid_transform(img: Tensor, grid: Tensor, mode: str, fill: int | float
     return cast_squeeze_out(img, need_cast, need_squeeze, out_dtype)
 
 
+def apply_affine_grid(
+    img: Tensor, theta: Tensor, ow: int, oh: int, mode: str, fill: int | float | list[float] | None
+) -> Tensor:
+    w, h = img.shape[-1], img.shape[-2]
+    if not torch.jit.is_scripting():  # type: ignore[attr-defined]
+        points = rescaled(theta, w, h) if sums_up(theta) else None
+        sampled = planes.sampled(img, (oh, ow), mode, fill, theta=points)
+        if sampled is not None:
+            return sampled
+    return apply_grid_transform(img, affine_grid(theta, w, h, ow, oh), mode, fill=fill)
+
+
+def rescaled(theta: Tensor, w: int, h: int) -> Tensor:
+    return theta.transpose(1, 2) / torch.tensor([0.5 * w, 0.5 * h], dtype=theta.dtype, device=theta.device)
+
+
 def affine_grid(
     theta: Tensor,
     w: int,
@@ -89,12 +110,17 @@ def affine_grid(
     d = 0.5
     x_grid = torch.linspace(-ow * 0.5 + d, ow * 0.5 + d - 1, steps=ow, device=theta.device)
     y_grid = torch.linspace(-oh * 0.5 + d, oh * 0.5 + d - 1, steps=oh, device=theta.device)
-    rescaled_theta = theta.transpose(1, 2) / torch.tensor([0.5 * w, 0.5 * h], dtype=theta.dtype, device=theta.device)
-    if not torch.jit.is_scripting():  # type: ignore[attr-defined]
-        plain = theta.dtype == torch.float32 and theta.device.type == "cpu" and not torch.compiler.is_compiling()
-        if plain and products_are_sums():
+    rescaled_theta = rescaled(theta, w, h)
+    if not torch.jit.is_scripting():  # type: ignore[attr-defined]  # noqa: SIM102 - not for TorchScript
+        if sums_up(theta):
             return summed_grid(x_grid, y_grid, rescaled_theta)
     return multiplied_grid(x_grid, y_grid, rescaled_theta)
+
+
+def sums_up(theta: Tensor) -> bool:
+    """Whether `summed_grid` gives this matrix's grid."""
+    plain = theta.dtype == torch.float32 and theta.device.type == "cpu" and not torch.compiler.is_compiling()
+    return plain and products_are_sums()
 
 
 def multiplied_grid(x_grid: Tensor, y_grid: Tensor, theta: Tensor) -> Tensor:
@@ -138,9 +164,7 @@ def affine(
 
     dtype = img.dtype if torch.is_floating_point(img) else torch.float32
     theta = torch.tensor(matrix, dtype=dtype, device=img.device).reshape(1, 2, 3)
-    shape = img.shape
-    grid = affine_grid(theta, w=shape[-1], h=shape[-2], ow=shape[-1], oh=shape[-2])
-    return apply_grid_transform(img, grid, interpolation, fill=fill)
+    return apply_affine_grid(img, theta, img.shape[-1], img.shape[-2], interpolation, fill)
 
 
 def affine_output_size(matrix: list[float], w: int, h: int) -> tuple[int, int]:
@@ -182,9 +206,7 @@ def rotate(
     ow, oh = affine_output_size(matrix, w, h) if expand else (w, h)
     dtype = img.dtype if torch.is_floating_point(img) else torch.float32
     theta = torch.tensor(matrix, dtype=dtype, device=img.device).reshape(1, 2, 3)
-    grid = affine_grid(theta, w=w, h=h, ow=ow, oh=oh)
-
-    return apply_grid_transform(img, grid, interpolation, fill=fill)
+    return apply_affine_grid(img, theta, ow, oh, interpolation, fill)
 
 
 def perspective_grid(coeffs: list[float], ow: int, oh: int, dtype: torch.dtype, device: torch.device) -> Tensor:

@@ -1,0 +1,67 @@
+"""torchvision's operations on uint8 tensors ``(..., C, H, W)`` of one image without gaps, each by one call.
+
+Every function says whether it did it: nothing is written where it didn't. Addresses are ``data_ptr()``'s.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+
+from fastpipe.core.library import Kind, Status, native
+from fastpipe.core.running import Context
+
+BILINEAR, FUSED, FLOATS = 1, 2, 4
+"""FPC_SAMPLE_BILINEAR and so on."""
+
+
+def change_planes(
+    context: Context, kind: Kind, image: int, shape: Sequence[int], out: int, factor: float = 1.0
+) -> bool:
+    """GRAY, SATURATION, SHARPNESS, AUTOCONTRAST or EQUALIZE of channels, height and width."""
+    factors = (ctypes.c_float * 2)(factor, 1.0 - factor)
+    return _done(native().fpc_change_planes(context.address, kind, image, (ctypes.c_int32 * 3)(*shape), factors, out))
+
+
+def sample_planes(
+    context: Context,
+    image: int,
+    shape: Sequence[int],
+    out: int,
+    flags: int,
+    fill: Sequence[float] | None,
+    theta: int | None = None,
+    grid: int | None = None,
+) -> bool:
+    """What torch's ``grid_sample`` finds.
+
+    Args:
+        context: scratch memory.
+        image: channels behind each other.
+        shape: channels, height and width, and the result's height and width.
+        out: bytes, or with FLOATS floats.
+        flags: FPC_SAMPLE_BILINEAR and so on.
+        fill: a value for each channel; None for black.
+        theta: six floats, torchvision's matrix ``(3, 2)`` behind the division by the image's size.
+        grid: in its place a point for each pixel.
+    """
+    colors = None if fill is None else (ctypes.c_float * len(fill))(*fill)
+    sizes = (ctypes.c_int32 * 5)(*shape)
+    return _done(native().fpc_sample_planes(context.address, image, sizes, theta, grid, colors, flags, out))
+
+
+def mix_planes(context: Context, images: Sequence[int], weights: Sequence[float], count: int, out: int) -> bool:
+    """Images of ``count`` bytes times their weights, added up in float32, in their order, and cut off."""
+    addresses, factors = (ctypes.c_void_p * len(images))(*images), (ctypes.c_float * len(images))(*weights)
+    return _done(native().fpc_mix_planes(context.address, addresses, factors, len(images), count, out))
+
+
+def look_up_planes(context: Context, image: int, count: int, table: int, out: int) -> None:
+    """Each byte's entry of a table of 256."""
+    native().fpc_look_up(context.address, image, count, table, out)
+
+
+def _done(status: int) -> bool:
+    if status == Status.NO_MEMORY:
+        raise MemoryError("the core found no memory for an image")
+    return status == Status.OK
