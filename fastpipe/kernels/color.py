@@ -33,6 +33,17 @@ def apply_table(image: UInt8Array, table: UInt8Array) -> UInt8Array:
     return out
 
 
+def inverted(image: UInt8Array) -> UInt8Array:
+    """``255 - value``, in two thirds of a table's time; contiguous."""
+    return np.invert(image, np.empty(image.shape, np.uint8))
+
+
+def posterized(image: UInt8Array, bits: int) -> UInt8Array:
+    """The ``bits`` highest bits of each value, 0 to 8; contiguous."""
+    result: UInt8Array = np.bitwise_and(image, np.uint8(0xFF00 >> bits & 0xFF), np.empty(image.shape, np.uint8))
+    return result
+
+
 def compose_tables(tables: Sequence[UInt8Array]) -> UInt8Array:
     """The one table that does what those do one after the other; at least one table."""
     composed = tables[0]

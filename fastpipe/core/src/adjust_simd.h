@@ -26,7 +26,11 @@ SIMD __mmask64 adjust_there(int64_t x, int64_t count) {
 
 static void look_up(const uint8_t *in, int64_t count, const uint8_t *table, uint8_t *out) {
     const adjust_table entries = adjust_load(table);
-    int64_t x = 0;
+    /* from a line of the cache on, so that no store goes to two of them */
+    int64_t x = -(intptr_t)out & 63;
+    const __mmask64 head = adjust_there(0, x < count ? x : count);
+    _mm512_mask_storeu_epi8(out, head, adjust_entries(_mm512_maskz_loadu_epi8(head, in), &entries));
+    if (x > count) return;
     for (; x + 64 <= count; x += 64) {
         _mm512_storeu_si512(out + x, adjust_entries(_mm512_loadu_si512(in + x), &entries));
     }

@@ -86,10 +86,10 @@ def changed(
     return core_or_pillow(img, lambda job: operation.to_core(job, shape), operation.apply, size)
 
 
-def adjusted(operation: Operation, img: Any) -> Any:
+def adjusted(operation: Operation, img: Any, kernel: Any = None) -> Any:
     """`changed` for an ndarray; for a PIL image Pillow's function of the operation's name."""
     if isinstance(img, np.ndarray):
-        return changed(operation, img)
+        return changed(operation, img, kernel=kernel)
     return getattr(_functional_pil, operation.op)(img, **operation.arguments())
 
 

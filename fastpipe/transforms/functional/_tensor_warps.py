@@ -111,8 +111,9 @@ def affine_grid(
     x_grid = torch.linspace(-ow * 0.5 + d, ow * 0.5 + d - 1, steps=ow, device=theta.device)
     y_grid = torch.linspace(-oh * 0.5 + d, oh * 0.5 + d - 1, steps=oh, device=theta.device)
     rescaled_theta = rescaled(theta, w, h)
-    if not torch.jit.is_scripting():  # type: ignore[attr-defined]  # noqa: SIM102 - not for TorchScript
-        if sums_up(theta):
+    if not torch.jit.is_scripting():  # type: ignore[attr-defined]
+        alike = sums_up(theta)
+        if alike:
             return summed_grid(x_grid, y_grid, rescaled_theta)
     return multiplied_grid(x_grid, y_grid, rescaled_theta)
 

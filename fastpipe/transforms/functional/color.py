@@ -9,11 +9,14 @@ Derived from torchvision (BSD-3-Clause, see NOTICE).
 # TorchScript needs narrow annotations; eagerly wider values arrive, which the type checker calls unreachable.
 # mypy: no-warn-unreachable
 
+from functools import partial
+
 import numpy as np
 import torch
 from PIL import Image as PILImageModule
 
 from fastpipe import ops
+from fastpipe.kernels.color import inverted, posterized
 from fastpipe.transforms.functional import _array, _tensor_color
 from fastpipe.transforms.functional._types import Image
 
@@ -134,7 +137,7 @@ def invert(img: Image) -> Image:
         img: tensor, PIL image of mode L or RGB, or ndarray.
     """
     if not isinstance(img, torch.Tensor):
-        return _array.adjusted(ops.Invert(), img)
+        return _array.adjusted(ops.Invert(), img, inverted)
     return _tensor_color.invert(img)
 
 
@@ -152,7 +155,7 @@ def posterize(img: Image, bits: int) -> Image:
     if not (0 <= bits <= 8):
         raise ValueError(f"The number if bits should be between 0 and 8. Got {bits}")
     if not isinstance(img, torch.Tensor):
-        return _array.adjusted(ops.Posterize(bits), img)
+        return _array.adjusted(ops.Posterize(bits), img, partial(posterized, bits=bits))
     return _tensor_color.posterize(img, bits)
 
 
