@@ -73,9 +73,8 @@ def check(
 
     Example: fastpipe check ~/photos/train --report findings.csv --move-to ~/photos/bad
     """
-    from fastpipe.reporting.output import check_writable
     from fastpipe.tools.check import report as reports
-    from fastpipe.tools.check.run import run_check
+    from fastpipe.tools.check.run import check as examine
 
     if undo is not None:
         if any(other is not None for other in (source, move_to, report, json)):
@@ -86,18 +85,15 @@ def check(
         raise typer.BadParameter("give the folder, index, list or image to check", param_hint="ROOT|INDEX")
     if not timeout > 0:
         raise typer.BadParameter("give seconds, more than 0", param_hint="--timeout")
-    outputs = [] if report is None else [(str(report), reports.ending_of(report))]
-    outputs += [] if json in (None, "-") else [(str(json), ".json")]
-    check_writable(report, "--report")
-    check_writable(json, "--json")
     try:
-        result = run_check(
+        result = examine(
             source,
-            outputs,
             decode=decode.value,
             jobs=jobs,
             size=size,
             timeout=timeout,
+            report=report,
+            json=None if json == "-" else json,
             move_to=move_to,
             restart=restart,
             scheduler=scheduler,

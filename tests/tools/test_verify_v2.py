@@ -80,6 +80,23 @@ def test_datasets_of_images_alone(root: Path) -> None:
             assert certificate.equal == 2
 
 
+def test_several_views_are_one_argument_for_what_comes_next(root: Path) -> None:
+    def stacked(views: Any) -> torch.Tensor:
+        return torch.stack(list(views))
+
+    certificate = fastpipe.verify(v2.Compose([v2.ToImage(), v2.FiveCrop(20), stacked]), root, images=2, drawings=1)
+    assert certificate.holds, str(certificate)
+    assert certificate.equal == 2
+
+
+def test_differences_are_those_of_the_picture(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(stand_ins._ON_PIL, "horizontal_flip", lambda image: image.then(ops.VFlip()))
+    flip = [v2.RandomHorizontalFlip(p=1), v2.ToImage(), v2.ToDtype(torch.float32, scale=True)]
+    plain = fastpipe.verify(v2.Compose(flip), root, images=1, drawings=1)
+    normalized = fastpipe.verify(v2.Compose([*flip, v2.Normalize([0.5] * 3, [0.1] * 3)]), root, images=1, drawings=1)
+    assert normalized.final.max == pytest.approx(plain.final.max, abs=0.01)
+
+
 def test_a_broken_plan_is_named(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(stand_ins._ON_PIL, "horizontal_flip", lambda image: image.then(ops.VFlip()))
     certificate = fastpipe.verify(scenes(root, v2.RandomHorizontalFlip(p=1)), drawings=1)

@@ -105,25 +105,19 @@ def _verdict(before: Timing, after: Timing, drift: float) -> Verdict:
 
 
 def _differences(before: Record, after: Record) -> Iterator[str]:
-    settings: list[tuple[str, Any, Any]] = [
-        (key, before.measurement.machine.get(key, "unknown"), after.measurement.machine.get(key, "unknown"))
-        for key in dict.fromkeys((*before.measurement.machine, *after.measurement.machine))
-    ]
-    settings.append(("platform", before.platform, after.platform))
-    settings += [
-        (name, before.versions.get(name, "not installed"), after.versions.get(name, "not installed"))
-        for name in sorted({*before.versions, *after.versions})
-    ]
-    settings.append(("DataLoader workers", before.measurement.workers, after.measurement.workers))
-    settings.append(("rounds", before.measurement.rounds, after.measurement.rounds))
-    settings += [
-        (f"{format} images", _images(before, format), _images(after, format))
-        for format in after.measurement.images
-        if format in before.measurement.images
-    ]
-    changed = [(name, was, now) for name, was, now in settings if was != now]
-    yield from (f"{name}: {was} → {now}" for name, was, now in changed)
-    if any(name == "DataLoader workers" or name.endswith(" images") for name, *_ in changed):
+    def settings(record: Record) -> dict[str, Any]:
+        measured = record.measurement
+        images = {f"{format} images": _images(record, format) for format in measured.images}
+        counts = {"DataLoader workers": measured.workers, "rounds": measured.rounds}
+        versions = sorted(record.versions.items())
+        return {**measured.machine, "platform": record.platform, **dict(versions), **counts, **images}
+
+    was, now = settings(before), settings(after)
+    one_sided = {name for name in was.keys() ^ now.keys() if name.endswith(" images")}
+    changed = [name for name in dict.fromkeys((*was, *now)) if was.get(name) != now.get(name) and name not in one_sided]
+    for name in changed:
+        yield f"{name}: {was.get(name, 'not installed')} → {now.get(name, 'not installed')}"
+    if any(name == "DataLoader workers" or name.endswith(" images") for name in changed):
         yield f"measured before with: {before.command_line}"
 
 

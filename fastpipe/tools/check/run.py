@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal, get_args
@@ -139,6 +139,7 @@ def check(
     timeout: float = 60.0,
     max_pixels: MaxPixels = "auto",
     report: str | os.PathLike[str] | None = None,
+    json: str | os.PathLike[str] | None = None,
     move_to: str | os.PathLike[str] | None = None,
     restart: bool = False,
     scheduler: str | None = None,
@@ -161,6 +162,7 @@ def check(
         timeout: seconds that reading and decoding one file may take.
         max_pixels: as `fastpipe.readers.read_image` takes it.
         report: a file that all rows are written to: ``.csv``, ``.json`` or ``.txt``.
+        json: another one, written as JSON whatever its ending.
         move_to: a folder outside the data set that bad files are moved to; see `fastpipe.tools.check.quarantine`.
         restart: examine everything anew, whatever an interrupted check has left.
         scheduler: the address of a Dask scheduler whose workers examine the files, with the same result; they see them
@@ -172,38 +174,10 @@ def check(
         ConfigError: an argument is out of range, or the report can't be written.
         FastpipeError: the processes die or hang whatever file they read.
     """
-    if report is not None:
-        check_writable(local(report), "--report")
-    outputs = () if report is None else ((report, ending_of(report)),)
-    limits: dict[str, Any] = {"size": size, "timeout": timeout, "max_pixels": max_pixels}
-    return run_check(
-        source,
-        outputs,
-        decode=decode,
-        jobs=jobs,
-        move_to=move_to,
-        restart=restart,
-        scheduler=scheduler,
-        progress=progress,
-        **limits,
-    )
-
-
-def run_check(
-    source: Any,
-    outputs: Iterable[tuple[str | os.PathLike[str], str]] = (),
-    *,
-    decode: Decode = "full",
-    jobs: int | None = None,
-    size: int = 224,
-    timeout: float = 60.0,
-    max_pixels: MaxPixels = "auto",
-    move_to: str | os.PathLike[str] | None = None,
-    restart: bool = False,
-    scheduler: str | None = None,
-    progress: bool = True,
-) -> CheckResult:
-    """`check` with any number of files to write, each with the ending that says its format."""
+    outputs = [] if report is None else [(report, ending_of(report))]
+    outputs += [] if json is None else [(json, ".json")]
+    for file, option in ((report, "--report"), (json, "--json")):
+        check_writable(None if file is None else local(file), option)
     begun = time.perf_counter()
     if decode not in get_args(Decode):
         raise ConfigError(f"decode={decode!r}: choose one of {', '.join(map(repr, get_args(Decode)))}")

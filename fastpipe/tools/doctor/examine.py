@@ -114,11 +114,10 @@ def doctor(
         if patient.planned is not None:
             trial = partial(try_reencoding, indices=tried.good, output=stages.output, seconds=seconds * 0.075)
             reencodings = probe.run(trial)
-    alone = Scaling((Trial(1, 1e6 / stages.whole_us),), usable_cpus(), patient.batch_size)
-    scaling = (
-        alone
-        if probe.why_here
-        else measure_scaling(
+    if probe.why_here:
+        scaling = Scaling((Trial(1, 1e6 / stages.whole_us),), usable_cpus(), patient.batch_size)
+    else:
+        scaling = measure_scaling(
             patient,
             tried.good,
             counts,
@@ -129,7 +128,6 @@ def doctor(
             shared_free=free,
             say=lambda workers: say(4 + counts.index(workers), steps, f"trying {in_words(workers, 'worker')}"),
         )
-    )
     # Behind what starts workers: they had better not inherit what OpenCV sets up when it is used here.
     say(4 + len(counts), steps, "trying threads")
     threaded = measure_threads(
