@@ -44,9 +44,11 @@ TransformOption = Annotated[
         " will do. Without it: RandomResizedCrop(224), RandomHorizontalFlip, ToTensor, Normalize.",
     ),
 ]
-FolderArgument = Annotated[
-    str, typer.Argument(metavar="PATH", help="A folder of images, searched with its subfolders, or one image.")
-]
+_FOLDER = typer.Argument(
+    metavar="PATH", help="A folder of images, searched with its subfolders, or one image.", show_default=False
+)
+FolderArgument = Annotated[str, _FOLDER]
+FolderOrNone = Annotated[str | None, _FOLDER]
 DatasetOption = Annotated[
     str | None,
     typer.Option(

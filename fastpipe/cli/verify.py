@@ -6,19 +6,12 @@ from typing import Annotated
 
 import typer
 
-from fastpipe.cli._options import DatasetOption, JsonOption, QuietOption, SeedOption, TransformOption
+from fastpipe.cli._options import DatasetOption, FolderOrNone, JsonOption, QuietOption, SeedOption, TransformOption
 from fastpipe.tools.named import find_object, load_transform
 
 
 def verify(
-    path: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="PATH",
-            help="A folder of images, searched with its subfolders, or one image.",
-            show_default=False,
-        ),
-    ] = None,
+    path: FolderOrNone = None,
     transform: TransformOption = None,
     dataset: DatasetOption = None,
     images: Annotated[int, typer.Option("--images", min=1, help="How many files, at most.")] = 32,
