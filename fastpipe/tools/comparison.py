@@ -30,27 +30,18 @@ _METADATA = ("format", "canvas_size", "clamping_mode")
 
 @dataclass(slots=True, kw_only=True)
 class Comparison:
-    """A dataset of fastpipe's beside torchvision's transforms on what Pillow loads, sample by sample.
+    """A dataset of fastpipe's beside torchvision's transforms on what Pillow loads, sample by sample."""
 
-    Attributes:
-        given: the dataset; a seed of its own and ``on_error`` aren't asked.
-        module: ``torchvision.transforms``.
-        notes: for the certificate.
-        joint: whether its transforms see image and targets together: `whole` and samples are tuples then.
-        members, twins: its transforms, and torchvision's.
-        index, path, whole: of the sample at hand; `whole` is what a transform gets, or the error in loading it.
-    """
-
-    given: ImageDataset
-    module: Any
-    notes: list[str]
+    given: ImageDataset  # a seed of its own and ``on_error`` aren't asked
+    module: Any  # ``torchvision.transforms``
+    notes: list[str]  # for the certificate
     dataset: Any = None
-    joint: bool = False
-    members: tuple[Any, ...] = ()
-    twins: tuple[Any, ...] = ()
-    index: int = 0
+    joint: bool = False  # whether its transforms see image and targets together: samples are tuples then
+    members: tuple[Any, ...] = ()  # its transforms
+    twins: tuple[Any, ...] = ()  # torchvision's
+    index: int = 0  # this and the next two: of the sample at hand
     path: str = ""
-    whole: Any = None
+    whole: Any = None  # what a transform gets, or the error in loading it
     equal: Check = field(default_factory=lambda: Check("finished samples equal torchvision's, byte for byte"))
     alike: Check = field(default_factory=lambda: Check("files and errors handled alike"))
     steps: dict[Any, StepResult] = field(default_factory=dict)
