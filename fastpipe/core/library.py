@@ -211,26 +211,6 @@ class _Data(ctypes.Union):
 class RawJob(ctypes.Structure):
     """fpc_job."""
 
-    path: bytes | None
-    data: Any
-    pixels: int | None
-    offset: int
-    length: int
-    top: int
-    left: int
-    height: int
-    width: int
-    expected_height: int
-    expected_width: int
-    max_pixels: int
-    max_bytes: int
-    operations: int | None
-    operation_count: int
-    status: int
-    os_error: int
-    indices: int
-    sink: RawSink
-
     _fields_ = (
         ("path", ctypes.c_char_p),
         ("data", _Data),

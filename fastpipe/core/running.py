@@ -103,7 +103,7 @@ def run(job: Job) -> int:
     return thread_context().run(job)
 
 
-_STATUS_AT: int = RawJob.status.offset  # type: ignore[attr-defined]
+_STATUS_AT: int = RawJob.status.offset
 _STATUS = Struct(f"@{_STATUS_AT}xi{ctypes.sizeof(RawJob) - _STATUS_AT - ctypes.sizeof(ctypes.c_int32)}x")
 
 

@@ -112,8 +112,7 @@ def pad(img: Any, padding: Any, fill: Any = 0, padding_mode: str = "constant") -
     check_image(img)
     padding = check_pad_arguments(padding, fill, padding_mode)
     if padding_mode == "constant":
-        color = fill_per_band(fill, len(img.getbands()), integer=img.mode != "F")
-        image = ImageOps.expand(img, border=padding, fill=color)
+        image = ImageOps.expand(img, border=padding, fill=_fill(fill, img))
         if img.mode == "P":
             image.putpalette(img.getpalette())
         return image
@@ -224,17 +223,20 @@ def equalize(img: Any) -> Image.Image:
 
 
 def _fill(fill: Any, img: Any) -> Any:
+    check_image(img)
     return fill_per_band(fill, len(img.getbands()), integer=img.mode != "F")
+
+
+def _warped(img: Any, method: Image.Transform, matrix: Sequence[float], interpolation: int, fill: Any) -> Image.Image:
+    fillcolor = _fill(fill, img)
+    return img.transform(img.size, method, matrix, interpolation, fillcolor=fillcolor)  # type: ignore[no-any-return]
 
 
 def affine(
     img: Any, matrix: Sequence[float], interpolation: int = Image.Resampling.NEAREST, fill: Any = None
 ) -> Image.Image:
     """Args: ``matrix``: from output to input pixels, the first two rows."""
-    check_image(img)
-    fillcolor = _fill(fill, img)
-    method = Image.Transform.AFFINE
-    return img.transform(img.size, method, matrix, interpolation, fillcolor=fillcolor)  # type: ignore[no-any-return]
+    return _warped(img, Image.Transform.AFFINE, matrix, interpolation, fill)
 
 
 def rotate(
@@ -245,7 +247,6 @@ def rotate(
     center: Any = None,
     fill: Any = None,
 ) -> Image.Image:
-    check_image(img)
     fillcolor = _fill(fill, img)
     return img.rotate(angle, interpolation, expand, center, fillcolor=fillcolor)  # type: ignore[no-any-return]
 
@@ -253,9 +254,4 @@ def rotate(
 def perspective(
     img: Any, perspective_coeffs: Sequence[float], interpolation: int = Image.Resampling.BICUBIC, fill: Any = None
 ) -> Image.Image:
-    check_image(img)
-    fillcolor = _fill(fill, img)
-    method = Image.Transform.PERSPECTIVE
-    return img.transform(  # type: ignore[no-any-return]
-        img.size, method, perspective_coeffs, interpolation, fillcolor=fillcolor
-    )
+    return _warped(img, Image.Transform.PERSPECTIVE, perspective_coeffs, interpolation, fill)

@@ -65,13 +65,9 @@ class AutoAugment(Filled):
         self.policies = self._get_policies(policy)
 
     def _get_policies(self, policy: AutoAugmentPolicy) -> _policies.Policy:
-        if policy == AutoAugmentPolicy.IMAGENET:
-            return list(_policies.IMAGENET)
-        if policy == AutoAugmentPolicy.CIFAR10:
-            return list(_policies.CIFAR10)
-        if policy == AutoAugmentPolicy.SVHN:
-            return list(_policies.SVHN)
-        raise ValueError(f"The provided policy {policy} is not recognized.")
+        if not isinstance(policy, AutoAugmentPolicy):
+            raise ValueError(f"The provided policy {policy} is not recognized.")
+        return list(getattr(_policies, policy.name))
 
     def _augmentation_space(self, num_bins: int, image_size: tuple[int, int]) -> dict[str, tuple[Tensor, bool]]:
         if torch.jit.is_scripting():  # type: ignore[attr-defined]

@@ -35,12 +35,9 @@ def draw_all(transforms: Iterable[Any], shape: ImageShape, generators: Generator
 
 def members_of(transform: Any) -> Sequence[Any] | None:
     """The transforms of a `Compose`, v1's or v2's; None for any other transform, a subclass included."""
-    if type(transform) is Compose:
-        return transform.transforms
-    if vars(type(transform)).get("_is_compose") and not (transform._forward_hooks or transform._forward_pre_hooks):
-        members: Sequence[Any] = transform.transforms
-        return members
-    return None
+    is_v2 = vars(type(transform)).get("_is_compose") and not (transform._forward_hooks or transform._forward_pre_hooks)
+    members: Sequence[Any] | None = transform.transforms if type(transform) is Compose or is_v2 else None
+    return members
 
 
 def call(transform: Any, image: Any) -> Any:
@@ -61,11 +58,22 @@ def call(transform: Any, image: Any) -> Any:
         ) from error
 
 
-def _lines(transforms: Iterable[Any]) -> str:
-    return "".join(f"\n    {transform}" for transform in transforms)
+class _OfTransforms:
+    """The base of what is made of ``self.transforms``."""
+
+    if TYPE_CHECKING:  # TorchScript would take an annotation for a member's type
+        transforms: Any
+    _shown = ""
+
+    def _can_draw(self) -> bool:
+        return all(map(drawable, self.transforms))
+
+    def __repr__(self) -> str:
+        lines = "".join(f"\n    {one}" for one in (*filter(None, [self._shown.format(self)]), *self.transforms))
+        return f"{self.__class__.__name__}({lines}\n)"
 
 
-class Compose:
+class Compose(_OfTransforms):
     """Applies several transforms one after the other.
 
     Not scriptable: for TorchScript, put scriptable transforms into a ``torch.nn.Sequential``.
@@ -84,12 +92,6 @@ class Compose:
 
     def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
         return draw_all(self.transforms, shape, generators)
-
-    def _can_draw(self) -> bool:
-        return all(drawable(transform) for transform in self.transforms)
-
-    def __repr__(self) -> str:
-        return f"{self.__class__.__name__}({_lines(self.transforms)}\n)"
 
 
 class Lambda:
@@ -114,7 +116,7 @@ class Lambda:
         return f"{self.__class__.__name__}()"
 
 
-class RandomTransforms:
+class RandomTransforms(_OfTransforms):
     """The base of transforms that choose among or shuffle a list of transforms.
 
     Args:
@@ -132,20 +134,16 @@ class RandomTransforms:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         raise NotImplementedError
 
-    def _can_draw(self) -> bool:
-        return all(drawable(transform) for transform in self.transforms)
 
-    def __repr__(self) -> str:
-        return f"{self.__class__.__name__}({_lines(self.transforms)}\n)"
-
-
-class RandomApply(torch.nn.Module):
+class RandomApply(_OfTransforms, torch.nn.Module):
     """Applies all of the transforms with probability ``p``, or none.
 
     Args:
         transforms: a sequence of transforms; a ``torch.nn.ModuleList`` where it is to be scripted.
         p: the probability.
     """
+
+    _shown = "p={0.p}"
 
     def __init__(self, transforms: Any, p: float = 0.5) -> None:
         super().__init__()
@@ -164,12 +162,6 @@ class RandomApply(torch.nn.Module):
         if _draw_skip(float(self.p), generators.words):
             return ()
         return draw_all(self.transforms, shape, generators)
-
-    def _can_draw(self) -> bool:
-        return all(drawable(transform) for transform in self.transforms)
-
-    def __repr__(self) -> str:
-        return f"{self.__class__.__name__}(\n    p={self.p}{_lines(self.transforms)}\n)"
 
 
 class RandomOrder(RandomTransforms):
