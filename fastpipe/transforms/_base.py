@@ -149,7 +149,20 @@ def draw_seed(generator: Source = None) -> int:
     return draw_integer(0, 2**63 - 1, generator)
 
 
-class Filled(torch.nn.Module):
+class Shown:
+    """The base of what is printed as torchvision prints it: its name, and attributes as `_shown` has them."""
+
+    _shown = ""
+
+    def __repr__(self) -> str:
+        return f"{self.__class__.__name__}({self._shown.format(self)})"
+
+
+class Transform(Shown, torch.nn.Module):
+    """The base of transforms that TorchScript compiles."""
+
+
+class Filled(Transform):
     """The base of transforms that fill what comes from outside of the image with ``self.fill``."""
 
     def _filling(self, img: Image, channels: int) -> Fill | None:

@@ -1,19 +1,19 @@
 """Transforms that do one operation, with a probability."""
 
-import torch
-
 from fastpipe.ops import Operation
-from fastpipe.transforms._base import draw_chance_exact
+from fastpipe.transforms._base import Transform, draw_chance_exact
 from fastpipe.transforms.functional._types import Image
 from fastpipe.types import Generators, ImageShape, Step
 
 
-class WithChance(torch.nn.Module):
+class WithChance(Transform):
     """The base of those: a subclass says what it does as a function, which TorchScript compiles, and as an operation.
 
     Args:
         p: the probability.
     """
+
+    _shown = "p={0.p}"
 
     _chance = staticmethod(draw_chance_exact)
 
@@ -35,6 +35,3 @@ class WithChance(torch.nn.Module):
 
     def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
         return (self._operation(),) if self._chance(float(self.p), generators.words) else ()
-
-    def __repr__(self) -> str:
-        return f"{self.__class__.__name__}(p={self.p})"

@@ -52,6 +52,8 @@ class AutoAugment(Filled):
         ValueError: ``policy`` isn't an `AutoAugmentPolicy`.
     """
 
+    _shown = "policy={0.policy}, fill={0.fill}"
+
     def __init__(
         self,
         policy: AutoAugmentPolicy = AutoAugmentPolicy.IMAGENET,
@@ -110,9 +112,6 @@ class AutoAugment(Filled):
             steps += op_calls(op_name, magnitude, self.interpolation, self.fill)
         return tuple(steps)
 
-    def __repr__(self) -> str:
-        return f"{self.__class__.__name__}(policy={self.policy}, fill={self.fill})"
-
 
 class _Chance(float):
     """A number that was drawn in float32, and is compared in float32 as a tensor of one is."""
@@ -164,6 +163,11 @@ class RandAugment(Filled):
         fill: the value outside of a warped image: a number, or one for each channel; None for 0.
     """
 
+    _shown = (
+        "num_ops={0.num_ops}, magnitude={0.magnitude}, num_magnitude_bins={0.num_magnitude_bins}"
+        ", interpolation={0.interpolation}, fill={0.fill}"
+    )
+
     def __init__(
         self,
         num_ops: int = 2,
@@ -202,12 +206,6 @@ class RandAugment(Filled):
             steps += op_calls(op_name, magnitude, self.interpolation, self.fill)
         return tuple(steps)
 
-    def __repr__(self) -> str:
-        return (
-            f"{self.__class__.__name__}(num_ops={self.num_ops}, magnitude={self.magnitude}"
-            f", num_magnitude_bins={self.num_magnitude_bins}, interpolation={self.interpolation}, fill={self.fill})"
-        )
-
 
 class TrivialAugmentWide(Filled):
     """One random operation of random magnitude (Müller and Hutter, 2021, https://arxiv.org/abs/2103.10158).
@@ -219,6 +217,8 @@ class TrivialAugmentWide(Filled):
         interpolation: for the operations that warp; tensors take NEAREST and BILINEAR.
         fill: the value outside of a warped image: a number, or one for each channel; None for 0.
     """
+
+    _shown = "num_magnitude_bins={0.num_magnitude_bins}, interpolation={0.interpolation}, fill={0.fill}"
 
     def __init__(
         self,
@@ -248,9 +248,3 @@ class TrivialAugmentWide(Filled):
         space = listed_space(trivial_augment_space, self.num_magnitude_bins)
         op_name, magnitude = draw_listed(space, None, 0, generators.words)
         return op_calls(op_name, magnitude, self.interpolation, self.fill)
-
-    def __repr__(self) -> str:
-        return (
-            f"{self.__class__.__name__}(num_magnitude_bins={self.num_magnitude_bins}"
-            f", interpolation={self.interpolation}, fill={self.fill})"
-        )

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from fastpipe import ops
 from fastpipe.transforms import functional as F
-from fastpipe.transforms._base import draw_chance, draw_permutation, draw_uniform
+from fastpipe.transforms._base import Transform, draw_chance, draw_permutation, draw_uniform
 from fastpipe.transforms._chance import WithChance
 from fastpipe.transforms.functional._types import Floats, Image
 from fastpipe.types import Generators, ImageShape, Step
@@ -16,7 +16,7 @@ from fastpipe.types import Generators, ImageShape, Step
 _INVERT, _AUTOCONTRAST, _EQUALIZE = ops.Invert(), ops.Autocontrast(), ops.Equalize()
 
 
-class ColorJitter(torch.nn.Module):
+class ColorJitter(Transform):
     """Changes brightness, contrast, saturation and hue at random and in random order.
 
     Args:
@@ -29,6 +29,8 @@ class ColorJitter(torch.nn.Module):
         TypeError: an argument is neither a number nor a list or tuple of two.
         ValueError: a value out of its range.
     """
+
+    _shown = "brightness={0.brightness}, contrast={0.contrast}, saturation={0.saturation}, hue={0.hue}"
 
     def __init__(
         self,
@@ -105,12 +107,6 @@ class ColorJitter(torch.nn.Module):
         factors = _draw_factors(self.brightness, self.contrast, self.saturation, self.hue, generators.words)
         return tuple(_JITTERED[index](factors[index]) for index in order if factors[index] is not None)
 
-    def __repr__(self) -> str:
-        return (
-            f"{self.__class__.__name__}(brightness={self.brightness}, contrast={self.contrast}"
-            f", saturation={self.saturation}, hue={self.hue})"
-        )
-
 
 _JITTERED: Any = (ops.AdjustBrightness, ops.AdjustContrast, ops.AdjustSaturation, ops.AdjustHue)
 
@@ -129,12 +125,14 @@ def _draw_factors(
     return b, c, s, h
 
 
-class Grayscale(torch.nn.Module):
+class Grayscale(Transform):
     """Takes the colour out of an image.
 
     Args:
         num_output_channels: 1, or 3 equal ones.
     """
+
+    _shown = "num_output_channels={0.num_output_channels}"
 
     def __init__(self, num_output_channels: int = 1) -> None:
         super().__init__()
@@ -147,16 +145,15 @@ class Grayscale(torch.nn.Module):
     def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
         return (ops.RgbToGrayscale(self.num_output_channels),)
 
-    def __repr__(self) -> str:
-        return f"{self.__class__.__name__}(num_output_channels={self.num_output_channels})"
 
-
-class RandomGrayscale(torch.nn.Module):
+class RandomGrayscale(Transform):
     """Takes the colour out of an image, with probability ``p``; the number of channels stays.
 
     Args:
         p: the probability.
     """
+
+    _shown = "p={0.p}"
 
     def __init__(self, p: float = 0.1) -> None:
         super().__init__()
@@ -173,9 +170,6 @@ class RandomGrayscale(torch.nn.Module):
         if draw_chance(float(self.p), generators.words):
             return (ops.RgbToGrayscale(shape.channels),)
         return ()
-
-    def __repr__(self) -> str:
-        return f"{self.__class__.__name__}(p={self.p})"
 
 
 class RandomInvert(WithChance):
@@ -200,6 +194,8 @@ class RandomPosterize(WithChance):
         p: the probability.
     """
 
+    _shown = "bits={0.bits},p={0.p}"
+
     def __init__(self, bits: int, p: float = 0.5) -> None:
         super().__init__(p)
         self.bits = bits
@@ -210,9 +206,6 @@ class RandomPosterize(WithChance):
     def _operation(self) -> ops.Operation:
         return ops.Posterize(self.bits)
 
-    def __repr__(self) -> str:
-        return f"{self.__class__.__name__}(bits={self.bits},p={self.p})"
-
 
 class RandomSolarize(WithChance):
     """Inverts all values from a threshold on, with probability ``p``.
@@ -221,6 +214,8 @@ class RandomSolarize(WithChance):
         threshold: the smallest value to be inverted.
         p: the probability.
     """
+
+    _shown = "threshold={0.threshold},p={0.p}"
 
     def __init__(self, threshold: float, p: float = 0.5) -> None:
         super().__init__(p)
@@ -231,9 +226,6 @@ class RandomSolarize(WithChance):
 
     def _operation(self) -> ops.Operation:
         return ops.Solarize(self.threshold)
-
-    def __repr__(self) -> str:
-        return f"{self.__class__.__name__}(threshold={self.threshold},p={self.p})"
 
 
 class RandomAutocontrast(WithChance):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import torch
 
 from fastpipe.errors import PlanError
-from fastpipe.transforms._base import drawable, is_scripting
+from fastpipe.transforms._base import Shown, drawable, is_scripting
 from fastpipe.transforms._float32 import float32
 from fastpipe.transforms.drawing import draw_steps
 from fastpipe.transforms.functional._types import Image
@@ -94,7 +94,7 @@ class Compose(_OfTransforms):
         return draw_all(self.transforms, shape, generators)
 
 
-class Lambda:
+class Lambda(Shown):
     """Applies a function of yours. It can't be drawn ahead: what follows it runs transform by transform.
 
     Args:
@@ -111,9 +111,6 @@ class Lambda:
 
     def __call__(self, img: Any) -> Any:
         return self.lambd(img)
-
-    def __repr__(self) -> str:
-        return f"{self.__class__.__name__}()"
 
 
 class RandomTransforms(_OfTransforms):

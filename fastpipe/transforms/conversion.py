@@ -8,10 +8,11 @@ from torch import Tensor
 
 from fastpipe import ops
 from fastpipe.transforms import functional as F
+from fastpipe.transforms._base import Shown, Transform
 from fastpipe.types import Generators, ImageShape, Step
 
 
-class ToTensor:
+class ToTensor(Shown):
     """A PIL image or an ndarray ``(H, W)`` or ``(H, W, C)`` as a tensor ``(C, H, W)``.
 
     uint8 values (and the PIL modes L, LA, P, RGB, YCbCr, RGBA, CMYK, 1) become float32 in [0, 1]; other dtypes are
@@ -27,11 +28,8 @@ class ToTensor:
     def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
         return (_TO_TENSOR,)
 
-    def __repr__(self) -> str:
-        return f"{self.__class__.__name__}()"
 
-
-class PILToTensor:
+class PILToTensor(Shown):
     """A PIL image as a tensor ``(C, H, W)`` of its own dtype, unscaled; the data is copied. Not scriptable."""
 
     def __init__(self) -> None:
@@ -42,9 +40,6 @@ class PILToTensor:
 
     def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
         return (_PIL_TO_TENSOR,)
-
-    def __repr__(self) -> str:
-        return f"{self.__class__.__name__}()"
 
 
 class ConvertImageDtype(torch.nn.Module):
@@ -88,7 +83,7 @@ class ToPILImage:
         return f"{self.__class__.__name__}({'' if self.mode is None else f'mode={self.mode}'})"
 
 
-class Normalize(torch.nn.Module):
+class Normalize(Transform):
     """``(image - mean) / std`` for each channel of a float tensor ``(…, C, H, W)``.
 
     Args:
@@ -96,6 +91,8 @@ class Normalize(torch.nn.Module):
         std: one number for each channel; none may be 0.
         inplace: overwrite the tensor that is given. (A drawn pipeline never does: its result is the same.)
     """
+
+    _shown = "mean={0.mean}, std={0.std}"
 
     def __init__(self, mean: Any, std: Any, inplace: bool = False) -> None:
         super().__init__()
@@ -114,9 +111,6 @@ class Normalize(torch.nn.Module):
         return (
             ops.Normalize(copy.deepcopy(mean), copy.deepcopy(std)),
         )  # a step doesn't change when the transform does
-
-    def __repr__(self) -> str:
-        return f"{self.__class__.__name__}(mean={self.mean}, std={self.std})"
 
 
 class LinearTransformation(torch.nn.Module):

@@ -11,6 +11,7 @@ from torch import Tensor
 from fastpipe import ops
 from fastpipe.transforms import functional as F
 from fastpipe.transforms._base import (
+    Transform,
     cached_log_ratio,
     draw_chance,
     draw_integer,
@@ -22,7 +23,7 @@ from fastpipe.transforms.functional._types import Floats
 from fastpipe.types import Generators, ImageShape, Step
 
 
-class RandomErasing(torch.nn.Module):
+class RandomErasing(Transform):
     """Erases a random rectangle of a tensor ``(…, C, H, W)``, with probability ``p``.
 
     Not for PIL images: put it behind `ToTensor`.
@@ -39,6 +40,8 @@ class RandomErasing(torch.nn.Module):
         ValueError: a value out of its range, or another string than ``"random"``; when called, as many values as
             the image doesn't have channels.
     """
+
+    _shown = "p={0.p}, scale={0.scale}, ratio={0.ratio}, value={0.value}, inplace={0.inplace}"
 
     def __init__(
         self,
@@ -118,12 +121,6 @@ class RandomErasing(torch.nn.Module):
             shape.channels, shape.height, shape.width, self.scale, log_ratio, values, generators.words
         )
         return () if v is None else (ops.Erase(i, j, h, w, v),)
-
-    def __repr__(self) -> str:
-        return (
-            f"{self.__class__.__name__}(p={self.p}, scale={self.scale}, ratio={self.ratio}"
-            f", value={self.value}, inplace={self.inplace})"
-        )
 
 
 def _draw_rectangle(

@@ -4,17 +4,15 @@ import numbers
 from collections.abc import Sequence
 from typing import Any
 
-import torch
-
 from fastpipe import ops
 from fastpipe.transforms import functional as F
-from fastpipe.transforms._base import draw_uniform, setup_size
+from fastpipe.transforms._base import Transform, draw_uniform, setup_size
 from fastpipe.transforms._chance import WithChance
 from fastpipe.transforms.functional._types import Image
 from fastpipe.types import Generators, ImageShape, Step
 
 
-class GaussianBlur(torch.nn.Module):
+class GaussianBlur(Transform):
     """Blurs an image with a Gaussian of random width.
 
     Args:
@@ -24,6 +22,8 @@ class GaussianBlur(torch.nn.Module):
     Raises:
         ValueError: ``kernel_size`` or ``sigma`` isn't as above.
     """
+
+    _shown = "kernel_size={0.kernel_size}, sigma={0.sigma}"
 
     def __init__(self, kernel_size: Any, sigma: Any = (0.1, 2.0)) -> None:
         super().__init__()
@@ -61,9 +61,6 @@ class GaussianBlur(torch.nn.Module):
         sigma = draw_uniform(self.sigma[0], self.sigma[1], generators.words)
         return (ops.GaussianBlur(list(self.kernel_size), [sigma, sigma]),)
 
-    def __repr__(self) -> str:
-        return f"{self.__class__.__name__}(kernel_size={self.kernel_size}, sigma={self.sigma})"
-
 
 class RandomAdjustSharpness(WithChance):
     """Sharpens or smooths an image, with probability ``p``.
@@ -72,6 +69,8 @@ class RandomAdjustSharpness(WithChance):
         sharpness_factor: 0 for a smoothed image, 1 for the image itself, 2 for twice the sharpness.
         p: the probability.
     """
+
+    _shown = "sharpness_factor={0.sharpness_factor},p={0.p}"
 
     def __init__(self, sharpness_factor: float, p: float = 0.5) -> None:
         super().__init__(p)
@@ -82,6 +81,3 @@ class RandomAdjustSharpness(WithChance):
 
     def _operation(self) -> ops.Operation:
         return ops.AdjustSharpness(self.sharpness_factor)
-
-    def __repr__(self) -> str:
-        return f"{self.__class__.__name__}(sharpness_factor={self.sharpness_factor},p={self.p})"

@@ -11,6 +11,7 @@ import torch
 from fastpipe import ops
 from fastpipe.transforms import functional as F
 from fastpipe.transforms._base import (
+    Transform,
     cached_log_ratio,
     check_interpolation,
     draw_chance,
@@ -30,7 +31,7 @@ _TWO_SIZES = "Please provide only two dimensions (h, w) for size."
 _HFLIP, _VFLIP = ops.kept(ops.HFlip()), ops.kept(ops.VFlip())
 
 
-class Resize(torch.nn.Module):
+class Resize(Transform):
     """Resizes an image.
 
     Args:
@@ -46,6 +47,8 @@ class Resize(torch.nn.Module):
         TypeError: ``size`` is neither an int nor a sequence.
         ValueError: ``size`` doesn't have 1 or 2 elements.
     """
+
+    _shown = "size={0.size}, interpolation={0.interpolation.value}, max_size={0.max_size}, antialias={0.antialias}"
 
     def __init__(
         self,
@@ -71,19 +74,15 @@ class Resize(torch.nn.Module):
     def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
         return (ops.Resize(self.size, self.interpolation, self.max_size, self.antialias),)
 
-    def __repr__(self) -> str:
-        return (
-            f"{self.__class__.__name__}(size={self.size}, interpolation={self.interpolation.value}"
-            f", max_size={self.max_size}, antialias={self.antialias})"
-        )
 
-
-class CenterCrop(torch.nn.Module):
+class CenterCrop(Transform):
     """Crops the middle of an image; one that is too small is first padded with zeros.
 
     Args:
         size: ``(height, width)`` of the crop; an int, or a sequence of one, for a square.
     """
+
+    _shown = "size={0.size}"
 
     def __init__(self, size: Any) -> None:
         super().__init__()
@@ -96,11 +95,8 @@ class CenterCrop(torch.nn.Module):
     def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
         return (ops.CenterCrop(self.size),)
 
-    def __repr__(self) -> str:
-        return f"{self.__class__.__name__}(size={self.size})"
 
-
-class Pad(torch.nn.Module):
+class Pad(Transform):
     """Pads an image on all sides.
 
     Args:
@@ -113,6 +109,8 @@ class Pad(torch.nn.Module):
         TypeError: ``padding`` or ``fill`` is neither a number, a tuple nor a list.
         ValueError: another mode, or another number of paddings than 1, 2 or 4.
     """
+
+    _shown = "padding={0.padding}, fill={0.fill}, padding_mode={0.padding_mode}"
 
     def __init__(self, padding: Any, fill: Any = 0, padding_mode: str = "constant") -> None:
         super().__init__()
@@ -137,11 +135,8 @@ class Pad(torch.nn.Module):
     def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
         return (ops.Pad(self.padding, self.fill, self.padding_mode),)
 
-    def __repr__(self) -> str:
-        return f"{self.__class__.__name__}(padding={self.padding}, fill={self.fill}, padding_mode={self.padding_mode})"
 
-
-class RandomCrop(torch.nn.Module):
+class RandomCrop(Transform):
     """Crops an image at a random place.
 
     Args:
@@ -155,6 +150,8 @@ class RandomCrop(torch.nn.Module):
     Raises:
         ValueError: when called, an image smaller than the crop.
     """
+
+    _shown = "size={0.size}, padding={0.padding}"
 
     @staticmethod
     def get_params(img: Image, output_size: tuple[int, int]) -> tuple[int, int, int, int]:
@@ -208,9 +205,6 @@ class RandomCrop(torch.nn.Module):
             shape = steps[-1].output_shape(shape)
         steps.append(ops.Crop(*_draw_crop(shape.height, shape.width, self.size, generators.words)))
         return tuple(steps)
-
-    def __repr__(self) -> str:
-        return f"{self.__class__.__name__}(size={self.size}, padding={self.padding})"
 
 
 def _draw_crop(
@@ -369,7 +363,7 @@ def _resize(size: tuple[int, ...], interpolation: InterpolationMode, antialias: 
     return ops.kept(ops.Resize(list(size), interpolation, None, antialias))
 
 
-class FiveCrop(torch.nn.Module):
+class FiveCrop(Transform):
     """The four corners and the centre of an image, as a tuple of five.
 
     Args:
@@ -379,6 +373,8 @@ class FiveCrop(torch.nn.Module):
         ValueError: when called, an image smaller than the crops.
     """
 
+    _shown = "size={0.size}"
+
     def __init__(self, size: Any) -> None:
         super().__init__()
         self.size = setup_size(size, error_msg=_TWO_SIZES)
@@ -387,11 +383,8 @@ class FiveCrop(torch.nn.Module):
         """Top left, top right, bottom left, bottom right, centre."""
         return F.five_crop(img, self.size)
 
-    def __repr__(self) -> str:
-        return f"{self.__class__.__name__}(size={self.size})"
 
-
-class TenCrop(torch.nn.Module):
+class TenCrop(Transform):
     """The crops of `FiveCrop`, and those of the mirrored image, as a tuple of ten.
 
     Args:
@@ -402,6 +395,8 @@ class TenCrop(torch.nn.Module):
         ValueError: when called, an image smaller than the crops.
     """
 
+    _shown = "size={0.size}, vertical_flip={0.vertical_flip}"
+
     def __init__(self, size: Any, vertical_flip: bool = False) -> None:
         super().__init__()
         self.size = setup_size(size, error_msg=_TWO_SIZES)
@@ -410,6 +405,3 @@ class TenCrop(torch.nn.Module):
     def forward(self, img: Image) -> tuple[Image, Image, Image, Image, Image, Image, Image, Image, Image, Image]:
         """Five crops of the image, then of its mirror image."""
         return F.ten_crop(img, self.size, self.vertical_flip)
-
-    def __repr__(self) -> str:
-        return f"{self.__class__.__name__}(size={self.size}, vertical_flip={self.vertical_flip})"

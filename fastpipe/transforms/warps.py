@@ -10,6 +10,7 @@ from fastpipe import ops
 from fastpipe.transforms import functional as F
 from fastpipe.transforms._base import (
     Filled,
+    Transform,
     check_fill,
     check_interpolation,
     check_length,
@@ -216,6 +217,8 @@ class RandomPerspective(Filled):
         TypeError: ``fill`` is neither a number nor a sequence.
     """
 
+    _shown = "p={0.p}"
+
     def __init__(
         self,
         distortion_scale: float = 0.5,
@@ -255,9 +258,6 @@ class RandomPerspective(Filled):
         """
         return _draw_corners(width, height, distortion_scale)
 
-    def __repr__(self) -> str:
-        return f"{self.__class__.__name__}(p={self.p})"
-
 
 def _draw_corners(
     width: int, height: int, distortion_scale: float, generator: torch.Generator | None = None
@@ -275,7 +275,7 @@ def _draw_corners(
     return startpoints, [topleft, topright, botright, botleft]
 
 
-class ElasticTransform(torch.nn.Module):
+class ElasticTransform(Transform):
     """Displaces every pixel by a smooth random field, as if seen through moving water.
 
     Args:
@@ -288,6 +288,8 @@ class ElasticTransform(torch.nn.Module):
         TypeError: ``alpha`` or ``sigma`` isn't a float or a sequence of floats, or ``fill`` is of another type.
         ValueError: a sequence ``alpha`` or ``sigma`` that doesn't have two elements.
     """
+
+    _shown = "alpha={0.alpha}, sigma={0.sigma}, interpolation={0.interpolation}, fill={0.fill}"
 
     def __init__(
         self,
@@ -328,12 +330,6 @@ class ElasticTransform(torch.nn.Module):
     def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
         displacement = _draw_displacement(self.alpha, self.sigma, [shape.height, shape.width], plain(generators.words))
         return (ops.ElasticTransform(displacement, self.interpolation, self.fill),)
-
-    def __repr__(self) -> str:
-        return (
-            f"{self.__class__.__name__}(alpha={self.alpha}, sigma={self.sigma}"
-            f", interpolation={self.interpolation}, fill={self.fill})"
-        )
 
 
 def _setup_pair(value: Any, name: str) -> Any:
