@@ -140,19 +140,13 @@ def _by_core(program: Program, encoded: Encoded, out: torch.Tensor | None, limit
     else:
         result = readers.thread_scratch().take(shape.height, shape.width, shape.channels)
         job.write_array(result)
-    if not _done(core.run(job)):
-        return None
-    return result if whole else _on_pixels(result, program.steps[taken:], program.conversion, out)
-
-
-def _done(status: int) -> bool:
-    """Whether a job was done; False where the core leaves the file to others."""
-    if status != core.Status.OK:
-        if not core.refused(status):
-            core.check(status)
-        return False
+    status = core.run(job)
+    if status:
+        if core.refused(status):
+            return None
+        core.check(status)
     lap("decode")
-    return True
+    return result if whole else _on_pixels(result, program.steps[taken:], program.conversion, out)
 
 
 def _on_pixels(image: Any, steps: tuple[Step, ...], conversion: Any, out: torch.Tensor | None) -> Any:

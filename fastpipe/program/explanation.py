@@ -107,8 +107,7 @@ class Explanation:
     def __str__(self) -> str:
         return self.text()
 
-    def __repr__(self) -> str:
-        return self.text()
+    __repr__ = __str__
 
     def _branches(self) -> list[_Branch]:
         box, (height, width) = Box(*self.box), self.shape
@@ -212,15 +211,13 @@ def explain(subject: Any, *, shape: ImageShape | None = None, fidelity: Fidelity
         decoders=_decoders(subject, headers, program),
         steps=tuple(_explained(program.all_steps)),
         batch=_about_batches(program, pipeline) if joint is None else _ABOUT_JOINT_BATCHES,
-        serve=who_serves(program, pipeline, _in_python(subject) if is_dataset else "", joint=joint is not None),
+        serve=who_serves(
+            program, pipeline, str(getattr(subject, "in_python", "")) if is_dataset else "", joint=joint is not None
+        ),
         broken_by=_diagnosed(pipeline),
         rest=tuple(map(one_line, pipeline.rest)),
         notes=notes,
     )
-
-
-def _in_python(dataset: Any) -> str:
-    return str(getattr(dataset, "in_python", ""))
 
 
 def _named(subject: Any, is_dataset: bool, pipeline: Pipeline) -> str:
@@ -264,15 +261,12 @@ def _made_header(format: str, height: int, width: int) -> Header:
     )
 
 
-def _format_of(header: Header) -> str:
-    return header.format if header.plain else f"{header.format} ({header.color_space}, {header.bit_depth} bits)"
-
-
 def _decoders(subject: Any, headers: Sequence[Header], program: Program) -> tuple[tuple[str, str], ...]:
     """For each format, which reader decodes how much; where files of one format differ, how many do which."""
     found: dict[str, Counter[str]] = {}
     for header in headers:
-        found.setdefault(_format_of(header), Counter())[_decoder(subject, header, program)] += 1
+        unusual = "" if header.plain else f" ({header.color_space}, {header.bit_depth} bits)"
+        found.setdefault(header.format + unusual, Counter())[_decoder(subject, header, program)] += 1
     return tuple((format, _counted(how)) for format, how in found.items())
 
 

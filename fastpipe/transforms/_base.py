@@ -9,6 +9,7 @@ import functools
 import inspect
 import math
 import numbers
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -42,12 +43,14 @@ def drawable(transform: Any) -> bool:
     own_answer = getattr(transform, "_plans_itself", None)  # the classes of v2, which are torchvision's
     if own_answer is not None:
         return bool(own_answer())
-    position = next((i for i, base in enumerate(lineage) if "draw" in vars(base) or _inherits_draw(base)), None)
+    draws = ("draw" in vars(base) or (_is_ours(base) and hasattr(base, "draw")) for base in lineage)
+    position = next((number for number, found in enumerate(draws) if found), None)
     if position is None or not _draws_from_shape(lineage[position]):
         return False
-    own = {name for base in lineage[position:] if _is_transform(base, lineage[position]) for name in vars(base)}
+    owner = lineage[position]
+    own = {name for base in lineage[position:] if base is owner or _is_ours(base) for name in vars(base)}
     replaced = {name for base in lineage[:position] for name in vars(base)} | set(getattr(transform, "__dict__", ()))
-    methods = {name for name in own if callable(getattr(lineage[position], name, None)) and not _is_dunder(name)}
+    methods = {name for name in own if callable(getattr(owner, name, None)) and not re.fullmatch("__.*__", name)}
     if replaced & ((methods | _CALLS) - _HARMLESS):
         return False
     if getattr(transform, "_forward_hooks", None) or getattr(transform, "_forward_pre_hooks", None):
@@ -63,16 +66,8 @@ def _draws_from_shape(cls: type) -> bool:
     return inspect.isfunction(draw) and list(inspect.signature(draw).parameters)[1:] == ["shape", "generators"]
 
 
-def _inherits_draw(base: type) -> bool:
-    return base.__module__.startswith("fastpipe.transforms.") and hasattr(base, "draw")
-
-
-def _is_transform(base: type, owner: type) -> bool:
-    return base is owner or base.__module__.startswith("fastpipe.transforms.")
-
-
-def _is_dunder(name: str) -> bool:
-    return name.startswith("__") and name.endswith("__")
+def _is_ours(base: type) -> bool:
+    return base.__module__.startswith("fastpipe.transforms.")
 
 
 def draw_chance(p: float, generator: Source = None) -> bool:

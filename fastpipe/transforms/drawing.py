@@ -109,7 +109,7 @@ class drawing:
             return WordGenerators(self._words, given.python)
         return given
 
-    def _kept(self, shared: _Shared | OwnGenerators, python: Any = None) -> Generators:
+    def _kept(self, shared: OwnGenerators, python: Any = None) -> Generators:
         self._lock = shared.lock
         self._lock.acquire()
         self._words = shared.words
@@ -134,7 +134,7 @@ class OwnGenerators:
         words: of torch's, kept from draw to draw.
     """
 
-    def __init__(self, torch: Generator, python: random.Random) -> None:
+    def __init__(self, torch: Generator, python: Any) -> None:
         self.lock = threading.RLock()
         self.torch = torch
         self.python = python
@@ -153,22 +153,16 @@ class OwnGenerators:
 _own: ContextVar[OwnGenerators | None] = ContextVar("fastpipe_generators", default=None)
 
 
-class _Shared:
-    """The words of torch's global generator, kept so that `Words` finds what it made for the last draw."""
-
-    python = random
-
-    def __init__(self) -> None:
-        self.renew()
-
-    def renew(self) -> None:
-        self.lock = threading.RLock()
-        self.words = Words(torch.default_generator)
+def _renew() -> None:
+    """The global generators, whose words are kept so that `Words` finds what it made for the last draw."""
+    global _shared
+    _shared = OwnGenerators(torch.default_generator, random)
 
 
-_shared = _Shared()
+_shared: OwnGenerators
+_renew()
 if hasattr(os, "register_at_fork"):  # a fork may inherit a lock that a thread held which the child doesn't have
-    os.register_at_fork(after_in_child=lambda: _shared.renew())
+    os.register_at_fork(after_in_child=_renew)
 
 
 def usable() -> bool:
