@@ -15,10 +15,12 @@ from typing import Any
 
 import torch
 
+from fastpipe.ops import Operation
 from fastpipe.ops.interpolation import interpolation_from_int
 from fastpipe.transforms._float32 import float32
 from fastpipe.transforms.functional._types import Fill, Image
 from fastpipe.transforms.words import Source, Words, plain
+from fastpipe.types import Generators, ImageShape, Step
 
 # TorchScript knows this function by itself, whatever its name, and leaves out what stands in a block of its own
 # behind ``if not is_scripting():``, but compiles the rest of a longer condition: hence the nested ones below.
@@ -155,6 +157,39 @@ class Shown:
 
 class Transform(Shown, torch.nn.Module):
     """The base of transforms that TorchScript compiles."""
+
+
+class WithChance(Transform):
+    """The base of transforms that do one operation, with a probability.
+
+    A subclass says what it does as a function, which TorchScript compiles, and as an operation.
+
+    Args:
+        p: the probability.
+    """
+
+    _shown = "p={0.p}"
+
+    _chance = staticmethod(draw_chance_exact)
+
+    def __init__(self, p: float = 0.5) -> None:
+        super().__init__()
+        self.p = p
+
+    def _changed(self, img: Image) -> Image:
+        raise NotImplementedError
+
+    def _operation(self) -> Operation:
+        raise NotImplementedError
+
+    def forward(self, img: Image) -> Image:
+        """The changed image, or ``img`` itself."""
+        if self._chance(float(self.p)):
+            return self._changed(img)
+        return img
+
+    def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
+        return (self._operation(),) if self._chance(float(self.p), generators.words) else ()
 
 
 class Filled(Transform):

@@ -8,8 +8,7 @@ from torch import Tensor
 
 from fastpipe import ops
 from fastpipe.transforms import functional as F
-from fastpipe.transforms._base import Transform, draw_chance, draw_permutation, draw_uniform
-from fastpipe.transforms._chance import WithChance
+from fastpipe.transforms._base import Transform, WithChance, draw_chance, draw_permutation, draw_uniform
 from fastpipe.transforms.functional._types import Floats, Image
 from fastpipe.types import Generators, ImageShape, Step
 

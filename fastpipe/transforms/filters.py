@@ -6,8 +6,7 @@ from typing import Any
 
 from fastpipe import ops
 from fastpipe.transforms import functional as F
-from fastpipe.transforms._base import Transform, draw_uniform, setup_size
-from fastpipe.transforms._chance import WithChance
+from fastpipe.transforms._base import Transform, WithChance, draw_uniform, setup_size
 from fastpipe.transforms.functional._types import Image
 from fastpipe.types import Generators, ImageShape, Step
 

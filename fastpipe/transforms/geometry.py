@@ -12,6 +12,7 @@ from fastpipe import ops
 from fastpipe.transforms import functional as F
 from fastpipe.transforms._base import (
     Transform,
+    WithChance,
     cached_log_ratio,
     check_interpolation,
     draw_chance,
@@ -21,7 +22,6 @@ from fastpipe.transforms._base import (
     is_scripting,
     setup_size,
 )
-from fastpipe.transforms._chance import WithChance
 from fastpipe.transforms.functional import InterpolationMode
 from fastpipe.transforms.functional._types import Floats, Image
 from fastpipe.transforms.words import Source, Words
