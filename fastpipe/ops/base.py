@@ -74,7 +74,7 @@ class Operation:
 
     def apply(self, image: Any) -> Any:
         """The operation on a PIL image, an ndarray ``(H, W, C)`` or a tensor ``(…, C, H, W)``."""
-        return _functional(self.op)(image, **self.arguments())
+        return getattr(imported("fastpipe.transforms.functional"), self.op)(image, **self.arguments())
 
     def output_shape(self, shape: ImageShape) -> ImageShape:
         """The shape that `apply` gives an image of that shape, worked out without pixels."""
@@ -203,15 +203,10 @@ def _field_names(cls: Any) -> tuple[str, ...]:
     return tuple(field.name for field in fields(cls))
 
 
-def _functional(op: str) -> Callable[..., Any]:
-    """The function of that name."""
-    return getattr(_functionals(), op)  # type: ignore[no-any-return]
-
-
-@lru_cache(maxsize=1)
-def _functionals() -> Any:
-    """By name, as it lies above: it asks the operations for sizes."""
-    return importlib.import_module("fastpipe.transforms.functional")
+@lru_cache(maxsize=8)
+def imported(module: str) -> Any:
+    """A module that lies above, as the functionals, which ask the operations for sizes, or that not everybody has."""
+    return importlib.import_module(module)
 
 
 def _equal(value: Any, other: Any) -> bool:

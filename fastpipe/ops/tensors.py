@@ -8,7 +8,6 @@ maps each value to another, the operation on the file's pixels gives the same by
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -19,7 +18,7 @@ import torch
 from PIL import Image
 
 from fastpipe.kernels import memory, tensors
-from fastpipe.ops.base import Operation, call
+from fastpipe.ops.base import Operation, call, imported
 from fastpipe.ops.conversion import ConvertImageDtype, Normalize, PilToTensor, ToTensor
 from fastpipe.ops.geometry import CenterCrop, Crop, HFlip, Pad, VFlip
 from fastpipe.ops.sizes import padding_ltrb
@@ -47,12 +46,7 @@ class TensorShape(ImageShape):
 
 def _functional(name: str) -> Any:
     """A function of torchvision's v2, which alone has these kernels."""
-    return getattr(_functionals(), name)
-
-
-@lru_cache(maxsize=1)
-def _functionals() -> Any:
-    return importlib.import_module("torchvision.transforms.v2.functional")
+    return getattr(imported("torchvision.transforms.v2.functional"), name)
 
 
 @lru_cache(maxsize=16)
@@ -109,7 +103,7 @@ class AsTvImage(ToPureTensor):
     phrase: ClassVar[str] = "a tv_tensors.Image"
 
     def apply(self, image: Any) -> Any:
-        return importlib.import_module("torchvision.tv_tensors").Image(image)
+        return image.as_subclass(imported("torchvision.tv_tensors").Image)
 
     def output_shape(self, shape: ImageShape) -> ImageShape:
         return TensorShape.of(shape, getattr(shape, "dtype", torch.uint8), pure=False)

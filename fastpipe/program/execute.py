@@ -7,7 +7,6 @@ it has, kernels the others, one by one. Behind the conversion to a tensor torch 
 
 from __future__ import annotations
 
-import importlib
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +18,7 @@ from fastpipe import core, readers
 from fastpipe.config import MachineConfig
 from fastpipe.errors import PlanError
 from fastpipe.kernels import memory
-from fastpipe.ops import Operation, Resize, ScaledResize, ToNormalizedTensor, ToPlanarTensor
+from fastpipe.ops import AsTvImage, Operation, Resize, ScaledResize, ToNormalizedTensor, ToPlanarTensor
 from fastpipe.program.borders import behind_conversion, without_border
 from fastpipe.program.laps import lap, listening
 from fastpipe.program.program import Program, Views
@@ -28,6 +27,7 @@ from fastpipe.types import Box, Header, ImageShape, Step
 
 _CONVERSIONS = (ToPlanarTensor, ToNormalizedTensor)
 _MOST_AT_ONCE = 2  # operations of the core's that a step adds
+AS_TV_IMAGE = AsTvImage()
 WHOLE = Box(0, 0, 0, 0)
 """All of a file, for a job."""
 DIRECT = frozenset({torch.uint8, torch.float32, torch.float16, torch.bfloat16})
@@ -282,16 +282,10 @@ def _behind(program: Program, made: Any, out: torch.Tensor | None, in_rows: bool
         made = padded
         lap(program.after[-1])
     if program.tv_image and out is None:
-        return as_tv_image(made)
+        return AS_TV_IMAGE.apply(made)
     if out is not None and made is not out:
         out.copy_(made)
         return out
-    return made
-
-
-def as_tv_image(tensor: torch.Tensor) -> torch.Tensor:
-    """A ``tv_tensors.Image`` with the tensor's memory."""
-    made: torch.Tensor = tensor.as_subclass(importlib.import_module("torchvision.tv_tensors").Image)
     return made
 
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import torch
 
 from fastpipe import core, readers
-from fastpipe.program.execute import Encoded, add_steps, as_tv_image
+from fastpipe.program.execute import AS_TV_IMAGE, Encoded, add_steps
 from fastpipe.program.lower import resized
 from fastpipe.types import DecodeRequest, ImageShape, Step
 
@@ -67,7 +67,7 @@ def cropped_whole(encoded: Encoded, box: tuple[int, int, int, int], steps: tuple
     job.work(packed, out.data_ptr(), sink)
     if core.run(job):
         return None
-    return as_tv_image(out) if tv_image else out
+    return AS_TV_IMAGE.apply(out) if tv_image else out
 
 
 def _found(key: tuple[int, ...], steps: tuple[Step, ...]) -> _Known:
