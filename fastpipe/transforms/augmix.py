@@ -95,6 +95,11 @@ class AugMix(Filled):
         ValueError: ``severity`` is out of its range.
     """
 
+    _shown = (
+        "severity={0.severity}, mixture_width={0.mixture_width}, chain_depth={0.chain_depth}, alpha={0.alpha}"
+        ", all_ops={0.all_ops}, interpolation={0.interpolation}, fill={0.fill}"
+    )
+
     def __init__(
         self,
         severity: int = 3,
@@ -191,13 +196,6 @@ class AugMix(Filled):
         each = torch._sample_dirichlet(torch.tensor([[self.alpha] * self.mixture_width]), generator)
         weights = torch.cat([both[:, :1], each * both[:, 1:]], 1)
         return (self._mixture(op_meta, weights, generators.words),)
-
-    def __repr__(self) -> str:
-        return (
-            f"{self.__class__.__name__}(severity={self.severity}, mixture_width={self.mixture_width}"
-            f", chain_depth={self.chain_depth}, alpha={self.alpha}, all_ops={self.all_ops}"
-            f", interpolation={self.interpolation}, fill={self.fill})"
-        )
 
 
 def _draw_chains(

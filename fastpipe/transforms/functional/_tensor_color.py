@@ -14,6 +14,7 @@ from fastpipe.core import Kind
 from fastpipe.kernels import planes
 from fastpipe.transforms.functional._tensor_common import (
     assert_channels,
+    assert_colors,
     assert_image_tensor,
     get_dimensions,
     max_value,
@@ -184,11 +185,7 @@ def hsv_to_rgb(img: Tensor) -> Tensor:
 
 
 def invert(img: Tensor) -> Tensor:
-    assert_image_tensor(img)
-
-    if img.ndim < 3:
-        raise TypeError(f"Input image tensor should have at least 3 dimensions, but found {img.ndim}")
-    assert_channels(img, [1, 3])
+    assert_colors(img)
 
     return max_value(img.dtype) - img
 
@@ -206,11 +203,7 @@ def posterize(img: Tensor, bits: int) -> Tensor:
 
 
 def solarize(img: Tensor, threshold: float) -> Tensor:
-    assert_image_tensor(img)
-
-    if img.ndim < 3:
-        raise TypeError(f"Input image tensor should have at least 3 dimensions, but found {img.ndim}")
-    assert_channels(img, [1, 3])
+    assert_colors(img)
 
     if threshold > max_value(img.dtype):
         raise TypeError("Threshold should be less than bound of img.")
@@ -227,11 +220,7 @@ def solarized(img: Tensor, threshold: float) -> Tensor:
 
 
 def autocontrast(img: Tensor) -> Tensor:
-    assert_image_tensor(img)
-
-    if img.ndim < 3:
-        raise TypeError(f"Input image tensor should have at least 3 dimensions, but found {img.ndim}")
-    assert_channels(img, [1, 3])
+    assert_colors(img)
 
     if not torch.jit.is_scripting():  # type: ignore[attr-defined]
         stretched = planes.changed(Kind.AUTOCONTRAST, img)

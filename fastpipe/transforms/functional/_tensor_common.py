@@ -31,6 +31,13 @@ def assert_channels(img: Tensor, permitted: list[int]) -> None:
         raise TypeError(f"Input image tensor permitted channel values are {permitted}, but found {channels}")
 
 
+def assert_colors(img: Tensor) -> None:
+    assert_image_tensor(img)
+    if img.ndim < 3:
+        raise TypeError(f"Input image tensor should have at least 3 dimensions, but found {img.ndim}")
+    assert_channels(img, [1, 3])
+
+
 def get_dimensions(img: Tensor) -> list[int]:
     assert_image_tensor(img)
     channels = 1 if img.ndim == 2 else img.shape[-3]

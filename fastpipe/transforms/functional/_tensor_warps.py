@@ -161,11 +161,7 @@ def affine(
     interpolation: str = "nearest",
     fill: int | float | list[float] | None = None,
 ) -> Tensor:
-    assert_grid_transform_inputs(img, matrix, interpolation, fill, ["nearest", "bilinear"])
-
-    dtype = img.dtype if torch.is_floating_point(img) else torch.float32
-    theta = torch.tensor(matrix, dtype=dtype, device=img.device).reshape(1, 2, 3)
-    return apply_affine_grid(img, theta, img.shape[-1], img.shape[-2], interpolation, fill)
+    return rotate(img, matrix, interpolation, False, fill)
 
 
 def affine_output_size(matrix: list[float], w: int, h: int) -> tuple[int, int]:
