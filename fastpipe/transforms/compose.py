@@ -35,9 +35,12 @@ def draw_all(transforms: Iterable[Any], shape: ImageShape, generators: Generator
 
 def members_of(transform: Any) -> Sequence[Any] | None:
     """The transforms of a `Compose`, v1's or v2's; None for any other transform, a subclass included."""
-    is_v2 = vars(type(transform)).get("_is_compose") and not (transform._forward_hooks or transform._forward_pre_hooks)
-    members: Sequence[Any] | None = transform.transforms if type(transform) is Compose or is_v2 else None
-    return members
+    if type(transform) is Compose or (
+        vars(type(transform)).get("_is_compose") and not (transform._forward_hooks or transform._forward_pre_hooks)
+    ):
+        members: Sequence[Any] = transform.transforms
+        return members
+    return None
 
 
 def call(transform: Any, image: Any) -> Any:
