@@ -1,4 +1,4 @@
-"""From uint8 arrays to tensors: by the core; where that isn't there, by torch, the channels split before.
+"""From uint8 arrays to tensors, and back: by the core; where that isn't there, by torch, the channels split before.
 
 Splitting with ``cv2.split`` is vectorised; every way that converts and transposes at once (torch's ``contiguous``,
 ``np.copyto``, ``torch.div`` of a permuted view) walks the pixels with a stride and is two to six times as slow.
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import cv2
+import numpy as np
 import torch
 
 from fastpipe import core
@@ -29,6 +30,14 @@ def array_to_tensor(image: UInt8Array, out: torch.Tensor | None = None) -> torch
     elif image.size:
         cv2.split(image, list(out.numpy()))
     return out
+
+
+def planes_to_array(planes: UInt8Array) -> UInt8Array:
+    """The way back, from ``(C, H, W)`` to a contiguous ``(H, W, C)``; of one channel without a copy."""
+    if len(planes) < 2 or not planes.size:
+        return np.ascontiguousarray(planes.transpose(1, 2, 0))
+    joined: UInt8Array = cv2.merge(list(planes))
+    return joined
 
 
 def to_tensor(

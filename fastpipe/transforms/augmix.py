@@ -10,6 +10,7 @@ from torch import Tensor
 
 from fastpipe import ops
 from fastpipe.kernels import planes
+from fastpipe.kernels.conversion import planes_to_array
 from fastpipe.transforms import functional as F
 from fastpipe.transforms._base import Filled, draw_integer
 from fastpipe.transforms._operations import apply_op, aug_mix_space, draw_operation, op_calls, space_for
@@ -40,7 +41,7 @@ class Mixture:
         images = [batch, *(_run(chain, batch) for chain in self.chains)]
         mixed = _mix(images, torch.tensor([self.weights])).view(tensor.shape)
         if isinstance(image, np.ndarray):
-            return mixed.permute(1, 2, 0).contiguous().numpy().reshape(image.shape)
+            return planes_to_array(mixed.numpy()).reshape(image.shape)
         return mixed if isinstance(image, Tensor) else F.to_pil_image(mixed)  # type: ignore[no-untyped-call]
 
     def output_shape(self, shape: ImageShape) -> ImageShape:

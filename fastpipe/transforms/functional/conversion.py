@@ -144,6 +144,8 @@ def to_pil_image(pic, mode=None):  # type: ignore[no-untyped-def] # torchvision'
     """
     if isinstance(pic, torch.Tensor):
         array = (pic.permute((1, 2, 0)) if pic.ndim == 3 else pic).numpy(force=True)
+        if array.dtype == np.uint8 and pic.ndim == 3 and pic.is_contiguous():
+            array = kernels.planes_to_array(array.transpose(2, 0, 1))
     elif isinstance(pic, np.ndarray):
         array = pic
     else:
