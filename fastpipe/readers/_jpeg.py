@@ -5,6 +5,7 @@ Markers and segments are those of ITU-T T.81. What is out of the ordinary gets `
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from struct import Struct
 from struct import error as StructError
 
@@ -12,7 +13,7 @@ from fastpipe.errors import DecodeError
 from fastpipe.readers._exif import orientation_of
 from fastpipe.types import Header
 
-__all__ = ["DHT", "DQT", "DRI", "EOI", "MAYBE_MPO", "SOS", "parse_jpeg"]
+__all__ = ["DHT", "DQT", "DRI", "EOI", "FILL", "MAYBE_MPO", "SOS", "parse_jpeg", "segments"]
 
 MAYBE_MPO = "JPEG or MPO"
 """The format of a JPEG with a multi-picture index, until Pillow has said what it takes the index for."""
@@ -23,7 +24,7 @@ _frame = Struct(">BHHB").unpack_from
 _MIN_SEGMENT = 2
 # Pillow refuses a file whose JFIF or Adobe segment ends before its version, or an ICC segment before its number.
 _MIN_VERSION, _MIN_PROFILE = 9, 16
-DHT, EOI, SOS, DQT, DRI = 0xC4, 0xD9, 0xDA, 0xDB, 0xDD
+DHT, EOI, SOS, DQT, DRI, FILL = 0xC4, 0xD9, 0xDA, 0xDB, 0xDD, 0xFF
 _RESERVED, _COM = 0xF0, 0xFE
 _NO_FRAME = (0xC8, 0xCC)  # reserved, and arithmetic conditioning
 
@@ -42,6 +43,19 @@ _MAX_SEGMENTS = 10_000
 _MAX_EXIF_BYTES = 1 << 20
 
 
+def segments(data: bytes) -> Iterator[tuple[int, int, int]]:
+    """The marker of each segment, where its content starts and where the next one is, which may lie behind the data.
+
+    A fill byte is one of its own. Ends where no marker follows, as behind the first scan's header.
+    """
+    position = 2
+    while position + 4 <= len(data) and data[position] == 0xFF:
+        marker = data[position + 1]
+        end = position + (1 if marker == FILL else 2 + _u16(data, position + 2)[0])
+        yield marker, position + 4, end
+        position = end
+
+
 def parse_jpeg(data: bytes, source: str = "<bytes>") -> Header | None:
     """The header of a JPEG; None where it is cut off, or so odd that Pillow had better say.
 
@@ -54,7 +68,7 @@ def parse_jpeg(data: bytes, source: str = "<bytes>") -> Header | None:
     Raises:
         DecodeError: a header that can only be meant to keep its reader busy.
     """
-    position, length = 2, len(data)
+    length = len(data)
     adobe = -1
     jfif = multi_picture = quantized = False
     exif: bytes | None = None
@@ -64,22 +78,16 @@ def parse_jpeg(data: bytes, source: str = "<bytes>") -> Header | None:
     sof = 0
     ordinary = True
     try:
-        for _ in range(_MAX_SEGMENTS):
-            if data[position] != 0xFF:
-                return None
-            marker = data[position + 1]
-            if marker == 0xFF:  # fill byte
-                position += 1
+        for number, (marker, start, end) in enumerate(segments(data)):
+            if number == _MAX_SEGMENTS:
+                raise _refusal(source, f"it has more than {_MAX_SEGMENTS} segments before its pixels")
+            if marker == FILL:
                 continue
-            if marker < 0xC0 or 0xD0 <= marker <= EOI:
-                return None
-            size = _u16(data, position + 2)[0]
-            end = position + 2 + size
-            if size < _MIN_SEGMENT or end > length:
+            size = end - start + 2
+            if marker < 0xC0 or 0xD0 <= marker <= EOI or size < _MIN_SEGMENT or end > length:
                 return None
             if marker == SOS:
                 break
-            start = position + 4
             if marker >= 0xE0:
                 if _RESERVED <= marker < _COM:
                     ordinary = False  # Pillow looks for markers in its data
@@ -119,9 +127,8 @@ def parse_jpeg(data: bytes, source: str = "<bytes>") -> Header | None:
                     components = data[start + 6 : end]
             elif marker != DRI:
                 ordinary = False
-            position = end
         else:
-            raise _refusal(source, f"it has more than {_MAX_SEGMENTS} segments before its pixels")
+            return None
     except (IndexError, StructError):  # the data ends here
         return None
     if frame is None or not ordinary:
@@ -147,7 +154,7 @@ def parse_jpeg(data: bytes, source: str = "<bytes>") -> Header | None:
             subsampling = "4:4:4"
     else:
         return None
-    first = data[position + 4 : end]
+    first = data[start:end]
     # All components in the first scan, or a progressive file: what libjpeg decodes without holes.
     whole = len(first) > 0 and (sof == 0xC2 or first[0] == channels)
     return Header(

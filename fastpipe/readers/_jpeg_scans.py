@@ -5,11 +5,12 @@ Where all is in order every copy of libjpeg-turbo gives the same pixels. Everyth
 
 from __future__ import annotations
 
+import itertools
 import re
 
 import numpy as np
 
-from fastpipe.readers._jpeg import DHT, DQT, DRI, EOI, SOS
+from fastpipe.readers._jpeg import DHT, DQT, DRI, EOI, SOS, segments
 from fastpipe.types import Header
 
 MAX_SCANS = 500
@@ -18,7 +19,6 @@ MAX_SCANS = 500
 _SOF_BASELINE, _SOF_PROGRESSIVE, _COM = 0xC0, 0xC2, 0xFE
 _BLOCK_BYTES = 1 << 16
 _MARKER = re.compile(rb"\xff[^\x00\xd0-\xd7\xff]")
-_FILL = 0xFF
 _MANY_PIXELS = 1 << 25
 # A block of 8×8 samples takes a bit at least, and with the oddest sampling there is one block for 128 pixels.
 _PIXELS_A_BYTE = 1024
@@ -32,15 +32,9 @@ def empty_jpeg(data: bytes, header: Header) -> bool:
     pixels = header.height * header.width
     if pixels <= _MANY_PIXELS or pixels <= _PIXELS_A_BYTE * len(data):
         return False
-    position = 2
-    while position + 4 <= len(data) and data[position] == 0xFF and data[position + 1] != SOS:
-        if _SOF_BASELINE <= data[position + 1] <= _SOF_PROGRESSIVE:
-            return True  # in Huffman coding; arithmetic coding needs less than a bit
-        if data[position + 1] == _FILL:
-            position += 1
-        else:
-            position += 2 + int.from_bytes(data[position + 2 : position + 4], "big")
-    return False
+    markers = itertools.takewhile(lambda marker: marker != SOS, (marker for marker, _, _ in segments(data)))
+    # In Huffman coding; arithmetic coding needs less than a bit.
+    return any(_SOF_BASELINE <= marker <= _SOF_PROGRESSIVE for marker in markers)
 
 
 def endless_jpeg(data: bytes, header: Header) -> bool:
@@ -111,21 +105,18 @@ def intact_jpeg(data: bytes, header: Header) -> bool:
     Pillow refuses a file that ends early, and a region decode wouldn't notice. In a progressive file every
     coefficient must have arrived in full and once, or libjpeg smooths what is missing and a region may differ.
     """
-    quantization = huffman = 0
+    quantization = huffman = position = 0
     frame = b""
-    position = 2
-    while (marker := data[position + 1]) != SOS:  # the header has been parsed: its segments are in order
-        if marker == _FILL:
-            position += 1
-            continue
-        start = position + 4
-        position += 2 + (data[position + 2] << 8 | data[position + 3])
+    for marker, start, end in segments(data):  # the header has been parsed: its segments are in order
+        if marker == SOS:
+            position = start - 4
+            break
         if marker == DHT:
-            huffman |= _huffman_tables(data, start, position)
+            huffman |= _huffman_tables(data, start, end)
         elif marker == DQT:
-            quantization |= _quantization_tables(data, start, position)
+            quantization |= _quantization_tables(data, start, end)
         elif _SOF_BASELINE <= marker <= _SOF_PROGRESSIVE:
-            frame = data[start + 6 : position]
+            frame = data[start + 6 : end]
     components = frame[0::3]
     if quantization < 0 or huffman < 0 or len(set(components)) != header.channels:
         return False
