@@ -8,20 +8,17 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import json
 import os
 import pickle
-import sqlite3
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextvars import ContextVar
-from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 import PIL
 
-from fastpipe.data.store import cache_folder
+from fastpipe.data.journal import Journal
 from fastpipe.errors import FastpipeError
 from fastpipe.types import Member
 
@@ -46,7 +43,7 @@ class Cluster:
         self._address = address
         self._about = about
         self._client: Any = None
-        self._journal: _Journal | None = None
+        self._journal: Journal | None = None
         self._token: Any = None
 
     def __enter__(self) -> Cluster:
@@ -67,7 +64,7 @@ class Cluster:
                 "dask scheduler and dask worker."
             ) from error
         if self._about is not None:
-            self._journal = _Journal.of(repr((self._about, _versions())))
+            self._journal = Journal("cluster", repr((self._about, _versions())))
         self._token = _current.set(self)
         return self
 
@@ -132,7 +129,7 @@ class Cluster:
         if self._token is not None:
             _current.reset(self._token)
         if self._journal is not None:
-            self._journal.close(done=kind is None)
+            self._journal.__exit__(kind, error, trace)
         self._close()
 
     def _close(self) -> None:
@@ -174,46 +171,3 @@ def _done(function: Callable[[Any], Any], item: Any, versions: dict[str, str]) -
 def _key(function: Callable[[Any], Any], item: Any) -> bytes:
     text = f"{function.__module__}.{function.__qualname__}".encode()
     return hashlib.blake2b(text + pickle.dumps(item, protocol=4), digest_size=16).digest()
-
-
-class _Journal:
-    """Results by the digest of what was asked for, on disk; a kill costs no more than those of the last moment."""
-
-    def __init__(self, file: Path) -> None:
-        self._file = file
-        file.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            self._rows = self._opened()
-        except sqlite3.DatabaseError:  # damaged: it only saves time
-            file.unlink(missing_ok=True)
-            self._rows = self._opened()
-
-    @classmethod
-    def of(cls, about: str) -> _Journal | None:
-        """None where it can't be kept: then an interrupted run begins anew."""
-        try:
-            name = hashlib.sha256(about.encode("utf-8", "surrogatepass")).hexdigest()[:24]
-            return cls(cache_folder() / "cluster" / f"{name}.sqlite")
-        except (OSError, sqlite3.Error):
-            return None
-
-    def _opened(self) -> sqlite3.Connection:
-        rows = sqlite3.connect(self._file, isolation_level=None)
-        rows.execute("PRAGMA journal_mode=WAL")
-        rows.execute("PRAGMA synchronous=OFF")
-        rows.execute("CREATE TABLE IF NOT EXISTS done (key BLOB PRIMARY KEY, result TEXT) WITHOUT ROWID")
-        return rows
-
-    def get(self, key: bytes) -> Any:
-        row = self._rows.execute("SELECT result FROM done WHERE key = ?", (key,)).fetchone()
-        return None if row is None else json.loads(row[0])
-
-    def put(self, key: bytes, result: Any) -> None:
-        with contextlib.suppress(sqlite3.Error):  # a full disk costs the going on, not the run
-            self._rows.execute("INSERT OR REPLACE INTO done VALUES (?, ?)", (key, json.dumps(result)))
-
-    def close(self, done: bool) -> None:
-        self._rows.close()
-        if done:
-            for ending in ("", "-wal", "-shm"):
-                Path(f"{self._file}{ending}").unlink(missing_ok=True)

@@ -15,9 +15,9 @@ from fastpipe.data import scan
 from fastpipe.data._progress import SlowBar
 from fastpipe.data.details import Known, completed
 from fastpipe.data.index import ImageIndex
-from fastpipe.data.listings import Journal
+from fastpipe.data.journal import Journal
 from fastpipe.data.table import Array, pack_paths, same_tables, unpack_paths
-from fastpipe.sources import ByteSource, RemoteSource
+from fastpipe.sources import ByteSource, Entry, RemoteSource
 from fastpipe.sources.base import version_of
 from fastpipe.sources.cache import origin
 from fastpipe.sources.remote import Folder, walked
@@ -116,7 +116,7 @@ class StoredFolder:
         before = {} if old is None or self.refresh else _parts_of(old)
         with (
             SlowBar("listing the store", self.progress) as bar,
-            Journal.of(source.identity, self.refresh) as journal,
+            Journal("listings", source.identity, self.refresh) as journal,
         ):
 
             def visited(key: str, state: str) -> tuple[_Part, dict[str, str]]:
@@ -124,10 +124,12 @@ class StoredFolder:
                 if known is not None and state and known.state == version_of(state):
                     # What is in it is the same; whether its folders are, they say.
                     return known, {folder: source.folder_state(folder) for folder in known.subfolders}
-                found = journal.known(key)
-                if found is None:
+                listed = journal.get(key.encode())
+                if listed is None:
                     found = source.list_folder(key)
-                    journal.add(key, found)
+                    journal.put(key.encode(), found)
+                else:
+                    found = Folder([Entry(*file) for file in listed[0]], listed[1])
                 return self._part(key, state, found), found.folders
 
             bar.expect(1)
@@ -136,7 +138,6 @@ class StoredFolder:
                     bar.expect(len(part.subfolders))
                     bar.advance()
                     yield part
-            journal.finish()
 
     def _part(self, key: str, state: str, found: Folder) -> _Part:
         files = [] if not key else sorted(file for file in found.files if file.key.lower().endswith(self.extensions))

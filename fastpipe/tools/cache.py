@@ -22,6 +22,8 @@ _KINDS = {
     "unpacked": "images of compressed Parquet files",
     "checks": "journals of checks that were interrupted",
     "listings": "listings of stores that were interrupted",
+    "cluster": "work on a cluster that was interrupted",
+    "annotations": "annotation files of detection",
 }
 
 

@@ -48,6 +48,8 @@ def test_what_is_there_is_shown_and_stays(cache: Path, capsys: pytest.CaptureFix
         "unpacked": 0,
         "checks": 1,
         "listings": 0,
+        "cluster": 0,
+        "annotations": 0,
     }
     assert found["contents"]["folders"]["bytes"] > 0
     assert list((cache / "folders").iterdir())
