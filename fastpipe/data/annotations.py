@@ -3,8 +3,7 @@
 An annotation file of COCO's is read once; what is in it is kept beside the indexes of images, under a name that is made
 from the file's own, its size and time, so that it can't be out of date.
 
-    CACHE/annotations/<name>/header.json      the file that it was made of
-    CACHE/annotations/<name>/<array>.npy
+    CACHE/annotations/<name>/     as `fastpipe.data.store` keeps arrays
 """
 
 from __future__ import annotations
@@ -13,8 +12,6 @@ import contextlib
 import hashlib
 import json
 import os
-import secrets
-import shutil
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -28,8 +25,17 @@ from fastpipe.paths import whole
 
 __all__ = ["Annotations", "CocoFile"]
 
-_VERSION = 1
-_NAMES = ("boxes", "boxes_whole", "labels", "records", "record_offsets", "starts", "ids", "paths", "path_offsets")
+_SCHEMA = {
+    "boxes": "f8",
+    "boxes_whole": "?",
+    "labels": "i8",
+    "records": "u1",
+    "record_offsets": "i8",
+    "starts": "i8",
+    "ids": "i8",
+    "paths": "u1",
+    "path_offsets": "i8",
+}
 
 
 class Annotations:
@@ -45,19 +51,22 @@ class Annotations:
         paths, path_offsets: each image's file name, UTF-8.
     """
 
-    def __init__(self, folder: Path | None, arrays: dict[str, Array] | None = None) -> None:
-        self.folder = folder
-        if arrays is None:
-            assert folder is not None
-            # a plain array over the map: indexing a memmap costs several times as much
-            arrays = {name: np.asarray(np.load(folder / f"{name}.npy", mmap_mode="r")) for name in _NAMES}
-        self.arrays = arrays
+    def __init__(self, arrays: dict[str, Array], folder: Path | None = None, generation: str = "") -> None:
+        self.arrays, self.folder, self.generation = arrays, folder, generation
+
+    @classmethod
+    def opened(cls, folder: Path, generation: str | None = None) -> Annotations:
+        """What is kept in a folder; raises `store.UnusableIndex`."""
+        generation = generation or store.current_generation(folder)
+        return cls(store.read(folder, generation, _SCHEMA)[1], folder, generation)
 
     def __len__(self) -> int:
         return len(self.arrays["ids"])
 
     def __reduce__(self) -> Any:
-        return Annotations, (self.folder, None if self.folder is not None else self.arrays)
+        if self.folder is not None:
+            return Annotations.opened, (self.folder, self.generation)
+        return Annotations, (self.arrays,)
 
     def path(self, number: int) -> str:
         return self._bytes("paths", "path_offsets", number).decode()
@@ -105,19 +114,17 @@ class CocoFile:
     def open(self) -> Annotations:
         """What was kept of it, or what it holds, which is kept then."""
         status = os.stat(self.path)
-        known = json.dumps([_VERSION, self.path, status.st_size, status.st_mtime_ns])
+        made_of = json.dumps([self.path, status.st_size, status.st_mtime_ns])
         try:
-            folder = store.cache_folder() / "annotations" / hashlib.sha256(known.encode()).hexdigest()[:32]
-            with contextlib.suppress(OSError, ValueError):
-                return _opened(folder, known)
-            with store.locked(folder.parent):
-                with contextlib.suppress(OSError, ValueError):
-                    return _opened(folder, known)
-                arrays = self._read()
-                _write(folder, known, arrays)
-            return _opened(folder, known)
+            folder = store.cache_folder() / "annotations" / hashlib.sha256(made_of.encode()).hexdigest()[:32]
         except FileNotFoundError:  # no home folder
-            return Annotations(None, self._read())
+            return Annotations(self._read())
+        with contextlib.suppress(store.UnusableIndex):
+            return Annotations.opened(folder)
+        with store.locked(folder):
+            with contextlib.suppress(store.UnusableIndex):
+                return Annotations.opened(folder)
+            return Annotations.opened(folder, store.write(folder, self._read().items(), {"made_of": made_of}, _SCHEMA))
 
     def _read(self) -> dict[str, Array]:
         with open(self.path, "rb") as file:
@@ -170,29 +177,3 @@ def _packed(parts: Iterable[bytes]) -> tuple[Array, Array]:
     offsets = np.zeros(len(lengths) + 1, np.int64)
     np.cumsum(lengths, out=offsets[1:])
     return np.frombuffer(bytes(content), np.uint8), offsets
-
-
-def _opened(folder: Path, known: str) -> Annotations:
-    header = json.loads((folder / "header.json").read_bytes())
-    found = Annotations(folder)
-    sizes = {name: list(array.shape) for name, array in found.arrays.items()}
-    if header.get("made_of") != known or header.get("shapes") != sizes:
-        raise ValueError("it is another file's, or damaged")
-    return found
-
-
-def _write(folder: Path, known: str, arrays: dict[str, Array]) -> None:
-    """Beside, then renamed: it is there whole or not at all."""
-    beside = folder.parent / f"{folder.name}.{secrets.token_hex(4)}.part"
-    beside.mkdir(parents=True)
-    try:
-        for name, array in arrays.items():
-            np.save(beside / f"{name}.npy", array, allow_pickle=False)
-        header = {"made_of": known, "shapes": {name: list(array.shape) for name, array in arrays.items()}}
-        (beside / "header.json").write_text(json.dumps(header))
-        if folder.exists():  # damaged
-            shutil.rmtree(folder)
-        os.rename(beside, folder)
-    except BaseException:
-        shutil.rmtree(beside, ignore_errors=True)
-        raise

@@ -169,7 +169,7 @@ class ImageIndex:
             with contextlib.suppress(store.UnusableIndex):
                 return opened_index(location, root, "opened", source=source)
             with store.locked(location):
-                store.write(location, table, about)
+                store.write(location, table.arrays(), about)
             return opened_index(location, root, "built", source=source)
         except (OSError, store.UnusableIndex) as error:
             warn_not_kept(location, error if location is None else not_kept_reason(location, error, index))
@@ -328,7 +328,7 @@ def opened_index(
     for attempt in range(3):
         name = generation or store.current_generation(location)
         try:
-            header, table = store.read(location, name)
+            header, table = store.read_table(location, name)
             break
         except store.UnusableIndex:
             # somebody may have replaced and removed it between the two reads

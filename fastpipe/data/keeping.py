@@ -111,7 +111,7 @@ def _kept(source: IndexSource, location: Path, *, required: bool) -> ImageIndex:
         if problem is None:
             try:
                 about = {**built._about(), **store.identity_header(source.identity)}
-                generation = store.write(location, built.table, about)
+                generation = store.write(location, built.table.arrays(), about)
                 return opened_index(location, source.root, built.origin, generation, source.bytes_from)
             except (OSError, store.UnusableIndex) as error:
                 problem = error

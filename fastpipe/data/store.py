@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import itertools
 import json
 import os
 import re
@@ -21,7 +22,7 @@ import secrets
 import shutil
 import time
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -99,13 +100,16 @@ def current_generation(location: Path) -> str:
     return name
 
 
-def write(location: Path, table: Table, about: dict[str, Any]) -> str:
+def write(
+    location: Path, arrays: Iterable[tuple[str, Array]], about: dict[str, Any], schema: Mapping[str, str] = SCHEMA
+) -> str:
     """Writes a generation and makes it the one that holds.
 
     Args:
         location: the index's folder; made where it is missing.
-        table: the arrays.
+        arrays: by name.
         about: what else the header keeps, as JSON.
+        schema: the NumPy type of each array.
 
     Returns:
         The generation's name.
@@ -118,15 +122,17 @@ def write(location: Path, table: Table, about: dict[str, Any]) -> str:
     beside.mkdir(parents=True)
     try:
         with ThreadPoolExecutor(_WRITERS, thread_name_prefix="fastpipe-index") as pool:
-            arrays = dict(pool.map(lambda item: (item[0], _write_array(beside, *item)), table.arrays()))
+            names, contents = zip(*arrays, strict=True)
+            kinds = [schema[name] for name in names]
+            written = pool.map(_write_array, itertools.repeat(beside), names, contents, kinds)
+            described = dict(zip(names, written, strict=True))
         header = {
             **about,
             "format": FORMAT,
             "version": VERSION,
             "generation": generation,
             "path_encoding": ENCODING,
-            "entries": len(table),
-            "arrays": arrays,
+            "arrays": described,
         }
         header["checksum"] = _checksum(header)
         _write_text(beside / "header.json", json.dumps(header, indent=1))
@@ -141,9 +147,9 @@ def write(location: Path, table: Table, about: dict[str, Any]) -> str:
     return generation
 
 
-def _write_array(folder: Path, name: str, array: Array) -> dict[str, Any]:
+def _write_array(folder: Path, name: str, array: Array, kind: str) -> dict[str, Any]:
     """Writes one, and gives what the header says of it."""
-    array = np.ascontiguousarray(array, dtype=f"<{SCHEMA[name]}")
+    array = np.ascontiguousarray(array, dtype=f"<{kind}")
     with open(folder / f"{name}.npy", "wb") as file:
         np.save(file, array, allow_pickle=False)
         file.flush()
@@ -151,7 +157,20 @@ def _write_array(folder: Path, name: str, array: Array) -> dict[str, Any]:
         return {"bytes": file.tell(), "crc32": _crc(array), "shape": list(array.shape)}
 
 
-def read(location: Path, generation: str) -> tuple[dict[str, Any], Table]:
+def read_table(location: Path, generation: str) -> tuple[dict[str, Any], Table]:
+    """The header and the table of a generation; as `read`."""
+    header, arrays = read(location, generation)
+    try:
+        table = Table(**arrays)
+    except TypeError as error:
+        raise UnusableIndex(f"arrays are missing: {error}") from error
+    _check_shapes(table)
+    return header, table
+
+
+def read(
+    location: Path, generation: str, schema: Mapping[str, str] = SCHEMA
+) -> tuple[dict[str, Any], dict[str, Array]]:
     """Maps a generation, after checking that its files are what was written.
 
     The header has a checksum. Of each array the size, type and shape are checked, and of the folders' arrays and the
@@ -174,19 +193,14 @@ def read(location: Path, generation: str) -> tuple[dict[str, Any], Table]:
             array = np.asarray(np.load(file, mmap_mode="r", allow_pickle=False))
         except (OSError, ValueError) as error:
             raise UnusableIndex(f"{file.name} can't be read: {error}") from error
-        if array.dtype != np.dtype(f"<{SCHEMA[name]}") or list(array.shape) != expected["shape"]:
+        if array.dtype != np.dtype(f"<{schema[name]}") or list(array.shape) != expected["shape"]:
             raise UnusableIndex(f"{file.name} holds {array.dtype} {array.shape}")
         if name.startswith("folder_") and _crc(array) != expected["crc32"]:
             raise UnusableIndex(f"the content of {file.name} has changed")
         arrays[name] = array
-    try:
-        table = Table(**arrays)
-    except TypeError as error:
-        raise UnusableIndex(f"arrays are missing: {error}") from error
-    _check_shapes(table)
     with contextlib.suppress(OSError):  # tells `_remove_unused` that somebody uses it; not in a read-only folder
         os.utime(folder / "header.json")
-    return header, table
+    return header, arrays
 
 
 def identity_header(identity: dict[str, Any]) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from PIL import Image
 from v2_pipelines import pipeline, same
 
 import fastpipe
+from fastpipe.data.annotations import CocoFile
 
 theirs = tv.module("torchvision.transforms.v2")
 their_datasets = tv.module("torchvision.datasets")
@@ -199,7 +200,14 @@ def test_the_datasets_pickle_small_and_share_memory(coco: tuple[Path, Path]) -> 
     again = pickle.loads(pickle.dumps(dataset))
     assert isinstance(again.annotations.arrays["boxes"].base, np.memmap)
     assert same(again[1], dataset[1])
-    fastpipe.CocoDetection(root, path)  # opened, not read again
+    kept = dataset.annotations.folder
+    assert kept is not None
+    damaged = kept / dataset.annotations.generation / "boxes.npy"
+    damaged.write_bytes(damaged.read_bytes()[:-8])
+    mended = fastpipe.CocoDetection(root, path).annotations
+    assert mended.generation != dataset.annotations.generation
+    assert np.array_equal(mended.arrays["boxes"], CocoFile(path)._read()["boxes"])
+    assert fastpipe.CocoDetection(root, path).annotations.generation == mended.generation  # opened, not read again
     changed = json.loads(path.read_text())
     other = path.with_name("other.json")
     changed["annotations"] = changed["annotations"][:1]
