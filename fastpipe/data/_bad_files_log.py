@@ -41,42 +41,24 @@ def append_once(log: str, bad: BadFile, record: BadFileRecord, path_of: Callable
     if record.is_logged(bad.index):
         return
     os.makedirs(os.path.dirname(log), exist_ok=True)
-    flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0)
-    with contextlib.closing(_Descriptor(os.open(log, flags, 0o666))) as file, _locked(log, file.number):
-        end = os.fstat(file.number).st_size
-        known_to = record.log_known_to
-        for path, index in _entries(file.read(known_to if known_to <= end else 0, end)):
+    with open(log, "a+b", buffering=0) as file, _locked(log, file.fileno()):
+        end = file.seek(0, os.SEEK_END)
+        known_to = record.log_known_to if record.log_known_to <= end else 0
+        file.seek(known_to)
+        for path, index in _entries(file.read(end - known_to)):
             if index < record.count and path_of(index) == path:
                 record.set_logged(index)
         if not record.is_logged(bad.index):
             now = datetime.now(timezone.utc).isoformat(timespec="seconds")
             row = _line(bad.path, bad.index, bad.reason, now)
-            cut = bool(end) and file.read(end - 1, end) != b"\n"  # a full disk, or a killed machine
-            file.append((b"" if end else _line(*_COLUMNS)) + b"\n" * cut + row, end)
+            file.seek(max(end - 1, 0))
+            cut = bool(end) and file.read(1) != b"\n"  # a full disk, or a killed machine
+            data = (b"" if end else _line(*_COLUMNS)) + b"\n" * cut + row
+            if (written := file.write(data)) < len(data):
+                file.truncate(end)  # half a line is worse than none
+                raise OSError(f"only {written} of {len(data)} bytes could be written")
             record.set_logged(bad.index)
-        record.log_known_to = os.fstat(file.number).st_size
-
-
-class _Descriptor:
-    """A file opened for reading and appending, by its number."""
-
-    def __init__(self, number: int) -> None:
-        self.number = number
-
-    def read(self, start: int, end: int) -> bytes:
-        os.lseek(self.number, start, os.SEEK_SET)
-        data = b""
-        while len(data) < end - start and (part := os.read(self.number, end - start - len(data))):
-            data += part
-        return data
-
-    def append(self, data: bytes, end: int) -> None:
-        if (written := os.write(self.number, data)) < len(data):
-            os.ftruncate(self.number, end)  # half a line is worse than none
-            raise OSError(f"only {written} of {len(data)} bytes could be written")
-
-    def close(self) -> None:
-        os.close(self.number)
+        record.log_known_to = file.seek(0, os.SEEK_END)
 
 
 @contextlib.contextmanager

@@ -11,7 +11,20 @@ from typing import Any, cast
 
 import numpy as np
 
-from fastpipe.data.table import ENCODING, ERRORS, Array, Table, joined, offsets_of, pack_paths, unpack_paths
+from fastpipe.data.parquet import opened_parquet
+from fastpipe.data.table import (
+    ENCODING,
+    ERRORS,
+    LARGEST,
+    SMALLEST,
+    Array,
+    Table,
+    joined,
+    numbered,
+    offsets_of,
+    pack_paths,
+    unpack_paths,
+)
 from fastpipe.errors import DatasetError
 from fastpipe.paths import local
 from fastpipe.sources import ByteSource
@@ -21,7 +34,6 @@ Column = str | int
 Row = tuple[str, str, str | int]
 """Where it stands, for an error; the path; the label."""
 
-_SMALLEST, _LARGEST = -(2**31), 2**31 - 1
 _BLOCK = 1 << 16
 
 
@@ -106,17 +118,7 @@ def _position(column: Column, names: list[str] | None, path: str) -> int:
 
 
 def _from_parquet(path: str, columns: tuple[Column, Column]) -> Iterator[Row]:
-    try:
-        import pyarrow.parquet
-    except ImportError:
-        raise DatasetError(
-            f"{path}: reading Parquet needs pyarrow, which is not installed: pip install 'fastpipe[parquet]'"
-        ) from None
-    try:
-        file = pyarrow.parquet.ParquetFile(path)
-    except pyarrow.ArrowInvalid as error:
-        raise DatasetError(f"{path}: {error}") from None
-    with file:
+    with opened_parquet(path) as file:
         names = list(file.schema_arrow.names)
         for column in columns:
             if column not in names and not (isinstance(column, int) and 0 <= column < len(names)):
@@ -184,8 +186,8 @@ def table_of(rows: Iterable[Row], texts: bool, root: str) -> tuple[Table, list[s
         if not texts and integers not in (None, isinstance(label, int)):
             raise DatasetError(f"{where}: the label {label!r} is of another type than those before it")
         integers = isinstance(label, int)
-        if integers:
-            _check_range(where, label)
+        if isinstance(label, int) and not SMALLEST <= label <= LARGEST:
+            raise DatasetError(f"{where}: the label {label} is outside of {SMALLEST} … {LARGEST}")
         labels.append(label)
         if len(block) == _BLOCK:
             packed.append(_packed(block, where))
@@ -205,9 +207,9 @@ def table_of(rows: Iterable[Row], texts: bool, root: str) -> tuple[Table, list[s
         # some stand on their own, so the root can't be put before all of them later
         joined_paths = (os.path.join(root, path) for path in paths.tobytes().decode(ENCODING, ERRORS).split("\0")[:-1])
         paths, root = joined([_packed(list(joined_paths), "the list")]), ""
-    targets, classes, values = _numbered(labels, texts)
+    targets, classes, values = numbered(labels, texts)
     contained = _contained(members) if members else {}
-    table = Table(paths, offsets_of(paths), np.array(targets, np.int32), **contained)
+    table = Table(paths, offsets_of(paths), targets, **contained)
     return table, classes, values, root, source
 
 
@@ -260,31 +262,3 @@ def _packed(paths: list[str], where: str) -> bytes:
         return pack_paths([path.replace(os.sep, "/") for path in paths] if os.sep != "/" else paths)
     except UnicodeEncodeError as error:
         raise DatasetError(f"{where}, or one before it: a path can't be encoded as {ENCODING}: {error}") from None
-
-
-def _check_range(where: str, label: Any) -> None:
-    if not _SMALLEST <= label <= _LARGEST:
-        raise DatasetError(f"{where}: the label {label} is outside of {_SMALLEST} … {_LARGEST}")
-
-
-def _numbered(labels: list[str | int], texts: bool) -> tuple[list[int], list[str], list[int]]:
-    known = set(labels)
-    if texts:
-        parsed = {label: _integer(str(label)) for label in known}
-        if None not in parsed.values():
-            values = sorted({value for value in parsed.values() if value is not None})
-            return [parsed[label] or 0 for label in labels], [str(value) for value in values], values
-    elif all(isinstance(label, int) for label in known):
-        values = sorted(int(label) for label in known)
-        return [int(label) for label in labels], [str(value) for value in values], values
-    classes = sorted(map(str, known))
-    positions = {name: position for position, name in enumerate(classes)}
-    return [positions[str(label)] for label in labels], classes, list(range(len(classes)))
-
-
-def _integer(text: str) -> int | None:
-    try:
-        value = int(text)
-    except ValueError:
-        return None
-    return value if _SMALLEST <= value <= _LARGEST else None

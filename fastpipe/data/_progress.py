@@ -6,7 +6,6 @@ import os
 import sys
 import threading
 import time
-from types import TracebackType
 from typing import TYPE_CHECKING
 
 from fastpipe._rich import load_rich
@@ -65,9 +64,7 @@ class SlowBar:
     def __enter__(self) -> SlowBar:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *problem: object) -> None:
         if self._bar is not None:
             self._bar.stop()
 

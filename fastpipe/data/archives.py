@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import IO, NamedTuple
 
 from fastpipe.data.containers import ContainerSource, Listing
+from fastpipe.data.listing import without_classes
 from fastpipe.errors import DatasetError
 from fastpipe.sources import ByteSource, CachedSource, RemoteSource
 from fastpipe.sources.cache import origin
@@ -111,12 +112,7 @@ def entries(path: str) -> Iterator[Entry]:
 
 
 def read_entry(file: IO[bytes], path: str, entry: Entry) -> bytes:
-    """A member's bytes.
-
-    Args:
-        file: the archive, open.
-        path: of it, for errors.
-        entry: of it.
+    """The bytes of a member of an archive that is open; the path is for errors.
 
     Raises:
         DatasetError: it can't be read from there.
@@ -218,13 +214,7 @@ def _plain(name: str) -> str:
 
 @dataclass(frozen=True)
 class ArchiveSource(ContainerSource):
-    """Class folders in a zip or tar.
-
-    Args:
-        root: the archive, or a folder in it.
-        archive: the archive.
-        extensions, headers, refresh, progress: as of `ContainerSource`.
-    """
+    """Class folders in a zip or tar; the root is the archive, or a folder in it."""
 
     integers = False
 
@@ -259,10 +249,7 @@ class ArchiveSource(ContainerSource):
             name[len(skipped) :] for name in folders if name.startswith(skipped) and name.count("/") == depth
         )
         if not classes:
-            raise FileNotFoundError(
-                f"Couldn't find any class folder in {self.root}. "
-                "ImageFolder expects one folder a class, with the images inside: class/image.jpg."
-            )
+            raise without_classes(self.root)
         names = [name for name in images if name.count("/") > depth and name.startswith(skipped)]
         names.sort(key=lambda name: _order(name, skipped))
         for name in names:

@@ -24,7 +24,7 @@ from fastpipe.errors import DatasetError
 from fastpipe.program import BatchOptions, ImageBatch, Pipeline, Started, batch_memory, lap, pool_of, works_together
 from fastpipe.sources import ByteSource, Cache, fetched
 from fastpipe.transforms.geometry import RandomCrop
-from fastpipe.types import ImageShape, Stored
+from fastpipe.types import Generators, Recipe, Stored
 
 _RAW = (".bin", ".raw", ".dat")
 Box = tuple[int, int, int, int]
@@ -110,8 +110,8 @@ class Arrays(ImageDataset):
             raise DatasetError(f"{path} holds {form}: crop= takes arrays with at least two axes.")
         return form
 
-    def _shape_of(self, path: str) -> ImageShape:
-        return self._form_at(path).size
+    def _recipe_of(self, job: Job, generators: Generators) -> Recipe:
+        return self.pipeline.draw(self._form_at(job.path).size, generators)
 
     def _builder(self, count: int, options: BatchOptions) -> Any:
         if options.dtype is not None or options.channels_last:

@@ -106,12 +106,7 @@ _EXHAUSTED = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
 
 
 def is_bad_file(error: Exception, planned: bool) -> bool:
-    """Whether an error of reading or decoding says that the file is bad.
-
-    Args:
-        error: what was raised.
-        planned: fastpipe read the file; else it was the user's loader, which may raise anything.
-    """
+    """Whether an error of reading or decoding says that the file is bad; a loader of the user's may raise anything."""
     if isinstance(error, OSError):
         return error.errno not in _EXHAUSTED
     return not planned and not isinstance(error, MemoryError)
@@ -228,12 +223,7 @@ class BadFileRecord:
         self._marks = memory[_FRONT:].numpy()
 
     def begin(self, size: int, by_loader: bool) -> None:
-        """An epoch begins.
-
-        Args:
-            size: samples that it asks for.
-            by_loader: a loader runs it that will say when it ends.
-        """
+        """An epoch of so many samples begins; `by_loader`: one runs it that will say when it ends."""
         np.bitwise_and(self._marks, _LOGGED | _EVER, out=self._marks)
         self._numbers[[_SIZE, _LOADER, _WARNED]] = size, by_loader, False
 

@@ -188,14 +188,10 @@ class ImageDataset(Recipes, Dataset[tuple[Any, Any]]):
         """The transformed image and the transformed target; None where ``on_error`` leaves a bad sample out."""
         if get_worker_info() is not None:  # a loader asks, if there is a wrapper between
             self._asked([index])
-        return self._one(index, self._epoch_now())
+        return self.one(index, self._epoch_now())
 
-    def one(self, index: int, options: BatchOptions) -> tuple[Any, Any]:
-        """``dataset[index]``, in the epoch that a loader wants it of."""
-        (index,), epoch = self._asked([index], options.epochs)
-        return self._one(index, epoch)
-
-    def _one(self, index: int, epoch: int | None) -> tuple[Any, Any]:
+    def one(self, index: int, epoch: int | None) -> tuple[Any, Any]:
+        """``dataset[index]`` in an epoch; None without a seed."""
         made = self._made([operator.index(index)], None, 0, epoch)
         assert isinstance(made, list)
         return made[0] if made else None  # type: ignore[return-value] # only where the user chose to leave it out
@@ -209,7 +205,7 @@ class ImageDataset(Recipes, Dataset[tuple[Any, Any]]):
         Raises:
             BadFilesError: all are left out, which torch's loader can't collate.
         """
-        samples = self._several(indices, None)
+        samples = self.batch(indices)
         if indices and not samples:
             raise NothingLeftError(
                 f"all {len(indices)} samples of a batch are bad and left out ({indices[0]} is the first), and a batch "
@@ -219,14 +215,11 @@ class ImageDataset(Recipes, Dataset[tuple[Any, Any]]):
         assert isinstance(samples, list)
         return samples
 
-    def batch(self, indices: Sequence[int], options: BatchOptions) -> list[tuple[Any, Any]] | ImageBatch:
+    def batch(self, indices: Sequence[int], options: BatchOptions | None = None) -> list[tuple[Any, Any]] | ImageBatch:
         """What a loader asks for: the samples written straight into one batch, where they can be; else a list of them.
 
-        Samples that `on_error` leaves out are missing.
+        Samples that `on_error` leaves out are missing; without options all are a list.
         """
-        return self._several(indices, options)
-
-    def _several(self, indices: Sequence[int], options: BatchOptions | None) -> list[tuple[Any, Any]] | ImageBatch:
         indices, epoch = self._asked(indices, None if options is None else options.epochs)
         # A subclass may say what a sample is; without a seed, draws follow on what the transforms before have drawn.
         if type(self).__getitem__ is not ImageDataset.__getitem__ or (self.seed is None and self._rest()):

@@ -13,7 +13,6 @@ import pickle
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextvars import ContextVar
-from types import TracebackType
 from typing import Any
 
 import PIL
@@ -123,13 +122,11 @@ class Cluster:
             if running:
                 self._client.cancel(list(running), force=True)
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *problem: object) -> None:
         if self._token is not None:
             _current.reset(self._token)
         if self._journal is not None:
-            self._journal.__exit__(kind, error, trace)
+            self._journal.__exit__(*problem)
         self._close()
 
     def _close(self) -> None:

@@ -17,7 +17,7 @@ from fastpipe.data._progress import SlowBar
 from fastpipe.data.cluster import current_cluster
 from fastpipe.data.details import Known, completed
 from fastpipe.data.index import ImageIndex
-from fastpipe.data.table import Array, Table, joined, offsets_of, pack_paths
+from fastpipe.data.table import Array, Table, joined, numbered, offsets_of, pack_paths
 from fastpipe.errors import DatasetError
 from fastpipe.sources import ByteSource
 from fastpipe.types import Stored
@@ -148,7 +148,7 @@ class ContainerSource:
                 bar.advance()
         packed = joined(part.paths for part in parts)
         texts = [label for part in parts for label in part.labels]
-        labels, classes, values = _numbered(texts, {name for part in parts for name in part.classes}, self.integers)
+        labels, classes, values = numbered(texts, self.integers, (name for part in parts for name in part.classes))
         if self.value_names is not None:
             classes, values = self.value_names(classes, values)
         counts = [len(part.labels) for part in parts]
@@ -304,24 +304,3 @@ def _taken_over(old: ImageIndex, number: int, integers: bool) -> _Part:
 
 def _joined(arrays: Sequence[Array]) -> Array:
     return np.concatenate([np.zeros(0, np.int64), *arrays])
-
-
-def _numbered(texts: list[str], others: set[str], integers: bool) -> tuple[Array, list[str], list[int]]:
-    """Labels as numbers, the class names, and the number of each."""
-    names = set(texts) | others
-    numbers = {name: _integer(name) for name in names} if integers else {}
-    if integers and None not in numbers.values():
-        found = {name: number for name, number in numbers.items() if number is not None}
-        values = sorted(set(found.values()))
-        return np.array([found[text] for text in texts], np.int32), [str(value) for value in values], values
-    classes = sorted(names)
-    positions = {name: position for position, name in enumerate(classes)}
-    return np.array([positions[text] for text in texts], np.int32), classes, list(range(len(classes)))
-
-
-def _integer(text: str) -> int | None:
-    try:
-        value = int(text)
-    except ValueError:
-        return None
-    return value if -(2**31) <= value < 2**31 else None

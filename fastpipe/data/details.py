@@ -13,7 +13,7 @@ from fastpipe import readers
 from fastpipe.data._progress import SlowBar
 from fastpipe.data.cluster import current_cluster, whole_path
 from fastpipe.data.scan import threads_for_files
-from fastpipe.data.table import FLAGS, Array, Table
+from fastpipe.data.table import FLAGS, SCHEMA, Array, Table
 from fastpipe.errors import DecodeError
 
 Paths = Callable[[Array], list[str]]
@@ -35,74 +35,42 @@ class Known(NamedTuple):
 def completed(
     table: Table, paths: Paths, known: Known | None, sizes: bool, headers: bool, *, progress: bool
 ) -> tuple[Table, Sequence[str]]:
-    """The table with sizes and headers as far as they are asked for or were known, and the list of format names."""
-    formats: Sequence[str] = ()
+    """The table with sizes and headers as far as they are asked for or were known, and the list of format names.
+
+    A size of -1 is that of a file that can't be reached. One that can't be read, or is no image, has the flag
+    "unreadable", and 0 for the rest of its header.
+    """
     if table.sizes is None and (sizes or (known is not None and known.table.sizes is not None)):
-        before = None
-        if known is not None and known.table.sizes is not None:
-            before = _over(known.table.sizes, known.taken_over, -2)
-        table = with_sizes(table, paths, before, progress=progress)
-    if headers or (known is not None and known.table.heights is not None):
-        arrays = None
-        if known is not None and known.table.heights is not None:
-            formats = known.formats
-            arrays = {name: _over(getattr(known.table, name), known.taken_over, 0) for name in _HEADER_ARRAYS}
-        table, formats = with_headers(table, paths, formats, arrays, progress=progress)
-    return table, formats
-
-
-def _over(values: Array, taken_over: Array, missing: int) -> Array:
-    """The old values at their new places, `missing` elsewhere."""
-    new = np.full(len(taken_over), missing, values.dtype)
-    have = taken_over >= 0
-    new[have] = values[taken_over[have]]
-    return new
-
-
-def with_sizes(table: Table, paths: Paths, known: Array | None, *, progress: bool) -> Table:
-    """The table with `sizes`: bytes of each file, -1 where it can't be reached.
-
-    Args:
-        table: the files.
-        paths: gives the files' paths at positions.
-        known: int64 ``(n,)`` sizes, -2 for those to find out; None for all.
-        progress: whether to show a bar if it takes long.
-    """
-    sizes = np.full(len(table), -2, np.int64) if known is None else known
-    for picks, found in _in_threads(paths, sizes == -2, _size_of, "asking for sizes", progress):
-        sizes[picks] = found
-    return replace(table, sizes=sizes)
-
-
-def with_headers(
-    table: Table, paths: Paths, formats: Sequence[str], known: dict[str, Array] | None, *, progress: bool
-) -> tuple[Table, list[str]]:
-    """The table with `heights`, `widths`, `formats`, `orientations` and `flags`, and the list of format names.
-
-    A file that can't be read, or is no image, has the flag "unreadable" and 0 for the rest.
-
-    Args:
-        table: the files.
-        paths: gives the files' paths at positions.
-        formats: the names that the known numbers stand for.
-        known: arrays by name; an orientation of 0 marks a file to read. None for all.
-        progress: whether to show a bar if it takes long.
-    """
-    if known is None:
-        kinds = (np.uint32, np.uint32, np.uint8, np.uint8, np.uint8)
-        known = {name: np.zeros(len(table), kind) for name, kind in zip(_HEADER_ARRAYS, kinds, strict=True)}
-    names = list(formats) or [""]  # the first stands for files whose format nobody knows
+        found = _before(known, "sizes", len(table), -2)
+        for picks, some in _in_threads(paths, found == -2, _size_of, "asking for sizes", progress):
+            found[picks] = some
+        table = replace(table, sizes=found)
+    if not headers and (known is None or known.table.heights is None):
+        return table, ()
+    arrays = {name: _before(known, name, len(table), 0) for name in _HEADER_ARRAYS}
+    names = list(known.formats if known is not None and known.table.heights is not None else ())
+    names = names or [""]  # the first stands for files whose format nobody knows
     numbers = {name: number for number, name in enumerate(names)}
-    missing = known["orientations"] == 0
-    for picks, found in _in_threads(paths, missing, _header_of, "reading headers", progress):
-        for pick, (height, width, format, orientation, flags) in zip(picks, found, strict=True):
+    missing = arrays["orientations"] == 0
+    for picks, some in _in_threads(paths, missing, _header_of, "reading headers", progress):
+        for pick, (height, width, format, orientation, flags) in zip(picks, some, strict=True):
             if format not in numbers:
                 numbers[format] = len(names)
                 names.append(format)
-            known["heights"][pick], known["widths"][pick] = height, width
-            known["formats"][pick] = numbers[format]
-            known["orientations"][pick], known["flags"][pick] = orientation, flags
-    return replace(table, **known), names
+            values = height, width, numbers[format], orientation, flags
+            for name, value in zip(_HEADER_ARRAYS, values, strict=True):
+                arrays[name][pick] = value
+    return replace(table, **arrays), names
+
+
+def _before(known: Known | None, name: str, count: int, missing: int) -> Array:
+    """What was known, at its files' new places; `missing` elsewhere."""
+    values = None if known is None else getattr(known.table, name)
+    new = np.full(count, missing, SCHEMA[name])
+    if known is not None and values is not None:
+        have = known.taken_over >= 0
+        new[have] = values[known.taken_over[have]]
+    return new
 
 
 def _size_of(path: str) -> int:

@@ -159,9 +159,7 @@ class CocoDetection(_Wrappable):
 
     def sample(self, index: int) -> tuple[str, int]:
         """The file, and the sample's number: `targets_of` looks its annotations up."""
-        if not -len(self) <= index < len(self):
-            raise IndexError(f"sample {index} of {len(self)}")
-        number = self._from_front(index)
+        number = self._number(index)
         return os.path.join(os.fspath(self.root or ""), self.annotations.path(number)), number
 
     def targets_of(self, target: Any, size: tuple[int, int]) -> tuple[Any, ...]:
@@ -234,9 +232,7 @@ class _Voc(_Wrappable):
 
     def sample(self, index: int) -> tuple[str, str]:
         """The image's file, and its annotation's."""
-        if not -len(self) <= index < len(self):
-            raise IndexError(f"sample {index} of {len(self)}")
-        image = self.index.path(self._from_front(index))
+        image = self.index.path(self._number(index))
         return image, self._beside(image)
 
     def _beside(self, image: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -40,7 +40,13 @@ class BadFileHandling:
         DatasetError: one of them is none of what is accepted.
     """
 
+    # The dataset's:
     seed: int | None
+    sample: Callable[[int], tuple[str, Any]]
+    _begun_job: Callable[[int, int | None, int | None], Job]
+    _read_or_fail: Callable[[Job], Job]
+    _draw_all: Callable[[Sequence[Job], bool], None]
+
     on_error: OnError = "raise"
     max_bad_fraction: float = 0.1
     _record: BadFileRecord | None = None
@@ -55,19 +61,7 @@ class BadFileHandling:
         self.bad_files_log = None if bad_files_log is None else whole(bad_files_log)
         self.max_bad_fraction = max_bad_fraction
 
-    def sample(self, index: int) -> tuple[str, Any]:
-        raise NotImplementedError
-
     def __len__(self) -> int:
-        raise NotImplementedError
-
-    def _begun_job(self, index: int, epoch: int | None, place: int | None = None) -> Job:
-        raise NotImplementedError
-
-    def _read_or_fail(self, job: Job, source: str | bytes | None = None) -> Job:
-        raise NotImplementedError
-
-    def _draw_all(self, jobs: Sequence[Job], with_targets: bool) -> None:
         raise NotImplementedError
 
     @property

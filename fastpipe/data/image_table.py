@@ -18,9 +18,9 @@ from fastpipe.data.containers import ContainerSource, Listing, common_folder
 from fastpipe.data.found import Paths, files_of, given_key
 from fastpipe.data.image_list import ImageList
 from fastpipe.data.keeping import kept_index
+from fastpipe.data.parquet import opened_parquet, pyarrow_here
 from fastpipe.errors import DatasetError, FastpipeWarning
 from fastpipe.sources import ByteSource, Cache
-from fastpipe.sources.ranged import open_file
 from fastpipe.types import Stored
 
 _ROWS = 64  # decoded at once: a row group may be larger than memory
@@ -76,31 +76,9 @@ class ImageTable(ImageList):
 
 def holds_images(path: str) -> bool:
     """Whether a Parquet file has a column ``image`` that isn't text; a list of paths has none."""
-    with _opened(path) as file:
+    with opened_parquet(path) as file:
         at = file.schema_arrow.get_field_index("image")
-        return at >= 0 and not _pyarrow().types.is_string(file.schema_arrow.field(at).type)
-
-
-def _pyarrow() -> Any:
-    try:
-        import pyarrow.compute
-        import pyarrow.parquet
-    except ImportError:
-        raise DatasetError(
-            "reading Parquet needs pyarrow, which is not installed: pip install 'fastpipe[parquet]'"
-        ) from None
-    return pyarrow
-
-
-@contextlib.contextmanager
-def _opened(path: str) -> Iterator[Any]:
-    pyarrow = _pyarrow()
-    stored = open_file(path) if isinstance(path, Stored) else contextlib.nullcontext(path)
-    try:
-        with stored as opened, pyarrow.parquet.ParquetFile(opened, memory_map=stored is not opened) as file:
-            yield file
-    except pyarrow.ArrowException as error:
-        raise DatasetError(f"{path} is no Parquet file, or is damaged: {error}.") from error
+        return at >= 0 and not pyarrow_here().types.is_string(file.schema_arrow.field(at).type)
 
 
 @dataclass(frozen=True)
@@ -125,7 +103,7 @@ class TableSource(ContainerSource):
     ) -> TableSource:
         """With `ImageTable`'s arguments."""
         paths = files_of(tables, "Parquet files", (".parquet",), cache)
-        with _opened(paths[0]) as file:
+        with opened_parquet(paths[0]) as file:
             names = _class_names(file, label)
         return cls(common_folder(paths), paths, (), headers, refresh, progress, image, label, given_key(tables), names)
 
@@ -145,7 +123,7 @@ class TableSource(ContainerSource):
         return [*names, *map(str, others)], [*range(len(names)), *others]
 
     def listing(self, path: str) -> Listing:
-        with _opened(path) as file:
+        with opened_parquet(path) as file:
             column = self._column(file, path)
             listing = Listing([], [], [], [])
             kinds = {_chunk(file, group, column).compression for group in range(file.num_row_groups)}
@@ -160,7 +138,7 @@ class TableSource(ContainerSource):
 
     def _column(self, file: Any, path: str) -> str:
         """The leaf column that has the bytes."""
-        pyarrow = _pyarrow()
+        pyarrow = pyarrow_here()
         schema = file.schema_arrow
         for name in (self.image, self.label):
             if name is not None and schema.get_field_index(name) < 0:
@@ -179,7 +157,7 @@ class TableSource(ContainerSource):
 
     def _rows(self, file: Any, path: str, column: str, group: int) -> Iterator[tuple[Any, str]]:
         """``(image, label)`` of each row of a row group; the image is a buffer of pyarrow's."""
-        pyarrow = _pyarrow()
+        pyarrow = pyarrow_here()
         columns = [column] if self.label is None else [column, self.label]
         batches = file.iter_batches(batch_size=_ROWS, row_groups=[group], columns=columns)
         while True:

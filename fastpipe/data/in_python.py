@@ -9,9 +9,7 @@ from typing import Any
 def python_part(dataset: Any, base: type[Any]) -> str:
     """The first part that is Python code, which may draw and holds the interpreter's lock; empty where none is.
 
-    Args:
-        dataset: an image dataset.
-        base: the class whose ways to samples are fastpipe's own.
+    The base is the class whose ways to samples are fastpipe's own.
     """
     kind = type(dataset)
     if kind.__getitem__ is not base.__getitem__ or kind.__getitems__ is not base.__getitems__:

@@ -26,11 +26,9 @@ from fastpipe.errors import DatasetError, PlanError
 from fastpipe.program import (
     Pipeline,
     compile_pipeline,
-    copied_generators,
     drawing,
     execute,
     flatten,
-    keyed_generators,
     keyed_globals,
     lower,
     needed,
@@ -141,6 +139,12 @@ class JointDataset(ImageDataset):
     def _joint(self) -> Callable[..., Any] | None:
         """What sees image and target together; None where each has its own transform, or none."""
         return None if isinstance(self.transforms, StandardTransform) else self.transforms
+
+    def _number(self, index: int) -> int:
+        """A sample's number from the front."""
+        if not -len(self) <= index < len(self):
+            raise IndexError(f"sample {index} of {len(self)}")
+        return self._from_front(index)
 
     def targets_of(self, target: Any, size: tuple[int, int]) -> tuple[Any, ...]:
         """What `transforms` takes beside the image, by what `sample` says and the image's ``(height, width)``.
@@ -262,21 +266,16 @@ class JointDataset(ImageDataset):
                 noted(error, self._from_front(job.index), job.path)
                 raise
 
-    def recipe(self, index: int, epoch: int | None = None, *, generators: Generators | None = None) -> Recipe:
-        """As `ImageDataset.recipe`; what is done to boxes and masks isn't part of it."""
+    def _recipe_of(self, job: Job, generators: Generators) -> Recipe:
         if self._joint is None:
-            return super().recipe(index, epoch, generators=generators)
-        if epoch is not None and self.seed is None:
-            raise DatasetError("recipe(index, epoch) needs a dataset with a seed.")
-        job = self._read(self._begun_job(index, self._epoch_now() if epoch is None else epoch))
-        if generators is None:
-            generators = copied_generators() if job.epoch is None else keyed_generators(self._key(job))
+            return super()._recipe_of(job, generators)
+        job = self._read(job)
         assert job.encoded is not None
         shape = upright(job.encoded.header, job.orientation)
         recipe, _ = self._drawn(job, self.pipeline, shape, self.targets_of(job.target, shape.size), generators)
         if recipe is None:
-            raise PlanError(f"the transforms look at the pixels of sample {index}: they have no recipe.")
-        return Recipe(shape, recipe.steps, index, job.epoch)
+            raise PlanError(f"the transforms look at the pixels of sample {job.index}: they have no recipe.")
+        return recipe
 
     def replay(self, recipe: Recipe, index: int | None = None) -> tuple[Any, Any]:
         """As `ImageDataset.replay`, where there are no joint transforms: a recipe says nothing of boxes and masks."""
@@ -361,9 +360,7 @@ class SampleDataset(JointDataset):
         self.length = length
 
     def sample(self, index: int) -> tuple[str, Any]:
-        if not -self.length <= index < self.length:
-            raise IndexError(f"sample {index} of {self.length}")
-        made = self.function(self._from_front(index))
+        made = self.function(self._number(index))
         if not isinstance(made, tuple) or not made or not isinstance(made[0], (str, bytes, os.PathLike)):
             raise DatasetError(
                 f"the function gives {type(made).__name__} for sample {index}: give a tuple, the image's path first."

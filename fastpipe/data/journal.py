@@ -9,7 +9,6 @@ import sqlite3
 import threading
 import time
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import filelock
@@ -77,13 +76,11 @@ class Journal:
     def __enter__(self) -> Journal:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *problem: object) -> None:
         """Without an error all is done: there is nothing to go on with."""
         with self._alone:
             if self._rows is not None:
                 self._rows.close()
-                if kind is None:
+                if problem[0] is None:
                     self._remove()
                     Path(f"{self._file}.lock").unlink(missing_ok=True)

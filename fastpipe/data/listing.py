@@ -43,11 +43,24 @@ def find_classes(directory: str | Path) -> tuple[list[str], dict[str, int]]:
         )
     classes = sorted(entry.name for entry in os.scandir(directory) if entry.is_dir())
     if not classes:
-        raise FileNotFoundError(
-            f"Couldn't find any class folder in {os.fspath(directory)}. "
-            "ImageFolder expects one folder a class, with the images inside: root/class/image.jpg."
-        )
+        raise without_classes(directory)
     return classes, {name: index for index, name in enumerate(classes)}
+
+
+def without_classes(root: str | os.PathLike[str]) -> FileNotFoundError:
+    """What is raised of a root, an archive or a store in which there is no class folder."""
+    return FileNotFoundError(
+        f"Couldn't find any class folder in {os.fspath(root)}. "
+        "ImageFolder expects one folder a class, with the images inside: root/class/image.jpg."
+    )
+
+
+def is_folder(entry: os.DirEntry[str]) -> bool:
+    """Whether it is one, or a link to one."""
+    try:
+        return entry.is_dir()
+    except OSError:  # a link that leads to itself, which os.walk takes for a file
+        return False
 
 
 def make_dataset(

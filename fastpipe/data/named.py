@@ -13,12 +13,12 @@ from fastpipe.data.image_list import ImageList
 from fastpipe.data.image_table import TableSource, holds_images
 from fastpipe.data.index import ImageIndex
 from fastpipe.data.keeping import kept_index
-from fastpipe.data.listing import IMG_EXTENSIONS, is_image_file
+from fastpipe.data.listing import IMG_EXTENSIONS, is_folder, is_image_file
 from fastpipe.data.shards import ShardSource
 from fastpipe.errors import DatasetError
 from fastpipe.paths import is_url, local
 
-__all__ = ["OTHER_EXTENSIONS", "is_folder", "loose_images", "named_index", "open_container"]
+__all__ = ["OTHER_EXTENSIONS", "loose_images", "named_index", "open_container"]
 
 OTHER_EXTENSIONS = (".gif", ".jfif", ".mpo")
 """Endings of images besides `IMG_EXTENSIONS`."""
@@ -115,11 +115,3 @@ def loose_images(root: str) -> list[str]:
     """The names of the images that a folder holds itself; beside class folders, no dataset reads them."""
     with os.scandir(root) as entries:
         return sorted(entry.name for entry in entries if is_image_file(entry.name) and not is_folder(entry))
-
-
-def is_folder(entry: os.DirEntry[str]) -> bool:
-    """Whether it is one, or a link to one."""
-    try:
-        return entry.is_dir()
-    except OSError:  # a link that leads to itself
-        return False

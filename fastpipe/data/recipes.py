@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -24,6 +24,9 @@ class Recipes(BadFileHandling):
     apply_exif: bool
     seed: int | None = None
     _epoch: SharedEpoch | None = None
+    _read: Callable[[Job], Job]
+    _decode: Callable[[Job], Any]
+    _finish: Callable[[Job, Any], tuple[Any, Any]]
 
     @property
     def plans(self) -> bool:
@@ -31,15 +34,6 @@ class Recipes(BadFileHandling):
 
     @property
     def pipeline(self) -> Pipeline:
-        raise NotImplementedError
-
-    def _read(self, job: Job) -> Job:
-        raise NotImplementedError
-
-    def _decode(self, job: Job) -> Any:
-        raise NotImplementedError
-
-    def _finish(self, job: Job, image: Any) -> tuple[Any, Any]:
         raise NotImplementedError
 
     @property
@@ -90,7 +84,8 @@ class Recipes(BadFileHandling):
     def recipe(self, index: int, epoch: int | None = None, *, generators: Generators | None = None) -> Recipe:
         """Draws, as ``dataset[index]`` would, what would be done to a sample; reads its header only.
 
-        Without a seed that is what the global generators would give if the sample came next; they don't move.
+        Without a seed that is what the global generators would give if the sample came next; they don't move. What is
+        done to boxes and masks isn't part of it.
 
         Args:
             index: the sample.
@@ -109,12 +104,11 @@ class Recipes(BadFileHandling):
         job = Job(index, index, path, target, self._epoch_now() if epoch is None else epoch)
         if generators is None:
             generators = copied_generators() if job.epoch is None else keyed_generators(self._key(job))
-        drawn = self.pipeline.draw(self._shape_of(path), generators)
-        return replace(drawn, index=index, epoch=job.epoch)
+        return replace(self._recipe_of(job, generators), index=index, epoch=job.epoch)
 
-    def _shape_of(self, path: str) -> ImageShape:
-        header = readers.read_header(path)
-        return upright(header, header.orientation if self.apply_exif else 1)
+    def _recipe_of(self, job: Job, generators: Generators) -> Recipe:
+        header = readers.read_header(job.path)
+        return self.pipeline.draw(upright(header, header.orientation if self.apply_exif else 1), generators)
 
     def replay(self, recipe: Recipe, index: int | None = None) -> tuple[Any, Any]:
         """Makes a sample by a recipe that was drawn before: the same image, whatever the generators say now.

@@ -19,6 +19,7 @@ import numpy as np
 
 from fastpipe.data._progress import SlowBar
 from fastpipe.data.cluster import Cluster, current_cluster
+from fastpipe.data.listing import is_folder
 from fastpipe.data.table import Array, Table, joined, offsets_of, pack_paths, unpack_paths
 from fastpipe.errors import DatasetError
 
@@ -295,7 +296,7 @@ def _entries(full: str, extensions: tuple[str, ...]) -> tuple[list[str], list[st
     try:
         subfolders = [entry.name for entry in found if entry.is_dir()]
     except OSError:
-        subfolders = [entry.name for entry in found if _is_folder(entry)]
+        subfolders = [entry.name for entry in found if is_folder(entry)]
     names = [entry.name for entry in found]
     if subfolders:
         folders = set(subfolders)
@@ -310,13 +311,6 @@ def _all_end_as_the_first(names: list[str], extensions: tuple[str, ...]) -> bool
     """Whether one look at an ending serves for all names, as where a folder holds ``.jpg`` files only."""
     ending = names[0][names[0].rfind(".") :]
     return ending.lower().endswith(extensions) and "\0".join([*names, ""]).count(f"{ending}\0") == len(names)
-
-
-def _is_folder(entry: os.DirEntry[str]) -> bool:
-    try:
-        return entry.is_dir()
-    except OSError:  # as os.walk takes it
-        return False
 
 
 def assembled(found: Iterable[Listed], unchanged: Unchanged | None) -> Scan:

@@ -16,6 +16,7 @@ from fastpipe.data._progress import SlowBar
 from fastpipe.data.details import Known, completed
 from fastpipe.data.index import ImageIndex
 from fastpipe.data.journal import Journal
+from fastpipe.data.listing import without_classes
 from fastpipe.data.table import Array, pack_paths, same_tables, unpack_paths
 from fastpipe.sources import ByteSource, Entry, RemoteSource
 from fastpipe.sources.base import version_of
@@ -75,10 +76,7 @@ class StoredFolder:
         parts = {part.folder: part for part in self._parts(old)}
         found = scan.assembled([_as_listed(part) for part in parts.values()], None)
         if not found.classes:
-            raise FileNotFoundError(
-                f"Couldn't find any class folder in {self.root}. "
-                "ImageFolder expects one folder a class, with the images inside: class/image.jpg."
-            )
+            raise without_classes(self.root)
         table, classes = found.table, found.classes
         assert table.folder_paths is not None
         order = [parts[folder] for folder in unpack_paths(table.folder_paths.tobytes(), "/")]

@@ -177,3 +177,37 @@ def same_tables(one: Table, other: Table) -> bool:
     """Whether they have the same arrays."""
     mine, theirs = dict(one.arrays()), dict(other.arrays())
     return mine.keys() == theirs.keys() and all(np.array_equal(mine[name], theirs[name]) for name in mine)
+
+
+SMALLEST, LARGEST = -(2**31), 2**31 - 1
+"""Of the integers that may be targets as they stand."""
+
+
+def numbered(
+    labels: Sequence[str | int], texts: bool, others: Iterable[str] = ()
+) -> tuple[Array, list[str], list[int]]:
+    """Labels as int32 numbers, the class names, and the number of each.
+
+    Labels that are all integers stay what they are; others are classes, sorted and counted from 0.
+
+    Args:
+        labels: names and integers.
+        texts: whether a text such as ``"7"`` may be an integer.
+        others: names of classes without a label.
+    """
+    numbers = {name: _integer(name) if texts or isinstance(name, int) else None for name in {*labels, *others}}
+    found = {name: number for name, number in numbers.items() if number is not None}
+    if len(found) == len(numbers):
+        values = sorted({*found.values()})
+        return np.array([found[label] for label in labels], np.int32), [*map(str, values)], values
+    classes = sorted(map(str, numbers))
+    positions = {name: position for position, name in enumerate(classes)}
+    return np.array([positions[str(label)] for label in labels], np.int32), classes, [*range(len(classes))]
+
+
+def _integer(label: str | int) -> int | None:
+    try:
+        value = int(label)
+    except ValueError:
+        return None
+    return value if SMALLEST <= value <= LARGEST else None

@@ -63,8 +63,9 @@ def sample_of(dataset: Any, index: Any, options: BatchOptions) -> Any:
             place, ends = index % len(dataset), [0, *dataset.cumulative_sizes]
             part = bisect_right(ends, place) - 1
             return sample_of(dataset.datasets[part], place - ends[part], options)
-    if getattr(type(dataset), "__getitem__", None) is ImageDataset.__getitem__:
-        return dataset.one(index, options)
+    own = getattr(type(dataset), "__getitem__", None) is ImageDataset.__getitem__
+    if own and dataset._epoch in options.epochs:
+        return dataset.one(index, options.epochs[dataset._epoch])
     return dataset[index]
 
 

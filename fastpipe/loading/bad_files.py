@@ -79,12 +79,7 @@ def _is_dataset(value: Any) -> bool:
 
 
 def begin_epoch(dataset: Any, samples: int) -> None:
-    """Tells each image dataset how many of an epoch's samples it will be asked for.
-
-    Args:
-        dataset: the loader's.
-        samples: that the loader will ask for.
-    """
+    """Tells each image dataset of a loader's how many of an epoch's samples it will be asked for."""
     shares: Counter[int] = Counter()
     for part, share in _shares(dataset, samples):
         shares[id(part)] += round(share)

@@ -22,7 +22,7 @@ from fastpipe.readers._files import read_file
 from fastpipe.readers._jpeg_scans import MAX_SCANS, empty_jpeg, endless_jpeg, intact_jpeg
 from fastpipe.readers.base import WHOLE_IMAGE, Pixels, Reader, Scratch, thread_scratch
 from fastpipe.readers.header import BytesLike, Source, as_bytes, parse_header, upright_orientation
-from fastpipe.readers.limits import MaxPixels, check_pixels, pixel_limit
+from fastpipe.readers.limits import MaxPixels, check_limit
 from fastpipe.readers.pil import PillowReader
 from fastpipe.readers.registry import default_order, get_reader
 from fastpipe.types import Box, DecodeRequest, Header
@@ -95,11 +95,6 @@ def decode(
     return _decode(data, request, header, chosen, source, thread_scratch())
 
 
-def check_limit(header: Header, max_pixels: MaxPixels, source: str) -> None:
-    """Refuses, or warns of, an image with more pixels than are allowed; arguments as `decode`'s."""
-    check_pixels(header, pixel_limit(max_pixels), source)
-
-
 def read_image(
     src: Source,
     *,
@@ -147,7 +142,7 @@ def read_image(
     else:
         source, data = "<bytes>", as_bytes(src)
     header = parse_header(data, source)
-    check_pixels(header, pixel_limit(max_pixels), source)
+    check_limit(header, max_pixels, source)
     turn = _TURNS.get(upright_orientation(data, header)) if apply_exif else None
     box = None
     if region is not None:

@@ -62,13 +62,13 @@ def _parsed(text: str) -> int | None:
     return limit
 
 
-def check_pixels(header: Header, limit: int | None, source: str) -> None:
+def check_limit(header: Header, max_pixels: MaxPixels, source: str) -> None:
     """Warn of an image with more pixels than the limit, and refuse one with more than twice as many, as Pillow does.
 
     Raises:
         DecodeError: from Pillow's DecompressionBombError.
     """
-    pixels = header.height * header.width
+    limit, pixels = pixel_limit(max_pixels), header.height * header.width
     if limit is None or pixels <= limit:
         return
     if pixels > 2 * limit:

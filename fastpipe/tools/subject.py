@@ -20,8 +20,8 @@ from torch.utils.data import DataLoader as TorchDataLoader
 
 from fastpipe.data import ImageDataset, ImageFolder, ImageIndex, ImageList, collate_fn
 from fastpipe.data.arrays import Arrays
-from fastpipe.data.listing import IMG_EXTENSIONS
-from fastpipe.data.named import OTHER_EXTENSIONS, is_folder, named_index, open_container
+from fastpipe.data.listing import IMG_EXTENSIONS, is_folder
+from fastpipe.data.named import OTHER_EXTENSIONS, named_index, open_container
 from fastpipe.data.table import unpack_paths
 from fastpipe.data.views import Samples
 from fastpipe.errors import DatasetError

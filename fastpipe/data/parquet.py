@@ -1,0 +1,43 @@
+"""Parquet files, which pyarrow opens where it is installed."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+from fastpipe.errors import DatasetError
+from fastpipe.sources.ranged import open_file
+from fastpipe.types import Stored
+
+
+def pyarrow_here() -> Any:
+    """The package.
+
+    Raises:
+        DatasetError: it isn't installed.
+    """
+    try:
+        import pyarrow.compute
+        import pyarrow.parquet
+    except ImportError:
+        raise DatasetError(
+            "reading Parquet needs pyarrow, which is not installed: pip install 'fastpipe[parquet]'"
+        ) from None
+    return pyarrow
+
+
+@contextlib.contextmanager
+def opened_parquet(path: str) -> Iterator[Any]:
+    """A ``ParquetFile``, also of a store.
+
+    Raises:
+        DatasetError: pyarrow isn't installed, or it is no such file.
+    """
+    pyarrow = pyarrow_here()
+    stored = open_file(path) if isinstance(path, Stored) else contextlib.nullcontext(path)
+    try:
+        with stored as opened, pyarrow.parquet.ParquetFile(opened, memory_map=stored is not opened) as file:
+            yield file
+    except pyarrow.ArrowException as error:
+        raise DatasetError(f"{path} is no Parquet file, or is damaged: {error}.") from error
