@@ -18,7 +18,7 @@ from torch import Tensor
 from fastpipe import core
 from fastpipe.core import planes
 
-_LEVELS = torch.arange(256, dtype=torch.uint8).view(1, 1, 256)
+_LEVELS = torch.arange(256, dtype=torch.uint8, device="cpu").view(1, 1, 256)
 
 
 def takes(image: Tensor) -> bool:
@@ -42,7 +42,9 @@ def changed(kind: core.Kind, image: Tensor, factor: float = 1.0) -> Tensor | Non
     if not takes(image) or not factor <= 1e30:
         return None
     channels, *size = image.shape[-3:]
-    out = torch.empty((*image.shape[:-3], 1 if kind is core.Kind.GRAY else channels, *size), dtype=torch.uint8)
+    out = torch.empty(
+        (*image.shape[:-3], 1 if kind is core.Kind.GRAY else channels, *size), dtype=torch.uint8, device="cpu"
+    )
     done = planes.change_planes(
         core.thread_context(), kind, image.data_ptr(), (channels, *size), out.data_ptr(), factor
     )
@@ -60,7 +62,7 @@ def looked_up(image: Tensor, operation: Callable[..., Tensor], *args: Any) -> Te
 
 def mixed(images: list[Tensor], weights: Tensor) -> Tensor | None:
     """Images of one size, times their float32 weights, added up in their order and cut off."""
-    if weights.dtype != torch.float32 or not all(map(takes, images)):
+    if weights.dtype != torch.float32 or not all(takes(one) and one.shape == images[0].shape for one in images):
         return None
     out = torch.empty_like(images[0])
     addresses = [image.data_ptr() for image in images]
@@ -87,7 +89,15 @@ def sampled(
         grid: in its place points ``(1, height, width, 2)``.
     """
     points = grid if theta is None else theta
-    if points is None or points.dtype != torch.float32 or points.requires_grad or not takes(image):
+    if (
+        points is None
+        or points.dtype != torch.float32
+        or points.device.type != "cpu"
+        or points.requires_grad
+        or not takes(image)
+    ):
+        return None
+    if mode not in ("nearest", "bilinear"):
         return None
     channels, height, width = image.shape[-3:]
     colors = [float(fill)] if isinstance(fill, (int, float)) else None if fill is None else [float(x) for x in fill]
@@ -99,7 +109,7 @@ def sampled(
     points = points.contiguous()
     if theta is not None and not all(map(math.isfinite, theta.flatten().tolist())):
         return None
-    out = torch.empty((*image.shape[:-2], *size), dtype=torch.uint8)
+    out = torch.empty((*image.shape[:-2], *size), dtype=torch.uint8, device="cpu")
     done = planes.sample_planes(
         core.thread_context(),
         image.data_ptr(),

@@ -39,7 +39,7 @@ class Mixture:
         tensor = image if isinstance(image, Tensor) else F.pil_to_tensor(image)
         batch = tensor[None] if tensor.ndim == 3 else tensor
         images = [batch, *(_run(chain, batch) for chain in self.chains)]
-        mixed = _mix(images, torch.tensor([self.weights])).view(tensor.shape)
+        mixed = _mix(images, torch.tensor([self.weights], device=batch.device)).view(tensor.shape)
         if isinstance(image, np.ndarray):
             return planes_to_array(mixed.numpy()).reshape(image.shape)
         return mixed if isinstance(image, Tensor) else F.to_pil_image(mixed)  # type: ignore[no-untyped-call]

@@ -132,6 +132,20 @@ def test_other_tensors_are_torchs_own() -> None:
     assert torch.equal(found, torch.stack([F.adjust_saturation(one, 1.4) for one in batch]))
 
 
+def test_another_default_device_changes_nothing() -> None:
+    image = torch.randint(0, 256, (3, 12, 17), dtype=torch.uint8)
+    calls = (
+        lambda: F.adjust_saturation(image, 1.4),
+        lambda: F.adjust_brightness(image, 1.4),
+        lambda: F.rotate(image, 7.0, InterpolationMode.BILINEAR, fill=[3.0]),
+        lambda: F.rgb_to_grayscale(image),
+    )
+    known = [call() for call in calls]
+    with torch.device("meta"):
+        made = [call() for call in calls]
+    assert all(map(torch.equal, made, known))
+
+
 def test_a_trace_records_torchs_operations() -> None:
     image = torch.randint(0, 256, (3, 12, 17), dtype=torch.uint8)
     traced = torch.jit.trace(lambda one: F.autocontrast(F.adjust_brightness(one, 0.4)), (image,))
@@ -146,5 +160,7 @@ def test_what_cannot_be_a_byte_is_left_to_torch(by_torch: Any) -> None:
         assert planes.sampled(image, (12, 17), "bilinear", fill, grid=grid) is None
     assert planes.sampled(image, (12, 17), "bilinear", None, grid=grid.double()) is None
     assert planes.sampled(image, (12, 17), "bilinear", None, theta=torch.full((1, 3, 2), float("nan"))) is None
+    assert planes.sampled(image, (12, 17), "bicubic", None, grid=grid) is None
     assert planes.mixed([image], torch.ones(1, dtype=torch.float64)) is None
+    assert planes.mixed([image, image[:, :5]], torch.tensor([0.5, 0.5])) is None
     assert planes.changed(core.Kind.SATURATION, image, float("inf")) is None
