@@ -22,6 +22,9 @@ class SlowBar:
     Args:
         text: what is being done.
         shown: False never shows it.
+
+    Attributes:
+        shown: whether it will show itself, given the time.
     """
 
     delay_s = 2.0
@@ -29,7 +32,8 @@ class SlowBar:
 
     def __init__(self, text: str, shown: bool = True) -> None:
         self._text = text
-        self._due = time.monotonic() + self.delay_s if shown and _is_terminal() else float("inf")
+        self.shown = shown and _is_terminal()
+        self._due = time.monotonic() + self.delay_s if self.shown else float("inf")
         self._bar: Progress | None = None
         self._task: TaskID | None = None
         self._total = 0
@@ -43,23 +47,31 @@ class SlowBar:
     def advance(self, amount: int = 1) -> None:
         with self._lock:
             self._done += amount
-            now = time.monotonic()
-            if now < self._due:
-                return
-            self._due = now + self.redrawn_s
-            if self._bar is None:
-                self._start()
-            if self._bar is not None and self._task is not None:
-                self._bar.update(self._task, completed=self._done, total=self._total, refresh=True)
+            self._draw()
 
-    def _start(self) -> None:
+    def show(self, done: int, total: int, text: str) -> None:
+        """So much is done, of so much (0: nobody knows), and this comes next."""
+        with self._lock:
+            self._done, self._total, self._text = done, total, text
+            self._draw()
+
+    def _draw(self) -> None:
+        now = time.monotonic()
+        if now < self._due:
+            return
+        self._due = now + self.redrawn_s
         load_rich()
         from rich.console import Console
+        from rich.markup import escape
         from rich.progress import Progress
 
-        self._bar = Progress(console=Console(stderr=True), transient=True, auto_refresh=False)
-        self._task = self._bar.add_task(self._text, total=self._total)
-        self._bar.start()
+        if self._bar is None:
+            self._bar = Progress(console=Console(stderr=True), transient=True, auto_refresh=False)
+            self._task = self._bar.add_task("")
+            self._bar.start()
+        if self._task is not None:
+            state = {"completed": self._done, "total": self._total or None, "description": escape(self._text)}
+            self._bar.update(self._task, refresh=True, **state)  # type: ignore[arg-type]
 
     def __enter__(self) -> SlowBar:
         return self

@@ -13,9 +13,8 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from rich.console import Console
-from rich.markup import escape
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
+from fastpipe.data._progress import SlowBar
 from fastpipe.errors import ConfigError
 
 Move: TypeAlias = Callable[[int, int, str], None]
@@ -41,22 +40,9 @@ def encodable(text: str, encoding: str | None, instead: str) -> str:
 
 @contextlib.contextmanager
 def show_progress(quiet: bool = False) -> Iterator[Move | None]:
-    """A progress bar on standard error, and the function that moves it; none where that is no terminal.
-
-    The bar is drawn by the calls alone: a thread of its own would be alive when DataLoader workers are forked.
-    """
-    console = Console(stderr=True)
-    if quiet or not console.is_terminal or console.is_dumb_terminal:
-        yield None
-        return
-    texts = [TextColumn("{task.completed}/{task.total}"), TimeElapsedColumn(), TextColumn("{task.description}")]
-    with Progress(BarColumn(30), *texts, console=console, auto_refresh=False, transient=True) as bar:
-        task = bar.add_task("", total=None)
-
-        def move(done: int, total: int, what: str) -> None:
-            bar.update(task, completed=done, total=total or None, description=escape(what), refresh=True)
-
-        yield move
+    """The function that moves a progress bar of what takes long; None where there is no terminal."""
+    with SlowBar("", not quiet) as bar:
+        yield bar.show if bar.shown else None
 
 
 def check_writable(path: str | Path | None, option: str) -> None:

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from fastpipe.data import _progress
 from fastpipe.errors import ConfigError
-from fastpipe.reporting.output import check_writable, make_console, write_json
+from fastpipe.reporting.output import check_writable, make_console, show_progress, write_json
 from fastpipe.tools.bench.record import SCHEMA, read_record, to_json
 from fastpipe.tools.bench.report import print_record
 
@@ -92,3 +93,22 @@ def test_the_tables_without_workers_and_with_one(make_record, capsys: pytest.Cap
     assert "workers" not in capsys.readouterr().out.replace("0 DataLoader workers", "")
     print_record(make_console(), make_record(workers=1, rounds=1))
     assert "1 round, 1 DataLoader worker\n" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("quiet", [False, True])
+def test_progress_is_told_on_a_terminal(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], quiet: bool
+) -> None:
+    monkeypatch.setattr(_progress.SlowBar, "delay_s", 0.0)
+    monkeypatch.setattr(_progress.SlowBar, "redrawn_s", 0.0)
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    with show_progress() as progress:
+        assert progress is None  # no terminal
+    monkeypatch.setattr(_progress, "_is_terminal", lambda: True)
+    with show_progress(quiet) as progress:
+        assert (progress is None) == quiet
+        if progress is not None:
+            progress(0, 0, "looking for [images]")
+            progress(1, 4, "round 1")
+    said = capsys.readouterr().err
+    assert ("looking for [images]" in said, "round 1" in said, "25%" in said) == (not quiet,) * 3
