@@ -197,15 +197,17 @@ _NUMBERS = 4
 _SIZE, _LOADER, _WARNED, _LOG_KNOWN_TO = range(_NUMBERS)
 _FRONT = 8 * _NUMBERS  # bytes
 
-_LOGGED, _EVER, SKIPPED, REPLACED = 1, 2, 64, 128
+_EVER, SKIPPED, REPLACED = 2, 64, 128
 
 
 class BadFileRecord:
     """Which samples of a dataset were bad, in memory that all its processes share.
 
-    A byte a sample, set by whichever process finds it bad. That needs no lock, loses nothing where a process is
-    killed, and gives the same counts whatever the order. Workers that are forked inherit the memory, those that are
-    spawned get a handle; ordinary pickling and deep copies begin a record of their own.
+    Two bytes a sample, set by whichever process finds it bad: what became of it, and whether it is listed. Each is
+    written without a look at what was there, as another process may write at the same time. That needs no lock,
+    loses nothing where a process is killed, and gives the same counts whatever the order. Workers that are forked
+    inherit the memory, those that are spawned get a handle; ordinary pickling and deep copies begin a record of
+    their own.
 
     Args:
         count: samples of the dataset.
@@ -213,18 +215,18 @@ class BadFileRecord:
 
     def __init__(self, count: int) -> None:
         self.count = count
-        memory = torch.zeros(_FRONT + count, dtype=torch.uint8)
+        memory = torch.zeros(_FRONT + 2 * count, dtype=torch.uint8)
         self._use(memory.share_memory_())  # type: ignore[no-untyped-call]
         self.begin(count, by_loader=False)
 
     def _use(self, memory: torch.Tensor) -> None:
         self._memory = memory
         self._numbers = memory[:_FRONT].view(torch.int64).numpy()
-        self._marks = memory[_FRONT:].numpy()
+        self._marks, self._listed = memory[_FRONT:].view(2, -1).numpy()
 
     def begin(self, size: int, by_loader: bool) -> None:
         """An epoch of so many samples begins; `by_loader`: one runs it that will say when it ends."""
-        np.bitwise_and(self._marks, _LOGGED | _EVER, out=self._marks)
+        np.bitwise_and(self._marks, _EVER, out=self._marks)
         self._numbers[[_SIZE, _LOADER, _WARNED]] = size, by_loader, False
 
     def end(self) -> bool:
@@ -235,7 +237,7 @@ class BadFileRecord:
 
     def mark(self, index: int, outcome: int) -> None:
         """A sample is bad, and was `SKIPPED` or `REPLACED`; the last outcome holds."""
-        self._marks[index] = self._marks[index] & _LOGGED | _EVER | outcome
+        self._marks[index] = _EVER | outcome
 
     def counts(self) -> BadFileCounts:
         skipped, replaced = (int(np.count_nonzero(self._marks & outcome)) for outcome in (SKIPPED, REPLACED))
@@ -261,10 +263,10 @@ class BadFileRecord:
         return True
 
     def is_logged(self, index: int) -> bool:
-        return bool(self._marks[index] & _LOGGED)
+        return bool(self._listed[index])
 
     def set_logged(self, index: int) -> None:
-        self._marks[index] |= _LOGGED
+        self._listed[index] = True
 
     @property
     def log_known_to(self) -> int:

@@ -8,6 +8,7 @@ import pickle
 import random
 import sys
 import threading
+import time
 from collections import Counter
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from spoiled import BAD, COUNT, GOOD, logged
 import fastpipe
 from fastpipe import transforms as T
 from fastpipe.data import BadFile, BadFileCounts
+from fastpipe.data.bad_files import SKIPPED, BadFileRecord
 from fastpipe.errors import BadFilesError, DatasetError, DecodeError, FastpipeWarning
 
 pytestmark = pytest.mark.filterwarnings("ignore::fastpipe.errors.FastpipeWarning")
@@ -211,3 +213,28 @@ class TestState:
         assert pickle.loads(pickle.dumps(bad)).reason == bad.reason
         assert BadFile(3, "a.jpg", 1, None, KeyError("x" * 999)).reason[:12] == "KeyError: 'x"
         assert len(BadFile(3, "a.jpg", 1, None, KeyError("x" * 999)).reason) == 300
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="forks")
+def test_a_file_stays_listed_while_another_process_counts_it():
+    """Two workers may find the same file bad: as its own sample, and in another's place."""
+
+    def count(record, stop):
+        while not stop.is_set():
+            for index in range(record.count):
+                record.mark(index, SKIPPED)
+
+    fork = multiprocessing.get_context("fork")
+    for _ in range(20):
+        record, stop = BadFileRecord(10), fork.Event()
+        other = fork.Process(target=count, args=(record, stop))
+        other.start()
+        while record.bad_now() < record.count:
+            time.sleep(0.001)
+        for index in range(record.count):
+            record.set_logged(index)
+            time.sleep(0.0003)
+        stop.set()
+        other.join()
+        assert all(map(record.is_logged, range(record.count)))
+        assert record.bad_now() == record.count
