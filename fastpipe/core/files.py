@@ -10,18 +10,23 @@ import ctypes
 import os
 import threading
 import weakref
+from array import array
 from collections.abc import Sequence
-from itertools import accumulate
+from itertools import accumulate, chain
 from struct import Struct
 
+from fastpipe.core.draws import Drawn
 from fastpipe.core.headers import header_of
-from fastpipe.core.library import RawFile, Status, native
-from fastpipe.core.running import Pool
+from fastpipe.core.library import RawFile, Status, native, quick
+from fastpipe.core.running import Batch, Pool
 from fastpipe.types import Header, Member
 
 _GIVEN = Struct("@6q")
 _FILE = Struct("@6q4i16iq")
 _SIZE = _FILE.size
+_PLACE = Struct("@24x2q")
+_SHAPE = Struct("@64x3i60x")
+_KIND = Struct("@56xi12x56s8x")
 _OUTCOMES = tuple(Status)
 
 
@@ -42,7 +47,7 @@ class Files:
         self._owner = 0
         self._address: int | None = None
         self._keep: object = None
-        self._places: list[tuple[int, int]] = []
+        self._count = 0
         self._make(max(count, 1))
         _all.add(self)
 
@@ -50,41 +55,40 @@ class Files:
         self._room = count
         self._raws = (RawFile * count)()
         self._raws_address = ctypes.addressof(self._raws)
+        self._bytes = memoryview(self._raws).cast("B")
 
     def read(
         self, sources: Sequence[str | bytes], max_bytes: int = 0, pool: Pool | None = None
     ) -> list[Header | Status]:
-        """Read whole files, and look at their headers.
+        """Read whole files, and look at their headers: `load` and `headers`."""
+        self.load(sources, max_bytes, pool)
+        return self.headers()
+
+    def load(self, sources: Sequence[str | bytes], max_bytes: int = 0, pool: Pool | None = None) -> None:
+        """Read whole files; what was found is in `headers`, and for many at a time in `alike` and `shapes`.
 
         Args:
             sources: the files' paths, or `Member` of containers. A path that no file can have, with a NUL byte in it,
                 isn't found. ``bytes`` are what is in a file: nothing is read then, nor copied.
             max_bytes: longer files aren't read; 0 for no limit.
             pool: whose threads read; this thread where it is None.
-
-        Returns:
-            For each file its header, as `read_header` gives it, or why there is none: ``IO_ERROR`` (see `os_error`),
-            ``TOO_LARGE`` and ``NO_MEMORY`` where it couldn't be read (`was_read` is False), ``TRUNCATED`` where a
-            container ends before its member does, else what the header has that the core leaves to others.
         """
         with self._lock:
             if len(sources) > self._room:
                 self._make(len(sources))
             self._busy = True
             try:
-                return self._read(sources, max_bytes, pool)
+                self._load(sources, max_bytes, pool)
             finally:
                 self._busy = False
 
-    def _read(self, sources: Sequence[str | bytes], max_bytes: int, pool: Pool | None) -> list[Header | Status]:
+    def _load(self, sources: Sequence[str | bytes], max_bytes: int, pool: Pool | None) -> None:
         if not self._address:
             self._address = self._functions.fpc_files_new()
             if not self._address:
                 raise MemoryError("no memory for files")
             self._owner = os.getpid()
-        places: list[tuple[int, int]] = []
-        self._places = places
-        count = len(sources)
+        count = self._count = len(sources)
         raws, pack = self._raws, _GIVEN.pack_into
         names = [one.container if isinstance(one, Member) else one for one in sources if isinstance(one, str)]
         kept, addresses = c_strings(names)
@@ -106,19 +110,56 @@ class Files:
             self._functions.fpc_read_files(self._address, self._raws_address, count)
         else:
             pool.read(self._address, self._raws_address, count)
-        found: list[Header | Status] = []
-        all_fields = _FILE.iter_unpack(memoryview(raws).cast("B")[: count * _SIZE])
-        for source, fields in zip(sources, all_fields, strict=True):
-            status = fields[8]
-            if fields[4] < fields[2] and isinstance(source, Member) and fields[6] == Status.OK:
-                status = Status.TRUNCATED
-            found.append(_OUTCOMES[status] if status else header_of(fields[10:]))
-            places.append(fields[3:5])
-        return found
+
+    def headers(self) -> list[Header | Status]:
+        """For each file its header, as `read_header` gives it, or why there is none.
+
+        ``IO_ERROR`` (see `os_error`), ``TOO_LARGE`` and ``NO_MEMORY`` where it couldn't be read (`was_read` is False),
+        ``TRUNCATED`` where a container ends before its member does, else what the header has that the core leaves to
+        others.
+        """
+        return [_found(fields) for fields in _FILE.iter_unpack(self._used)]
+
+    def header(self, index: int) -> Header | Status:
+        """That of one file."""
+        return _found(_FILE.unpack_from(self._bytes, self._at(index)))
+
+    def alike(self) -> list[int]:
+        """A file of each kind: the headers of the others differ from that of one of these in nothing but size."""
+        return [*dict(zip(_KIND.iter_unpack(self._used), range(self._count), strict=True)).values()]
+
+    def shapes(self) -> list[tuple[int, int, int]]:
+        """Height, width and components of each image, where it has a header."""
+        return [*_SHAPE.iter_unpack(self._used)]
+
+    def fill(self, jobs: Batch, models: Batch, drawn: Sequence[Drawn], first: int, step: int) -> None:
+        """Has jobs decode what was drawn of each file.
+
+        Args:
+            jobs: at least as many; what they have of Python's is to be cleared before they are filled in another way.
+            models: of each number of flips that was drawn a job, filled by `Job.whole`.
+            drawn: of each file, by `CropDraws`.
+            first: the address that the first one writes to.
+            step: bytes from one to the next.
+        """
+        numbers = array("i", chain.from_iterable(drawn))
+        quick().fpc_fill_jobs(
+            jobs.address,
+            min(len(drawn), self._count, len(jobs)),
+            models.address,
+            self._raws_address,
+            numbers.buffer_info()[0],
+            first,
+            step,
+        )
+
+    @property
+    def _used(self) -> memoryview:
+        return self._bytes[: self._count * _SIZE]
 
     def __len__(self) -> int:
         """Files that were read last."""
-        return len(self._places)
+        return self._count
 
     def was_read(self, index: int) -> bool:
         """Whether the file's bytes are there, whatever they are."""
@@ -132,7 +173,8 @@ class Files:
 
     def place(self, index: int) -> tuple[int, int]:
         """Address and length of the file's bytes, until the next `read` or `clear`; ``(0, 0)`` where there are none."""
-        return self._places[index]
+        address, length = _PLACE.unpack_from(self._bytes, self._at(index))
+        return address, length
 
     def bytes(self, index: int) -> bytes:
         """A copy of the file's bytes, for readers that want an object; empty where there are none."""
@@ -142,7 +184,7 @@ class Files:
     def clear(self) -> None:
         """Nothing of what was read is needed any more: the memory of an unusually large batch is given back."""
         with self._lock:
-            self._places = []
+            self._count = 0
             if self._address:
                 self._functions.fpc_files_clear(self._address)
 
@@ -153,8 +195,8 @@ class Files:
         return held
 
     def _at(self, index: int) -> int:
-        if not 0 <= index < len(self._places):
-            raise IndexError(f"file {index} of {len(self._places)}")
+        if not 0 <= index < self._count:
+            raise IndexError(f"file {index} of {self._count}")
         return index * _SIZE
 
     def _raw(self, index: int) -> RawFile:
@@ -170,7 +212,11 @@ class Files:
         """In a child of fork: another thread may have been reading; its memory is in any state, and stays."""
         self._lock = threading.Lock()
         if self._busy:
-            self._address, self._busy, self._places = None, False, []
+            self._address, self._busy, self._count = None, False, 0
+
+
+def _found(fields: tuple[int, ...]) -> Header | Status:
+    return _OUTCOMES[fields[8]] if fields[8] else header_of(fields[10:])
 
 
 def _address(data: bytes) -> int:

@@ -320,6 +320,7 @@ def _declare(functions: ctypes.CDLL) -> None:
         ("fpc_pool_read", None, [pointer, pointer, pointer, ctypes.c_size_t]),
         ("fpc_draw_crops", ctypes.c_size_t, [pointer, pointer, pointer, ctypes.c_size_t, pointer]),
         ("fpc_draw_seeded", None, [pointer, pointer, pointer, ctypes.c_size_t, pointer]),
+        ("fpc_fill_jobs", None, [pointer, ctypes.c_size_t, pointer, pointer, pointer, pointer, ctypes.c_int64]),
         ("fpc_pool_free", None, [pointer]),
         ("fpc_pool_forget", None, [pointer]),
     ):

@@ -128,7 +128,7 @@ class Arrays(ImageDataset):
         lap("header")
         return job
 
-    def _read_together(self, jobs: list[Job], threads: int) -> list[Job]:
+    def _read_together(self, jobs: Sequence[Job], threads: int) -> None:
         """Takes arrays to be as the first is; where a window is drawn, that is looked at before."""
         contents, errors = fetched([job.path for job in jobs])
         for number, error in errors.items():
@@ -155,7 +155,6 @@ class Arrays(ImageDataset):
             else:
                 self._read_or_fail(job, content)
         lap("read")
-        return jobs
 
     def _fits(self, builder: Any, position: int, job: Job) -> bool:
         if job.finished is not None or job.encoded is None:

@@ -18,6 +18,7 @@ from fastpipe.config import MachineConfig, current_config, readers_asked
 from fastpipe.data.bad_files import NothingLeftError, OnError, is_bad_file, located, noted, without_frames
 from fastpipe.data.in_python import python_part
 from fastpipe.data.jobs import Assembly, Job
+from fastpipe.data.lots import read_lot
 from fastpipe.data.recipes import Recipes, upright
 from fastpipe.data.standard import StandardTransform, default_loader
 from fastpipe.data.straight import straight
@@ -28,6 +29,7 @@ from fastpipe.program import (
     Encoded,
     Fidelity,
     ImageBatch,
+    Lot,
     Pipeline,
     Program,
     SharedEpoch,
@@ -42,7 +44,6 @@ from fastpipe.program import (
     keyed_globals,
     lap,
     lower,
-    read_together,
     start_together,
     to_pil,
     works_together,
@@ -51,7 +52,7 @@ from fastpipe.readers import MaxPixels
 from fastpipe.sources import fetched
 from fastpipe.sources._threads import Threads, kept_threads
 from fastpipe.transforms.compose import call, members_of
-from fastpipe.types import Generators, Header, Recipe
+from fastpipe.types import Generators, Recipe
 
 __all__ = ["ImageDataset", "StandardTransform", "default_loader"]
 
@@ -266,16 +267,22 @@ class ImageDataset(Recipes, Dataset[tuple[Any, Any]]):
 
     def _read_and_drawn(
         self, indices: list[int], epoch: int | None, threads: int, with_targets: bool, together: bool
-    ) -> Iterator[list[Job]]:
-        """Jobs, some at a time: the files of a whole batch may be more than memory should hold at once."""
+    ) -> Iterator[tuple[list[Job], Lot | None]]:
+        """Jobs, some at a time: the files of a whole batch may be more than memory should hold at once.
+
+        Where there is a lot, it has what was read and drawn for these jobs.
+        """
         read = self._read_together if together else self._read_several
         step = max(_TOGETHER if together else 16, 16 * threads)
         for start in range(0, len(indices), step):
-            jobs = read([self._begun_job(index, epoch) for index in indices[start : start + step]], threads)
-            self._draw_all(jobs, with_targets)
-            yield jobs
+            some = indices[start : start + step]
+            jobs = self._begun_jobs(some, epoch) if together else [self._begun_job(index, epoch) for index in some]
+            lot = read(jobs, threads)
+            if lot is None:
+                self._draw_all(jobs, with_targets)
+            yield jobs, lot
 
-    def _read_several(self, jobs: list[Job], threads: int) -> list[Job]:
+    def _read_several(self, jobs: list[Job], threads: int) -> None:
         """Reads several samples one by one; those that are in a store are fetched together before."""
         paths = [job.path for job in jobs]
         sources, errors = fetched([self._source(job) for job in jobs]) if self.plans else (paths, {})
@@ -284,32 +291,11 @@ class ImageDataset(Recipes, Dataset[tuple[Any, Any]]):
         sound = [number for number, job in enumerate(jobs) if job.error is None]
         at_hand = [None if sources[number] is paths[number] else sources[number] for number in sound]
         list(self._map(threads, self._read_or_fail, [jobs[number] for number in sound], at_hand))
-        return jobs
 
-    def _read_together(self, jobs: list[Job], threads: int) -> list[Job]:
-        """Reads several samples' files in one call of the core."""
-        limit = readers.longest_file(readers.pixel_limit(self.max_pixels))
-        sources, errors = fetched([self._source(job) for job in jobs])
-        lap("fetch")
-        files, found = read_together(sources, threads, limit)
-        for number, (job, header) in enumerate(zip(jobs, found, strict=True)):
-            if number in errors:
-                self._fail(job, errors[number])
-            elif isinstance(header, Header) and header.format in ("JPEG", "PNG"):
-                encoded = Encoded(b"", header, job.path, self.reader, self.config, self.max_pixels, (files, number))
-                job.encoded = encoded
-                if self.apply_exif:  # a PNG's may stand behind its pixels
-                    late = header.format == "PNG"
-                    job.orientation = (
-                        readers.upright_orientation(encoded.content, header) if late else header.orientation
-                    )
-            else:  # another format, or nothing that can be read: as it is done one by one, errors included
-                self._read_or_fail(job, sources[number])
-        lap("read")
-        return jobs
+    _read_together = read_lot
 
     def _draw_all(self, jobs: Sequence[Job], with_targets: bool) -> None:
-        sound = [job for job in jobs if job.error is None]
+        sound = [job for job in jobs if job.error is None and job.recipe is None]
         pipeline = self.pipeline if self.plans else None
         keys = None if self.seed is None or pipeline is None else [self._key(job) for job in sound]
         # The global generator is read once for all, unless targets may draw from it in between.
@@ -418,6 +404,17 @@ class ImageDataset(Recipes, Dataset[tuple[Any, Any]]):
         except Exception as error:
             self._fail(job, error)
             return job
+
+    def _begun_jobs(self, indices: Sequence[int], epoch: int | None) -> list[Job]:
+        if self.on_begin is not None:
+            for index in indices:
+                self.on_begin(index)
+        samples = self._several_samples(indices)
+        return [Job(index, index, path, target, epoch) for index, (path, target) in zip(indices, samples, strict=True)]
+
+    def _several_samples(self, indices: Sequence[int]) -> Iterable[tuple[str, Any]]:
+        """What `sample` gives, of each."""
+        return map(self.sample, indices)
 
     def _begun_job(self, index: int, epoch: int | None, place: int | None = None) -> Job:
         if self.on_begin is not None:

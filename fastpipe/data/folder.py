@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -214,6 +214,11 @@ class ImageFolder(ImageDataset):
 
     def sample(self, index: int) -> tuple[str, int]:
         return self.samples[index]
+
+    def _several_samples(self, indices: Sequence[int]) -> Iterable[tuple[str, int]]:
+        if type(self).sample is ImageFolder.sample and isinstance(self.samples, Samples):
+            return self.samples.several(indices)
+        return super()._several_samples(indices)
 
     def __len__(self) -> int:
         return len(self.samples)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import itertools
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -155,6 +155,11 @@ class ImageList(ImageDataset):
 
     def sample(self, index: int) -> tuple[str, int]:
         return self.samples[index]
+
+    def _several_samples(self, indices: Sequence[int]) -> Iterable[tuple[str, int]]:
+        if type(self).sample is ImageList.sample and isinstance(self.samples, Samples):
+            return self.samples.several(indices)
+        return super()._several_samples(indices)
 
     def __len__(self) -> int:
         return len(self.samples)

@@ -202,7 +202,9 @@ class ImageIndex:
 
     def paths(self, picks: Array) -> list[str]:
         """What `path` gives, of many files: int64 positions from 0 to n - 1."""
-        return self._placed(unpack_paths(self.table.take(picks).paths.tobytes(), self._separator), picks)
+        places = zip(self._offsets[picks].tolist(), self._offsets[picks + 1].tolist(), strict=True)
+        packed = b"".join([self._bytes[start:stop] for start, stop in places])
+        return self._placed(unpack_paths(packed, self._separator), picks)
 
     def _placed(self, names: list[str], picks: Any) -> list[str]:
         if self.source is not None:

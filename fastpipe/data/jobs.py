@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from fastpipe.program import BatchBuilder, Encoded, ImageBatch, Started, done_with
+from fastpipe import core
+from fastpipe.program import BatchBuilder, Encoded, ImageBatch, Lot, Started, done_with
 from fastpipe.types import Recipe
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ class Assembly:
         builder: holds the tensor; None for a list.
         planned: no transform is left for behind the plan, and targets were transformed when the job was drawn.
         jobs: that have been decoded, or are bad.
-        coming: gives the others.
+        coming: gives the others, and with some the lot that they are.
     """
 
     def __init__(
@@ -63,7 +64,7 @@ class Assembly:
         builder: BatchBuilder | None,
         planned: bool,
         jobs: Sequence[Job] = (),
-        coming: Iterator[list[Job]] = iter(()),  # noqa: B008  # it has nothing to lose
+        coming: Iterator[tuple[list[Job], Lot | None]] = iter(()),  # noqa: B008  # it has nothing to lose
     ) -> None:
         self._dataset = dataset
         self._threads = threads
@@ -72,7 +73,8 @@ class Assembly:
         self._jobs: list[Job | None] = list(jobs)  # None: left out
         self._images: list[Any] = [None] * len(jobs)  # by position, in a list only
         self._coming = coming
-        self._running: tuple[Started, list[tuple[int, Job]]] | None = None
+        self._lots: list[tuple[Lot, list[Job]]] = []
+        self._running: tuple[Started, list[tuple[int, Job]], core.Files | None] | None = None
 
     @property
     def draws_no_more(self) -> bool:
@@ -81,13 +83,27 @@ class Assembly:
 
     def step(self) -> bool:
         """Has the next samples made, and finishes those before; False where there are none."""
-        jobs = next(self._coming, None)
-        if jobs is None:
+        found = next(self._coming, None)
+        if found is None:
             return False
+        jobs, lot = found
         start = len(self._jobs)
         self._jobs += jobs
         self._images += [None] * len(jobs)
-        self._decode(range(start, len(self._jobs)))
+        if lot is None or not self._start(lot, jobs, start):
+            self._decode(range(start, len(self._jobs)))
+        return True
+
+    def _start(self, lot: Lot, jobs: list[Job], start: int) -> bool:
+        """Has a lot made; where it doesn't fit into the batch, its jobs become jobs like any others."""
+        started = None if self._builder is None else lot.start(self._builder, start, self._threads)
+        if started is None:
+            for number, job in enumerate(jobs):
+                job.encoded, job.recipe = lot.encoded(number), lot.recipe(number)
+            return False
+        self._settle()  # the ones before, while these are made
+        self._lots.append((lot, jobs))
+        self._running = started, [*enumerate(jobs, start)], lot.files
         return True
 
     def mended(self) -> list[tuple[Any, Any]] | ImageBatch:
@@ -135,31 +151,37 @@ class Assembly:
         if builder is not None and all(dataset._fits(builder, position, job) for position, job in chosen):
             started = dataset._start_into(builder, chosen, self._threads)
             self._settle()  # the ones before, while these are made
-            self._running = started, chosen
+            self._running = started, chosen, None
             return
         self._settle()
         if builder is not None:  # this can't be one tensor: once more, as a list
             self._builder = None
+            for lot, jobs in self._lots:
+                for number, job in enumerate(jobs):
+                    job.recipe = lot.recipe(number)
             chosen = self._sound(range(len(self._jobs)))
         images = dataset._map(self._threads, dataset._decode_or_fail, [job for _, job in chosen])
         for (position, _), image in zip(chosen, images, strict=True):
             self._images[position] = image
-        _let_go(chosen)
+        _let_go(chosen, None)
 
     def _settle(self) -> None:
         """Waits for the samples that are being made, and makes those that the core has left."""
         running, self._running = self._running, None
         if running is not None:
-            started, chosen = running
+            started, chosen, files = running
             self._dataset._finish_into(started, chosen, self._threads)
-            _let_go(chosen)
+            _let_go(chosen, files)
 
     def _sound(self, positions: Iterable[int]) -> list[tuple[int, Job]]:
         return [(at, job) for at in positions if (job := self._jobs[at]) is not None and job.error is None]
 
 
-def _let_go(chosen: list[tuple[int, Job]]) -> None:
-    """Forgets the files of samples that were made."""
+def _let_go(chosen: list[tuple[int, Job]], files: core.Files | None) -> None:
+    """Forgets the files of samples that were made; of a lot these."""
+    if files is not None:
+        done_with(files)
+        return
     places = [place for _, job in chosen if (place := getattr(job.encoded, "held", None)) is not None]
     for _, job in chosen:
         job.encoded = None

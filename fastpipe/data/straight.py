@@ -17,31 +17,33 @@ if TYPE_CHECKING:
     from fastpipe.data.base import ImageDataset
 
 
+def goes_straight(dataset: ImageDataset) -> bool:
+    """Whether nothing but a crop and flips is drawn for a sample, and nothing else is done."""
+    return (
+        dataset.pipeline.at_once is not None
+        and not dataset.pipeline.rest
+        and dataset.fidelity == "torchvision"
+        and dataset.target_transform is None
+        and dataset._draws_images_alone
+        and works_together()
+    )
+
+
 def straight(dataset: ImageDataset, job: Job) -> torch.Tensor | None:
     """The image of a job that was read; None where it is to be made as any other: what was drawn is in the job then."""
-    encoded = job.encoded
-    if encoded is None:
-        return None
-    pipeline = dataset.pipeline
-    if (
-        pipeline.at_once is None
-        or pipeline.rest
-        or job.orientation != 1
-        or dataset.fidelity != "torchvision"
-        or dataset.target_transform is not None
-        or not dataset._draws_images_alone
-        or not works_together()
-    ):
+    encoded, pipeline = job.encoded, dataset.pipeline
+    if encoded is None or job.orientation != 1 or pipeline.at_once is None or not goes_straight(dataset):
         return None
     shape = upright(encoded.header, 1)
     try:
         if dataset.seed is None:
             with drawing(dataset._generators) as held:
-                drawn = pipeline.crop(shape, held)
+                found = pipeline.crops((shape,), held)
         else:
-            drawn = pipeline.crop_keyed(shape, dataset._key(job))
-        if drawn is None:
+            found = pipeline.crops_keyed((shape,), (dataset._key(job),))
+        if not found or not found[0][2]:
             return None
+        drawn = found[0]
         steps = pipeline.at_once.behind_crop(drawn[4])
     except Exception as error:
         noted(error, dataset._from_front(job.index), job.path)

@@ -92,6 +92,13 @@ class Samples(_View[tuple[str, int]]):
     def _at(self, number: int) -> tuple[str, int]:
         return self.index_.path(number), int(self.index_.labels[number])
 
+    def several(self, indices: Sequence[int]) -> Iterable[tuple[str, int]]:
+        """What ``self[index]`` gives, of each."""
+        if min(indices, default=-1) < 0 or max(indices) >= self._count:
+            return map(self.__getitem__, indices)
+        picks = np.array(indices)
+        return zip(self.index_.paths(picks), self.index_.labels[picks].tolist(), strict=True)
+
     def __iter__(self) -> Iterator[tuple[str, int]]:
         for paths, labels in self.index_.blocks():
             yield from zip(paths, labels.tolist(), strict=True)

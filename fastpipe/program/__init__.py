@@ -11,6 +11,7 @@ from fastpipe.program.compile import Pipeline, compile_pipeline, flatten
 from fastpipe.program.execute import Encoded, execute, to_pil
 from fastpipe.program.explanation import explain
 from fastpipe.program.laps import lap, listen
+from fastpipe.program.lots import Lot
 from fastpipe.program.lower import lower, needed
 from fastpipe.program.program import Fidelity, Program, Views, in_words, steps_in_words
 from fastpipe.program.seeding import (
@@ -44,6 +45,7 @@ __all__ = [
     "Encoded",
     "Fidelity",
     "ImageBatch",
+    "Lot",
     "MultiView",
     "Pipeline",
     "Program",

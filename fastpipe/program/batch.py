@@ -151,6 +151,15 @@ class BatchBuilder:
             return False
         return not program.after or not (defer or isinstance(program.conversion, ToPlanarTensor))
 
+    def accept_alike(self, positions: range, program: Program, encoded: Encoded) -> Work | None:
+        """Takes several images whose programs end alike: the first one's work; None where they don't fit."""
+        first = positions[0]
+        if not self.accept(first, program, encoded):
+            return None
+        if first in self._numbers:
+            self._numbers |= dict.fromkeys(positions, self._numbers[first])
+        return self.work(first)
+
     def work(self, position: int) -> Work:
         """What makes the image of a slot, in the slot."""
         return self._works.pop(position)

@@ -63,18 +63,17 @@ class Pipeline:
                 yield self._drawn(shapes[done], held)
                 done += 1
 
-    def crop(self, shape: ImageShape, held: Generators) -> Drawn | None:
-        """What `at_once` draws of what ``with drawing()`` gives, for one image; None, nothing drawn, if it can't."""
+    def crops(self, shapes: Sequence[tuple[int, int, int]], held: Generators) -> Sequence[Drawn]:
+        """What `at_once` draws of what ``with drawing()`` gives: of the first of these images, or of none."""
         if self.at_once is None or not isinstance(held, WordGenerators) or not held.has_source:
-            return None
-        return next(iter(self.at_once.numbers((shape,), held.words)), None)
+            return ()
+        return self.at_once.numbers(shapes, held.words)
 
-    def crop_keyed(self, shape: ImageShape, key: int) -> Drawn | None:
-        """The same from generators that a key seeds."""
+    def crops_keyed(self, shapes: Sequence[tuple[int, int, int]], keys: Sequence[int]) -> Sequence[Drawn]:
+        """The same, each from generators that a key seeds; height 0 of an image that it can't draw for."""
         if self.at_once is None or not usable():
-            return None
-        drawn = next(iter(self.at_once.numbers_seeded((shape,), (torch_seed(key),))), None)
-        return drawn if drawn is not None and drawn[2] else None
+            return ()
+        return self.at_once.numbers_seeded(shapes, [torch_seed(key) for key in keys])
 
     def draw_keyed(self, shapes: Sequence[ImageShape], keys: Sequence[int]) -> Iterator[Recipe]:
         """`draw`, for each image from generators of its own, which a key seeds."""

@@ -7,7 +7,7 @@ import hashlib
 import os
 import random
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,7 @@ __all__ = [
     "keyed_generators",
     "keyed_globals",
     "sample_key",
+    "sample_keys",
 ]
 
 
@@ -46,7 +47,7 @@ class SharedEpoch:
     _asked: Sequence[int] = ()  # by this process, the last time
 
     def __init__(self, epoch: int = 0) -> None:
-        self._number = _shared(torch.tensor([epoch, _CHOSEN, 0], dtype=torch.int64))
+        self.__setstate__(torch.tensor([epoch, _CHOSEN, 0], dtype=torch.int64))
 
     def get(self) -> int:
         return int(self._number[0])
@@ -85,10 +86,11 @@ class SharedEpoch:
         return False
 
     def __getstate__(self) -> torch.Tensor:
-        return self._number
+        return self._shared
 
     def __setstate__(self, number: torch.Tensor) -> None:
-        self._number = _shared(number)
+        self._shared: torch.Tensor = number.share_memory_()  # type: ignore[no-untyped-call]
+        self._number = self._shared.numpy()  # torch's own reading of a number gives up the GIL
 
     def __deepcopy__(self, memo: dict[int, Any]) -> SharedEpoch:
         return SharedEpoch(self.get())
@@ -98,15 +100,20 @@ class SharedEpoch:
 _CHOSEN, _COUNTED = -(1 << 62), -(1 << 62) + 1
 
 
-def _shared(number: torch.Tensor) -> torch.Tensor:
-    shared: torch.Tensor = number.share_memory_()  # type: ignore[no-untyped-call]
-    return shared
-
-
 def sample_key(seed: int, epoch: int, index: int) -> int:
     """64 bits that look unrelated for any two different triples."""
-    digest = hashlib.blake2b(f"{seed},{epoch},{index}".encode(), digest_size=8, person=b"fastpipe sample")
-    return int.from_bytes(digest.digest(), "little")
+    return sample_keys(seed, epoch, (index,))[0]
+
+
+def sample_keys(seed: int, epoch: int, indices: Iterable[int]) -> list[int]:
+    """`sample_key` of each index."""
+    begun = hashlib.blake2b(b"%d,%d," % (seed, epoch), digest_size=8, person=b"fastpipe sample")
+    keys = []
+    for index in indices:
+        hashed = begun.copy()
+        hashed.update(b"%d" % index)
+        keys.append(int.from_bytes(hashed.digest(), "little"))
+    return keys
 
 
 def copied_generators() -> Generators:

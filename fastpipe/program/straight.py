@@ -19,7 +19,7 @@ _CROP = DecodeRequest()
 _MOST_KNOWN = 256
 
 
-class _Known(NamedTuple):
+class Followed(NamedTuple):
     """What follows a crop.
 
     Attributes:
@@ -40,7 +40,7 @@ class _Known(NamedTuple):
     tv_image: bool = False
 
 
-_known: dict[tuple[int, ...], _Known] = {}
+_known: dict[tuple[int, ...], Followed] = {}
 
 
 def cropped_whole(encoded: Encoded, box: tuple[int, int, int, int], steps: tuple[Step, ...]) -> torch.Tensor | None:
@@ -51,8 +51,7 @@ def cropped_whole(encoded: Encoded, box: tuple[int, int, int, int], steps: tuple
         box: the crop, within the image.
         steps: what follows it. torch's default dtype is float32.
     """
-    key = tuple(map(id, steps))
-    _, packed, size, shape, dtype, sink, tv_image = _known.get(key) or _found(key, steps)
+    _, packed, size, shape, dtype, sink, tv_image = followed(steps)
     header, limit = encoded.header, readers.pixel_limit(encoded.max_pixels)
     if (
         packed is None
@@ -70,8 +69,14 @@ def cropped_whole(encoded: Encoded, box: tuple[int, int, int, int], steps: tuple
     return AS_TV_IMAGE.apply(out) if tv_image else out
 
 
-def _found(key: tuple[int, ...], steps: tuple[Step, ...]) -> _Known:
-    known = _Known(steps, None)
+def followed(steps: tuple[Step, ...]) -> Followed:
+    """What is known of steps that follow a crop; see `cropped_whole`."""
+    key = tuple(map(id, steps))
+    return _known.get(key) or _found(key, steps)
+
+
+def _found(key: tuple[int, ...], steps: tuple[Step, ...]) -> Followed:
+    known = Followed(steps, None)
     if any(getattr(step, "memory", None) is None for step in steps):
         return known  # a value of this image's alone
     program = resized(steps)
@@ -83,7 +88,7 @@ def _found(key: tuple[int, ...], steps: tuple[Step, ...]) -> _Known:
             dtype = program.conversion.dtype
             planes = (shape.channels, shape.height, shape.width)
             sink = core.Places(torch.empty((1, *planes), dtype=dtype)).sink(*program.conversion.arithmetic)
-            known = _Known(steps, job.packed((0, 0)), size, planes, dtype, sink, program.tv_image)
+            known = Followed(steps, job.packed((0, 0)), size, planes, dtype, sink, program.tv_image)
     if len(_known) == _MOST_KNOWN:
         _known.clear()
     _known[key] = known

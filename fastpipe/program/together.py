@@ -15,7 +15,7 @@ from fastpipe import core, readers
 from fastpipe.program.execute import DIRECT, WHOLE, Encoded, add_steps
 from fastpipe.program.laps import lap, listening
 from fastpipe.program.program import Program
-from fastpipe.types import Header, ImageShape
+from fastpipe.types import ImageShape
 
 
 class Work(NamedTuple):
@@ -39,40 +39,51 @@ class Work(NamedTuple):
         return self.images[self.number]
 
 
-class _Engine:
+class Engine:
     """The threads that run jobs, and what is filled again and again: files and jobs that nobody needs any more."""
 
     def __init__(self, threads: int) -> None:
         self.threads = threads
         self.pool = core.Pool(max(threads, 1))
         self.batches: list[core.Batch] = []
+        self.models = core.Batch(1 << core.MOST_CHANCES)
         self.files: list[core.Files] = []
 
     def jobs(self, count: int) -> core.Batch:
         batch = self.batches.pop() if self.batches else None
         return core.Batch(count) if batch is None or len(batch) < count else batch
 
-    def read(self, sources: Sequence[str | bytes], max_bytes: int) -> tuple[core.Files, list[Header | core.Status]]:
+    def read(self, sources: Sequence[str | bytes], max_bytes: int) -> core.Files:
         files = self.files.pop() if self.files else core.Files()
-        return files, files.read(sources, max_bytes, self.pool)
+        files.load(sources, max_bytes, self.pool)
+        return files
 
 
 _mine = threading.local()
 
 
-def _engine(threads: int) -> _Engine:
+def engine_of(threads: int) -> Engine:
     """The calling thread's own."""
-    engine: _Engine | None = getattr(_mine, "engine", None)
+    engine: Engine | None = getattr(_mine, "engine", None)
     if engine is None or engine.threads != threads:
         end_threads()
-        engine = _mine.engine = _Engine(threads)
+        engine = _mine.engine = Engine(threads)
     return engine
 
 
 class Started:
-    """Images of a batch that are being made; see `start_together`."""
+    """Images of a batch that are being made; see `start_together`.
 
-    def __init__(self, left: list[Work], taken: list[Work], engine: _Engine | None, batch: core.Batch | None) -> None:
+    Args:
+        left: what is left to do in any case.
+        taken: what the jobs do; it is asked for what the core refuses, and lives until they have run.
+        engine: runs them; None for none.
+        batch: the jobs, one for each of `taken`.
+    """
+
+    def __init__(
+        self, left: list[Work], taken: Sequence[Work], engine: Engine | None, batch: core.Batch | None
+    ) -> None:
         self._left, self._taken, self._engine, self._batch = left, taken, engine, batch
         self._run: core.Run | None = None
         if engine is not None and batch is not None and taken:
@@ -86,9 +97,8 @@ class Started:
         count = len(self._taken)
         statuses = engine.pool.run(batch, count) if self._run is None else self._run.wait()
         engine.batches.append(batch)
-        for work, status in zip(self._taken, statuses, strict=True):
-            if status:
-                self._left.append(work)  # refused: `execute` asks the next reader, or says what is wrong
+        # Refused: `execute` asks the next reader, or says what is wrong.
+        self._left += [self._taken[number] for number, status in enumerate(statuses) if status]
         if count:
             lap("decode")
         return self._left
@@ -99,9 +109,7 @@ def works_together() -> bool:
     return core.available() and not listening()
 
 
-def read_together(
-    sources: Sequence[str | bytes], threads: int, max_bytes: int
-) -> tuple[core.Files, list[Header | core.Status]]:
+def read_together(sources: Sequence[str | bytes], threads: int, max_bytes: int) -> core.Files:
     """Reads files, and looks at their headers, by the threads that `run_together` has.
 
     Args:
@@ -110,27 +118,26 @@ def read_together(
         max_bytes: longer files aren't read; 0 for no limit.
 
     Returns:
-        The files, and of each its header or why it has none, as `core.Files.read` gives them. `done_with` takes the
-        files back, to read others into their memory.
+        The files, as `core.Files.load` leaves them. `done_with` takes them back, to read others into their memory.
     """
-    return _engine(threads).read(sources, max_bytes)
+    return engine_of(threads).read(sources, max_bytes)
 
 
 def done_with(files: core.Files) -> None:
     """Nobody needs what was read into these files any more, in the thread that read them."""
-    engine: _Engine | None = getattr(_mine, "engine", None)
+    engine: Engine | None = getattr(_mine, "engine", None)
     if engine is not None:
         engine.files.append(files)
 
 
 def pool_of(threads: int) -> core.Pool:
     """The calling thread's own pool, which `run_together` has."""
-    return _engine(threads).pool
+    return engine_of(threads).pool
 
 
 def end_threads() -> None:
     """Ends the threads that the calling thread's batches were made by; the next batch starts its own."""
-    engine: _Engine | None = getattr(_mine, "engine", None)
+    engine: Engine | None = getattr(_mine, "engine", None)
     if engine is not None:
         engine.pool.close()
         _mine.engine = None
@@ -150,7 +157,7 @@ def start_together(works: Sequence[Work], threads: int) -> Started:
     """
     if not works_together() or not works or works[0].images.dtype not in DIRECT:
         return Started(list(works), [], None, None)
-    engine = _engine(threads)
+    engine = engine_of(threads)
     batch = engine.jobs(len(works))
     jobs = [*batch]
     places = core.Places(works[0].images)
@@ -158,9 +165,7 @@ def start_together(works: Sequence[Work], threads: int) -> Started:
     taken: list[Work] = []
     by_core: dict[tuple[str, bool, int, bool, bool], bool] = {}
     sinks: dict[int, tuple[Any, ...]] = {}
-    # What is beyond it is refused here, and `execute` says what becomes of it.
-    limit = readers.pixel_limit(works[0].encoded.max_pixels)
-    limits = limit or 0, readers.most_scratch(limit)
+    limits = limits_of(works[0].encoded)
     for work in works:
         program, encoded, _, number = work
         header, conversion = encoded.header, program.conversion
@@ -178,6 +183,12 @@ def start_together(works: Sequence[Work], threads: int) -> Started:
         address = places.first + number * places.step
         (taken if _fill(jobs[len(taken)], program, encoded, limits, address, sink) else left).append(work)
     return Started(left, taken, engine, batch)
+
+
+def limits_of(encoded: Encoded) -> tuple[int, int]:
+    """What `core.Job.limit` takes; what is beyond is refused, and `execute` says what becomes of it."""
+    limit = readers.pixel_limit(encoded.max_pixels)
+    return limit or 0, readers.most_scratch(limit)
 
 
 def _fill(

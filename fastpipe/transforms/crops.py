@@ -23,6 +23,7 @@ SHAPELESS = frozenset({*_FLIPS, ConvertImageDtype, Normalize, PILToTensor, ToTen
 _NOTHING = Generators()
 _ANY = ImageShape(1, 1)
 Steps = tuple[Step, ...]
+Shape = tuple[int, int, int]
 
 
 class CropsAndFlips:
@@ -61,12 +62,17 @@ class CropsAndFlips:
         steps: list[Steps | None] = self._steps(self.numbers_seeded(shapes, seeds))
         return steps or [None] * len(shapes)
 
-    def numbers(self, shapes: Sequence[ImageShape], words: Words) -> Sequence[core.Drawn]:
+    @property
+    def most_flips(self) -> int:
+        """All flips that can be drawn, a bit for each."""
+        return (1 << len(self._flips)) - 1
+
+    def numbers(self, shapes: Sequence[Shape], words: Words) -> Sequence[core.Drawn]:
         """What `draw` makes steps of."""
         draws = self._draws()
         return () if draws is None else words.advanced(lambda state: draws.from_state(state, shapes))
 
-    def numbers_seeded(self, shapes: Sequence[ImageShape], seeds: Sequence[int]) -> Sequence[core.Drawn]:
+    def numbers_seeded(self, shapes: Sequence[Shape], seeds: Sequence[int]) -> Sequence[core.Drawn]:
         """What `draw_seeded` makes steps of: a height of 0 where they are to be drawn one by one, or nothing at all."""
         draws = self._draws()
         return () if draws is None else draws.from_seeds(seeds, shapes)

@@ -55,7 +55,7 @@ def test_turned_files_are_torchvisions_on_the_upright_image(root: Path, steps: A
 def test_nothing_is_read_or_decoded_twice_and_regions_alone(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     boxes: list[tuple[int, int]] = []
     read: list[int] = []
-    run, read_files = core.Pool.run, core.Files.read
+    run, read_files = core.Pool.run, core.Files.load
 
     def counted(self: Any, batch: Any, count: int | None = None) -> Any:
         boxes.extend((job.raw.height, job.raw.width) for job in list(batch)[:count])
@@ -69,7 +69,7 @@ def test_nothing_is_read_or_decoded_twice_and_regions_alone(root: Path, monkeypa
         raise AssertionError("read or decoded another time")
 
     monkeypatch.setattr(core.Pool, "run", counted)
-    monkeypatch.setattr(core.Files, "read", noted)
+    monkeypatch.setattr(core.Files, "load", noted)
     monkeypatch.setattr(core, "run", never)
     monkeypatch.setattr(readers, "decode", never)
     monkeypatch.setattr(readers, "read_file", never)

@@ -327,6 +327,12 @@ static void draw_and_turn(source *from, const uint8_t *input, size_t size) {
         if (box[0] < 0 || box[2] < 1 || box[0] > shape[0] - box[2]) fail("a crop isn't in its image", 0, 0);
         if (box[1] < 0 || box[3] < 1 || box[1] > shape[1] - box[3]) fail("a crop isn't in its image", 0, 0);
     }
+    fpc_file files[COUNT] = {{0}};
+    fpc_job models[1 << FPC_MOST_CHANCES] = {{0}}, jobs[COUNT];
+    for (int i = 0; i < COUNT; i++) files[i].header.height = shapes[3 * i];
+    fpc_fill_jobs(jobs, done, models, files, drawn[0], planes, 1);
+    for (size_t i = 0; i < done; i++)
+        if (jobs[i].sink.data != planes + i) fail("a job writes elsewhere", 0, 0);
     const int count = below(from, PLANE + 1);
     fpc_hue(planes, planes, (size_t)count, PLANE, PLANE, (float)(below(from, 1025) - 512) / 1024);
 }

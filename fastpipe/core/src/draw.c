@@ -122,8 +122,29 @@ void fpc_draw_seeded(const fpc_crops *crops, const uint64_t *seeds, const int32_
     for (size_t n = 0; n < count; n++, shapes += 3, drawn += FPC_DRAWN) {
         uint32_t word = (uint32_t)seeds[n];
         t.words[0] = word;
-        for (int i = 1; i < WORDS; i++) t.words[i] = word = 1812433253u * (word ^ word >> 30) + (uint32_t)i;
-        t.at = WORDS;
+        /* Of the words, as many as may be drawn, and what these are made of. */
+        for (int i = 1; i <= SHIFT + MOST_WORDS; i++)
+            t.words[i] = word = 1812433253u * (word ^ word >> 30) + (uint32_t)i;
+        for (int i = 0; i < MOST_WORDS; i++) t.words[i] = twisted(t.words[i + SHIFT], t.words[i], t.words[i + 1]);
+        t.at = 0;
         if (!draw(&t, crops, shapes, drawn)) memset(drawn, 0, FPC_DRAWN * sizeof *drawn);
+    }
+}
+
+void fpc_fill_jobs(fpc_job *jobs, size_t count, const fpc_job *models, const fpc_file *files, const int32_t *drawn,
+                   uint8_t *out, int64_t step) {
+    for (size_t i = 0; i < count; i++, drawn += FPC_DRAWN) {
+        const fpc_file *file = &files[i];
+        fpc_job *job = &jobs[i];
+        *job = models[drawn[4]];
+        job->data = file->data;
+        job->length = file->size;
+        if (drawn[2] != file->header.height || drawn[3] != file->header.width) {
+            job->top = drawn[0];
+            job->left = drawn[1];
+            job->height = drawn[2];
+            job->width = drawn[3];
+        }
+        job->sink.data = out + (int64_t)i * step;
     }
 }

@@ -221,7 +221,7 @@ typedef struct fpc_file {
     int64_t max_bytes;     /* more than these aren't read: FPC_TOO_LARGE; 0 for no limit */
     int32_t status;        /* of reading: FPC_OK, FPC_IO_ERROR, FPC_TOO_LARGE, FPC_NO_MEMORY, FPC_BAD_OPERATION */
     int32_t os_error;      /* errno, with FPC_IO_ERROR; EISDIR for a folder, EINVAL for what is no regular file */
-    int32_t header_status; /* of fpc_read_header; that of reading where it failed */
+    int32_t header_status; /* of fpc_read_header; of reading where it failed; FPC_TRUNCATED below `length` bytes */
     int32_t reserved;
     fpc_header header;
 } fpc_file;
@@ -320,6 +320,10 @@ FPC_API size_t fpc_draw_crops(const fpc_crops *crops, uint8_t *state, const int3
 /* The same, each from a generator that is seeded for it; a crop of height 0 where it is only known to who calls torch. */
 FPC_API void fpc_draw_seeded(const fpc_crops *crops, const uint64_t *seeds, const int32_t *shapes, size_t count,
                              int32_t *drawn);
+/* Jobs that decode what was drawn of files that were read: each is the model of its flips, in which the file, the box
+ * and where the sink begins are set: `step` bytes from one to the next. There is a model for all flips that occur. */
+FPC_API void fpc_fill_jobs(fpc_job *jobs, size_t count, const fpc_job *models, const fpc_file *files,
+                           const int32_t *drawn, uint8_t *out, int64_t step);
 
 /* ---- pools ----------------------------------------------------------------------------------------------------- */
 

@@ -119,7 +119,9 @@ void fpc_files_read_one(fpc_files *files, fpc_file *file) {
         file->status = file->max_bytes > 0 && file->size > file->max_bytes ? FPC_TOO_LARGE : FPC_OK;
     }
     file->header_status = file->status;
-    if (file->status == FPC_OK) file->header_status = fpc_read_header(file->data, (size_t)file->size, &file->header);
+    if (file->status != FPC_OK) return;
+    const bool cut = file->size < file->length;
+    file->header_status = cut ? FPC_TRUNCATED : fpc_read_header(file->data, (size_t)file->size, &file->header);
 }
 
 void fpc_read_files(fpc_files *files, fpc_file *list, size_t count) {
