@@ -16,23 +16,6 @@ import torch
 from fastpipe.data.table import Array
 from fastpipe.errors import BadFilesError, DatasetError, DecodeError, FastpipeWarning
 
-__all__ = [
-    "REPLACED",
-    "SKIPPED",
-    "BadFile",
-    "BadFileCounts",
-    "BadFileRecord",
-    "NothingLeftError",
-    "OnError",
-    "alike",
-    "check_policy",
-    "is_bad_file",
-    "located",
-    "noted",
-    "warn_again",
-    "without_frames",
-]
-
 
 class NothingLeftError(BadFilesError):
     """All samples of a list are bad and left out."""

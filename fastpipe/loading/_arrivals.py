@@ -16,7 +16,8 @@ import json
 import math
 import os
 import time
-from dataclasses import asdict, dataclass, field
+from collections.abc import Sequence
+from dataclasses import asdict, astuple, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +43,7 @@ class Window:
 
     first: int
     stop: int
-    missing: tuple[int, ...] = ()
+    missing: Sequence[int] = ()
     new: int = 0
     number: int = 0
 
@@ -122,24 +123,24 @@ class Arrivals:
     def window(self, epoch: int) -> Window | None:
         """An epoch's content; None where it isn't decided yet."""
         row = self._epochs()["epochs"].get(str(epoch))
-        return None if row is None else _window(row)
+        return None if row is None else Window(*row)
 
     def latest(self) -> Window:
         """The content that was decided last; nothing before the first."""
         row = self._epochs()["latest"]
-        return Window(0, 0) if row is None else _window(row)
+        return Window(0, 0) if row is None else Window(*row)
 
     def begun(self) -> Window:
         """The content of the epoch that runs; nothing before the first."""
         row = _read(self.folder / "begun.json").get("latest")
-        return Window(0, 0) if row is None else _window(row)
+        return Window(0, 0) if row is None else Window(*row)
 
     def begin(self, window: Window) -> None:
         """The first sample of an epoch is asked for: the one before is as good as over."""
         if window.number > self._last_begun:
             with filelock.FileLock(self.folder / "epochs.lock", is_singleton=False):
                 if window.number > self.begun().number:
-                    _write(self.folder / "begun.json", {"latest": _row(window)})
+                    _write(self.folder / "begun.json", {"latest": astuple(window)})
             self._last_begun = window.number
 
     def target(self, window: Window, arrived: Arrived) -> int:
@@ -171,7 +172,7 @@ class Arrivals:
             window = Window(first, stop, missing, stop - max(first, before.stop) - len(new), before.number + 1)
             if not len(window):
                 return None
-            row = _row(window)
+            row = astuple(window)
             changed = {**epochs["epochs"], str(epoch): row}
             _write(self.folder / "epochs.json", {"latest": row, "epochs": changed})
             return window
@@ -191,15 +192,6 @@ class Arrivals:
         if stamp != self._stamp:
             self._known, self._stamp = _read(self.folder / "epochs.json"), stamp
         return self._known
-
-
-def _row(window: Window) -> list[Any]:
-    return [window.first, window.stop, list(window.missing), window.new, window.number]
-
-
-def _window(row: list[Any]) -> Window:
-    first, stop, missing, new, number = row
-    return Window(first, stop, tuple(missing), new, number)
 
 
 def _read(file: Path) -> dict[str, Any]:
