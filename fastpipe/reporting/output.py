@@ -14,7 +14,6 @@ from typing import Any, TypeAlias
 
 from rich.console import Console
 
-from fastpipe.data._progress import SlowBar
 from fastpipe.errors import ConfigError
 
 Move: TypeAlias = Callable[[int, int, str], None]
@@ -41,6 +40,8 @@ def encodable(text: str, encoding: str | None, instead: str) -> str:
 @contextlib.contextmanager
 def show_progress(quiet: bool = False) -> Iterator[Move | None]:
     """The function that moves a progress bar of what takes long; None where there is no terminal."""
+    from fastpipe.data._progress import SlowBar  # with all of fastpipe.data, torch included
+
     with SlowBar("", not quiet) as bar:
         yield bar.show if bar.shown else None
 

@@ -229,3 +229,8 @@ def test_a_closed_pipe_leaves_no_traceback_and_still_configures(folder: str) -> 
 
 def _utf8() -> dict[str, str]:
     return {**os.environ, "PYTHONIOENCODING": "utf-8"}
+
+
+def test_showing_the_config_waits_for_no_torch() -> None:
+    code = "import sys, fastpipe.tools.bench.choose as c; c.show(); sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from PIL import Image
 
@@ -12,8 +13,10 @@ from fastpipe.config import MachineConfig, current_config, format_key
 from fastpipe.errors import ConfigError
 from fastpipe.readers import get_reader
 from fastpipe.reporting.output import check_writable, write_asked
-from fastpipe.tools.bench.measure import Measurement, Result
 from fastpipe.tools.timing import Timing, noise_us
+
+if TYPE_CHECKING:  # what is shown, removed or chosen by hand needs no torch
+    from fastpipe.tools.bench.measure import Measurement, Result
 
 
 @dataclass(frozen=True, slots=True)
