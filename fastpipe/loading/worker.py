@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import multiprocessing
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -39,6 +41,9 @@ class WorkerInit:
             self._note(self.notes, worker, info.dataset)
         if self.user is not None:
             self.user(worker)
+        parent = multiprocessing.parent_process()
+        if parent is not None and not parent.is_alive():
+            sys.exit()  # torch looks from now on whether the parent changes, and would wait for this one for ever
 
     def _note(self, notes: Notes, worker: int, dataset: Any) -> None:
         noting = notes.of_worker(worker)

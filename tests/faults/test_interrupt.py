@@ -36,6 +36,29 @@ if __name__ == "__main__":
         time.sleep(0.001)
 """
 
+ENDING = """
+import os, sys, time
+import torch
+import fastpipe
+from fastpipe import transforms as T
+
+PARENT = int(os.environ.setdefault("PARENT", str(os.getpid())))
+
+def begun_after_the_parent(worker):
+    while os.getppid() == PARENT:
+        time.sleep(0.01)
+
+if __name__ == "__main__":
+    dataset = fastpipe.ImageFolder(sys.argv[1], T.Compose([T.RandomResizedCrop(24), T.ToTensor()]))
+    context = torch.multiprocessing.get_context(sys.argv[2])
+    loader = fastpipe.DataLoader(
+        dataset, 4, num_workers=1, multiprocessing_context=context, worker_init_fn=begun_after_the_parent
+    )
+    batches = iter(loader)
+    print(*[worker.pid for worker in torch.multiprocessing.active_children()], flush=True)
+    os.kill(PARENT, 9)
+"""
+
 Training = tuple[subprocess.Popen[str], list[int]]
 
 
@@ -113,4 +136,21 @@ def test_workers_follow_a_main_process_that_was_killed(start):
     process, workers = start("fork")
     process.kill()
     process.communicate()
+    assert all_gone(workers)
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_a_worker_ends_whose_main_process_has_ended_before_it_began(photos, tmp_path, method):
+    if method == "fork" and sys.platform != "linux":
+        pytest.skip("forks")
+    (tmp_path / "ending.py").write_text(ENDING)
+    ended = subprocess.run(
+        [sys.executable, tmp_path / "ending.py", photos, method],
+        start_new_session=True,
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
+    )
+    workers = [int(pid) for pid in ended.stdout.split()]
+    assert len(workers) == 1
     assert all_gone(workers)
