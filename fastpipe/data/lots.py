@@ -33,8 +33,8 @@ def read_lot(dataset: ImageDataset, jobs: Sequence[Job], threads: int) -> Lot | 
     files = read_together(sources, threads, limit)
     reader, config, max_pixels = dataset.reader, dataset.config, dataset.max_pixels
 
-    def encoded(number: int) -> Encoded:
-        header = files.header(number)
+    def encoded(number: int, header: Header | core.Status | None = None) -> Encoded:
+        header = header or files.header(number)
         assert isinstance(header, Header)
         return Encoded(b"", header, jobs[number].path, reader, config, max_pixels, (files, number))
 
@@ -53,7 +53,7 @@ def read_lot(dataset: ImageDataset, jobs: Sequence[Job], threads: int) -> Lot | 
         if number in errors:
             dataset._fail(job, errors[number])
         elif isinstance(header, Header) and header.format in _FORMATS:
-            job.encoded = encoded(number)
+            job.encoded = encoded(number, header)
             if dataset.apply_exif:  # a PNG's may stand behind its pixels
                 late = header.format == "PNG"
                 job.orientation = (
