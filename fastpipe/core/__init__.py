@@ -18,7 +18,6 @@ The layer stands below the readers: it imports `fastpipe.types` and `fastpipe.er
 from __future__ import annotations
 
 from fastpipe.core.arrays import ArrayForm, ArrayPart, read_arrays
-from fastpipe.core.draws import MOST_CHANCES, CropDraws, Drawn
 from fastpipe.core.files import Files
 from fastpipe.core.headers import read_header
 from fastpipe.core.jobs import MAX_OPERATIONS, Job, Packed, Places
@@ -38,14 +37,11 @@ from fastpipe.core.running import Batch, Context, Pool, Run, hue, run, thread_co
 
 __all__ = [
     "MAX_OPERATIONS",
-    "MOST_CHANCES",
     "ArrayForm",
     "ArrayPart",
     "Batch",
     "Context",
-    "CropDraws",
     "DType",
-    "Drawn",
     "Files",
     "Filter",
     "Job",

@@ -10,23 +10,20 @@ import ctypes
 import os
 import threading
 import weakref
-from array import array
 from collections.abc import Sequence
-from itertools import accumulate, chain
+from itertools import accumulate
 from struct import Struct
 
-from fastpipe.core.draws import Drawn
 from fastpipe.core.headers import header_of
-from fastpipe.core.library import RawFile, Status, native, quick
-from fastpipe.core.running import Batch, Pool
+from fastpipe.core.library import RawFile, Status, native
+from fastpipe.core.running import Pool
 from fastpipe.types import Header, Member
 
 _GIVEN = Struct("@6q")
 _FILE = Struct("@6q4i16iq")
 _SIZE = _FILE.size
 _PLACE = Struct("@24x2q")
-_SHAPE = Struct("@64x3i60x")
-_KIND = Struct("@56xi12x56s8x")
+_PLACES = Struct(f"@24x2q{_SIZE - 40}x")
 _OUTCOMES = tuple(Status)
 
 
@@ -65,7 +62,7 @@ class Files:
         return self.headers()
 
     def load(self, sources: Sequence[str | bytes], max_bytes: int = 0, pool: Pool | None = None) -> None:
-        """Read whole files; what was found is in `headers`, and for many at a time in `alike` and `shapes`.
+        """Read whole files; what was found is in `headers`.
 
         Args:
             sources: the files' paths, or `Member` of containers. A path that no file can have, with a NUL byte in it,
@@ -118,40 +115,13 @@ class Files:
         ``TRUNCATED`` where a container ends before its member does, else what the header has that the core leaves to
         others.
         """
-        return [_found(fields) for fields in _FILE.iter_unpack(self._used)]
+        return [
+            _OUTCOMES[fields[8]] if fields[8] else header_of(fields[10:]) for fields in _FILE.iter_unpack(self._used)
+        ]
 
-    def header(self, index: int) -> Header | Status:
-        """That of one file."""
-        return _found(_FILE.unpack_from(self._bytes, self._at(index)))
-
-    def alike(self) -> list[int]:
-        """A file of each kind: the headers of the others differ from that of one of these in nothing but size."""
-        return [*dict(zip(_KIND.iter_unpack(self._used), range(self._count), strict=True)).values()]
-
-    def shapes(self) -> list[tuple[int, int, int]]:
-        """Height, width and components of each image, where it has a header."""
-        return [*_SHAPE.iter_unpack(self._used)]
-
-    def fill(self, jobs: Batch, models: Batch, drawn: Sequence[Drawn], first: int, step: int) -> None:
-        """Has jobs decode what was drawn of each file.
-
-        Args:
-            jobs: at least as many; what they have of Python's is to be cleared before they are filled in another way.
-            models: of each number of flips that was drawn a job, filled by `Job.whole`.
-            drawn: of each file, by `CropDraws`.
-            first: the address that the first one writes to.
-            step: bytes from one to the next.
-        """
-        numbers = array("i", chain.from_iterable(drawn))
-        quick().fpc_fill_jobs(
-            jobs.address,
-            min(len(drawn), self._count, len(jobs)),
-            models.address,
-            self._raws_address,
-            numbers.buffer_info()[0],
-            first,
-            step,
-        )
+    def places(self) -> list[tuple[int, int]]:
+        """Address and length of the bytes of each file, as `place` gives them."""
+        return list(_PLACES.iter_unpack(self._used))
 
     @property
     def _used(self) -> memoryview:
@@ -213,10 +183,6 @@ class Files:
         self._lock = threading.Lock()
         if self._busy:
             self._address, self._busy, self._count = None, False, 0
-
-
-def _found(fields: tuple[int, ...]) -> Header | Status:
-    return _OUTCOMES[fields[8]] if fields[8] else header_of(fields[10:])
 
 
 def _address(data: bytes) -> int:

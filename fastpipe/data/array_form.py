@@ -71,7 +71,7 @@ class Form:
 
 @dataclass(slots=True)
 class ArrayFile:
-    """What a dataset's job holds of an array's file: its form, and with that what a transform has to know.
+    """An array's file, as a task has it.
 
     Attributes:
         form: of the array.
@@ -80,10 +80,6 @@ class ArrayFile:
 
     form: Form
     content: str | bytes
-
-    @property
-    def header(self) -> ImageShape:
-        return self.form.size
 
 
 def form_of(path: str, content: str | bytes | None = None) -> Form:

@@ -1,8 +1,7 @@
-"""What every image dataset shares: from a path and a transform to a sample."""
+"""What every image dataset shares: it says what a sample is, and an executor makes it."""
 
 from __future__ import annotations
 
-import contextlib
 import operator
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -10,57 +9,48 @@ from dataclasses import replace
 from operator import is_
 from typing import Any, get_args
 
-from PIL import Image
+import numpy as np
 from torch.utils.data import Dataset, get_worker_info
 
 from fastpipe import readers
 from fastpipe.config import MachineConfig, current_config, readers_asked
-from fastpipe.data.bad_files import NothingLeftError, OnError, is_bad_file, located, noted, without_frames
+from fastpipe.data.bad_file_policy import BadFileHandler, BadFilePolicy
+from fastpipe.data.bad_files import BadFileCounts, BadFileRecord, NothingLeftError, OnError, alike, warn_again
 from fastpipe.data.in_python import python_part
-from fastpipe.data.jobs import Assembly, Job
-from fastpipe.data.lots import read_lot
-from fastpipe.data.recipes import Recipes, upright
 from fastpipe.data.standard import StandardTransform, default_loader
-from fastpipe.data.straight import straight
-from fastpipe.errors import DatasetError
+from fastpipe.data.table import Array
+from fastpipe.errors import DatasetError, PlanError
+from fastpipe.paths import whole
 from fastpipe.program import (
-    BatchBuilder,
+    BatchExecutor,
     BatchOptions,
-    Encoded,
+    DecodeOptions,
     Fidelity,
     ImageBatch,
-    Lot,
+    ImageStages,
+    PendingBatch,
     Pipeline,
-    Program,
+    SampleTask,
     SharedEpoch,
-    Started,
-    Work,
     compile_pipeline,
-    drawing,
-    end_threads,
-    execute,
+    copied_generators,
     flatten,
     keyed_generators,
-    keyed_globals,
-    lap,
-    lower,
-    start_together,
-    to_pil,
-    works_together,
+    mark,
+    sample_keys,
 )
 from fastpipe.readers import MaxPixels
-from fastpipe.sources import fetched
-from fastpipe.sources._threads import Threads, kept_threads
-from fastpipe.transforms.compose import call, members_of
+from fastpipe.transforms.compose import members_of
 from fastpipe.types import Generators, Recipe
 
 __all__ = ["ImageDataset", "StandardTransform", "default_loader"]
 
 _UNSET = object()
-_TOGETHER = 64  # files that are read before the first of them is decoded
+_MADE_HERE = ("_members", "_pipeline", "_executor")
+"""Attributes that each process makes when it needs them."""
 
 
-class ImageDataset(Recipes, Dataset[tuple[Any, Any]]):
+class ImageDataset(Dataset[tuple[Any, Any]]):
     """Base of the image datasets: a subclass says what sample an index is, in `sample` and ``__len__``.
 
     Attributes:
@@ -97,16 +87,12 @@ class ImageDataset(Recipes, Dataset[tuple[Any, Any]]):
     on_begin: Callable[[int], None] | None = None
     """In a loader's worker: called with the index of each sample that is begun, so that a stall can name its file."""
 
-    _generators: Generators | None = None
-    """What samples are drawn from without a seed; None for the global generators."""
-
-    _draws_images_alone = True
-    """What is drawn for an image doesn't wait for anything else of the sample."""
-
-    # Made in each process when they are needed.
-    _pool: Threads | None = None
+    _policy = BadFilePolicy()
+    _record: BadFileRecord | None = None
+    _epoch: SharedEpoch | None = None
     _pipeline: Pipeline | None = None
     _members: tuple[Any, ...] | None = None
+    _executor: BatchExecutor | None = None
 
     def __init__(
         self,
@@ -125,7 +111,9 @@ class ImageDataset(Recipes, Dataset[tuple[Any, Any]]):
         bad_files_log: str | os.PathLike[str] | None = None,
         max_bad_fraction: float = 0.1,
     ) -> None:
-        super().__init__(on_error, bad_files_log, max_bad_fraction)
+        # Whole, so that workers, ranks and a later chdir all mean the same file.
+        log = None if bad_files_log is None else whole(bad_files_log)
+        self._policy = BadFilePolicy(on_error, log, max_bad_fraction)
         if threads < 0:
             raise DatasetError(f"threads={threads}: give the number of threads that decode a batch, or 0.")
         if fidelity not in get_args(Fidelity):
@@ -150,12 +138,39 @@ class ImageDataset(Recipes, Dataset[tuple[Any, Any]]):
         self.threads = threads
         self._epoch = None if seed is None else SharedEpoch()
 
+    # -- what a subclass says
+
     def sample(self, index: int) -> tuple[str, Any]:
         """The path and target of a sample."""
         raise NotImplementedError(f"{type(self).__name__} must define sample(index)")
 
     def __len__(self) -> int:
         raise NotImplementedError(f"{type(self).__name__} must define __len__")
+
+    def samples_at(self, indices: Sequence[int]) -> Iterable[tuple[str, Any]]:
+        """`sample` of each index; override it where many at once cost less."""
+        return map(self.sample, indices)
+
+    def alternatives(self, index: int, generator: np.random.Generator) -> Iterator[int]:
+        """Samples to try in place of a bad one: by default all others of the same target, in random order.
+
+        Override it for another idea of what is alike; it should depend on its arguments alone.
+
+        Args:
+            index: the bad sample.
+            generator: seeded by (seed, epoch, index).
+        """
+        return alike(len(self), index, generator, self._labels(), lambda position: self.sample(position)[1])
+
+    def _labels(self) -> Array | None:
+        """All targets as an array, where there is one."""
+        return None
+
+    # -- how samples are made
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        super().__setattr__(name, value)
+        self.__dict__.pop("_executor", None)  # it was made of the attributes
 
     @property
     def plans(self) -> bool:
@@ -169,21 +184,71 @@ class ImageDataset(Recipes, Dataset[tuple[Any, Any]]):
 
     @property
     def pipeline(self) -> Pipeline:
-        """The compiled transform; compiled anew when the transform or its `Compose`'s list has changed."""
-        known, transform = self._members, self.transform
+        """The compiled transform; compiled anew when the transform or its `Compose`'s list has changed.
+
+        With a loader of the user's nothing of it is drawn ahead.
+        """
+        return self._compiled(self.transform)
+
+    def _compiled(self, transform: Any, **options: Any) -> Pipeline:
+        known = self._members
         members = members_of(transform)
         members = (transform,) if members is None else members
         # Member by member; where there is a Compose within, all the way down.
-        if (
-            known is None
-            or self._pipeline is None
-            or not (len(members) == len(known) and all(map(is_, members, known)))
-        ):
+        if known is None or not (len(members) == len(known) and all(map(is_, members, known))):
             flat = tuple(flatten(transform))
             if known is None or not (len(flat) == len(known) and all(map(is_, flat, known))):
-                self._pipeline, self._members = compile_pipeline(transform), flat
+                self._pipeline, self._members = compile_pipeline(transform, **options), flat
         assert self._pipeline is not None
         return self._pipeline
+
+    @property
+    def executor(self) -> BatchExecutor:
+        """Makes the samples; made anew when an attribute of the dataset, or what it transforms by, has changed."""
+        pipeline = self.pipeline
+        known = self._executor
+        if known is None or known.stages.compiled is not pipeline:
+            policy = self._handler()
+            known = BatchExecutor(self._tasks, self._stages(pipeline, policy), policy, self.threads)
+            self.__dict__["_executor"] = known
+        return known
+
+    def _stages(self, pipeline: Pipeline, policy: BadFileHandler) -> Any:
+        """What is done to samples; `BatchExecutor` has it."""
+        return ImageStages(pipeline, self._decode_options(), policy, self.target_transform, **self._stage_options())
+
+    def _handler(self) -> BadFileHandler:
+        """What becomes of bad samples; `BatchExecutor` has it, too."""
+        return BadFileHandler(self, self._policy, self._bad_record, self._task, self.plans)
+
+    def _decode_options(self) -> DecodeOptions:
+        return DecodeOptions(self.reader, self.config, self.fidelity, self.apply_exif, self.max_pixels)
+
+    def _stage_options(self) -> dict[str, Any]:
+        return {"loader": None if self.plans else self.loader, "seeded": self.seed is not None}
+
+    def _tasks(self, indices: Sequence[int], epoch: int | None) -> list[SampleTask]:
+        """What is to be made; `BatchExecutor.tasks_of`."""
+        if self.on_begin is not None:
+            for index in indices:
+                self.on_begin(index)
+        found = list(self.samples_at(indices))
+        count = len(self)
+        places = [index + count if index < 0 else index for index in indices]
+        keys = [None] * len(places) if self.seed is None else sample_keys(self.seed, epoch or 0, places)
+        mark("look-up")
+        return [
+            SampleTask(place, place, path, target, path, epoch, key)
+            for place, (path, target), key in zip(places, found, keys, strict=True)
+        ]
+
+    def _task(self, index: int, epoch: int | None, place: int | None = None) -> SampleTask:
+        """The task of a sample, taken in another one's place."""
+        (task,) = self._tasks([index], epoch)
+        if place is not None and self.seed is not None:
+            task.place = place
+            (task.key,) = sample_keys(self.seed, epoch or 0, (place,))
+        return task
 
     def __getitem__(self, index: int) -> tuple[Any, Any]:
         """The transformed image and the transformed target; None where ``on_error`` leaves a bad sample out."""
@@ -193,8 +258,7 @@ class ImageDataset(Recipes, Dataset[tuple[Any, Any]]):
 
     def one(self, index: int, epoch: int | None) -> tuple[Any, Any]:
         """``dataset[index]`` in an epoch; None without a seed."""
-        made = self._made([operator.index(index)], None, 0, epoch)
-        assert isinstance(made, list)
+        made = self.executor.run([operator.index(index)], epoch)
         return made[0] if made else None  # type: ignore[return-value] # only where the user chose to leave it out
 
     def __getitems__(self, indices: Sequence[int]) -> list[tuple[Any, Any]]:
@@ -222,257 +286,173 @@ class ImageDataset(Recipes, Dataset[tuple[Any, Any]]):
         Samples that `on_error` leaves out are missing; without options all are a list.
         """
         indices, epoch = self._asked(indices, None if options is None else options.epochs)
-        # A subclass may say what a sample is; without a seed, draws follow on what the transforms before have drawn.
-        if type(self).__getitem__ is not ImageDataset.__getitem__ or (self.seed is None and self._rest()):
+        if type(self).__getitem__ is not ImageDataset.__getitem__:  # a subclass may say what a sample is
             return [one for one in map(self.__getitem__, indices) if self.on_error == "raise" or one is not None]
-        threads = self.threads if options is None or options.threads is None else options.threads
-        return self._made(indices, options, threads, epoch)
+        made: list[tuple[Any, Any]] | ImageBatch = self.executor.run(indices, epoch, options)
+        return made
 
-    def _made(
-        self, indices: list[int], options: BatchOptions | None, threads: int, epoch: int | None
-    ) -> list[tuple[Any, Any]] | ImageBatch:
-        """The one way to samples: read, draw, execute; what becomes of bad ones, then what isn't planned."""
-        planned = not self._rest()
-        if options is None and len(indices) == 1:  # a sample alone needs no assembling, unless it's bad
-            job = self._read_or_fail(self._begun_job(indices[0], epoch))
-            image = straight(self, job)
-            if image is None:
-                if job.recipe is None:
-                    self._draw_all((job,), planned)
-                image = self._decode_or_fail(job)
-            if job.error is None:
-                return [self._assembled(job, image) if planned else self._finish(job, image)]
-            return Assembly(self, threads, None, planned, [job]).mended()
-        return self._assembly(indices, options, threads, epoch).mended()
+    def submit(self, indices: Sequence[int], options: BatchOptions) -> PendingBatch:
+        """`batch` begun, for a loader that makes a batch while it finishes the one before.
 
-    def _assembly(self, indices: list[int], options: BatchOptions | None, threads: int, epoch: int | None) -> Assembly:
-        planned = not self._rest()
-        builder = None
-        if options is not None and not options.as_list and self.plans and planned and indices:
-            builder = self._builder(len(indices), options)
-        coming = self._read_and_drawn(indices, epoch, threads, planned, builder is not None and works_together())
-        return Assembly(self, threads, builder, planned, coming=coming)
-
-    def begun(self, indices: Sequence[int], options: BatchOptions) -> Assembly:
-        """`batch` step by step, for a loader that makes a batch while it finishes the one before.
-
-        To be called where nothing of the dataset is Python code of the user's; in the thread that takes the steps.
+        To be called where nothing of the dataset is Python code of the user's; in the thread that waits for it.
         """
         indices, epoch = self._asked(indices, options.epochs)
-        return self._assembly(indices, options, self.threads if options.threads is None else options.threads, epoch)
-
-    def _builder(self, count: int, options: BatchOptions) -> BatchBuilder | None:
-        """What holds a batch that is made in one piece; None for a list of samples."""
-        return BatchBuilder(count, options, get_worker_info() is not None)
-
-    def _read_and_drawn(
-        self, indices: list[int], epoch: int | None, threads: int, with_targets: bool, together: bool
-    ) -> Iterator[tuple[list[Job], Lot | None]]:
-        """Jobs, some at a time: the files of a whole batch may be more than memory should hold at once.
-
-        Where there is a lot, it has what was read and drawn for these jobs.
-        """
-        read = self._read_together if together else self._read_several
-        step = max(_TOGETHER if together else 16, 16 * threads)
-        for start in range(0, len(indices), step):
-            some = indices[start : start + step]
-            jobs = self._begun_jobs(some, epoch) if together else [self._begun_job(index, epoch) for index in some]
-            lot = read(jobs, threads)
-            if lot is None:
-                self._draw_all(jobs, with_targets)
-            yield jobs, lot
-
-    def _read_several(self, jobs: list[Job], threads: int) -> None:
-        """Reads several samples one by one; those that are in a store are fetched together before."""
-        paths = [job.path for job in jobs]
-        sources, errors = fetched([self._source(job) for job in jobs]) if self.plans else (paths, {})
-        for number, error in errors.items():
-            self._fail(jobs[number], error)
-        sound = [number for number, job in enumerate(jobs) if job.error is None]
-        at_hand = [None if sources[number] is paths[number] else sources[number] for number in sound]
-        list(self._map(threads, self._read_or_fail, [jobs[number] for number in sound], at_hand))
-
-    _read_together = read_lot
-
-    def _draw_all(self, jobs: Sequence[Job], with_targets: bool) -> None:
-        sound = [job for job in jobs if job.error is None and job.recipe is None]
-        pipeline = self.pipeline if self.plans else None
-        keys = None if self.seed is None or pipeline is None else [self._key(job) for job in sound]
-        # The global generator is read once for all, unless targets may draw from it in between.
-        apart = self.seed is not None or (with_targets and self.target_transform is not None)
-        with contextlib.nullcontext() if apart else drawing(self._generators) as held:
-            recipes: Iterator[Recipe] | None = None
-            if pipeline is not None and pipeline.at_once is not None and self._draws_images_alone:
-                shapes = [upright(job.encoded.header, job.orientation) for job in sound if job.encoded is not None]
-                if keys is not None:
-                    recipes = pipeline.draw_keyed(shapes, keys)
-                elif held is not None:
-                    recipes = pipeline.draw_each(shapes, held)
-            for number, job in enumerate(sound):
-                own = held if keys is None or recipes is not None else keyed_generators(keys[number])
-                self._draw_one(job, pipeline, with_targets, own, recipes)
-
-    def _draw_one(
-        self,
-        job: Job,
-        pipeline: Pipeline | None,
-        with_targets: bool,
-        generators: Generators | None,
-        recipes: Iterator[Recipe] | None = None,
-    ) -> None:
-        try:
-            if pipeline is not None and job.encoded is not None:
-                if recipes is None:
-                    job.recipe = pipeline.draw(upright(job.encoded.header, job.orientation), generators)
-                else:
-                    job.recipe = next(recipes)
-                lap("draw")
-            if with_targets and self.target_transform is not None:
-                with keyed_globals(self._key(job)) if job.epoch is not None else contextlib.nullcontext():
-                    job.target = self.target_transform(job.target)
-                lap("target")
-        except Exception as error:
-            noted(error, self._from_front(job.index), job.path)
-            raise
-
-    def _fits(self, builder: BatchBuilder, position: int, job: Job) -> bool:
-        if job.finished is not None or job.recipe is None or job.encoded is None:
-            return False
-        return builder.accept(position, self._program(job), job.encoded)
-
-    def _start_into(self, builder: BatchBuilder, jobs: Sequence[tuple[int, Job]], threads: int) -> Started:
-        """Has the core make each job's image in its place in the batch."""
-        return start_together([builder.work(position) for position, _ in jobs], threads)
-
-    def _finish_into(self, started: Started, jobs: Sequence[tuple[int, Job]], threads: int) -> None:
-        """Waits for it, and makes the images that it has left."""
-        by_position = dict(jobs)
-
-        def one(work: Work) -> None:
-            try:
-                execute(work.program, work.encoded, work.out)
-            except Exception as error:
-                self._fail(by_position[work.number], error)
-
-        list(self._map(threads, one, started.left()))
-
-    def _decode_or_fail(self, job: Job) -> Any:
-        """What `_decode` gives; None for a bad file, which the job says then."""
-        if job.error is not None or job.finished is not None:
-            return None
-        try:
-            if self.plans and job.encoded is None:  # it went into a batch that came to nothing
-                self._read(job)
-            image = self._decode(job)
-            if not self.plans and self.on_error != "raise" and isinstance(image, Image.Image):
-                image.load()  # here, where it is known that it's the file that is bad
-            return image
-        except Exception as error:
-            self._fail(job, error)
-            return None
-
-    def _fail(self, job: Job, error: Exception) -> None:
-        """Notes in a job that its file is bad; raises what is no bad file, and everything with ``on_error="raise"``."""
-        if not is_bad_file(error, self.plans):
-            raise noted(error, self._from_front(job.index), job.path)
-        named = located(error, self._from_front(job.index), job.path)
-        if self.on_error == "raise":
-            raise named from error.__cause__
-        job.error = without_frames(error)
-
-    def _map(self, threads: int, function: Callable[..., Any], *arguments: Iterable[Any]) -> Iterable[Any]:
-        if threads < 2:
-            return map(function, *arguments)
-        pool = self._pool = kept_threads(self._pool, threads, "fastpipe")
-        return pool.executor.map(function, *arguments)
+        return self.executor.submit(indices, epoch, options)
 
     def end_threads(self) -> None:
         """Ends the threads that decode batches in this process; the next batch that wants some starts its own."""
-        end_threads()
-        self._pool = None  # an executor's threads end when it is collected
+        self.executor.end_threads()
 
-    def _rest(self) -> tuple[Callable[[Any], Any], ...]:
-        """The transforms that see the image one by one, behind what is planned."""
-        if self.plans:
-            return self.pipeline.rest
-        return () if self.transform is None else (self.transform,)
+    # -- epochs
 
-    def _read_or_fail(self, job: Job, source: str | bytes | None = None) -> Job:
-        """`_read`; a bad file is noted in its job."""
-        try:
-            return self._read(job, source)
-        except Exception as error:
-            self._fail(job, error)
-            return job
+    @property
+    def epoch(self) -> int:
+        """The epoch that samples are drawn for; always 0 without a seed."""
+        return 0 if self._epoch is None else self._epoch.get()
 
-    def _begun_jobs(self, indices: Sequence[int], epoch: int | None) -> list[Job]:
-        if self.on_begin is not None:
-            for index in indices:
-                self.on_begin(index)
-        samples = self._several_samples(indices)
-        return [Job(index, index, path, target, epoch) for index, (path, target) in zip(indices, samples, strict=True)]
+    def set_epoch(self, epoch: int) -> None:
+        """Chooses the epoch whose random numbers the next samples get; running workers follow.
 
-    def _several_samples(self, indices: Sequence[int]) -> Iterable[tuple[str, Any]]:
-        """What `sample` gives, of each."""
-        return map(self.sample, indices)
+        Raises:
+            DatasetError: the dataset has no seed.
+        """
+        if self._epoch is None:
+            raise DatasetError(
+                "set_epoch chooses among the streams of a seed: give the dataset one, seed=0 for example."
+            )
+        self._epoch.set(epoch)
+        self._bad_files.begin_epoch(len(self), by_loader=False)
 
-    def _begun_job(self, index: int, epoch: int | None, place: int | None = None) -> Job:
-        if self.on_begin is not None:
-            self.on_begin(index)
-        path, target = self.sample(index)
-        lap("look-up")
-        return Job(index, index if place is None else place, path, target, epoch)
+    def _asked(
+        self, indices: Sequence[int], epochs: Mapping[SharedEpoch, int] | None = None
+    ) -> tuple[list[int], int | None]:
+        """The samples that are asked for, as integers, and the epoch that they are of: as given, else the current one.
 
-    def _source(self, job: Job) -> str | bytes:
-        """The path of a sample's file, or what is in it."""
-        return job.path
+        Warns where a loader that counts no epochs begins one again.
+        """
+        indices = [operator.index(index) for index in indices]
+        if self._epoch is not None and epochs and self._epoch in epochs:
+            return indices, epochs[self._epoch]
+        if self._epoch is not None and self._epoch.repeats(indices, lambda index: self.sample(index)[0]):
+            warn_again(
+                f"epoch {self.epoch} has begun a second time: with seed={self.seed}, each sample gets the same random "
+                "numbers again. Call dataset.set_epoch(epoch) before each epoch, or use fastpipe.DataLoader, which "
+                "counts them by itself."
+            )
+        return indices, self._epoch_now()
 
-    def _read(self, job: Job, source: str | bytes | None = None) -> Job:
-        """Reads a job's file, or what is at hand of it: its bytes, or the path of a local copy."""
-        if self.plans:
-            data = readers.read_copy(job.path, self._source(job) if source is None else source, self.max_pixels)
-            lap("read")
-            header = readers.parse_header(data, job.path)
-            job.encoded = Encoded(data, header, job.path, self.reader, self.config, self.max_pixels)
-            job.orientation = readers.upright_orientation(data, header) if self.apply_exif else 1
-            lap("header")
-        return job
+    def _epoch_now(self) -> int | None:
+        return None if self._epoch is None else self._epoch.get()
 
-    def _program(self, job: Job) -> Program:
-        assert job.recipe is not None
-        program = lower(job.recipe, self.fidelity, orientation=job.orientation)
-        lap("plan")
-        return program
+    # -- bad files
 
-    def _decode(self, job: Job) -> Any:
-        """The pixels as far as they are planned; draws nothing, so that threads may do it."""
-        if job.recipe is None or job.encoded is None:
-            loaded = self.loader(job.path)
-            lap("decode")
-            return loaded
-        finished = to_pil(execute(self._program(job), job.encoded, in_rows=bool(self._rest())))
-        lap("to PIL")
-        return finished
+    @property
+    def on_error(self) -> OnError:
+        return self._policy.on_error
 
-    def _assembled(self, job: Job, image: Any) -> tuple[Any, Any]:
-        """The sample, where nothing is left to do."""
-        return image, job.target
+    @on_error.setter
+    def on_error(self, value: OnError) -> None:
+        self._policy = replace(self._policy, on_error=value)
 
-    def _finish(self, job: Job, image: Any) -> tuple[Any, Any]:
-        """What can't be planned: foreign transforms and the target's, which may draw from the global generators."""
-        rest = self._rest()
-        keyed = job.epoch is not None and (rest or self.target_transform is not None)
-        with keyed_globals(self._key(job)) if keyed else contextlib.nullcontext():
-            try:
-                for transform in rest:
-                    image = call(transform, image)
-                    lap(transform)
-                target = job.target if self.target_transform is None else self.target_transform(job.target)
-                lap("target")
-            except Exception as error:
-                noted(error, self._from_front(job.index), job.path)
-                raise
-        return image, target
+    @property
+    def bad_files_log(self) -> str | None:
+        return self._policy.log
+
+    @property
+    def max_bad_fraction(self) -> float:
+        return self._policy.max_bad_fraction
+
+    @property
+    def bad_files(self) -> BadFileCounts:
+        """How many samples couldn't be read, in this epoch and in all, by whichever worker; zeros with "raise"."""
+        return self._bad_files.counts()
+
+    def begin_epoch(self, samples: int) -> None:
+        """A loader is about to ask for an epoch of that many samples, and will call `end_epoch`.
+
+        `fastpipe.DataLoader` does; another loader needn't: then each `set_epoch` begins an epoch of all samples.
+        """
+        self._bad_files.begin_epoch(samples, by_loader=True)
+
+    def end_epoch(self) -> None:
+        """The loader has got its samples: warns, if any were bad."""
+        self._bad_files.end_epoch()
+
+    @property
+    def _bad_files(self) -> BadFileHandler:
+        handler: Any = self.executor.policy
+        return handler  # type: ignore[no-any-return]
+
+    def _bad_record(self) -> BadFileRecord:
+        if self._record is None or self._record.count != len(self):
+            self.__dict__["_record"] = BadFileRecord(len(self))
+        assert self._record is not None
+        return self._record
+
+    def _share_record(self) -> None:
+        """Makes the record anew, before workers are forked, so that all have the same."""
+        self._record = None
+        if self.on_error != "raise":
+            self._bad_record()
+
+    # -- recipes
+
+    def recipe(self, index: int, epoch: int | None = None, *, generators: Generators | None = None) -> Recipe:
+        """Draws, as ``dataset[index]`` would, what would be done to a sample; reads its header only.
+
+        Without a seed that is what the global generators would give if the sample came next; they don't move. What is
+        done to boxes and masks isn't part of it.
+
+        Args:
+            index: the sample.
+            epoch: the epoch to draw for; None for the current one. Only with a seed.
+            generators: draw from these instead, and advance them.
+
+        Raises:
+            DatasetError: an epoch is given, but the dataset has no seed.
+        """
+        if epoch is not None and self.seed is None:
+            raise DatasetError(
+                "recipe(index, epoch) needs a dataset with a seed: the global generators know no epochs."
+            )
+        index = operator.index(index)
+        (task,) = self._tasks([index], self._epoch_now() if epoch is None else epoch)
+        if generators is None:
+            generators = copied_generators() if task.key is None else keyed_generators(task.key)
+        return replace(self.executor.stages.recipe(task, generators), index=index, epoch=task.epoch)
+
+    def replay(self, recipe: Recipe, index: int | None = None) -> tuple[Any, Any]:
+        """Makes a sample by a recipe that was drawn before: the same image, whatever the generators say now.
+
+        Transforms behind the planned part draw anew, unless the dataset has a seed: then they repeat as well.
+
+        Args:
+            recipe: from `recipe`.
+            index: the sample; None for the one that the recipe was drawn for.
+
+        Raises:
+            PlanError: no sample is named, the recipe is for an image of another size, or this dataset has a loader
+                of its own, which isn't planned.
+        """
+        index = recipe.index if index is None else operator.index(index)
+        if index is None:
+            raise PlanError("this recipe doesn't say which sample it is for: give replay the index.")
+        if not self.plans:
+            raise PlanError("a dataset with a loader of its own loads whole images: it can't replay recipes.")
+        epoch = self._epoch_now()
+        (task,) = self._tasks([index], epoch if epoch is None or recipe.epoch is None else recipe.epoch)
+        stages = self.executor.stages
+        stages.read_one(task)
+        if task.error is not None:
+            raise task.error
+        if task.shape != recipe.shape:
+            raise PlanError(f"the recipe is for an image of shape {tuple(recipe.shape)}, {task.path} is another one.")
+        task.recipe = recipe
+        stages.lower([task])
+        stages.make(task, None)
+        stages.transform_target(task)
+        made: tuple[Any, Any] = stages.finish(task)
+        return made
 
     def extra_repr(self) -> str:
         """Lines for the repr behind the root folder."""
@@ -488,5 +468,5 @@ class ImageDataset(Recipes, Dataset[tuple[Any, Any]]):
         return "\n".join([f"Dataset {type(self).__name__}", *("    " + line for line in body)])
 
     def __getstate__(self) -> dict[str, Any]:
-        own = (item for item in self.__dict__.items() if item[0] not in ("_members", "_pipeline", "_pool"))
+        own = (item for item in self.__dict__.items() if item[0] not in _MADE_HERE)
         return {name: value for name, value in own if getattr(type(self), name, _UNSET) is not value}

@@ -18,7 +18,8 @@ from PIL import Image
 from fastpipe.data._masks import Segmentations
 from fastpipe.data.annotations import CocoFile
 from fastpipe.data.index import ImageIndex
-from fastpipe.data.joint import JointDataset, MaskFile, placed, v2_samples
+from fastpipe.data.joint import JointDataset, MaskFile, placed
+from fastpipe.data.joint_stages import v2_samples
 from fastpipe.data.table import Table, joined, offsets_of, pack_paths
 from fastpipe.errors import DatasetError
 from fastpipe.paths import local

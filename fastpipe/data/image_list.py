@@ -156,10 +156,10 @@ class ImageList(ImageDataset):
     def sample(self, index: int) -> tuple[str, int]:
         return self.samples[index]
 
-    def _several_samples(self, indices: Sequence[int]) -> Iterable[tuple[str, int]]:
+    def samples_at(self, indices: Sequence[int]) -> Iterable[tuple[str, int]]:
         if type(self).sample is ImageList.sample and isinstance(self.samples, Samples):
             return self.samples.several(indices)
-        return super()._several_samples(indices)
+        return super().samples_at(indices)
 
     def __len__(self) -> int:
         return len(self.samples)

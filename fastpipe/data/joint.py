@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
-import importlib
 import os
-import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from operator import is_not
 from typing import Any
 
 import numpy as np
@@ -17,27 +13,15 @@ from PIL import Image
 from torch.utils._pytree import tree_map
 
 from fastpipe import readers
-from fastpipe.data.bad_files import is_bad_file, noted
+from fastpipe.data.bad_file_policy import BadFileHandler
 from fastpipe.data.base import ImageDataset
-from fastpipe.data.jobs import Job
-from fastpipe.data.recipes import upright
+from fastpipe.data.joint_stages import JointStages, TargetStages, v2_samples, with_masks
 from fastpipe.data.standard import StandardTransform
 from fastpipe.errors import DatasetError, PlanError
-from fastpipe.program import (
-    Pipeline,
-    compile_pipeline,
-    drawing,
-    execute,
-    flatten,
-    keyed_globals,
-    lower,
-    needed,
-    to_pil,
-)
-from fastpipe.program.laps import lap
-from fastpipe.types import Box, Generators, ImageShape, Recipe
+from fastpipe.program import Pipeline
+from fastpipe.types import Box, Recipe
 
-__all__ = ["Boxes", "JointDataset", "KeyPoints", "MaskFile", "SampleDataset", "collate_fn", "placed", "v2_samples"]
+__all__ = ["Boxes", "JointDataset", "KeyPoints", "MaskFile", "SampleDataset", "collate_fn", "placed"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,14 +87,6 @@ def collate_fn(samples: Sequence[Any]) -> tuple[Any, ...]:
     return tuple(zip(*samples, strict=True))
 
 
-_SAMPLES = "fastpipe.transforms.v2._samples"
-
-
-def v2_samples() -> Any:
-    """fastpipe's part of v2, which needs torchvision."""
-    return importlib.import_module(_SAMPLES)
-
-
 class JointDataset(ImageDataset):
     """Base of the datasets that take ``transforms(image, target)``; a subclass says what a sample is, in `sample`.
 
@@ -120,7 +96,8 @@ class JointDataset(ImageDataset):
 
     transforms: Any
 
-    _draws_images_alone = False
+    _spreads_targets = False
+    """A sample is the image and each of its targets, where nothing sees both; else the image and one target."""
 
     def __init__(
         self,
@@ -144,7 +121,7 @@ class JointDataset(ImageDataset):
         """A sample's number from the front."""
         if not -len(self) <= index < len(self):
             raise IndexError(f"sample {index} of {len(self)}")
-        return self._from_front(index)
+        return index + len(self) if index < 0 else index
 
     def targets_of(self, target: Any, size: tuple[int, int]) -> tuple[Any, ...]:
         """What `transforms` takes beside the image, by what `sample` says and the image's ``(height, width)``.
@@ -155,150 +132,32 @@ class JointDataset(ImageDataset):
 
     def targets_at(self, index: int, size: tuple[int, int]) -> tuple[Any, ...]:
         """`targets_of` a sample, masks made: what `transforms` takes where nothing is planned."""
-        return self._made_now(self.targets_of(self.sample(index)[1], size))
+        return with_masks(self.targets_of(self.sample(index)[1], size))
 
     @property
     def pipeline(self) -> Pipeline:
         """The compiled transforms; see `ImageDataset.pipeline`."""
         joint = self._joint
-        if joint is None:
-            return super().pipeline
-        flat = tuple(flatten(joint))
-        known = self._members
-        if self._pipeline is None or known is None or len(known) != len(flat) or any(map(is_not, known, flat)):
-            self._pipeline, self._members = compile_pipeline(joint, v2_alone=True), flat
-        return self._pipeline
+        return super().pipeline if joint is None else self._compiled(joint, v2_alone=True)
 
-    def _rest(self) -> tuple[Callable[..., Any], ...]:
-        if self._joint is None:
-            return super()._rest()
-        return self.pipeline.rest if self.plans else (self._joint,)
-
-    def _draw_one(
-        self,
-        job: Job,
-        pipeline: Pipeline | None,
-        with_targets: bool,
-        generators: Generators | None,
-        recipes: Iterator[Recipe] | None = None,
-    ) -> None:
-        if job.encoded is None or pipeline is None:
-            super()._draw_one(job, pipeline, with_targets, generators)
-            return
-        header = job.encoded.header
-        shape = upright(header, job.orientation)
-        try:
-            targets = self.targets_of(job.target, shape.size)
-            if self._joint is None:  # transform and target_transform, apart
-                job.target = self._alone(self._made_now(targets))
-                super()._draw_one(job, pipeline, with_targets, generators)
-                return
-            job.recipe, job.target = self._drawn(job, pipeline, shape, targets, generators)
-            lap("draw")
-        except Exception as error:
-            if not is_bad_file(error, self.plans):
-                noted(error, self._from_front(job.index), job.path)
-                raise
-            self._fail(job, error)
-
-    def _alone(self, targets: tuple[Any, ...]) -> Any:
-        """What is beside the image where nothing sees both."""
-        return targets[0]
-
-    def _drawn(
-        self, job: Job, pipeline: Pipeline, shape: ImageShape, targets: tuple[Any, ...], generators: Generators | None
-    ) -> tuple[Recipe | None, Any]:
-        v2 = v2_samples()
-        with drawing(generators) as held:
-            source = held.torch
-            state = torch.get_rng_state() if source is None else source.get_state()
-            try:
-                drawn = v2.draw_sample(pipeline.drawn, shape, targets, held)
-            except v2.Untraceable:  # once more, on the image itself
-                if source is None:
-                    torch.set_rng_state(state)
-                else:
-                    source.set_state(state)
-            else:
-                return Recipe(shape, drawn.steps), drawn.sample
-            whole = lower(Recipe(shape, ()), orientation=job.orientation)
-            assert job.encoded is not None
-            sample = (to_pil(execute(whole, job.encoded)), *self._made_now(targets))
-            with v2.drawing_from(held):
-                made = _run(pipeline.drawn, sample)
-            job.finished = made
-            return None, None
-
-    def _decode(self, job: Job) -> Any:
-        image = super()._decode(job)
-        if self._joint is not None and job.recipe is not None:
-            job.target = v2_samples().with_pixels(job.target, image, _mask_of)
-            lap("masks")
-        return image
-
-    def _made_now(self, targets: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Targets with the masks that are stood in for."""
-        if _SAMPLES not in sys.modules:  # nobody has made a stand-in
-            return targets
-        made: tuple[Any, ...] = v2_samples().with_pixels(targets, None, _mask_of)
-        return made
-
-    def _fits(self, builder: Any, position: int, job: Job) -> bool:
-        """Samples of joint transforms are collated: what they are made of is the transforms' to say."""
-        return self._joint is None and super()._fits(builder, position, job)
-
-    def _assembled(self, job: Job, image: Any) -> Any:
-        if job.finished is not None:
-            return job.finished
-        return (image, job.target) if self._joint is None else job.target
-
-    def _finish(self, job: Job, image: Any) -> Any:
-        if self._joint is None:
-            return super()._finish(job, image)
-        sample = job.target if job.finished is None else job.finished
-        if not self.plans:
-            size = (image.height, image.width)
-            sample = (image, *self._made_now(self.targets_of(job.target, size)))
-        with keyed_globals(self._key(job)) if job.epoch is not None else contextlib.nullcontext():
-            try:
-                return _run(self._rest(), sample)
-            except Exception as error:
-                noted(error, self._from_front(job.index), job.path)
-                raise
-
-    def _recipe_of(self, job: Job, generators: Generators) -> Recipe:
-        if self._joint is None:
-            return super()._recipe_of(job, generators)
-        job = self._read(job)
-        assert job.encoded is not None
-        shape = upright(job.encoded.header, job.orientation)
-        recipe, _ = self._drawn(job, self.pipeline, shape, self.targets_of(job.target, shape.size), generators)
-        if recipe is None:
-            raise PlanError(f"the transforms look at the pixels of sample {job.index}: they have no recipe.")
-        return recipe
+    def _stages(self, pipeline: Pipeline, policy: BadFileHandler) -> Any:
+        kind = TargetStages if self._joint is None else JointStages
+        options, given = self._decode_options(), self._stage_options()
+        return kind(
+            pipeline,
+            options,
+            policy,
+            self.target_transform,
+            targets_of=self.targets_of,
+            spreads_targets=self._spreads_targets,
+            **given,
+        )
 
     def replay(self, recipe: Recipe, index: int | None = None) -> tuple[Any, Any]:
         """As `ImageDataset.replay`, where there are no joint transforms: a recipe says nothing of boxes and masks."""
         if self._joint is None:
             return super().replay(recipe, index)
         raise PlanError("a recipe says nothing of boxes and masks: take dataset[index] with a seed, which repeats.")
-
-
-def _run(transforms: Sequence[Any], sample: Any) -> Any:
-    for transform in transforms:
-        sample = transform(*sample) if isinstance(sample, tuple) and len(sample) > 1 else transform(sample)
-    return sample
-
-
-def _mask_of(stand_in: Any) -> torch.Tensor:
-    """What a mask's stand-in stands for: the region that is needed is made, and what is to be done to it is done."""
-    height, width = stand_in.whole
-    box, steps = needed(stand_in.steps, ImageShape(height, width))
-    mask = stand_in.load(box, stand_in.keep)
-    for step in steps:
-        mask = step.apply(mask)
-    made: torch.Tensor = mask.contiguous()
-    return made
 
 
 def placed(target: Any, size: tuple[int, int]) -> Any:
@@ -346,6 +205,8 @@ class SampleDataset(JointDataset):
         DatasetError: the function gives something else, or the length is negative.
     """
 
+    _spreads_targets = True
+
     def __init__(
         self,
         function: Callable[[int], tuple[Any, ...]],
@@ -369,14 +230,6 @@ class SampleDataset(JointDataset):
 
     def targets_of(self, target: Any, size: tuple[int, int]) -> tuple[Any, ...]:
         return tuple(placed(part, size) for part in target)
-
-    def _assembled(self, job: Job, image: Any) -> Any:
-        if self._joint is not None or job.finished is not None:
-            return super()._assembled(job, image)
-        return (image, *job.target)
-
-    def _alone(self, targets: tuple[Any, ...]) -> Any:
-        return targets
 
     def __len__(self) -> int:
         return self.length

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import os
 import random
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Literal, TypeAlias
 
 import torch
 
 from fastpipe.data import BadFile, ImageDataset
+from fastpipe.data.bad_file_policy import BadFileHandler
 from fastpipe.data.bad_files import warn_again
-from fastpipe.data.jobs import Job
 from fastpipe.errors import BadFilesError, DatasetError
 from fastpipe.loading.collate import BatchCollate
-from fastpipe.program import BatchBuilder, BatchOptions, Fidelity
+from fastpipe.program import BatchOptions, Fidelity, SampleTask
 from fastpipe.readers import MaxPixels
 from fastpipe.types import Generators
 
@@ -81,24 +81,25 @@ def load_batch(
         )
     if out is not None:
         _check_out(out, len(given))
+    generators = None if generator is None else Generators(generator, random)
     held = _Items(
         given,
         transform,
         on_error,
+        generators,
+        out,
         reader=reader,
         fidelity=fidelity,
         apply_exif=apply_exif,
         max_pixels=max_pixels,
         threads=torch.get_num_threads() if threads is None else threads,
     )
-    if generator is not None:
-        if held.pipeline.rest:
-            raise DatasetError(
-                f"generator= can't reach {type(held.pipeline.rest[0]).__name__}: if it draws, it does so from the "
-                "global generators. Seed those with torch.manual_seed instead."
-            )
-        held._generators = Generators(generator, random)
-    return held.load(out)
+    if generator is not None and held.pipeline.rest:
+        raise DatasetError(
+            f"generator= can't reach {type(held.pipeline.rest[0]).__name__}: if it draws, it does so from the "
+            "global generators. Seed those with torch.manual_seed instead."
+        )
+    return held.load()
 
 
 def _checked(item: Any, name: str) -> str | bytes:
@@ -124,12 +125,17 @@ def _check_out(out: torch.Tensor, count: int) -> None:
 class _Items(ImageDataset):
     """Items as a dataset, for one batch; an item's target is its place."""
 
-    _out: torch.Tensor | None = None
-
-    def __init__(self, items: list[str | bytes], transform: Any, policy: Any, **options: Any) -> None:
-        super().__init__(transform, on_error="raise" if policy == "raise" else "skip", **options)
-        self._items = items
-        self._policy = policy
+    def __init__(
+        self,
+        items: list[str | bytes],
+        transform: Any,
+        answer: Any,
+        generators: Generators | None,
+        out: torch.Tensor | None,
+        **options: Any,
+    ) -> None:
+        super().__init__(transform, on_error="raise" if answer == "raise" else "skip", **options)
+        self._items, self._answer, self._generators, self._out = items, answer, generators, out
         self._left_out: list[BadFile] = []
 
     def __len__(self) -> int:
@@ -139,20 +145,27 @@ class _Items(ImageDataset):
         item = self._items[index]
         return f"items[{index}]" if isinstance(item, bytes) else item, index
 
-    def load(self, out: torch.Tensor | None) -> torch.Tensor:
+    def _tasks(self, indices: Sequence[int], epoch: int | None) -> list[SampleTask]:
+        tasks = super()._tasks(indices, epoch)
+        for task in tasks:
+            task.source = self._items[task.index]
+        return tasks
+
+    def _handler(self) -> BadFileHandler:
+        return _ItemHandler(self, self._policy, self._bad_record, self._task, True)
+
+    def _stage_options(self) -> dict[str, Any]:
+        return {"generators": self._generators, "out": self._out, "shared": False}
+
+    def load(self) -> torch.Tensor:
+        out = self._out
         dtype = out.dtype if out is not None and out.is_floating_point() else None
         options = BatchOptions(dtype=dtype, threads=self.threads)
-        self._out = out
-        made: Any
-        if self.pipeline.rest:  # which may draw: one after the other
-            every = (self._made([index], None, 0, None) for index in range(len(self)))
-            made = [sample for one in every for sample in one]  # type: ignore[union-attr]
-        else:
-            made = self._made([*range(len(self))], options, self.threads, None)
+        made = self.executor.run(range(len(self)), None, options)
         if isinstance(made, list) and not made:
             raise BadFilesError(f"all {len(self)} items are bad, the first: {self._told(0)}")
         images: Any = BatchCollate(options)(made)[0]
-        if self._left_out and self._policy == "skip":
+        if self._left_out and self._answer == "skip":
             warn_again(
                 f"{len(self._left_out)} of {len(self)} items can't be read and are left out of the batch, the first: "
                 f"{self._told(0)}. on_error=bad.append, of a list, tells which."
@@ -172,23 +185,27 @@ class _Items(ImageDataset):
             place.copy_(images)
         return out if len(place) == len(out) else place
 
-    def _builder(self, count: int, options: BatchOptions) -> BatchBuilder:
-        return BatchBuilder(count, options, shared=False, out=self._out)
+    def other(self, bad: BadFile) -> bool:
+        """Puts the item that the user's function has for a bad one into its place; False to leave it out."""
+        answer = None if self._answer == "skip" else self._answer(bad)
+        if answer is None:
+            self._left_out.append(bad)
+            return False
+        self._items[bad.index] = _checked(answer, f"what on_error returned for {bad.path}")
+        return True
 
-    def _source(self, job: Job) -> str | bytes:
-        return self._items[job.index]
 
-    def _instead(self, job: Job, with_targets: bool) -> Iterator[Job]:
-        """The item that the function has for a bad one, and again where that is bad, too."""
-        bad = self._bad_file(job)
+class _ItemHandler(BadFileHandler):
+    """The item that the user's function has for a bad one, and again where that is bad, too."""
+
+    _dataset: _Items
+
+    def substitutes(self, task: SampleTask) -> Iterator[SampleTask]:
+        bad = self._bad_file(task)
         for _ in range(_TRIES):
-            answer = None if self._policy == "skip" else self._policy(bad)
-            if answer is None:
-                self._left_out.append(bad)
+            if not self._dataset.other(bad):
                 return
-            self._items[job.index] = _checked(answer, f"what on_error returned for {bad.path}")
-            other = self._begun(job.index, job, with_targets)
-            if other.error is None:
-                yield other
+            other = self._task(task.index, None, None)
+            yield other
             bad = self._bad_file(other)
         raise BadFilesError(f"on_error gave {_TRIES} items in a row for {bad.path}, and all are bad: {bad.reason}")

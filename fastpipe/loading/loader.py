@@ -478,7 +478,7 @@ def _shuffled(dataset: Any, generator: torch.Generator | None) -> Sampler[int]:
     return RandomSampler(dataset, generator) if seed is None else ShuffledSampler(dataset, seed)
 
 
-_OF_NO_ACCOUNT = frozenset({"_members", "_pipeline", "_pool", "_record", "_epoch", "on_begin"})
+_OF_NO_ACCOUNT = frozenset({"_members", "_pipeline", "_executor", "_record", "_epoch", "on_begin"})
 """Attributes of a dataset that come and go."""
 
 _running: weakref.WeakSet[_Epoch[Any]] = weakref.WeakSet()

@@ -31,7 +31,7 @@ from fastpipe.data import ImageDataset
 from fastpipe.errors import FastpipeWarning, LoaderError
 from fastpipe.loading.asking import SUBSETS, batch_of, sample_of, within_subsets
 from fastpipe.loading.watch import PATIENCE_S
-from fastpipe.program import BatchOptions, SharedEpoch, Streams, StreamState
+from fastpipe.program import BatchOptions, PendingBatch, SharedEpoch, Streams, StreamState
 
 AHEAD = 3
 """Batches that are made ahead, where nobody says how many. With two the core's threads run dry: they slept for 20% of
@@ -217,40 +217,38 @@ class _Maker:
         """Makes a task: so far that others can be finished; then all of it but what the core is still at; the rest."""
         try:
             with streams.here():
-                begun = self._begun(task)
-                if begun is not None:
-                    begun.step()
+                pending = self._submitted(task)
             yield
             self.at = task
             with streams.here():
-                while begun is not None and task.wanted and begun.step():
-                    pass
-                if task.wanted and (begun is None or not begun.draws_no_more):
-                    task.result = self._result(begun, task)
+                if pending is not None and task.wanted:
+                    pending.submit_rest()
+                if task.wanted and (pending is None or pending.may_draw):
+                    task.result = self._result(pending, task)
                     self._tell(task)
             yield
             if task.wanted and not task.done:
                 with streams.here():
-                    task.result = self._result(begun, task)
+                    task.result = self._result(pending, task)
         except BaseException as error:
             task.error = error
         self._tell(task)
 
-    def _begun(self, task: _Task) -> Any:
-        """A batch that is made step by step; None for what an image dataset alone doesn't say."""
+    def _submitted(self, task: _Task) -> PendingBatch | None:
+        """A batch that the core is making; None for what an image dataset alone doesn't say."""
         self.at = task
         if not self._batches or not isinstance(task.indices, list):
             return None
         dataset, inner = within_subsets(self._dataset, task.indices, task.options)
-        return dataset.begun(inner, task.options) if isinstance(dataset, ImageDataset) else None
+        return dataset.submit(inner, task.options) if isinstance(dataset, ImageDataset) else None
 
-    def _result(self, begun: Any, task: _Task) -> Any:
+    def _result(self, pending: PendingBatch | None, task: _Task) -> Any:
         self.at = task
-        if begun is None:
+        if pending is None:
             asked = batch_of if self._batches else sample_of
             made = asked(self._dataset, task.indices, task.options)
         else:
-            made = begun.mended()
+            made = pending.result()
         batch, pin = self._collate(made), cast(Any, pin_memory.pin_memory)
         return batch if self._pin is None else pin(batch, self._pin)  # what is pinned stays where it is
 

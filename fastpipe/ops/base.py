@@ -58,6 +58,9 @@ class Operation:
         moves: a mask of labels has to move along; one that is pointwise moves nothing.
         contract: what is promised about the pixels of uint8 arrays, against torchvision on PIL images.
         makes_tensor: the result is a tensor, whatever the input.
+        changes_shape: the class says so in `output_shape`.
+        narrows: all of the result may need a part of the input, or other operations: see `within`.
+        has_table: the class has a `table`.
     """
 
     __slots__ = ("memory",)
@@ -71,6 +74,16 @@ class Operation:
     moves: ClassVar[bool] = True
     contract: ClassVar[Contract] = EXACT
     makes_tensor: ClassVar[bool] = False
+    changes_shape: ClassVar[bool] = False
+    narrows: ClassVar[bool] = False
+    has_table: ClassVar[bool] = False
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        cls.changes_shape = cls.output_shape is not Operation.output_shape
+        cls.has_table = cls.table is not Operation.table
+        if "within" in vars(cls) and "narrows" not in vars(cls):
+            cls.narrows = True
 
     def apply(self, image: Any) -> Any:
         """The operation on a PIL image, an ndarray ``(H, W, C)`` or a tensor ``(…, C, H, W)``."""

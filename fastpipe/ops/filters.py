@@ -39,6 +39,7 @@ class AdjustSharpness(Operation):
     op: ClassVar[str] = "adjust_sharpness"
     phrase: ClassVar[str] = "sharpness x {sharpness_factor:.2f}"
     moves: ClassVar[bool] = False
+    narrows: ClassVar[bool] = False
     sharpness_factor: float
 
     def within(self, region: Box, shape: ImageShape) -> tuple[Box, tuple[Operation, ...]]:

@@ -105,6 +105,7 @@ class HFlip(Operation):
 
     op: ClassVar[str] = "hflip"
     phrase: ClassVar[str] = "mirrored left-right"
+    narrows: ClassVar[bool] = False
 
     def within(self, region: Box, shape: ImageShape) -> tuple[Box, tuple[Operation, ...]]:
         return Box(region.top, shape.width - region.right, region.height, region.width), (self,)
@@ -124,6 +125,7 @@ class VFlip(Operation):
 
     op: ClassVar[str] = "vflip"
     phrase: ClassVar[str] = "mirrored top-bottom"
+    narrows: ClassVar[bool] = False
 
     def within(self, region: Box, shape: ImageShape) -> tuple[Box, tuple[Operation, ...]]:
         return Box(shape.height - region.bottom, region.left, region.height, region.width), (self,)
@@ -142,6 +144,7 @@ class Transpose(Operation):
 
     op: ClassVar[str] = "transpose"
     phrase: ClassVar[str] = "rows and columns exchanged"
+    narrows: ClassVar[bool] = False
 
     def apply(self, image: Any) -> Any:
         return np.swapaxes(image, 0, 1)
@@ -217,6 +220,7 @@ class Resize(Operation):
     """The image at another size, by one of Pillow's filters, antialiased."""
 
     op: ClassVar[str] = "resize"
+    narrows: ClassVar[bool] = False
     size: Any
     interpolation: Any = InterpolationMode.BILINEAR
     max_size: int | None = None

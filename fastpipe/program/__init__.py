@@ -1,18 +1,14 @@
 """A transform compiled into draw (sizes → recipe) and run (bytes + recipe → pixels)."""
 
-from fastpipe.program.batch import (
-    BatchBuilder,
-    BatchOptions,
-    ImageBatch,
-    batch_bytes,
-    batch_memory,
-)
+from fastpipe.program.batch import BatchBuilder, BatchOptions, ImageBatch, batch_bytes, batch_memory
 from fastpipe.program.compile import Pipeline, compile_pipeline, flatten
+from fastpipe.program.core_run import CoreRun, end_threads, runs_in_core, workspace
 from fastpipe.program.execute import Encoded, execute, to_pil
+from fastpipe.program.executor import BatchExecutor, PendingBatch
 from fastpipe.program.explanation import explain
-from fastpipe.program.laps import lap, listen
-from fastpipe.program.lots import Lot
+from fastpipe.program.image_stages import DecodeOptions, ImageStages, upright
 from fastpipe.program.lower import lower, needed
+from fastpipe.program.profiling import mark, profile
 from fastpipe.program.program import Fidelity, Program, Views, in_words, steps_in_words
 from fastpipe.program.seeding import (
     SharedEpoch,
@@ -21,47 +17,38 @@ from fastpipe.program.seeding import (
     keyed_generators,
     keyed_globals,
     sample_key,
+    sample_keys,
 )
 from fastpipe.program.shared_memory import shared_memory_room, too_small
 from fastpipe.program.slots import Slots
-from fastpipe.program.straight import cropped_whole
 from fastpipe.program.streams import Streams, StreamState
-from fastpipe.program.together import (
-    Started,
-    Work,
-    done_with,
-    end_threads,
-    pool_of,
-    read_together,
-    run_together,
-    start_together,
-    works_together,
-)
+from fastpipe.program.tasks import SampleTask
 from fastpipe.program.views import MultiView
 
 __all__ = [
     "BatchBuilder",
+    "BatchExecutor",
     "BatchOptions",
+    "CoreRun",
+    "DecodeOptions",
     "Encoded",
     "Fidelity",
     "ImageBatch",
-    "Lot",
+    "ImageStages",
     "MultiView",
+    "PendingBatch",
     "Pipeline",
     "Program",
+    "SampleTask",
     "SharedEpoch",
     "Slots",
-    "Started",
     "StreamState",
     "Streams",
     "Views",
-    "Work",
     "batch_bytes",
     "batch_memory",
     "compile_pipeline",
     "copied_generators",
-    "cropped_whole",
-    "done_with",
     "drawing",
     "end_threads",
     "execute",
@@ -70,18 +57,17 @@ __all__ = [
     "in_words",
     "keyed_generators",
     "keyed_globals",
-    "lap",
-    "listen",
     "lower",
+    "mark",
     "needed",
-    "pool_of",
-    "read_together",
-    "run_together",
+    "profile",
+    "runs_in_core",
     "sample_key",
+    "sample_keys",
     "shared_memory_room",
-    "start_together",
     "steps_in_words",
     "to_pil",
     "too_small",
-    "works_together",
+    "upright",
+    "workspace",
 ]

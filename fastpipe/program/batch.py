@@ -15,14 +15,13 @@ from typing import Any
 import torch
 
 from fastpipe.ops import ToNormalizedTensor, ToPlanarTensor
-from fastpipe.program.execute import Encoded
 from fastpipe.program.lower import lower
 from fastpipe.program.memory import reused
 from fastpipe.program.program import Fidelity, Program
 from fastpipe.program.seeding import SharedEpoch
 from fastpipe.program.shared_memory import too_small
 from fastpipe.program.slots import Slot, WorkerSlots
-from fastpipe.program.together import Work
+from fastpipe.program.tasks import SampleTask
 from fastpipe.types import Recipe
 
 
@@ -75,6 +74,7 @@ class ImageBatch:
         return self.images if self.slot is None else self.slot.handed_over(self.images)
 
 
+_KEEP_UINT8 = ToPlanarTensor()
 _TAIL = frozenset({"erase", "normalize"})  # what may follow the conversion: shape and dtype stay
 
 
@@ -100,48 +100,57 @@ def batch_bytes(recipe: Recipe, count: int, options: BatchOptions, fidelity: Fid
 
 @dataclass(slots=True)
 class BatchBuilder:
-    """Fills one tensor with a batch's images.
+    """The places of a batch of images in one tensor.
 
     Attributes:
         count: images in the batch.
         options: what is wanted.
         shared: allocate in shared memory, to be handed to another process without a copy.
         out: the tensor ``(N, C, H, W)`` to fill; images that don't fit into it aren't accepted. None for a new one.
+        images: the tensor, once an image was accepted.
     """
 
     count: int
     options: BatchOptions
     shared: bool
     out: torch.Tensor | None = None
-    _works: dict[int, Work] = field(default_factory=dict)
+    images: torch.Tensor | None = None
     _numbers: dict[int, tuple[tuple[float, ...], tuple[float, ...]]] = field(default_factory=dict)
     _first: Program | None = None
-    _images: torch.Tensor | None = None
     _slot: Slot | None = None
 
-    def accept(self, position: int, program: Program, encoded: Encoded) -> bool:
-        """Takes what makes the image of a slot; False where it doesn't fit into a batch with the ones before."""
-        first = self._first
+    def accept(self, position: int, task: SampleTask) -> bool:
+        """Gives the image of a task its place; False where it doesn't fit into a batch with the ones before.
+
+        Where conversions are deferred, that of the task's program becomes one that keeps uint8.
+        """
+        first, program = self._first, task.program
+        if program is None:
+            return False
         # Most have the same end; then nothing else need be looked at.
         same = first is not None and program.conversion is first.conversion and not (program.after or first.after)
         if not (same or self._takes(program)) or (first is not None and program.result != first.result):
             return False
-        if self._images is None:
+        if self.images is None:
             shape, dtype = (self.count, *program.result), _dtype(program, self.options)
             self._first, out = program, self.out
             if out is None:
-                self._images, self._slot = _allocate(shape, dtype, self.options, self.shared)
+                self.images, self._slot = _allocate(shape, dtype, self.options, self.shared)
             elif out.dtype != dtype or (out.shape[2], out.shape[3], out.shape[1]) != program.result:
                 return False
             else:
-                self._images = out
+                self.images = out
         if self.options.defer:
             conversion = program.conversion
             if isinstance(conversion, ToNormalizedTensor):
                 self._numbers[position] = conversion.mean, conversion.std
-            program = program._replace(conversion=ToPlanarTensor())
-        self._works[position] = Work(program, encoded, self._images, position)
+            task.program = program._replace(conversion=_KEEP_UINT8)
         return True
+
+    def place(self, position: int) -> torch.Tensor:
+        """The tensor ``(C, H, W)`` of an image."""
+        assert self.images is not None
+        return self.images[position]
 
     def _takes(self, program: Program) -> bool:
         first, defer = self._first or program, self.options.defer
@@ -151,19 +160,6 @@ class BatchBuilder:
             return False
         return not program.after or not (defer or isinstance(program.conversion, ToPlanarTensor))
 
-    def accept_alike(self, positions: range, program: Program, encoded: Encoded) -> Work | None:
-        """Takes several images whose programs end alike: the first one's work; None where they don't fit."""
-        first = positions[0]
-        if not self.accept(first, program, encoded):
-            return None
-        if first in self._numbers:
-            self._numbers |= dict.fromkeys(positions, self._numbers[first])
-        return self.work(first)
-
-    def work(self, position: int) -> Work:
-        """What makes the image of a slot, in the slot."""
-        return self._works.pop(position)
-
     def finish(self, targets: list[Any], positions: Sequence[int]) -> ImageBatch:
         """The batch of these slots, which are filled; the others are left out.
 
@@ -171,8 +167,8 @@ class BatchBuilder:
             targets: one for each of these slots.
             positions: at least one, rising.
         """
-        assert self._images is not None
-        images = self._images
+        assert self.images is not None
+        images = self.images
         if len(positions) < self.count:
             for place, position in enumerate(positions):  # moved within the same, maybe shared, memory
                 if place != position:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from fastpipe.core import Drawn
 from fastpipe.transforms._base import drawable
 from fastpipe.transforms.compose import members_of
-from fastpipe.transforms.crops import SHAPELESS, CropsAndFlips
-from fastpipe.transforms.drawing import WordGenerators, drawing, draws_from_words, keyed_generators, torch_seed, usable
+from fastpipe.transforms.drawing import WordGenerators, drawing, draws_from_words
 from fastpipe.types import Generators, ImageShape, Recipe, Step
 
 
@@ -21,7 +19,6 @@ class Pipeline:
     Attributes:
         drawn: the transforms, from the front, whose parameters depend on the image's size alone.
         rest: what follows them: the first transform that isn't drawable and everything behind it.
-        at_once: `drawn`, where the core draws them for many images together.
     """
 
     drawn: tuple[Any, ...]
@@ -30,13 +27,11 @@ class Pipeline:
     _draws: tuple[tuple[Callable[..., tuple[Step, ...]], bool, bool], ...] = field(
         init=False, repr=False, compare=False
     )
-    at_once: CropsAndFlips | None = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        looks = max((number for number, one in enumerate(self.drawn) if type(one) not in SHAPELESS), default=0)
+        looks = max((number for number, one in enumerate(self.drawn) if _looks_at_shape(one)), default=0)
         draws = ((one.draw, draws_from_words(one), number < looks) for number, one in enumerate(self.drawn))
         object.__setattr__(self, "_draws", tuple(draws))  # frozen
-        object.__setattr__(self, "at_once", CropsAndFlips.of(self.drawn))
 
     def draw(self, shape: ImageShape, generators: Generators | None = None) -> Recipe:
         """Draws every random parameter of `drawn`, in torchvision's order, touching no pixel.
@@ -46,46 +41,13 @@ class Pipeline:
             generators: where the numbers come from; None for the global generators, as torchvision. For many
                 samples in a row, what ``with drawing(generators)`` gives: their state is then read only once.
         """
-        if isinstance(generators, WordGenerators):
-            return self._drawn(shape, generators)
-        with drawing(generators) as held:
-            return next(self.draw_each((shape,), held))
-
-    def draw_each(self, shapes: Sequence[ImageShape], held: Generators) -> Iterator[Recipe]:
-        """`draw`, for one image after the other, from what ``with drawing()`` gives; drawn ahead where it can be."""
-        done, count = 0, len(shapes)
-        at_once = self.at_once if isinstance(held, WordGenerators) and held.has_source else None
-        while done < count:
-            for steps in [] if at_once is None else at_once.draw(shapes[done:], held.words):
-                yield Recipe(shapes[done], steps)
-                done += 1
-            if done < count:
-                yield self._drawn(shapes[done], held)
-                done += 1
-
-    def crops(self, shapes: Sequence[tuple[int, int, int]], held: Generators) -> Sequence[Drawn]:
-        """What `at_once` draws of what ``with drawing()`` gives: of the first of these images, or of none."""
-        if self.at_once is None or not isinstance(held, WordGenerators) or not held.has_source:
-            return ()
-        return self.at_once.numbers(shapes, held.words)
-
-    def crops_keyed(self, shapes: Sequence[tuple[int, int, int]], keys: Sequence[int]) -> Sequence[Drawn]:
-        """The same, each from generators that a key seeds; height 0 of an image that it can't draw for."""
-        if self.at_once is None or not usable():
-            return ()
-        return self.at_once.numbers_seeded(shapes, [torch_seed(key) for key in keys])
-
-    def draw_keyed(self, shapes: Sequence[ImageShape], keys: Sequence[int]) -> Iterator[Recipe]:
-        """`draw`, for each image from generators of its own, which a key seeds."""
-        known: Sequence[tuple[Step, ...] | None] = [None] * len(shapes)
-        if self.at_once is not None and usable():
-            known = self.at_once.draw_seeded(shapes, [torch_seed(key) for key in keys])
-        for shape, key, steps in zip(shapes, keys, known, strict=True):
-            yield self.draw(shape, keyed_generators(key)) if steps is None else Recipe(shape, steps)
-
-    def _drawn(self, start: ImageShape, generators: Generators) -> Recipe:
+        if not isinstance(generators, WordGenerators):
+            with drawing(generators) as held:
+                if held is not generators:
+                    return self.draw(shape, held)
+        assert generators is not None
+        start = shape
         steps: list[Step] = []
-        shape = start
         for draw, takes_words, is_seen in self._draws:
             given = generators
             if not takes_words and isinstance(generators, WordGenerators):
@@ -95,8 +57,14 @@ class Pipeline:
                 steps += drawn
                 if is_seen:
                     for step in drawn:
-                        shape = step.output_shape(shape)
+                        if getattr(step, "changes_shape", True):
+                            shape = step.output_shape(shape)
         return Recipe(start, tuple(steps))
+
+
+def _looks_at_shape(transform: Any) -> bool:
+    """Whether what is drawn for a transform may depend on the image's shape; ours say where it doesn't."""
+    return bool(vars(type(transform)).get("_looks_at_shape", True))
 
 
 def flatten(transform: Any) -> Iterable[Any]:

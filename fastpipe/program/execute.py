@@ -20,7 +20,7 @@ from fastpipe.errors import PlanError
 from fastpipe.kernels import memory
 from fastpipe.ops import AsTvImage, Operation, Resize, ScaledResize, ToNormalizedTensor, ToPlanarTensor
 from fastpipe.program.borders import behind_conversion, without_border
-from fastpipe.program.laps import lap, listening
+from fastpipe.program.profiling import mark, profiled
 from fastpipe.program.program import Program, Views
 from fastpipe.readers import MaxPixels
 from fastpipe.types import Box, Header, ImageShape, Step
@@ -46,6 +46,7 @@ class Encoded:
         config: the machine's config; None for the current one.
         max_pixels: what an image may have, as `fastpipe.readers.read_image` says.
         held: the files that the core has read, and the number of this one among them; until they are read anew.
+        place: address and length of the bytes, where `held` has them.
     """
 
     data: bytes
@@ -55,6 +56,7 @@ class Encoded:
     config: MachineConfig | None = None
     max_pixels: MaxPixels = "auto"
     held: tuple[core.Files, int] | None = None
+    place: tuple[int, int] = (0, 0)
 
     @property
     def content(self) -> bytes:
@@ -95,7 +97,7 @@ def execute(program: Program, encoded: Encoded, out: torch.Tensor | None = None,
         inner, border = bordered
         canvas = border.canvas(into, in_rows=in_rows)
         execute(inner, encoded, border.inside(canvas))
-        return _behind(program, canvas, out, in_rows)
+        return finish_tensor(program, canvas, out, in_rows)
     chosen = readers.choose(encoded.header, program.request, encoded.reader, encoded.config)
     by_core = chosen.name == "core"
     if by_core:
@@ -103,7 +105,7 @@ def execute(program: Program, encoded: Encoded, out: torch.Tensor | None = None,
         readers.check_limit(encoded.header, limit, encoded.source)
         done = _by_core(program, encoded, into, limit, in_rows)
         if done is not None:
-            return _behind(program, done, out, in_rows)
+            return finish_tensor(program, done, out, in_rows)
     image: Any
     image, got = readers.decode(
         encoded.content,
@@ -115,13 +117,13 @@ def execute(program: Program, encoded: Encoded, out: torch.Tensor | None = None,
         max_pixels=encoded.max_pixels,
         refused=by_core,
     )
-    lap("decode")
+    mark("decode")
     steps = program.steps
     if steps and isinstance(steps[0], ScaledResize):
         image = steps[0].apply_to(image, got)
-        lap(steps[0])
+        mark(steps[0])
         steps = steps[1:]
-    return _behind(program, _on_pixels(image, steps, program.conversion, into), out, in_rows)
+    return finish_tensor(program, _on_pixels(image, steps, program.conversion, into), out, in_rows)
 
 
 def _by_core(program: Program, encoded: Encoded, out: torch.Tensor | None, limit: int | None, in_rows: bool) -> Any:
@@ -131,9 +133,9 @@ def _by_core(program: Program, encoded: Encoded, out: torch.Tensor | None, limit
     job.read(encoded.content, box, (0, readers.most_scratch(limit)))
     shape = ImageShape(box.height, box.width)
     taken = 0
-    if not listening():  # who listens wants to hear the decode alone
+    if not profiled():  # who listens wants to hear the decode alone
         shape, taken = add_steps(job, program.steps, shape)
-    whole = taken == len(program.steps) and program.conversion is not None and not listening()
+    whole = taken == len(program.steps) and program.conversion is not None and not profiled()
     result: Any
     if whole:
         result = _sink(job, program.conversion, shape, out, in_rows)
@@ -145,13 +147,13 @@ def _by_core(program: Program, encoded: Encoded, out: torch.Tensor | None, limit
         if core.refused(status):
             return None
         core.check(status)
-    lap("decode")
+    mark("decode")
     return result if whole else _on_pixels(result, program.steps[taken:], program.conversion, out)
 
 
 def _on_pixels(image: Any, steps: tuple[Step, ...], conversion: Any, out: torch.Tensor | None) -> Any:
     """The steps, then the conversion, on a uint8 array."""
-    by_core = core.available() and not listening()
+    by_core = core.available() and not profiled()
     while steps or conversion is not None:
         if by_core:
             made, taken, finished = _claimed(image, steps, conversion, out)
@@ -164,7 +166,7 @@ def _on_pixels(image: Any, steps: tuple[Step, ...], conversion: Any, out: torch.
             return _converted(image, conversion, out)
         step = steps[0]
         image = [_view(image, view) for view in step.views] if isinstance(step, Views) else step.apply(image)
-        lap(step)
+        mark(step)
         steps = steps[1:]
     return image
 
@@ -201,41 +203,24 @@ def _claimed(image: Any, steps: tuple[Step, ...], conversion: Any, out: torch.Te
 
 def add_steps(job: core.Job, steps: tuple[Step, ...], shape: ImageShape) -> tuple[ImageShape, int]:
     """Adds the first steps that the core has to a job; the shape behind them, and how many they are."""
-    chain = getattr(steps, "memory", None)
-    if chain is None:
-        return _add_steps(job, steps, shape)
-    channels = shape[2]
-    known = chain.get(channels)
-    if known is None:
-        mark = job.mark()
-        shape, number = _add_steps(job, steps, shape)
-        if number == len(steps):
-            chain[channels] = job.packed(mark), shape
-        return shape, number
-    packed, behind = known
-    return (behind, len(steps)) if job.add(packed) else _add_steps(job, steps, shape)
-
-
-def _add_steps(job: core.Job, steps: tuple[Step, ...], shape: ImageShape) -> tuple[ImageShape, int]:
     for number, step in enumerate(steps):
-        kept = getattr(step, "memory", None)
-        if kept:
-            known = kept.get(shape) or kept.get(shape[2])
-            if known is not None:
-                packed, behind = known
-                if not job.add(packed):
+        known = getattr(step, "memory", None)
+        if known:
+            found = known.get(shape) or known.get(shape[2])
+            if found is not None:
+                if not job.add(found[0]):
                     return shape, number
-                shape = behind
+                shape = found[1]
                 continue
-        mark = job.mark()
+        begin = None if known is None else job.mark()
         if job.room < _MOST_AT_ONCE or not isinstance(step, Operation) or not step.to_core(job, shape):
             return shape, number
-        behind = step.output_shape(shape)
-        if kept is not None:
-            if len(kept) == _MOST_KEPT:
-                kept.clear()
+        behind = step.output_shape(shape) if step.changes_shape else shape
+        if known is not None and begin is not None:
+            if len(known) == _MOST_KEPT:
+                known.clear()
             # a resize to a given size is the same for images of any size
-            kept[shape[2] if isinstance(step, Resize) and step.fixed else shape] = job.packed(mark), behind
+            known[shape[2] if isinstance(step, Resize) and step.fixed else shape] = job.packed(begin), behind
         shape = behind
     return shape, len(steps)
 
@@ -267,20 +252,21 @@ def _converted(image: Any, conversion: ToPlanarTensor | ToNormalizedTensor, out:
         conversion.apply(image, out)
     else:
         out.copy_(conversion.apply(image))
-    lap(conversion)
+    mark(conversion)
     return out
 
 
-def _behind(program: Program, made: Any, out: torch.Tensor | None, in_rows: bool) -> Any:
+def finish_tensor(program: Program, made: Any, out: torch.Tensor | None, in_rows: bool = False) -> Any:
+    """What a program does behind the conversion, to its result; `out` and `in_rows` as of `execute`."""
     if in_rows and isinstance(made, torch.Tensor):
         made = made.permute(1, 2, 0).contiguous().permute(2, 0, 1)  # no copy where it lies so already
     padded = behind_conversion(program.after, made) if program.after and isinstance(made, torch.Tensor) else None
     for step in program.after if padded is None else ():
         made = step.apply(made)
-        lap(step)
+        mark(step)
     if padded is not None:
         made = padded
-        lap(program.after[-1])
+        mark(program.after[-1])
     if program.tv_image and out is None:
         return AS_TV_IMAGE.apply(made)
     if out is not None and made is not out:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 from itertools import groupby
-from typing import Any
+from typing import TypeAlias
 
 import torch
 
@@ -26,6 +26,8 @@ from fastpipe.ops import (
     ScaledResize,
     TensorOperation,
     ToImage,
+    ToNormalizedTensor,
+    ToPlanarTensor,
     ToPureTensor,
     Transpose,
     VFlip,
@@ -34,10 +36,11 @@ from fastpipe.ops import (
     leaves_contiguous,
     reduced_scale,
 )
-from fastpipe.program.program import Fidelity, KeptSteps, Program, Views
+from fastpipe.program.program import Fidelity, Program, Views
 from fastpipe.types import Box, DecodeRequest, ImageShape, Recipe, Size, Step
 
 _WHOLE = DecodeRequest()
+_Tail: TypeAlias = "tuple[ToPlanarTensor | ToNormalizedTensor | None, tuple[Step, ...], bool]"
 
 
 def lower(recipe: Recipe, fidelity: Fidelity = "torchvision", *, orientation: int = 1) -> Program:
@@ -53,109 +56,74 @@ def lower(recipe: Recipe, fidelity: Fidelity = "torchvision", *, orientation: in
         steps = (*turns(orientation), *steps)
         if orientation >= 5:
             stored = ImageShape(stored.width, stored.height, stored.channels)
-    if fidelity == "torchvision" and (known := _crop_and_resize(steps, stored)) is not None:
-        return known
-    shape, shapes = stored, [stored]
-    for number, step in enumerate(steps):
-        if getattr(step, "makes_tensor", False):
-            before, behind = _needed_tail(steps[number:], shape)
-            steps = (*steps[:number], *before)
-            in_rows = isinstance(step, PilToTensor)
-            for moved in before:
-                in_rows = in_rows and not leaves_contiguous(moved, shape)
-                shape = moved.output_shape(shape)
-                shapes.append(shape)
-            tail = _tail_of(behind, shape)
-            break
-        shape = step.output_shape(shape)
-        shapes.append(shape)
-    else:
-        tail, in_rows = _tail_of((), shape), False
-    box, local = _backwards(steps, shapes)
+    steps, tail = _split(steps)
+    shapes = _shapes(steps, stored)
+    before, tail = _ahead_of_tensor(tail, shapes[-1])
+    in_rows = bool(tail) and isinstance(tail[0], PilToTensor)
+    for moved in before:
+        in_rows = in_rows and not leaves_contiguous(moved, shapes[-1])
+        shapes.append(moved.output_shape(shapes[-1]))
+    shape = shapes[-1]
+    conversion, after, tv_image = _converted(tail, shape.channels, torch.get_default_dtype())
+    box, local = _backwards((*steps, *before), shapes)
     request = _WHOLE if box == (0, 0, stored.height, stored.width) else DecodeRequest(box)
     if fidelity == "fast":
         request, local = _scaled(box, request, local)
-    return Program(stored, request, local, tail.conversion, tail.after, tail.result, tail.tv_image, in_rows)
+    return Program(stored, request, local, conversion, after, shape, tv_image, in_rows)
 
 
-def _crop_and_resize(steps: tuple[Step, ...], stored: ImageShape) -> Program | None:
-    """What most training comes to: a crop, resized to a size that is given; None for any other program.
-
-    What is behind the crop doesn't depend on the image.
-    """
-    if not steps:
-        return None
-    height, width, channels = stored
-    crop = steps[0]
-    request = _WHOLE
-    if type(crop) is Crop:
-        top, left, rows, columns = crop.top, crop.left, crop.height, crop.width
-        if top < 0 or left < 0 or top + rows > height or left + columns > width:
-            return None
-        if rows != height or columns != width:
-            request = _tuple(DecodeRequest, (_tuple(Box, (top, left, rows, columns)), 1))
-            height, width = rows, columns
-        steps = steps[1:]
-    key = torch.get_default_dtype(), *map(id, steps)
-    known = _known.get(key)
-    if known is None:
-        known = steps, resized(steps)
-        # An object's number is its own as long as it's held.
-        if all(getattr(step, "memory", None) is not None for step in steps):
-            if known[1] is not None:
-                known = steps, known[1]._replace(steps=KeptSteps(known[1].steps))
-            if len(_known) == _MOST_KNOWN:
-                _known.clear()
-            _known[key] = known
-    program = known[1]
-    if program is None or channels != 3 or height < 1 or width < 1:
-        return None
-    size, _, local, conversion, after, result, tv_image, in_rows = program
-    if height == size[0] and width == size[1]:
-        return None
-    made: Program = _tuple(Program, (stored, request, local, conversion, after, result, tv_image, in_rows))
-    return made
+def _split(steps: tuple[Step, ...]) -> tuple[tuple[Step, ...], tuple[Step, ...]]:
+    """The steps on pixels; the conversion to a tensor and what is behind it."""
+    for number, step in enumerate(steps):
+        if getattr(step, "makes_tensor", False):
+            return steps[:number], steps[number:]
+    return steps, ()
 
 
-_tuple: Any = tuple.__new__  # a named tuple's own is slower
-_MOST_KNOWN = 4096
-_known: dict[tuple[Any, ...], tuple[tuple[Step, ...], Program | None]] = {}
+def _shapes(steps: Sequence[Step], shape: ImageShape) -> list[ImageShape]:
+    """The shape before each step, and behind the last."""
+    shapes = [shape]
+    for step in steps:
+        if getattr(step, "changes_shape", True):
+            shape = step.output_shape(shape)
+        shapes.append(shape)
+    return shapes
 
 
-def resized(steps: tuple[Step, ...]) -> Program | None:
-    """The program for a resize to a given size and what follows it, its shape the result's of the resize.
-
-    None for other steps, and where not all of what the resize gives is needed.
-    """
-    resize = steps[0] if steps else None
-    if not isinstance(resize, Resize) or not resize.fixed:
-        return None
-    behind = lower(Recipe(resize.output_shape(ImageShape(1, 1)), steps[1:]))
-    return None if behind.request.box is not None else behind._replace(steps=(resize, *behind.steps))
+@lru_cache(maxsize=256)
+def _known_conversion(tail: tuple[Step, ...], channels: int, dtype: torch.dtype) -> _Tail:
+    return _conversion(tail, channels)
 
 
-def _tail_of(steps: Sequence[Step], shape: ImageShape) -> Program:
-    """What follows the pixels' steps: the conversion to a tensor, and what is behind it."""
+def _converted(tail: Sequence[Step], channels: int, dtype: torch.dtype) -> _Tail:
+    """The conversion to a tensor, what is behind it, and whether a ``tv_tensors.Image`` comes out; by default dtype."""
+    for step in tail:
+        if getattr(step, "memory", None) is None:  # drawn for this image alone
+            return _conversion(tail, channels)
+    return _known_conversion(tuple(tail), channels, dtype)
+
+
+def _conversion(steps: Sequence[Step], channels: int) -> _Tail:
     tv_image = bool(steps) and isinstance(steps[0], ToImage)
     classes = [step for step in steps if isinstance(step, ToPureTensor)]
     if classes:
         steps = [step for step in steps if not isinstance(step, ToPureTensor)]
         tv_image = isinstance(classes[-1], AsTvImage)
-    conversion, used = fused_conversion(steps, shape.channels) if steps else (None, 0)
-    return Program(shape, _WHOLE, (), conversion, tuple(steps[used:]), shape, tv_image)
+    conversion, used = fused_conversion(steps, channels) if steps else (None, 0)
+    return conversion, tuple(steps[used:]), tv_image
 
 
-def _needed_tail(tail: Sequence[Step], shape: ImageShape) -> tuple[Sequence[Operation], Sequence[Step]]:
+def _ahead_of_tensor(tail: Sequence[Step], shape: ImageShape) -> tuple[Sequence[Operation], Sequence[Step]]:
     """What v2 does to a tensor, as far as it can be done before the conversion; and the conversion with the rest."""
-    if not any(isinstance(step, TensorOperation) for step in tail):
+    for step in tail:
+        if isinstance(step, TensorOperation):
+            break
+    else:
         return (), tail
     before, kept = ahead_of(tail, shape)
     for step in before:
         shape = step.output_shape(shape)
-    shapes = [shape]
-    for behind in kept:
-        shapes.append(behind.output_shape(shapes[-1]))
-    box, local = _backwards(kept, shapes)
+    box, local = _backwards(kept, _shapes(kept, shape))
     if box != (0, 0, shape.height, shape.width):
         before.append(Crop(*box))
     return before, local
@@ -172,10 +140,7 @@ def turns(orientation: int) -> tuple[Operation, ...]:
 
 def needed(steps: Sequence[Step], shape: ImageShape) -> tuple[Box, tuple[Step, ...]]:
     """The box of something of that shape, such as a mask, that steps need; and the steps in its coordinates."""
-    shapes = [shape]
-    for step in steps:
-        shapes.append(step.output_shape(shapes[-1]))
-    return _backwards(steps, shapes)
+    return _backwards(steps, _shapes(steps, shape))
 
 
 def _backwards(steps: Sequence[Step], shapes: Sequence[ImageShape]) -> tuple[Box, tuple[Step, ...]]:
@@ -183,21 +148,32 @@ def _backwards(steps: Sequence[Step], shapes: Sequence[ImageShape]) -> tuple[Box
     last = shapes[-1]
     region = Box(0, 0, last.height, last.width)
     local: list[Step] = []  # from the back
-    for step, before, behind in zip(reversed(steps), reversed(shapes[:-1]), reversed(shapes), strict=False):
+    all_of_it = True  # the region is all of what the step gives
+    for number in range(len(steps) - 1, -1, -1):
+        step, before = steps[number], shapes[number]
+        if all_of_it and not getattr(step, "narrows", True):
+            if isinstance(step, (HFlip, VFlip)):
+                _put_before(local, step)
+            elif type(step) is not Resize or before != shapes[number + 1]:
+                local.append(step)
+            region = Box(0, 0, before.height, before.width)
+            continue
         found: tuple[Box, tuple[Step, ...]] | None = None
         if isinstance(step, Operation):
             found = step.within(region, before)
         elif isinstance(step, Views):
             found = _needed(step, before)
-        if found is not None:
+        if found is None:
+            behind = shapes[number + 1]
+            if region != (0, 0, behind.height, behind.width):
+                local.append(Crop(*region))
+            local.append(step)
+            region = Box(0, 0, before.height, before.width)
+        else:
             region, made = found
             for operation in reversed(made):
                 _put_before(local, operation)
-            continue
-        if region != (0, 0, behind.height, behind.width):
-            local.append(Crop(*region))
-        local.append(step)
-        region = Box(0, 0, before.height, before.width)
+        all_of_it = region == (0, 0, before.height, before.width)
     local.reverse()
     return region, _tables_fused(local)
 
@@ -230,7 +206,7 @@ def _chain(steps: Sequence[Step], shape: ImageShape) -> tuple[Box, tuple[Step, .
 
 def _tables_fused(steps: Sequence[Step]) -> tuple[Step, ...]:
     """The steps with each run of look-ups made one."""
-    if len(steps) < 2 or sum(map(_has_table, steps)) < 2:
+    if len([step for step in steps if getattr(step, "has_table", False)]) < 2:
         return tuple(steps)
     fused: list[Step] = []
     for are_look_ups, group in groupby(steps, _has_table):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from fastpipe.ops import ToNormalizedTensor, ToPlanarTensor, contracts_of
 from fastpipe.ops.base import EXACT, Contract
@@ -51,20 +51,6 @@ class Program(NamedTuple):
         box = self.box
         decode = f"decode rows {box.top}–{box.bottom}, columns {box.left}–{box.right}"
         return " → ".join([decode, *map(str, self.all_steps)])
-
-
-class KeptSteps(tuple[Step, ...]):
-    """Steps that start with a resize to a given size, which many programs have: what is worked out of them is kept."""
-
-    memory: dict[Any, Any]
-
-    def __new__(cls, steps: Iterable[Step]) -> Any:
-        made = super().__new__(cls, steps)
-        made.memory = {}
-        return made
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return tuple, (tuple(self),)
 
 
 @dataclass(frozen=True, slots=True)

@@ -147,7 +147,10 @@ def fetched(files: Sequence[str | bytes]) -> tuple[Sequence[str | bytes], dict[i
     Returns:
         Paths of local files, and bytes; empty where reading a file led to an error, which is there by its position.
     """
-    if not any(isinstance(file, Stored) for file in files):
+    for file in files:
+        if isinstance(file, Stored):
+            break
+    else:
         return files, {}
     local = list(files)
     errors = {}

@@ -40,7 +40,7 @@ _CONVERTING = frozenset(
 
 
 def part_of(done: object) -> tuple[str, str]:
-    """The name and the group of what a lap says was done."""
+    """The name and the group of what a mark says was done."""
     if isinstance(done, str):
         return done, _WORDS.get(done, "own code")
     if isinstance(done, (ToNormalizedTensor, ToPlanarTensor)):

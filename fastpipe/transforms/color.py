@@ -29,6 +29,8 @@ class ColorJitter(Transform):
         ValueError: a value out of its range.
     """
 
+    _looks_at_shape = False
+
     _shown = "brightness={0.brightness}, contrast={0.contrast}, saturation={0.saturation}, hue={0.hue}"
 
     def __init__(
@@ -104,7 +106,7 @@ class ColorJitter(Transform):
     def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
         order = draw_permutation(4, generators.words)
         factors = _draw_factors(self.brightness, self.contrast, self.saturation, self.hue, generators.words)
-        return tuple(_JITTERED[index](factors[index]) for index in order if factors[index] is not None)
+        return tuple([_JITTERED[index](factors[index]) for index in order if factors[index] is not None])
 
 
 _JITTERED: Any = (ops.AdjustBrightness, ops.AdjustContrast, ops.AdjustSaturation, ops.AdjustHue)

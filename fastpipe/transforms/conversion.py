@@ -19,6 +19,8 @@ class ToTensor(Shown):
     kept, without scaling. So don't use it for masks of class labels. Not scriptable.
     """
 
+    _looks_at_shape = False
+
     def __init__(self) -> None:
         pass
 
@@ -31,6 +33,8 @@ class ToTensor(Shown):
 
 class PILToTensor(Shown):
     """A PIL image as a tensor ``(C, H, W)`` of its own dtype, unscaled; the data is copied. Not scriptable."""
+
+    _looks_at_shape = False
 
     def __init__(self) -> None:
         pass
@@ -52,6 +56,8 @@ class ConvertImageDtype(torch.nn.Module):
         RuntimeError: when called, from float32 to int32 or int64, or from float64 to int64: such a float can't hold
             every integer of the range.
     """
+
+    _looks_at_shape = False
 
     def __init__(self, dtype: torch.dtype) -> None:
         super().__init__()
@@ -91,6 +97,8 @@ class Normalize(Transform):
         std: one number for each channel; none may be 0.
         inplace: overwrite the tensor that is given. (A drawn pipeline never does: its result is the same.)
     """
+
+    _looks_at_shape = False
 
     _shown = "mean={0.mean}, std={0.std}"
 

@@ -228,6 +228,8 @@ class RandomHorizontalFlip(WithChance):
         p: the probability.
     """
 
+    _looks_at_shape = False
+
     _chance = staticmethod(draw_chance)
 
     def _changed(self, img: Image) -> Image:
@@ -243,6 +245,8 @@ class RandomVerticalFlip(WithChance):
     Args:
         p: the probability.
     """
+
+    _looks_at_shape = False
 
     _chance = staticmethod(draw_chance)
 

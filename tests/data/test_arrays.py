@@ -15,7 +15,6 @@ from tv import torchvision
 
 import fastpipe
 from fastpipe import core
-from fastpipe.data import arrays as module
 from fastpipe.errors import DatasetError, DecodeError, FastpipeWarning
 
 DTYPES = ["?", "u1", "i1", "<i2", ">i2", "<u2", ">i4", "<i8", ">f2", "<f4", ">f4", "<f8", ">f8", "<c8", ">c8", ">c16"]
@@ -26,8 +25,7 @@ SHAPES = [(), (5,), (3, 4), (1, 1), (2, 3, 4), (2, 1, 5, 7), (0, 3)]
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """By the core where there is one, and as where there is none."""
     if request.param == "plain":
-        monkeypatch.setattr(module, "works_together", lambda: False)
-        monkeypatch.setattr("fastpipe.data.base.works_together", lambda: False)
+        monkeypatch.setattr("fastpipe.data.array_stages.runs_in_core", lambda: False)
     elif not core.available():
         pytest.skip(core.why_not())
     return str(request.param)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import random
@@ -180,14 +181,24 @@ class TestSkip:
         with pytest.raises(ValueError, match="crop"):
             make(T.Compose([T.RandomCrop(500), T.ToTensor()]), on_error="skip")[0]
 
-    def test_running_out_of_file_descriptors_is_no_bad_file(self, make, monkeypatch):
-        def no_more(*_, **__):
-            raise OSError(errno.EMFILE, "Too many open files")
-
+    @pytest.mark.skipif(sys.platform == "win32", reason="no limit that can be set")
+    def test_running_out_of_file_descriptors_is_no_bad_file(self, make):
+        resource = pytest.importorskip("resource")
         dataset = make(on_error="skip")
-        monkeypatch.setattr(os, "open", no_more)
-        with pytest.raises(OSError, match="Too many open files"):
-            dataset[0]
+        dataset[0]
+        limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+        held = [os.dup(0)]
+        resource.setrlimit(resource.RLIMIT_NOFILE, (held[0] + 1, limits[1]))
+        try:
+            with contextlib.suppress(OSError):
+                while True:
+                    held.append(os.dup(0))
+            with pytest.raises(OSError, match="Too many open files"):
+                dataset[0]
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+            for descriptor in held:
+                os.close(descriptor)
 
 
 class TestReplace:

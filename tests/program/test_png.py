@@ -15,10 +15,7 @@ from tv import torchvision
 import fastpipe
 from fastpipe import core
 from fastpipe import transforms as T
-from fastpipe.program.execute import Encoded
-from fastpipe.program.lower import lower
-from fastpipe.program.together import Work, run_together
-from fastpipe.types import ImageShape
+from fastpipe.program import BatchOptions, execute
 
 needs_core = pytest.mark.skipif(not core.available(), reason="there is no core here")
 
@@ -80,26 +77,24 @@ def test_batches_are_torchvisions(folder: Path, threads: int) -> None:
 
 
 @needs_core
-def test_the_core_claims_them(folder: Path) -> None:
-    """Whole programs, of PNGs as of JPEGs; the others are handed back."""
+def test_the_core_makes_them(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whole programs, of PNGs as of JPEGs; the others are left to `execute`."""
     transform = evaluation(T)
     dataset = fastpipe.ImageFolder(folder, transform)
-    images = torch.zeros(len(dataset), 3, 16, 16)
-    works, names = [], []
-    for index, (path, _) in enumerate(dataset.samples):
-        encoded = Encoded.of(Path(path).read_bytes(), path)
-        recipe = dataset.pipeline.draw(ImageShape(*encoded.header.size))
-        works.append(Work(lower(recipe, "torchvision"), encoded, images, index))
-        names.append(path)
-    left = {names[work.number] for work in run_together(works, 2)}
-    for name in names:
+    left: set[str] = set()
+
+    def noted(program: Any, encoded: Any, *given: Any, **options: Any) -> Any:
+        left.add(encoded.source)
+        return execute(program, encoded, *given, **options)
+
+    monkeypatch.setattr("fastpipe.program.image_stages.execute", noted)
+    batch: Any = dataset.batch(range(len(dataset)), BatchOptions(threads=2))
+    for index, (name, _) in enumerate(dataset.samples):
         if ".png" in name and "-short" not in name:  # whether a crop shows an index without a color, is another matter
             assert (name in left) == any(word in name for word in LEFT), name
-    for index, name in enumerate(names):
-        if name not in left:
-            with Image.open(name) as picture:
-                expected = transform(picture.convert("RGB"))
-            assert torch.equal(images[index], expected), name
+        with Image.open(name) as picture:
+            expected = transform(picture.convert("RGB"))
+        assert torch.equal(batch.images[index], expected), name
 
 
 @needs_core

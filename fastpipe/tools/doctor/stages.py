@@ -1,4 +1,4 @@
-"""Where the time of a sample goes: the real code of the dataset, timed between the laps that it calls."""
+"""Where the time of a sample goes: the real code of the dataset, timed between the marks that it sets."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from fastpipe.data.base import ImageDataset
 from fastpipe.errors import DatasetError
 from fastpipe.loading.asking import batch_of
 from fastpipe.loading.tuning import batch_bytes, batch_tensors
-from fastpipe.program import BatchOptions, lap, listen
+from fastpipe.program import BatchOptions, mark, profile
 from fastpipe.tools.doctor.values import BadFile, Part, Stages
 from fastpipe.tools.recipes import part_of
 
@@ -76,7 +76,7 @@ def time_stages(
         several = getattr(dataset, "__getitems__", None)
         return collate(several(picked) if several else [dataset[index] for index in picked])
 
-    if isinstance(dataset, ImageDataset) and dataset.threads:  # in which laps would go unheard
+    if isinstance(dataset, ImageDataset) and dataset.threads:  # in which marks would go unheard
         dataset = copy.copy(dataset)
         dataset.threads = 0
     timed = timed_dataset(dataset)
@@ -92,7 +92,7 @@ def time_stages(
     size = min(batch_size, max(1, int(seconds * 1e6 / 16 / max(1.0, guess_us))))
     if most_bytes is not None:
         size = min(size, max(1, most_bytes // image_bytes))
-    laps = _Laps()
+    marks = _Marks()
     plain_ns = images = number = 0
     waited, cpu, own_cpu = _waited_ns(), time.process_time(), time.thread_time()
     start = time.perf_counter()
@@ -100,10 +100,10 @@ def time_stages(
         picked = [indices[(number * size + k) % len(indices)] for k in range(size)]
         for listening in (True, False) if number % 2 else (False, True):  # the second finds warmer caches
             if listening:
-                with listen(laps):
-                    laps(None)
+                with profile(marks):
+                    marks(None)
                     batch = batch_from(timed, picked)
-                    lap("collate")
+                    mark("collate")
             else:
                 before = time.perf_counter_ns()
                 batch = batch_from(dataset, picked)
@@ -114,14 +114,14 @@ def time_stages(
     waits = None if waited is None else (_waited_ns() or waited) - waited
     share = None if waits is None else min(1.0, waits / 1e9 / (time.perf_counter() - start))
     cpu, own_cpu = time.process_time() - cpu, time.thread_time() - own_cpu
-    parts = [Part(name, group, ns / 1000 / images) for (name, group), ns in laps.sums().items()]
+    parts = [Part(name, group, ns / 1000 / images) for (name, group), ns in marks.sums().items()]
     output = next(((one.shape[2], one.shape[3]) for one in batch_tensors(first) if one.ndim == 4), None)
     others = max(0.0, 1 - own_cpu / max(cpu, 1e-9))
     return Stages(tuple(parts), images, plain_ns / 1000 / images, image_bytes, output, share, others)
 
 
 @dataclass(slots=True)
-class _Laps:
+class _Marks:
     """A listener that does nothing but note when; None begins anew."""
 
     noted: list[tuple[int, object]] = field(default_factory=list)
@@ -140,14 +140,14 @@ class _Laps:
 
 
 def timed_dataset(dataset: Any) -> Any:
-    """The dataset, with laps around what can be told apart: fastpipe's own datasets have them already.
+    """The dataset, with marks around what can be told apart: fastpipe's own datasets have them already.
 
     Of others the attributes ``loader`` and ``transform`` are wrapped, in a copy; torchvision's datasets use these.
     """
     if isinstance(dataset, ImageDataset):
         return dataset
     if hasattr(dataset, "__getitems__"):
-        return _Lapped(dataset)
+        return _Marked(dataset)
     wrapped = dataset
     with contextlib.suppress(Exception):  # a dataset that can't be copied or changed is timed as one piece
         wrapped = copy.copy(dataset)
@@ -157,11 +157,11 @@ def timed_dataset(dataset: Any) -> Any:
         ):
             if callable(getattr(dataset, name, None)) and name in vars(dataset):
                 setattr(wrapped, name, wrap(getattr(dataset, name)))
-    return _Lapped(wrapped)
+    return _Marked(wrapped)
 
 
-class _Lapped:
-    """A dataset whose samples end in a lap."""
+class _Marked:
+    """A dataset whose samples end in a mark."""
 
     def __init__(self, dataset: Any) -> None:
         self._sample = _Timed(dataset.__getitem__, "your dataset")
@@ -173,16 +173,16 @@ class _Lapped:
 
 
 class _Timed:
-    """A callable with a lap behind it, and maybe one before; else it is the callable, for who looks at it."""
+    """A callable with a mark behind it, and maybe one before; else it is the callable, for who looks at it."""
 
     def __init__(self, call: Callable[..., Any], done: object, before: str | None = None) -> None:
         self._call, self._done, self._before = call, done, before
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
         if self._before is not None:
-            lap(self._before)
+            mark(self._before)
         made = self._call(*arguments, **named)
-        lap(self._done)
+        mark(self._done)
         return made
 
     def __getattr__(self, name: str) -> Any:
@@ -194,10 +194,10 @@ class _TimedCompose:
         self.transforms = transforms
 
     def __call__(self, image: Any) -> Any:
-        lap("your dataset")
+        mark("your dataset")
         for transform in self.transforms:
             image = transform(image)
-            lap(transform)
+            mark(transform)
         return image
 
 

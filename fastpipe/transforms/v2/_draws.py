@@ -159,14 +159,3 @@ QUICK: dict[type, Callable[[Any, ImageShape, Any], Steps | None]] = {
     v2.ToPureTensor: _to_pure_tensor,
     v2.ToTensor: _to_tensor,
 }
-
-# What `fastpipe.transforms.crops` asks of those that it draws together.
-TOGETHER: dict[type, dict[str, Any]] = {
-    v2.RandomResizedCrop: {
-        "_role": "crop",
-        "_resize": lambda self: _resize(tuple(self.size), self.interpolation),
-    },
-    v2.RandomHorizontalFlip: {"_role": "flip of pixels", "_operation": lambda self: _HFLIP},
-    v2.RandomVerticalFlip: {"_role": "flip of pixels", "_operation": lambda self: _VFLIP},
-    **{kind: {"_role": "no draw"} for kind in (v2.ToImage, v2.ToDtype, v2.Normalize, v2.ToPureTensor)},
-}

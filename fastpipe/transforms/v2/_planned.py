@@ -109,7 +109,6 @@ def planned_class(base: Any, module: str) -> type:
         "__doc__": base.__doc__,
         "_made_by_fastpipe": True,
         "_is_compose": base is theirs.Compose,
-        **_draws.TOGETHER.get(base, {}),
     }
     if base in _draws.QUICK:
         body["draw"] = _drawing(_draws.QUICK[base])

@@ -13,7 +13,7 @@ import pytest
 import fastpipe
 from fastpipe import transforms as T
 from fastpipe.ops import Operation
-from fastpipe.program import BatchOptions, lap, listen
+from fastpipe.program import BatchOptions, mark, profile
 
 
 @pytest.fixture(scope="module")
@@ -29,25 +29,27 @@ def unchanged(image: object) -> object:
     return image
 
 
-def laps_of(work: Callable[[], object]) -> list[str]:
+def marks_of(work: Callable[[], object]) -> list[str]:
     heard: list[str] = []
-    with listen(lambda done: heard.append(done if isinstance(done, str) else getattr(done, "op", type(done).__name__))):
+    with profile(
+        lambda done: heard.append(done if isinstance(done, str) else getattr(done, "op", type(done).__name__))
+    ):
         work()
     return heard
 
 
 def test_nobody_listens_outside_the_block() -> None:
     heard: list[object] = []
-    with listen(heard.append):
-        lap("inside")
-    lap("outside")
+    with profile(heard.append):
+        mark("inside")
+    mark("outside")
     assert heard == ["inside"]
 
 
 def test_a_planned_sample(root: Path) -> None:
     transform = T.Compose([T.Resize(40), T.CenterCrop(32), T.GaussianBlur(3), T.ToTensor()])
     dataset = fastpipe.ImageFolder(root, transform)
-    assert laps_of(lambda: dataset[0]) == [
+    assert marks_of(lambda: dataset[0]) == [
         *("look-up", "read", "header", "draw", "plan", "decode"),
         *("resize", "gaussian_blur", "to_tensor", "to PIL"),
     ]
@@ -60,10 +62,10 @@ def test_a_planned_batch(root: Path) -> None:
     def work() -> None:
         dataset.batch([0, 1], BatchOptions())
 
-    one = ["look-up", "read", "header", "draw", "target", "plan", "decode", "resize", "to_tensor", "erase"]
-    heard = laps_of(work)  # the samples are read, then drawn, then made
-    assert sorted(heard) == sorted(one * 2)
-    assert heard.index("draw") > max(at for at, lap in enumerate(heard) if lap == "header")
+    one = ["read", "header", "draw", "target", "decode", "resize", "to_tensor", "erase"]
+    heard = marks_of(work)  # the samples are looked up together and read, then drawn and planned, then made
+    assert sorted(heard) == sorted(["look-up", "plan", *one * 2])
+    assert heard.index("draw") > max(at for at, word in enumerate(heard) if word == "header")
 
 
 def test_what_is_not_planned(root: Path) -> None:
@@ -71,9 +73,9 @@ def test_what_is_not_planned(root: Path) -> None:
         return path
 
     planned = fastpipe.ImageFolder(root, T.Compose([T.Resize(30), unchanged, T.Lambda(unchanged)]))
-    assert laps_of(lambda: planned[0])[-4:] == ["to PIL", "function", "Lambda", "target"]
+    assert marks_of(lambda: planned[0])[-4:] == ["to PIL", "function", "Lambda", "target"]
     own = fastpipe.ImageFolder(root, T.Lambda(lambda path: path), loader=loader)
-    assert laps_of(lambda: own[0]) == ["look-up", "decode", "Lambda", "target"]
+    assert marks_of(lambda: own[0]) == ["look-up", "decode", "Lambda", "target"]
 
 
 def test_time_goes_to_the_piece_that_took_it(root: Path) -> None:
@@ -102,7 +104,7 @@ def test_time_goes_to_the_piece_that_took_it(root: Path) -> None:
         times[getattr(done, "op", str(done))] = now - last
         last = now
 
-    with listen(note):
+    with profile(note):
         dataset[0]
     assert max(times, key=lambda name: times[name]) == "slow"
     assert times["slow"] >= 0.05

@@ -1,4 +1,4 @@
-"""A batch's images made as one lot are those that are made one by one, whatever is among the files."""
+"""One way to samples: what the core makes of a batch is what is made one by one, whatever is among the files."""
 
 from __future__ import annotations
 
@@ -17,12 +17,13 @@ import fastpipe
 from fastpipe import core
 from fastpipe import transforms as T
 from fastpipe.data import ImageDataset
-from fastpipe.program import BatchOptions, Lot
+from fastpipe.program import BatchOptions, ImageStages, SampleTask
 from fastpipe.transforms import v2
 
 pytestmark = pytest.mark.skipif(not core.available(), reason=core.why_not())
 
 COUNT = 24
+made_one = ImageStages.make
 TAIL = [T.RandomHorizontalFlip(), T.ToTensor(), T.Normalize([0.485, 0.456, 0.406], [0.229, 0.224, 0.225])]
 CHAINS: dict[str, Any] = {
     "training": T.Compose([T.RandomResizedCrop(24), *TAIL]),
@@ -76,18 +77,9 @@ def made(dataset: ImageDataset, options: BatchOptions) -> list[torch.Tensor]:
 @pytest.mark.parametrize("name", CHAINS)
 @pytest.mark.parametrize("seed", [None, 5])
 @pytest.mark.parametrize("kind", ["plain", "mixed", "turned", "bad"])
-def test_lots_are_what_is_made_one_by_one(
+def test_the_core_makes_what_is_made_one_by_one(
     folders: dict[str, Path], monkeypatch: pytest.MonkeyPatch, kind: str, seed: int | None, name: str
 ) -> None:
-    started: list[bool] = []
-    start = Lot.start
-
-    def noted(self: Lot, *arguments: Any) -> Any:
-        found = start(self, *arguments)
-        started.append(found is not None)
-        return found
-
-    monkeypatch.setattr(Lot, "start", noted)
     dataset = fastpipe.ImageFolder(
         folders[kind],
         CHAINS[name],
@@ -101,20 +93,80 @@ def test_lots_are_what_is_made_one_by_one(
         BatchOptions(threads=0, dtype=torch.float16, channels_last=True),
         BatchOptions(threads=1, defer=True),
     ):
-        started.clear()
-        lots = made(dataset, options)
-        assert (True in started) is (kind != "turned")
-        assert False not in started
-        if kind == "plain":  # a third has no image that is as large as the result, and isn't resized
-            assert len(started) == (3 if name == "whole" else 9)
+        left = []
+
+        def noted(stages: ImageStages, task: SampleTask, out: Any, left: list[str] = left) -> None:
+            left.append(task.path)
+            made_one(stages, task, out)
+
         with monkeypatch.context() as patched:
-            patched.setattr("fastpipe.data.lots.goes_straight", lambda dataset: False)
+            patched.setattr(ImageStages, "make", noted)
+            by_core = made(dataset, options)
+        assert {Path(path).suffix for path in left} <= {".bmp"} or kind == "bad"
+        with monkeypatch.context() as patched:
+            patched.setattr("fastpipe.program.image_stages.runs_in_core", lambda: False)
             one_by_one = made(dataset, options)
-        assert len(lots) == len(one_by_one)
-        assert all(torch.equal(one, other) for one, other in zip(lots, one_by_one, strict=True))
+        assert len(by_core) == len(one_by_one)
+        assert all(torch.equal(one, other) for one, other in zip(by_core, one_by_one, strict=True))
 
 
-def test_a_lot_is_torchvisions(folders: dict[str, Path]) -> None:
+@pytest.mark.filterwarnings("ignore:.*can't be read")
+@pytest.mark.parametrize("name", CHAINS)
+@pytest.mark.parametrize("seed", [None, 5])
+@pytest.mark.parametrize("kind", ["plain", "mixed", "bad"])
+def test_an_item_is_a_batch_of_one(folders: dict[str, Path], kind: str, seed: int | None, name: str) -> None:
+    dataset = fastpipe.ImageFolder(
+        folders[kind], CHAINS[name], seed=seed, on_error="skip" if kind == "bad" else "raise", max_bad_fraction=1.0
+    )
+    torch.manual_seed(2)
+    items = [sample for index in range(COUNT) if (sample := dataset[index]) is not None]
+    state = torch.get_rng_state()
+    for threads in (0, 2):
+        dataset.threads = threads
+        torch.manual_seed(2)
+        listed = dataset.__getitems__(list(range(COUNT)))
+        assert torch.equal(torch.get_rng_state(), state)
+        assert [target for _, target in listed] == [target for _, target in items]
+        for (image, _), (expected, _) in zip(listed, items, strict=True):
+            assert type(image) is type(expected)
+            assert torch.equal(image, expected)
+
+
+def test_what_changes_in_a_transform_takes_effect(folders: dict[str, Path]) -> None:
+    theirs = torchvision.transforms
+    crop, flip, numbers = T.RandomResizedCrop(32), T.RandomHorizontalFlip(0.0), T.Normalize([0.5] * 3, [0.5] * 3)
+    dataset = fastpipe.ImageFolder(folders["plain"], T.Compose([crop, flip, T.ToTensor(), numbers]))
+    for change in (
+        lambda: None,
+        lambda: setattr(crop, "scale", (0.9, 1.0)),
+        lambda: setattr(crop, "size", (3, 4)),
+        lambda: setattr(flip, "p", 1.0),
+        lambda: numbers.mean.__setitem__(0, 0.1),
+        lambda: dataset.transform.transforms.pop(),
+    ):
+        change()
+        chain = [theirs.RandomResizedCrop(crop.size, crop.scale), theirs.RandomHorizontalFlip(flip.p)]
+        chain += [theirs.ToTensor(), theirs.Normalize(numbers.mean, numbers.std)][
+            : len(dataset.transform.transforms) - 2
+        ]
+        reference = torchvision.datasets.ImageFolder(str(folders["plain"]), theirs.Compose(chain))
+        torch.manual_seed(4)
+        expected = [reference[index][0] for index in range(6)]
+        torch.manual_seed(4)
+        assert all(torch.equal(dataset[index][0], one) for index, one in enumerate(expected))
+
+
+def test_an_attribute_of_the_dataset_that_changes_takes_effect(folders: dict[str, Path]) -> None:
+    dataset = fastpipe.ImageFolder(folders["turned"], T.Compose([T.Resize(20), T.ToTensor()]))
+    straight = [tuple(dataset[index][0].shape) for index in range(8)]
+    dataset.apply_exif = True
+    turned = [tuple(dataset[index][0].shape) for index in range(8)]
+    assert [shape != other for shape, other in zip(straight, turned, strict=True)] == [False, False, True, True] * 2
+    dataset.target_transform = str
+    assert dataset[0][1] == "0"
+
+
+def test_a_batch_is_torchvisions(folders: dict[str, Path]) -> None:
     theirs = torchvision.transforms
     transform = theirs.Compose([theirs.RandomResizedCrop(24), theirs.RandomHorizontalFlip(), theirs.ToTensor()])
     reference = torchvision.datasets.ImageFolder(str(folders["plain"]), transform)
@@ -127,15 +179,14 @@ def test_a_lot_is_torchvisions(folders: dict[str, Path]) -> None:
     assert batch.targets == reference.targets
 
 
-def test_a_lot_that_does_not_fit_is_a_list(folders: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Samples of a lot that was begun are made again where another part of the batch is of another size."""
+def test_a_batch_that_does_not_fit_is_a_list(folders: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Samples of a batch that was begun are made again where another part of it is of another size."""
     crop = T.RandomResizedCrop(24)
     dataset = fastpipe.ImageFolder(folders["plain"], T.Compose([crop, *TAIL]), seed=0)
-    monkeypatch.setattr("fastpipe.data.base._TOGETHER", 8)
-    assembly = dataset.begun(range(16), BatchOptions(threads=0))
-    assert assembly.step()
+    monkeypatch.setattr("fastpipe.program.executor.CHUNK", 8)
+    pending = dataset.submit(range(16), BatchOptions(threads=0))
     crop.size = (10, 12)
-    samples: Any = assembly.mended()
+    samples: Any = pending.result()
     crop.size = (24, 24)
     alone = [dataset[index][0] for index in range(8)]
     assert [tuple(image.shape) for image, _ in samples] == [(3, 24, 24)] * 8 + [(3, 10, 12)] * 8

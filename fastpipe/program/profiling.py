@@ -1,7 +1,7 @@
-"""A stop watch for the pipeline's own code: each piece of work says when it is done, and a listener may take the time.
+"""Marks in the pipeline's own code: each piece of work says when it is done, and a listener may take the time.
 
-What lies between two laps is the time of the piece that the second one names, so the laps of a stretch of work add up
-to all of it. Where nobody listens a lap costs less than 0.1 µs; a sample has about ten.
+What lies between two marks is the time of the piece that the second one names, so the pieces of a stretch of work add
+up to all of it. Where nobody listens a mark costs less than 0.1 µs; a sample has about ten.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from collections.abc import Callable, Iterator
 
 Listener = Callable[[object], None]
 
-_listener: contextvars.ContextVar[Listener | None] = contextvars.ContextVar("fastpipe_laps", default=None)
+_listener: contextvars.ContextVar[Listener | None] = contextvars.ContextVar("fastpipe_profile", default=None)
 
 
-def lap(done: object) -> None:
-    """Tells this thread's listener, if it has one, what was done since the last lap.
+def mark(done: object) -> None:
+    """Tells this thread's listener, if it has one, what was done since the last mark.
 
     Args:
         done: the step or transform that ran, or a word for what is neither: ``"look-up"``, ``"read"``, ``"header"``,
@@ -27,14 +27,14 @@ def lap(done: object) -> None:
         listener(done)
 
 
-def listening() -> bool:
+def profiled() -> bool:
     """Whether this thread has a listener: then work is done piece by piece, so that each can be told."""
     return _listener.get() is not None
 
 
 @contextlib.contextmanager
-def listen(listener: Listener) -> Iterator[None]:
-    """Calls the listener at every lap of this thread within the block; other threads, also a dataset's, go unheard."""
+def profile(listener: Listener) -> Iterator[None]:
+    """Calls the listener at every mark of this thread within the block; other threads, a dataset's too, go unheard."""
     token = _listener.set(listener)
     try:
         yield

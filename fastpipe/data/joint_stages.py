@@ -1,0 +1,162 @@
+"""The stages of images with targets that belong to their pixels: boxes, masks, key points."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+
+from fastpipe.errors import PlanError
+from fastpipe.program import ImageStages, SampleTask, drawing, execute, lower, mark, needed, to_pil
+from fastpipe.types import Generators, ImageShape, Recipe
+
+_SAMPLES = "fastpipe.transforms.v2._samples"
+
+
+def v2_samples() -> Any:
+    """fastpipe's part of v2, which needs torchvision."""
+    return importlib.import_module(_SAMPLES)
+
+
+def with_masks(targets: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Targets with the masks that are stood in for."""
+    if _SAMPLES not in sys.modules:  # nobody has made a stand-in
+        return targets
+    made: tuple[Any, ...] = v2_samples().with_pixels(targets, None, _mask_of)
+    return made
+
+
+def _mask_of(stand_in: Any) -> torch.Tensor:
+    """The mask that a stand-in stands for: the region that is needed is loaded, and transformed."""
+    height, width = stand_in.whole
+    box, steps = needed(stand_in.steps, ImageShape(height, width))
+    mask = stand_in.load(box, stand_in.keep)
+    for step in steps:
+        mask = step.apply(mask)
+    made: torch.Tensor = mask.contiguous()
+    return made
+
+
+class TargetStages(ImageStages):
+    """The stages of images whose targets depend on the image's size, each transformed by itself.
+
+    Args:
+        given: as of `ImageStages`.
+        targets_of: from what the dataset's `sample` says and the image's ``(height, width)`` to the targets.
+        spreads_targets: a sample is the image and each target; else there is one.
+    """
+
+    def __init__(
+        self,
+        *given: Any,
+        targets_of: Callable[[Any, tuple[int, int]], tuple[Any, ...]],
+        spreads_targets: bool,
+        **options: Any,
+    ) -> None:
+        super().__init__(*given, **options)
+        self._targets_of, self._spreads_targets = targets_of, spreads_targets
+
+    def draw_one(self, task: SampleTask, generators: Generators | None) -> None:
+        if task.shape is not None:
+            try:
+                self._place_target(task, task.shape.size)
+            except Exception as error:
+                self.policy.failed(task, error)
+                return
+            super().draw_one(task, generators)
+
+    def _place_target(self, task: SampleTask, size: tuple[int, int]) -> None:
+        targets = with_masks(self._targets_of(task.target, size))
+        task.target = targets if self._spreads_targets else targets[0]
+
+    def finish(self, task: SampleTask) -> Any:
+        if task.finished is None and self.loader is not None:
+            self._place_target(task, (task.image.height, task.image.width))
+            if not self.pipeline.rest:
+                super().transform_target(task)
+        return super().finish(task)
+
+    def sample_of(self, task: SampleTask) -> Any:
+        return (task.image, *task.target) if self._spreads_targets else (task.image, task.target)
+
+
+class JointStages(TargetStages):
+    """The stages of images whose transforms see the targets: once drawn, `SampleTask.target` is the whole sample."""
+
+    finishes_in_python = True
+
+    def slots(self, count: int, options: Any) -> None:
+        """None: samples are collated, as what they are made of is the transforms' to say."""
+
+    def draw_one(self, task: SampleTask, generators: Generators | None) -> None:
+        if self.loader is not None:
+            return
+        try:
+            shape: Any = task.shape
+            targets = self._targets_of(task.target, shape.size)
+            task.recipe, task.target = self._drawn(task, shape, targets, generators)
+            mark("draw")
+        except Exception as error:
+            self.policy.failed(task, error)
+
+    def _drawn(
+        self, task: SampleTask, shape: ImageShape, targets: tuple[Any, ...], generators: Generators | None
+    ) -> tuple[Recipe | None, Any]:
+        """What is drawn for the image, and the sample without its pixels; no recipe where transforms look at pixels."""
+        v2 = v2_samples()
+        drawn = self.pipeline.drawn
+        with drawing(generators) as held:
+            source = held.torch
+            state = torch.get_rng_state() if source is None else source.get_state()
+            try:
+                found = v2.draw_sample(drawn, shape, targets, held)
+            except v2.Untraceable:  # once more, on the image itself
+                if source is None:
+                    torch.set_rng_state(state)
+                else:
+                    source.set_state(state)
+            else:
+                return Recipe(shape, found.steps), found.sample
+            whole = lower(Recipe(shape, ()), orientation=task.orientation)
+            sample = (to_pil(execute(whole, task.encoded)), *with_masks(targets))
+            with v2.drawing_from(held):
+                return None, _run(drawn, sample)
+
+    def recipe(self, task: SampleTask, generators: Generators) -> Recipe:
+        self.read_one(task)
+        if task.error is not None:
+            raise task.error
+        shape: Any = task.shape
+        recipe, _ = self._drawn(task, shape, self._targets_of(task.target, shape.size), generators)
+        if recipe is None:
+            raise PlanError(f"the transforms look at the pixels of sample {task.index}: they have no recipe.")
+        return recipe
+
+    def make(self, task: SampleTask, out: Any) -> None:
+        if task.recipe is None and self.loader is None:
+            return  # the transforms have run on the image itself
+        super().make(task, out)
+        if self.loader is None:
+            task.target = v2_samples().with_pixels(task.target, task.image, _mask_of)
+            mark("masks")
+
+    def finish(self, task: SampleTask) -> Any:
+        if task.finished is None and self.loader is not None:
+            size = task.image.height, task.image.width
+            task.target = (task.image, *with_masks(self._targets_of(task.target, size)))
+        return ImageStages.finish(self, task)
+
+    def run_rest(self, task: SampleTask) -> None:
+        task.target = _run(self.pipeline.rest, task.target)
+
+    def sample_of(self, task: SampleTask) -> Any:
+        return task.target
+
+
+def _run(transforms: Sequence[Any], sample: Any) -> Any:
+    for transform in transforms:
+        sample = transform(*sample) if isinstance(sample, tuple) and len(sample) > 1 else transform(sample)
+    return sample

@@ -1,0 +1,244 @@
+"""The one way to samples: read, draw, lower, run in the core; what the core rejects one by one; then collect.
+
+Everything that makes samples goes this way: ``dataset[index]`` is a batch of one, and loaders, `load_batch` and tools
+submit batches. `BatchExecutor` knows no dataset: what the stages do with images, arrays or samples with targets is
+`Stages`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Protocol
+
+from fastpipe.program.batch import BatchOptions, ImageBatch
+from fastpipe.program.core_run import CoreRun, PlacedTask, end_threads
+from fastpipe.program.tasks import FailurePolicy, SampleTask
+from fastpipe.sources._threads import Threads, kept_threads
+
+CHUNK = 64
+"""Samples of a batch that are read before the first of them is decoded: a batch's files may be more than fit in memory,
+and the core decodes some while others are read and drawn."""
+
+
+class Slots(Protocol):
+    """The places of a batch that is made in one tensor; `BatchBuilder` has them."""
+
+    def accept(self, position: int, task: SampleTask) -> bool:
+        """Gives a task its place; False where its result doesn't fit beside those before."""
+
+    def place(self, position: int) -> Any:
+        """The tensor that a result goes into."""
+
+    def finish(self, targets: list[Any], positions: Sequence[int]) -> ImageBatch:
+        """The batch of these places, which are filled; the others are left out."""
+
+
+class Stages(Protocol):
+    """What is done to samples of one kind, stage by stage.
+
+    Attributes:
+        compiled: the transform that they were made for.
+        one_by_one: a sample has to be finished before the next one is drawn: its transforms may draw from the same
+            generators.
+    """
+
+    compiled: Any
+    one_by_one: bool
+
+    def slots(self, count: int, options: BatchOptions) -> Slots | None:
+        """Places for a batch in one tensor; None where results are collated from a list."""
+
+    def read(self, tasks: Sequence[SampleTask], threads: int) -> None:
+        """Reads the files of tasks, and their headers; notes the errors of those that can't be read."""
+
+    def draw(self, tasks: Sequence[SampleTask]) -> None:
+        """Draws for tasks, in their order; notes the errors of those that turn out bad."""
+
+    def lower(self, tasks: Sequence[SampleTask]) -> None:
+        """Makes programs of what was drawn."""
+
+    def start(self, tasks: Sequence[PlacedTask], slots: Slots | None, threads: int) -> CoreRun:
+        """Has the core make tasks, each in the place of its number where there are slots; comes back meanwhile."""
+
+    def make(self, task: SampleTask, out: Any) -> None:
+        """Makes what is left of a task when the core has run; draws nothing, so that threads may do it."""
+
+    def release(self, tasks: Sequence[SampleTask]) -> None:
+        """Gives back what was read."""
+
+    def finish(self, task: SampleTask) -> Any:
+        """The finished sample: what isn't planned, and may draw, is done now."""
+
+
+class BatchExecutor:
+    """Makes samples.
+
+    Args:
+        tasks_of: from samples' numbers and their epoch (None without a seed) to tasks, which say what is to be read.
+        stages: what is done to them.
+        policy: what becomes of those that fail.
+        threads: how many decode, where a batch doesn't say; 0 for the caller's alone.
+    """
+
+    def __init__(
+        self,
+        tasks_of: Callable[[Sequence[int], int | None], list[SampleTask]],
+        stages: Stages,
+        policy: FailurePolicy,
+        threads: int = 0,
+    ) -> None:
+        self.tasks_of = tasks_of
+        self.stages = stages
+        self.policy = policy
+        self.threads = threads
+        self._pool: Threads | None = None
+
+    def run(self, indices: Sequence[int], epoch: int | None = None, options: BatchOptions | None = None) -> Any:
+        """Samples: an `ImageBatch` where options are given and all fit into one tensor, else a list.
+
+        Args:
+            indices: their numbers.
+            epoch: which their random numbers are of; None without a seed.
+            options: what is wanted of the batch; None for a list.
+        """
+        if self.stages.one_by_one and len(indices) > 1:
+            return [sample for index in indices for sample in self.submit([index], epoch).result()]
+        return self.submit(indices, epoch, options).result()
+
+    def submit(
+        self, indices: Sequence[int], epoch: int | None = None, options: BatchOptions | None = None
+    ) -> PendingBatch:
+        """Begins a batch: reads and draws the first samples and hands them to the core; arguments as of `run`."""
+        slots = None
+        if options is not None and not options.as_list and indices:
+            slots = self.stages.slots(len(indices), options)
+        threads = self.threads if options is None or options.threads is None else options.threads
+        return PendingBatch(self, indices, epoch, slots, threads)
+
+    def map(self, threads: int, function: Callable[..., None], *arguments: Iterable[Any]) -> None:
+        """Calls a function by Python's threads."""
+        if threads < 2:
+            for each in zip(*arguments, strict=True):
+                function(*each)
+            return
+        pool = self._pool = kept_threads(self._pool, threads, "fastpipe")
+        list(pool.executor.map(function, *arguments))
+
+    def end_threads(self) -> None:
+        """Ends the threads that work for the calling thread; the next batch that wants some starts its own."""
+        end_threads()
+        self._pool = None  # an executor's threads end when it is collected
+
+
+class PendingBatch:
+    """A batch that is being made; see `BatchExecutor.submit`.
+
+    The core makes some of its images while the next ones are read and drawn. Where one turns out bad, the others go on;
+    the policy decides about the bad ones at the end, in their order, so that what is drawn for substitutes doesn't
+    depend on the number of threads.
+    """
+
+    def __init__(
+        self, executor: BatchExecutor, indices: Sequence[int], epoch: int | None, slots: Slots | None, threads: int
+    ) -> None:
+        self._executor, self._stages, self._policy = executor, executor.stages, executor.policy
+        self._indices, self._epoch, self._slots, self._threads = indices, epoch, slots, threads
+        self._tasks: list[SampleTask | None] = []  # None: left out
+        self._running: tuple[CoreRun, list[PlacedTask]] | None = None
+        self._submit_next()
+
+    def submit_rest(self) -> None:
+        """Hands all to the core that isn't yet, so that another batch may draw; waits for all but the last ones."""
+        while self._submit_next():
+            pass
+
+    @property
+    def may_draw(self) -> bool:
+        """Whether `result` may draw behind `submit_rest`: for substitutes of bad files."""
+        return self._policy.draws
+
+    def result(self) -> ImageBatch | list[Any]:
+        """The finished samples, without those that were left out: in one tensor where all fit, else a list."""
+        self.submit_rest()
+        self._settle()
+        self._substitute()
+        kept = [(position, task) for position, task in enumerate(self._tasks) if task is not None]
+        if self._slots is not None and kept:
+            return self._slots.finish([task.target for _, task in kept], [position for position, _ in kept])
+        return [self._stages.finish(task) for _, task in kept]
+
+    def _submit_next(self) -> bool:
+        first = len(self._tasks)
+        indices = self._indices[first : first + max(CHUNK, 16 * self._threads)]
+        if not indices:
+            return False
+        tasks = self._executor.tasks_of(indices, self._epoch)
+        self._tasks += tasks
+        self._begin(list(enumerate(tasks, first)))
+        return True
+
+    def _begin(self, tasks: list[PlacedTask]) -> None:
+        """Reads and draws tasks and hands them to the core, which finishes those before meanwhile."""
+        stages, slots = self._stages, self._slots
+        stages.read([task for _, task in tasks if task.finished is None], self._threads)
+        drawn = [task for _, task in tasks if task.finished is None and task.error is None]
+        stages.draw(drawn)
+        stages.lower(drawn)
+        if slots is not None:
+            for position, task in tasks:
+                if task.error is None and not (task.finished is None and slots.accept(position, task)):
+                    tasks = self._as_list()
+                    break
+        tasks = _open(tasks)
+        run = stages.start(tasks, self._slots, self._threads)
+        self._settle()
+        self._running = run, tasks
+
+    def _as_list(self) -> list[PlacedTask]:
+        """All tasks once more: they can't be one tensor."""
+        self._settle()
+        self._slots = None
+        tasks = _open([(position, task) for position, task in enumerate(self._tasks) if task is not None])
+        self._stages.read([task for _, task in tasks if task.encoded is None], self._threads)
+        self._stages.lower([task for _, task in tasks])
+        return tasks
+
+    def _settle(self) -> None:
+        """Waits for the core, and makes what it has rejected."""
+        running, self._running = self._running, None
+        if running is None:
+            return
+        run, tasks = running
+        left = run.wait()
+        if left:
+            outs = [None if self._slots is None else self._slots.place(position) for position, _ in left]
+            self._executor.map(self._threads, self._make, [task for _, task in left], outs)
+        self._stages.release([task for _, task in tasks])
+
+    def _make(self, task: SampleTask, out: Any) -> None:
+        try:
+            self._stages.make(task, out)
+        except Exception as error:
+            self._policy.failed(task, error)
+
+    def _substitute(self) -> None:
+        """Leaves the bad samples out, or puts others in their place, as the policy says."""
+        position = 0
+        while position < len(self._tasks):
+            task = self._tasks[position]
+            if task is None or task.error is None:
+                position += 1
+                continue
+            for other in self._policy.substitutes(task):
+                self._tasks[position] = other
+                self._begin([(position, other)])
+                self._settle()
+                if other.error is None:
+                    break
+            else:
+                self._tasks[position] = None
+
+
+def _open(tasks: list[PlacedTask]) -> list[PlacedTask]:
+    """Those that there is work to do for: neither bad nor finished."""
+    return [placed for placed in tasks if placed[1].error is None and placed[1].finished is None]

@@ -1,0 +1,324 @@
+"""The stages of images: files to tensors by a compiled transform, or to PIL images for what can't be compiled."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from PIL import Image
+from torch.utils.data import get_worker_info
+
+from fastpipe import core, readers
+from fastpipe.config import MachineConfig
+from fastpipe.kernels import memory
+from fastpipe.program.batch import BatchBuilder, BatchOptions
+from fastpipe.program.borders import without_border
+from fastpipe.program.compile import Pipeline
+from fastpipe.program.core_run import CoreRun, PlacedTask, fill, limits_of, runs_in_core, workspace
+from fastpipe.program.execute import DIRECT, Encoded, execute, finish_tensor, to_pil
+from fastpipe.program.lower import lower
+from fastpipe.program.profiling import mark
+from fastpipe.program.program import Fidelity, Program
+from fastpipe.program.seeding import drawing, keyed_generators, keyed_globals
+from fastpipe.program.tasks import FailurePolicy, SampleTask
+from fastpipe.sources import fetched
+from fastpipe.transforms.compose import call
+from fastpipe.types import DecodeRequest, Generators, Header, ImageShape, Recipe
+
+_FORMATS = ("JPEG", "PNG")
+
+
+@dataclass(frozen=True, slots=True)
+class DecodeOptions:
+    """How files are decoded.
+
+    Attributes:
+        reader: a reader's name; None for the config's choice.
+        config: the machine's config; None for the current one.
+        fidelity: ``"torchvision"``, or ``"fast"`` to allow decoding at a reduced scale.
+        apply_exif: turn each image upright by its EXIF orientation.
+        max_pixels: what an image may have, as `fastpipe.readers.read_image` says.
+    """
+
+    reader: str | None = None
+    config: MachineConfig | None = None
+    fidelity: Fidelity = "torchvision"
+    apply_exif: bool = False
+    max_pixels: readers.MaxPixels = "auto"
+
+
+def upright(header: Header, orientation: int) -> ImageShape:
+    """The shape of an image that is turned by its EXIF orientation."""
+    return ImageShape(header.width, header.height) if orientation >= 5 else ImageShape(header.height, header.width)
+
+
+class ImageStages:
+    """The stages of images, each with a target of its own; see `fastpipe.program.executor.Stages`.
+
+    Args:
+        pipeline: the compiled transform.
+        options: how files are decoded.
+        policy: is told of tasks that fail.
+        target_transform: takes the target; None for none.
+        loader: the user's own, which takes a path and gives an image: nothing is planned. None for fastpipe's readers.
+        generators: what is drawn from where a task has no key; None for the global generators.
+        seeded: tasks have keys.
+        out: the tensor that batches are made in; None for new ones.
+        shared: new ones are in shared memory, for another process; None for: where a loader's worker makes them.
+    """
+
+    finishes_in_python = False
+    """`make` has something to do even where the core does all steps of a program."""
+
+    def __init__(
+        self,
+        pipeline: Pipeline,
+        options: DecodeOptions,
+        policy: FailurePolicy,
+        target_transform: Callable[[Any], Any] | None = None,
+        *,
+        loader: Callable[[str], Any] | None = None,
+        generators: Generators | None = None,
+        seeded: bool = False,
+        out: Any = None,
+        shared: bool | None = None,
+    ) -> None:
+        self.compiled = pipeline
+        self.pipeline = pipeline if loader is None else Pipeline((), (*pipeline.drawn, *pipeline.rest))
+        self.options = options
+        self.policy = policy
+        self.target_transform = target_transform
+        self.loader = loader
+        self.generators = generators
+        self.one_by_one = bool(self.pipeline.rest) and not seeded
+        self._seeded = seeded
+        self._out, self._shared = out, shared
+        self._for_core: dict[tuple[Any, ...], bool] = {}  # by what a choice depends on
+
+    def slots(self, count: int, options: BatchOptions) -> BatchBuilder | None:
+        if self.pipeline.rest or self.loader is not None:
+            return None
+        shared = get_worker_info() is not None if self._shared is None else self._shared
+        return BatchBuilder(count, options, shared, self._out)
+
+    # -- read
+
+    def read(self, tasks: Sequence[SampleTask], threads: int) -> None:
+        """By the core, all in one call, where it is there; files of formats that it hasn't as `read_one` does."""
+        if self.loader is not None or not tasks:
+            return
+        sources, errors = fetched([task.source for task in tasks])
+        for number, error in errors.items():
+            self.policy.failed(tasks[number], error)
+        if not runs_in_core():
+            for task, source in zip(tasks, sources, strict=True):
+                if task.error is None:
+                    self.read_one(task, source)
+            return
+        mark("fetch")
+        options = self.options
+        reader, config, max_pixels = options.reader, options.config, options.max_pixels
+        files = workspace(threads).read(sources, readers.longest_file(readers.pixel_limit(max_pixels)))
+        for number, (task, header, place) in enumerate(zip(tasks, files.headers(), files.places(), strict=True)):
+            if task.error is not None:
+                continue
+            if type(header) is Header and header.format in _FORMATS:
+                task.encoded = Encoded(b"", header, task.path, reader, config, max_pixels, (files, number), place)
+                task.shape = ImageShape(header.height, header.width)
+                if options.apply_exif:
+                    self._orient(task)
+            else:  # or nothing that can be read: errors are told there
+                self.read_one(task, sources[number])
+        mark("read")
+
+    def read_one(self, task: SampleTask, source: str | bytes | None = None) -> None:
+        """Reads a file by Python; what is at hand of it is its bytes, or the path of a local copy."""
+        options = self.options
+        try:
+            data = readers.read_copy(task.path, task.source if source is None else source, options.max_pixels)
+            mark("read")
+            header = readers.parse_header(data, task.path)
+            task.encoded = Encoded(data, header, task.path, options.reader, options.config, options.max_pixels)
+            task.shape = ImageShape(header.height, header.width)
+            if options.apply_exif:
+                self._orient(task)
+            mark("header")
+        except Exception as error:
+            self.policy.failed(task, error)
+
+    def _orient(self, task: SampleTask) -> None:
+        file = task.encoded
+        header = file.header
+        late = header.format == "PNG" or file.held is None  # a PNG's may stand behind its pixels
+        task.orientation = readers.upright_orientation(file.content, header) if late else header.orientation
+        task.shape = upright(header, task.orientation)
+
+    def release(self, tasks: Sequence[SampleTask]) -> None:
+        given_back: core.Files | None = None
+        for task in tasks:
+            held, task.encoded = getattr(task.encoded, "held", None), None
+            if held is not None and held[0] is not given_back:
+                given_back = held[0]
+                workspace().give_back(given_back)
+
+    # -- draw
+
+    def draw(self, tasks: Sequence[SampleTask]) -> None:
+        # The generators are read once for all, unless a target's transform may draw from them in between.
+        ahead = self.target_transform is not None and not self.pipeline.rest
+        alone = self._seeded or ahead
+        with contextlib.nullcontext() if alone else drawing(self.generators) as held:
+            for task in tasks:
+                self.draw_one(task, (held or self.generators) if task.key is None else keyed_generators(task.key))
+        if self.loader is None and not ahead:
+            mark("draw")
+
+    def draw_one(self, task: SampleTask, generators: Generators | None) -> None:
+        """Draws for the image, then has the target transformed, if all of the image's transforms were drawn."""
+        try:
+            if task.shape is not None:
+                task.recipe = self.pipeline.draw(task.shape, generators)
+            if self.target_transform is not None and not self.pipeline.rest:
+                mark("draw")
+                self.transform_target(task)
+        except Exception as error:
+            raise self.policy.in_user_code(task, error) from error.__cause__
+
+    def transform_target(self, task: SampleTask) -> None:
+        """Transforms the target ahead of the image, where nothing that sees the image draws behind it."""
+        if self.target_transform is not None and not self.pipeline.rest:
+            with keyed_globals(task.key) if task.key is not None else contextlib.nullcontext():
+                task.target = self.target_transform(task.target)
+            mark("target")
+
+    def recipe(self, task: SampleTask, generators: Generators) -> Recipe:
+        """What would be drawn for a sample; its header alone is read."""
+        header = readers.read_header(task.source)
+        return self.pipeline.draw(upright(header, header.orientation if self.options.apply_exif else 1), generators)
+
+    def lower(self, tasks: Sequence[SampleTask]) -> None:
+        fidelity = self.options.fidelity
+        for task in tasks:
+            if task.recipe is not None:
+                task.program = lower(task.recipe, fidelity, orientation=task.orientation)
+        if self.loader is None:
+            mark("plan")
+
+    # -- run
+
+    def start(self, tasks: Sequence[PlacedTask], slots: Any, threads: int) -> CoreRun:
+        if not tasks or self.pipeline.rest or self.loader is not None or not runs_in_core():
+            return CoreRun(list(tasks))
+        jobs = workspace(threads).jobs(len(tasks))
+        places = _Places(slots)
+        limits = limits_of(self.options.max_pixels)
+        claimed: list[PlacedTask] = []
+        rejected: list[PlacedTask] = []
+        unfinished: set[int] = set()
+        free = iter(jobs)
+        job = next(free)
+        for placed in tasks:
+            position, task = placed
+            program: Any = task.program
+            if self._is_for_core(task) and places.take(program) and fill(job, program, task.encoded, limits):
+                task.image = places.write(job, position, program)
+                claimed.append(placed)
+                job = next(free, job)
+                if program.after or self.finishes_in_python or (program.tv_image and slots is None):
+                    unfinished.add(position)
+            else:
+                rejected.append(placed)
+        return CoreRun(rejected, claimed, unfinished, jobs, places.memory, threads)
+
+    def _is_for_core(self, task: SampleTask) -> bool:
+        """Whether the core is the reader that is chosen for a file."""
+        header = task.encoded.header
+        kind = header.format, header.plain, header.bit_depth, header.progressive, header.animated
+        found = self._for_core.get(kind)
+        if found is None:
+            chosen = readers.choose(header, DecodeRequest(), self.options.reader, self.options.config)
+            found = self._for_core[kind] = chosen.name == "core"
+        return found
+
+    def make(self, task: SampleTask, out: Any) -> None:
+        program = task.program
+        if program is None:
+            self._load(task)
+        elif task.image is None:
+            made = execute(program, task.encoded, out, in_rows=bool(self.pipeline.rest))
+            if out is None:
+                task.image = to_pil(made)
+                mark("to PIL")
+        else:
+            task.image = finish_tensor(program, task.image, out)
+
+    def _load(self, task: SampleTask) -> None:
+        assert self.loader is not None
+        task.image = self.loader(task.path)
+        if self.policy.forgives and isinstance(task.image, Image.Image):
+            task.image.load()  # here, where it is known that it's the file that is bad
+        mark("decode")
+
+    # -- finish
+
+    def finish(self, task: SampleTask) -> Any:
+        if task.finished is not None:
+            return task.finished
+        if self.pipeline.rest:
+            with keyed_globals(task.key) if task.key is not None else contextlib.nullcontext():
+                try:
+                    self.run_rest(task)
+                except Exception as error:
+                    raise self.policy.in_user_code(task, error) from error.__cause__
+        return self.sample_of(task)
+
+    def run_rest(self, task: SampleTask) -> None:
+        """Runs the transforms that can't be planned; then the target's, as torchvision's order has it."""
+        for transform in self.pipeline.rest:
+            task.image = call(transform, task.image)
+            mark(transform)
+        if self.target_transform is not None:
+            task.target = self.target_transform(task.target)
+        mark("target")
+
+    def sample_of(self, task: SampleTask) -> Any:
+        """The sample as it is handed out."""
+        return task.image, task.target
+
+
+class _Places:
+    """What the core writes to: the places of a batch in one tensor, or a tensor for each image."""
+
+    def __init__(self, slots: BatchBuilder | None) -> None:
+        self._slots = slots
+        self.memory = None if slots is None else slots.images
+        takes_dtype = self.memory is not None and self.memory.dtype in DIRECT
+        self._places = core.Places(self.memory) if takes_dtype else None
+        self._conversion: Any = None
+        self._sink: tuple[Any, ...] = ()
+
+    def take(self, program: Program) -> bool:
+        """Whether the core can write what a program's conversion gives."""
+        conversion = program.conversion
+        if conversion is None or program.request.scale != 1:
+            return False
+        if self.memory is None:
+            return without_border(program) is None
+        return self._places is not None and not (program.after and self.memory.dtype != conversion.dtype)
+
+    def write(self, job: core.Job, position: int, program: Program) -> Any:
+        """Has a job write to a place; the tensor, or None for one in a batch to which nothing else is to be done."""
+        conversion: Any = program.conversion
+        if self._places is None or self._slots is None:
+            height, width, channels = program.result
+            out = memory.fresh((channels, height, width), conversion.dtype)
+            kind = core.DType.UINT8 if conversion.dtype is torch.uint8 else core.DType.FLOAT32
+            job.write_planes(out.data_ptr(), program.result, kind, *conversion.arithmetic)
+            return out
+        if conversion is not self._conversion:
+            self._conversion, self._sink = conversion, self._places.sink(*conversion.arithmetic)
+        job.write_to(self._places.first + position * self._places.step, self._sink)
+        return self._slots.place(position) if program.after else None

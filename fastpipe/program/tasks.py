@@ -1,0 +1,70 @@
+"""One sample on its way, and what the executor asks of those who know what samples are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from fastpipe.program.program import Program
+from fastpipe.types import ImageShape, Recipe
+
+
+@dataclass(slots=True)
+class SampleTask:
+    """One sample on its way: each stage adds what it has found.
+
+    Attributes:
+        index: the sample that is read, counted from the front.
+        place: the sample that was asked for, whose random numbers are used: another one where this replaces it.
+        path: of the file; what errors call it.
+        target: of the sample that is read; transformed once `draw` is done, where nothing foreign is in the transforms.
+        source: the file's path, or what is in it.
+        epoch: None where the dataset has no seed.
+        key: what keys the random numbers; None for those of the generators.
+        encoded: the file, once it is read: an `Encoded`, or what other stages read.
+        shape: of the upright image, once the file is read.
+        orientation: the EXIF orientation that is applied; 1 for none.
+        recipe: what was drawn.
+        program: what is to be done.
+        image: the result, or what is there of it; None while there is nothing, and for one made in a batch's tensor.
+        error: why it can't be made, None as long as it can.
+        finished: an ``(image, target)`` to hand out as it stands; None where there is work to do.
+    """
+
+    index: int
+    place: int
+    path: str
+    target: Any
+    source: Any
+    epoch: int | None = None
+    key: int | None = None
+    encoded: Any = None
+    shape: ImageShape | None = None
+    orientation: int = 1
+    recipe: Recipe | None = None
+    program: Program | None = None
+    image: Any = None
+    error: Exception | None = None
+    finished: tuple[Any, Any] | None = None
+
+
+class FailurePolicy(Protocol):
+    """Decides what becomes of samples that can't be made; `fastpipe.data.BadFilePolicy` is one."""
+
+    def failed(self, task: SampleTask, error: Exception) -> None:
+        """Notes the error in the task; raises it where errors are raised, or where it isn't the file's fault."""
+
+    def in_user_code(self, task: SampleTask, error: Exception) -> Exception:
+        """The error of a transform of the user's, which names the sample."""
+
+    def substitutes(self, task: SampleTask) -> Iterator[SampleTask]:
+        """Samples to make in place of one that failed, until one succeeds; none to leave it out."""
+
+    @property
+    def forgives(self) -> bool:
+        """Whether a sample that fails isn't the end."""
+
+    @property
+    def draws(self) -> bool:
+        """Whether substitutes draw random numbers."""
