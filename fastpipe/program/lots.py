@@ -66,13 +66,15 @@ class Lot(Sequence[Work]):
             return None
         self._first = work
         engine = engine_of(threads)
-        jobs, models, limits = engine.jobs(len(self)), engine.models, limits_of(work.encoded)
+        jobs, limits = engine.jobs(len(self)), limits_of(work.encoded)
+        models = engine.models.pop() if engine.models else core.Batch(1 << core.MOST_CHANCES)
         batch = core.Places(work.images)
         sink = batch.sink(*work.program.conversion.arithmetic)
         for flips, followed in self._behind.items():
             assert followed.packed is not None
             models[flips].whole((0, 0), WHOLE, limits, followed.packed, 0, sink)
         self.files.fill(jobs, models, self._drawn, batch.first + first * batch.step, batch.step)
+        engine.models.append(models)
         return Started([], self, engine, jobs)
 
     def __len__(self) -> int:

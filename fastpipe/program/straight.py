@@ -64,7 +64,7 @@ def cropped_whole(encoded: Encoded, box: tuple[int, int, int, int], steps: tuple
     job = core.thread_job(empty=False)
     job.read(encoded.content, box, (0, readers.most_scratch(limit)))
     job.work(packed, out.data_ptr(), sink)
-    if core.run(job):
+    if core.run_thread_job(job):
         return None
     return AS_TV_IMAGE.apply(out) if tv_image else out
 

@@ -40,13 +40,16 @@ class Work(NamedTuple):
 
 
 class Engine:
-    """The threads that run jobs, and what is filled again and again: files and jobs that nobody needs any more."""
+    """The threads that run jobs, and what is filled again and again: files and jobs that nobody needs any more.
+
+    Whoever fills something has taken it away before, so that a signal handler or greenlet of this thread takes another.
+    """
 
     def __init__(self, threads: int) -> None:
         self.threads = threads
         self.pool = core.Pool(max(threads, 1))
         self.batches: list[core.Batch] = []
-        self.models = core.Batch(1 << core.MOST_CHANCES)
+        self.models: list[core.Batch] = []
         self.files: list[core.Files] = []
 
     def jobs(self, count: int) -> core.Batch:
