@@ -130,20 +130,23 @@ def test_batches_behind_an_alarm(needs_core: None, tmp_path: Path) -> None:
         from fastpipe import transforms
         root = Path({str(tmp_path)!r})
         (root / "a").mkdir()
-        for number in range(12):
-            (root / "a" / f"{{number}}.jpg").write_bytes(corpus.save(corpus.photo(200, 240, number), "JPEG"))
-        chain = transforms.Compose([transforms.RandomResizedCrop(224), transforms.ToTensor()])
+        items = [corpus.save(corpus.photo(200, 240, number), "JPEG") for number in range(8)]
+        for number, item in enumerate(items):
+            (root / "a" / f"{{number}}.jpg").write_bytes(item)
+        chain = transforms.Compose([transforms.RandomResizedCrop(96), transforms.ToTensor()])
         dataset = fastpipe.ImageFolder(root, chain, seed=0)
 
-        def epoch(threads):
-            loader = fastpipe.DataLoader(dataset, batch_size=4, threads=threads)
-            return [images.clone() for images, _ in loader]
+        def here():
+            return [fastpipe.load_batch(items, chain, threads=2, generator=torch.Generator().manual_seed(0))]
 
-        expected = epoch(0)
-        for threads in (0, 2):
-            for number in range(40):
-                interrupted(lambda: epoch(threads), 20000)
-            for one, other in zip(epoch(threads), expected, strict=True):
+        def by_loader():
+            return [images.clone() for images, _ in fastpipe.DataLoader(dataset, batch_size=4, threads=2)]
+
+        for made, rounds, most_us in ((here, 200, 4000), (by_loader, 40, 20000)):
+            expected = made()
+            for _ in range(rounds):
+                interrupted(made, most_us)
+            for one, other in zip(made(), expected, strict=True):
                 assert torch.equal(one, other)
     """)
 
