@@ -5,7 +5,9 @@
  * once, each with a context of its own. Sizes and boxes are in pixels; rows go down, columns to the right.
  *
  * The reference is Pillow: what comes out equals, bit for bit, what Pillow (and torchvision on PIL images) gives, or the
- * job is refused with a reason, and another decoder decides about the file.
+ * job is refused with a reason, and another decoder decides about the file. With one exception: of a PNG whose chunks
+ * have their right checksums nothing is inflated below the box, so that a stream that is damaged there, which makes Pillow
+ * refuse the file, isn't met; the box's pixels are those of the undamaged file.
  */
 #ifndef FASTPIPE_CORE_H
 #define FASTPIPE_CORE_H
