@@ -142,7 +142,7 @@ def test_batches_behind_an_alarm(needs_core: None, tmp_path: Path) -> None:
         def by_loader():
             return [images.clone() for images, _ in fastpipe.DataLoader(dataset, batch_size=4, threads=2)]
 
-        for made, rounds, most_us in ((here, 200, 4000), (by_loader, 40, 20000)):
+        for made, rounds, most_us in ((here, 80, 4000), (by_loader, 15, 20000)):
             expected = made()
             for _ in range(rounds):
                 interrupted(made, most_us)
@@ -171,3 +171,22 @@ def test_a_handler_that_decodes(needs_core: None, tmp_path: Path) -> None:
         signal.setitimer(signal.ITIMER_REAL, 0)
         assert not wrong, f"{wrong} images are another one's"
     """)
+
+
+def test_faulthandler_speaks_of_a_thread_of_the_pools(needs_core: None) -> None:
+    """A pixel that goes to memory that isn't there, in a thread that no Python runs in."""
+    code = """if True:
+        import faulthandler, time
+        from fastpipe import core
+        faulthandler.enable()
+        image = __import__("numpy").zeros((4, 4, 3), "uint8")
+        batch = core.Batch(1)
+        batch[0].read_pixels(image)
+        batch[0].write(8, (4, 4, 3), (12, 3, 1), core.DType.UINT8)
+        run = core.Pool(1).start(batch, keep=image)
+        time.sleep(30)
+    """
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=120)
+    assert done.returncode in (-signal.SIGSEGV, -signal.SIGBUS)
+    assert "Fatal Python error" in done.stderr
+    assert 'File "<string>", line 10' in done.stderr  # where the other thread was
