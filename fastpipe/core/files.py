@@ -31,7 +31,7 @@ _OUTCOMES = tuple(Status)
 
 
 class _FileList:
-    """Structs for the files of one batch, with their address and their bytes: one object, so that all change at once."""
+    """Structs for the files of one batch, their address and their bytes: one object, so that all change at once."""
 
     __slots__ = ("address", "bytes", "raws")
 

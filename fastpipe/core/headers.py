@@ -28,7 +28,7 @@ _SUBSAMPLING = {
 
 
 class _LocalHeaders(threading.local):
-    """A thread's places for headers; none is there while a header is read to it, so that a signal handler takes another."""
+    """A thread's places for headers; one that is in use isn't among them, so that a signal handler takes another."""
 
     def __init__(self) -> None:
         self.free: list[tuple[RawHeader, int]] = []

@@ -244,7 +244,7 @@ class Loaded:
 _WORD_OF = {isa: isa.name.lower() for isa in (Isa.PORTABLE, Isa.AVX2, Isa.AVX512, Isa.NEON)}
 _WORDS = {"": Isa.BEST, "auto": Isa.BEST, **{word: isa for isa, word in _WORD_OF.items()}, "off": None}
 
-_lock = threading.Lock()
+_lock = threading.RLock()
 _loaded: Loaded | None = None
 
 

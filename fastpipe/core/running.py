@@ -153,8 +153,8 @@ class _Threads:
 class _Flight:
     """Jobs that threads may be at, and everything whose memory they read and write.
 
-    It is in `_flights` from before they start until they are done. Nothing else is sure to keep it: a signal handler may
-    raise between any two instructions of Python's, and in a destructor, too.
+    It is in `_flights` from before they start until they are done. Nothing else is sure to keep it: a signal handler
+    may raise between any two instructions of Python's, and in a destructor, too.
     """
 
     __slots__ = ("_cell", "_threads", "batch", "keep", "run")

@@ -43,8 +43,8 @@ def orientation_of(exif: bytes | None, xmp: bytes | None) -> int:
 def pillow_may_refuse(exif: bytes) -> bool:
     """Whether a JPEG's EXIF data may end its opening in Pillow with an IndexError, so that Pillow doesn't identify it.
 
-    To its ``_read_dpi_from_exif`` a resolution of bytes or of text is a pair of numbers; here there is at most one, or a
-    text of two that may end in a zero.
+    To its ``_read_dpi_from_exif`` a resolution of bytes or of text is a pair of numbers; here there is at most one, or
+    a text of two that may end in a zero.
     """
     while exif.startswith(b"Exif\0\0"):
         exif = exif[6:]

@@ -1,4 +1,4 @@
-"""Signal handlers that raise, or decode, wherever Python runs them: nothing is freed that the core's threads still use."""
+"""Signal handlers that raise or decode wherever Python runs them: nothing is freed that the core's threads use."""
 
 from __future__ import annotations
 
@@ -190,3 +190,24 @@ def test_faulthandler_speaks_of_a_thread_of_the_pools(needs_core: None) -> None:
     assert done.returncode in (-signal.SIGSEGV, -signal.SIGBUS)
     assert "Fatal Python error" in done.stderr
     assert 'File "<string>", line 10' in done.stderr  # where the other thread was
+
+
+@pytest.mark.parametrize("held", ["del run", "kept = [run]; kept.append(kept)"])
+def test_the_process_ends_while_jobs_run(needs_core: None, held: str) -> None:
+    """Without a crash, whoever still holds the run; in a child of fork, too, where nothing of it goes on."""
+    _run(f"""if True:
+        import os
+        data = corpus.save(corpus.photo(900, 1200, 1), "JPEG", quality=95)
+        batch = core.Batch(8)
+        outs = [np.empty((900, 1200, 3), np.uint8) for _ in batch]
+        for job, out in zip(batch, outs):
+            job.read(data)
+            job.write_array(out)
+        run = core.Pool(2).start(batch, keep=outs)
+        {held}
+        if hasattr(os, "fork"):
+            child = os.fork()
+            if not child:
+                raise SystemExit
+            assert os.waitpid(child, 0)[1] == 0
+    """)

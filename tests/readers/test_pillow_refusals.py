@@ -42,7 +42,7 @@ def without_density() -> bytes:
 
 
 def resolutions() -> Iterator[tuple[str, bytes]]:
-    """A resolution of each type and of several lengths, with its unit and without, where JFIF gives one and where not."""
+    """A resolution of each type and of several lengths, with its unit or not, where JFIF gives one or not."""
     bare = without_density()
     bodies = {
         "bare": bare,

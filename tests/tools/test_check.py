@@ -104,7 +104,7 @@ def test_damaged_in_any_way_a_file_is_bad_where_pillow_refuses_it(tmp_path: Path
 
 
 def test_a_png_that_is_damaged_below_a_crop(tmp_path: Path) -> None:
-    """Its chunks have their right checksums, so that the core gives the crop; Pillow refuses the file, and so it is bad."""
+    """Its chunks have their right checksums, so that the core gives the crop; Pillow refuses the file: it is bad."""
     image = corpus.photo(120, 90, 3)
     data = corpus.save(image, "PNG")
     at = data.index(b"IDAT") + 4
