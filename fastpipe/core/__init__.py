@@ -32,7 +32,7 @@ from fastpipe.core.library import (
     status_text,
     why_not,
 )
-from fastpipe.core.mine import check, refused, thread_job
+from fastpipe.core.mine import check, give_back, refused, run_thread_job, thread_job
 from fastpipe.core.running import Batch, Context, Pool, Run, hue, run, thread_context
 
 __all__ = [
@@ -54,12 +54,14 @@ __all__ = [
     "Status",
     "available",
     "check",
+    "give_back",
     "hue",
     "isa",
     "read_arrays",
     "read_header",
     "refused",
     "run",
+    "run_thread_job",
     "status_text",
     "thread_context",
     "thread_job",

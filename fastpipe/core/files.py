@@ -27,6 +27,17 @@ _PLACES = Struct(f"@24x2q{_SIZE - 40}x")
 _OUTCOMES = tuple(Status)
 
 
+class _FileList:
+    """Structs for the files of one batch, their address and their bytes: one object, so that all change at once."""
+
+    __slots__ = ("address", "bytes", "raws")
+
+    def __init__(self, count: int) -> None:
+        self.raws = (RawFile * count)()
+        self.address = ctypes.addressof(self.raws)
+        self.bytes = memoryview(self.raws).cast("B")
+
+
 class Files:
     """Room for the files of one batch after the other. One thread at a time reads; `read` forgets what was there.
 
@@ -45,14 +56,8 @@ class Files:
         self._address: int | None = None
         self._keep: object = None
         self._count = 0
-        self._make(max(count, 1))
+        self._list = _FileList(max(count, 1))
         _all.add(self)
-
-    def _make(self, count: int) -> None:
-        self._room = count
-        self._raws = (RawFile * count)()
-        self._raws_address = ctypes.addressof(self._raws)
-        self._bytes = memoryview(self._raws).cast("B")
 
     def read(
         self, sources: Sequence[str | bytes], max_bytes: int = 0, pool: Pool | None = None
@@ -71,22 +76,24 @@ class Files:
             pool: whose threads read; this thread where it is None.
         """
         with self._lock:
-            if len(sources) > self._room:
-                self._make(len(sources))
-            self._busy = True
             try:
+                self._busy = True
                 self._load(sources, max_bytes, pool)
             finally:
                 self._busy = False
 
     def _load(self, sources: Sequence[str | bytes], max_bytes: int, pool: Pool | None) -> None:
+        self._count = 0  # until they are read: a signal handler may raise before, and nobody must look at the old ones
         if not self._address:
+            self._owner = os.getpid()
             self._address = self._functions.fpc_files_new()
             if not self._address:
                 raise MemoryError("no memory for files")
-            self._owner = os.getpid()
-        count = self._count = len(sources)
-        raws, pack = self._raws, _GIVEN.pack_into
+        count = len(sources)
+        if count > len(self._list.raws):
+            self._list = _FileList(count)
+        listed = self._list
+        raws, pack = listed.raws, _GIVEN.pack_into
         names = [one.container if isinstance(one, Member) else one for one in sources if isinstance(one, str)]
         kept, addresses = c_strings(names)
         self._keep = kept, [source for source in sources if isinstance(source, bytes)]
@@ -104,9 +111,10 @@ class Files:
             else:
                 pack(raws, start, next(paths), 0, 0, 0, 0, max_bytes)
         if pool is None:
-            self._functions.fpc_read_files(self._address, self._raws_address, count)
+            self._functions.fpc_read_files(self._address, listed.address, count)
         else:
-            pool.read(self._address, self._raws_address, count)
+            pool.read(self._address, listed.address, count)
+        self._count = count
 
     def headers(self) -> list[Header | Status]:
         """For each file its header, as `read_header` gives it, or why there is none.
@@ -125,7 +133,7 @@ class Files:
 
     @property
     def _used(self) -> memoryview:
-        return self._bytes[: self._count * _SIZE]
+        return self._list.bytes[: self._count * _SIZE]
 
     def __len__(self) -> int:
         """Files that were read last."""
@@ -143,7 +151,7 @@ class Files:
 
     def place(self, index: int) -> tuple[int, int]:
         """Address and length of the file's bytes, until the next `read` or `clear`; ``(0, 0)`` where there are none."""
-        address, length = _PLACE.unpack_from(self._bytes, self._at(index))
+        address, length = _PLACE.unpack_from(self._list.bytes, self._at(index))
         return address, length
 
     def bytes(self, index: int) -> bytes:
@@ -171,7 +179,8 @@ class Files:
 
     def _raw(self, index: int) -> RawFile:
         self._at(index)
-        return self._raws[index]
+        file: RawFile = self._list.raws[index]
+        return file
 
     def __del__(self) -> None:
         # In a child of fork this may come before `_forget`.

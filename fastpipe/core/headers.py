@@ -27,16 +27,15 @@ _SUBSAMPLING = {
 }
 
 
-class _LocalHeader(threading.local):
-    """A thread's place for a header."""
+class _LocalHeaders(threading.local):
+    """A thread's places for headers; one that is in use isn't among them, so that a signal handler takes another."""
 
     def __init__(self) -> None:
-        self.raw = RawHeader()
-        self.address = ctypes.addressof(self.raw)
+        self.free: list[tuple[RawHeader, int]] = []
         self.read = native().fpc_read_header
 
 
-_local_header: _LocalHeader | None = None
+_local_headers: _LocalHeaders | None = None
 
 
 def read_header(data: bytes) -> Header | Status:
@@ -47,14 +46,19 @@ def read_header(data: bytes) -> Header | Status:
     Raises:
         ReaderUnavailableError: there is no core here; see `why_not`.
     """
-    global _local_header
-    local = _local_header
+    global _local_headers
+    local = _local_headers
     if local is None:
-        local = _local_header = _LocalHeader()
-    status = local.read(data, len(data), local.address)
-    if status:
-        return Status(status)
-    return header_of(_HEADER.unpack_from(local.raw))
+        local = _local_headers = _LocalHeaders()
+    try:
+        place = local.free.pop()
+    except IndexError:
+        raw = RawHeader()
+        place = raw, ctypes.addressof(raw)
+    status = local.read(data, len(data), place[1])
+    fields = _HEADER.unpack_from(place[0])
+    local.free.append(place)
+    return Status(status) if status else header_of(fields)
 
 
 def header_of(fields: tuple[int, ...]) -> Header:

@@ -17,7 +17,7 @@ from typing import Any
 
 from fastpipe.errors import ConfigError, ReaderUnavailableError
 
-ABI = 7
+ABI = 8
 """FPC_ABI of the structs below."""
 
 LIBRARY = Path(__file__).parent / {"win32": "fastpipe_core.dll", "darwin": "libfastpipe_core.dylib"}.get(
@@ -244,7 +244,7 @@ class Loaded:
 _WORD_OF = {isa: isa.name.lower() for isa in (Isa.PORTABLE, Isa.AVX2, Isa.AVX512, Isa.NEON)}
 _WORDS = {"": Isa.BEST, "auto": Isa.BEST, **{word: isa for isa, word in _WORD_OF.items()}, "off": None}
 
-_lock = threading.Lock()
+_lock = threading.RLock()
 _loaded: Loaded | None = None
 
 
@@ -304,7 +304,7 @@ def _declare(functions: ctypes.CDLL) -> None:
         ("fpc_flip_rgb", None, [pointer, pointer, ctypes.c_int32, ctypes.c_int32, pointer]),
         ("fpc_pool_new", pointer, [ctypes.c_int, ctypes.c_int]),
         ("fpc_pool_run", None, [pointer, pointer, ctypes.c_size_t]),
-        ("fpc_pool_start", pointer, [pointer, pointer, ctypes.c_size_t]),
+        ("fpc_pool_start", None, [pointer, pointer, ctypes.c_size_t, pointer]),
         ("fpc_pool_wait", None, [pointer, pointer]),
         ("fpc_files_new", pointer, []),
         ("fpc_files_free", None, [pointer]),

@@ -1,4 +1,4 @@
-"""A thread's own job, used for one image after the other, and what its outcome means."""
+"""A thread's own jobs, used for one image after the other, and what their outcome means."""
 
 from __future__ import annotations
 
@@ -6,30 +6,46 @@ import threading
 
 from fastpipe.core.jobs import Job
 from fastpipe.core.library import Status, status_text
+from fastpipe.core.running import run
 from fastpipe.errors import CoreError
 
 
 class _Local(threading.local):
     def __init__(self) -> None:
-        self.job = Job()
+        self.free: list[Job] = []
 
 
 _local = _Local()
 
 
 def thread_job(empty: bool = True) -> Job:
-    """This thread's job, valid until the thread asks for it again.
+    """A job that nobody else fills before `run_thread_job` takes it back: no signal handler or greenlet of this thread.
 
     Args:
         empty: without operations, box and limits; else as it was left, for `Job.read` and `Job.work`.
     """
-    job = _local.job
+    try:
+        job = _local.free.pop()
+    except IndexError:
+        job = Job()
     if not empty:
         return job
     job.clear()
     job.box()
     job.limit()
     return job
+
+
+def run_thread_job(job: Job) -> int:
+    """Runs a job of `thread_job` and gives it back; its `Status`, as a plain int."""
+    status = run(job)
+    give_back(job)
+    return status
+
+
+def give_back(job: Job) -> None:
+    """Gives a job of `thread_job` back that isn't run."""
+    _local.free.append(job)
 
 
 def refused(status: int) -> bool:

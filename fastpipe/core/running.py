@@ -38,10 +38,10 @@ class Context:
 
     def __init__(self, isa: Isa | None = None) -> None:
         functions = native()
-        self.address: int | None = functions.fpc_context_new(loaded().isa if isa is None else isa)
         self._free, self._run = functions.fpc_context_free, functions.fpc_run
         self._look_up, self._flip = functions.fpc_look_up, functions.fpc_flip_rgb
         self._owner = os.getpid()
+        self.address: int | None = functions.fpc_context_new(loaded().isa if isa is None else isa)
         if not self.address:
             raise MemoryError("no context for the core: there is no memory, or no such instruction set")
 
@@ -137,8 +137,8 @@ class _Threads:
     __slots__ = ("__weakref__", "address", "owner")
 
     def __init__(self, threads: int, isa: Isa) -> None:
+        self.owner = os.getpid()  # first: behind the next line a signal handler may raise
         self.address: int | None = native().fpc_pool_new(threads, isa)
-        self.owner = os.getpid()
         if not self.address:
             raise MemoryError(f"no pool of {threads} threads for the core")
 
@@ -150,31 +150,66 @@ class _Threads:
         (native().fpc_pool_free if here else native().fpc_pool_forget)(self.address)
 
 
+class _Flight:
+    """Jobs that threads may be at, and everything whose memory they read and write.
+
+    It is in `_flights` from before they start until they are done. Nothing else is sure to keep it: a signal handler
+    may raise between any two instructions of Python's, and in a destructor, too.
+    """
+
+    __slots__ = ("_cell", "_threads", "batch", "keep", "run")
+
+    def __init__(self, run: Run, threads: _Threads, batch: Batch, keep: object) -> None:
+        self.run = weakref.ref(run)
+        self.batch, self.keep, self._threads = batch, keep, threads
+        self._cell = ctypes.c_void_p()  # C writes the list to it, and clears it when the list is done
+
+    def start(self, count: int) -> None:
+        address = self._threads.address
+        _flights.add(self)
+        quick().fpc_pool_start(address, self.batch.address, count, ctypes.addressof(self._cell))
+        if not self._cell:
+            native().fpc_pool_run(address, self.batch.address, count)
+
+    def end(self) -> None:
+        """Waits for the jobs; where it is interrupted, it can be called again."""
+        if os.getpid() == self._threads.owner:
+            native().fpc_pool_wait(self._threads.address, ctypes.addressof(self._cell))
+        self.keep = None
+        _flights.discard(self)
+
+
+_flights: set[_Flight] = set()
+# The interpreter takes modules down while threads may still write: this set stays until the process is gone.
+ctypes.pythonapi.Py_IncRef(ctypes.py_object(_flights))
+
+
+def _end_forgotten_flights() -> None:
+    """Waits for jobs whose run is gone without having waited for them, as its destructor was interrupted."""
+    for flight in [*_flights]:
+        if flight.run() is None:
+            flight.end()
+
+
 class Run:
     """Jobs that a pool was told to run; see `Pool.start`."""
 
-    __slots__ = ("_batch", "_count", "_keep", "_list", "_threads")
+    __slots__ = ("__weakref__", "_count", "_flight")
 
     def __init__(self, threads: _Threads, batch: Batch, count: int, keep: object) -> None:
-        self._batch, self._count, self._threads, self._keep = batch, count, threads, keep
-        self._list: int | None = quick().fpc_pool_start(threads.address, batch.address, count)
-        if not self._list:
-            native().fpc_pool_run(threads.address, batch.address, count)
+        self._count = count
+        self._flight = _Flight(self, threads, batch, keep)
+        self._flight.start(count)
 
     def wait(self) -> list[int]:
         """How each job ended, when all have."""
-        self._end()
-        return self._batch.statuses[: self._count]
-
-    def _end(self) -> None:
-        given, self._list = self._list, None
-        if given and os.getpid() == self._threads.owner:
-            native().fpc_pool_wait(self._threads.address, given)
-        self._keep = None
+        self._flight.end()
+        return self._flight.batch.statuses[: self._count]
 
     def __del__(self) -> None:
-        if getattr(self, "_list", None):  # their memory must not go before they do
-            self._end()
+        flight: _Flight | None = getattr(self, "_flight", None)
+        if flight is not None:
+            flight.end()
 
 
 def hue(source: int, out: int, count: int, source_plane: int, out_plane: int, by: float) -> None:
@@ -201,7 +236,7 @@ class Pool:
         self.threads = threads
         self._functions = native()
         self._isa = loaded().isa if isa is None else isa
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a signal handler may decode, too
         self._started: _Threads | None = None
         _pools.add(self)
 
@@ -220,7 +255,9 @@ class Pool:
             count: None for all.
             keep: lives until then: whatever has the memory that they read and write.
         """
-        return Run(self._threads(), batch, _checked(batch, count), keep)
+        number = _checked(batch, count)
+        _end_forgotten_flights()
+        return Run(self._threads(), batch, number, keep)
 
     def read(self, files: int, raws: int, count: int) -> None:
         """Read a list of files, by their addresses; see `Files`."""
@@ -250,7 +287,7 @@ class Pool:
         self.close()
 
     def _forget(self) -> None:
-        self._lock = threading.Lock()  # another thread of the parent may have held it
+        self._lock = threading.RLock()  # another thread of the parent may have held it
         self._started = None
 
 
@@ -265,6 +302,7 @@ _pools: weakref.WeakSet[Pool] = weakref.WeakSet()
 
 
 def _forget_pools() -> None:
+    _flights.clear()  # their threads aren't here
     for pool in list(_pools):
         pool._forget()
 

@@ -47,8 +47,9 @@ def core_or_pillow(
         if add(job):
             out = np.empty(size, np.uint8)
             job.write_array(out)
-            core.check(core.run(job))
+            core.check(core.run_thread_job(job))
             return out
+        core.give_back(job)
     return through_pillow(image, operation)
 
 

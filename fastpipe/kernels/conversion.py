@@ -72,7 +72,7 @@ def to_tensor(
         # The core takes three numbers, of which gray has use for one.
         mean_of_3, std_of_3 = (None if values is None else tuple(values) * (3 // len(values)) for values in (mean, std))
         job.write_tensor(out, mean_of_3, std_of_3, multiplied)
-        core.check(core.run(job))
+        core.check(core.run_thread_job(job))
         return out
     out.copy_(array_to_tensor(image))
     out = out.mul_(1.0 / 255) if multiplied else out.div_(255)

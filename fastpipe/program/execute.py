@@ -142,7 +142,7 @@ def _by_core(program: Program, encoded: Encoded, out: torch.Tensor | None, limit
     else:
         result = readers.thread_scratch().take(shape.height, shape.width, shape.channels)
         job.write_array(result)
-    status = core.run(job)
+    status = core.run_thread_job(job)
     if status:
         if core.refused(status):
             return None
@@ -191,13 +191,14 @@ def _claimed(image: Any, steps: tuple[Step, ...], conversion: Any, out: torch.Te
     shape, taken = add_steps(job, steps, before)
     finished = taken == len(steps) and conversion is not None
     if not taken and not finished:
+        core.give_back(job)
         return None, 0, False
     if finished:
         made: Any = _sink(job, conversion, shape, out)
     else:
         made = np.empty(shape if image.ndim == 3 or shape.channels > 1 else shape.size, dtype=np.uint8)
         job.write_array(made)
-    core.check(core.run(job))
+    core.check(core.run_thread_job(job))
     return made, taken, finished
 
 

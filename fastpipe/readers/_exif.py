@@ -8,8 +8,9 @@ from typing import Any
 
 from PIL import Image
 
-_ORIENTATION = 0x0112
+_ORIENTATION, _X_RESOLUTION = 0x0112, 0x011A
 _SHORT = 3
+_BYTES = frozenset({1, 2, 7})  # bytes, text, undefined
 _TYPE_SIZES = {1: 1, 2: 1, 3: 2, 4: 4, 5: 8, 6: 1, 7: 1, 8: 2, 9: 4, 10: 8, 11: 4, 12: 8, 13: 4, 16: 8}  # in bytes
 _XMP_ORIENTATION = re.compile(rb'tiff:Orientation(?:="|>)([0-9])')
 
@@ -37,6 +38,27 @@ def orientation_of(exif: bytes | None, xmp: bytes | None) -> int:
     if value is None and xmp is not None and (found := _XMP_ORIENTATION.search(xmp)):
         value = int(found[1])
     return valid_orientation(value)
+
+
+def pillow_may_refuse(exif: bytes) -> bool:
+    """Whether a JPEG's EXIF data may end its opening in Pillow with an IndexError, so that Pillow doesn't identify it.
+
+    To its ``_read_dpi_from_exif`` a resolution of bytes or of text is a pair of numbers; here there is at most one, or
+    a text of two that may end in a zero.
+    """
+    while exif.startswith(b"Exif\0\0"):
+        exif = exif[6:]
+    if len(exif) < 8 or exif[:2] not in (b"II", b"MM"):
+        return False
+    u32, u16, entry = _layouts[b"II*\0" if exif[:2] == b"II" else b"MM\0*"]
+    offset = u32(exif, 4)[0]
+    if offset + 2 > len(exif):
+        return False
+    last = min(offset + 2 + 12 * u16(exif, offset)[0], len(exif) - 11)
+    return any(
+        tag == _X_RESOLUTION and kind in _BYTES and values <= 2
+        for tag, kind, values, _ in (entry(exif, position) for position in range(offset + 2, last, 12))
+    )
 
 
 def _from_exif(exif: bytes) -> Any:

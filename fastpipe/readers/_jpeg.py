@@ -10,7 +10,7 @@ from struct import Struct
 from struct import error as StructError
 
 from fastpipe.errors import DecodeError
-from fastpipe.readers._exif import orientation_of
+from fastpipe.readers._exif import orientation_of, pillow_may_refuse
 from fastpipe.types import Header
 
 __all__ = ["DHT", "DQT", "DRI", "EOI", "FILL", "MAYBE_MPO", "SOS", "parse_jpeg", "segments"]
@@ -118,6 +118,8 @@ def parse_jpeg(data: bytes, source: str = "<bytes>") -> Header | None:
                     return None
             elif marker == DQT:
                 quantized = True
+                if not _whole_tables(data[start:end]):
+                    return None
             elif 0xC0 <= marker <= 0xCF:
                 if marker != DHT:
                     if frame is not None or marker in _NO_FRAME:
@@ -131,7 +133,7 @@ def parse_jpeg(data: bytes, source: str = "<bytes>") -> Header | None:
             return None
     except (IndexError, StructError):  # the data ends here
         return None
-    if frame is None or not ordinary:
+    if frame is None or not ordinary or (exif is not None and pillow_may_refuse(exif)):
         return None
     bits, height, width, channels = frame
     if len(components) != 3 * channels or not height or not width:
@@ -172,6 +174,14 @@ def parse_jpeg(data: bytes, source: str = "<bytes>") -> Header | None:
         end,
         known and quantized and whole and bits == 8 and 0xC0 <= sof <= 0xC2,
     )
+
+
+def _whole_tables(segment: bytes) -> bool:
+    """Whether a segment of quantization tables ends with one: else Pillow refuses the file."""
+    position = 0
+    while position < len(segment):
+        position += 1 + (128 if segment[position] >> 4 else 64)
+    return position == len(segment)
 
 
 def _refusal(source: str, reason: str) -> DecodeError:

@@ -53,6 +53,7 @@ class CoreReader(Reader):
         job.raw.indices = indices
         status = core.run(job)
         job.raw.indices = False
+        core.give_back(job)
         if status == core.Status.BAD_REGION:
             raise UnsupportedRequestError(f"reader 'core' can't give {box}: {core.status_text(status)}")
         if core.refused(status):

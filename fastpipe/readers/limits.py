@@ -37,16 +37,17 @@ def pixel_limit(max_pixels: MaxPixels = "auto") -> int | None:
 
 
 _LEAST_SCRATCH = 1 << 26
+_SCRATCH_WITHOUT_LIMIT = 1 << 32
 _SCRATCH_A_PIXEL = 8  # of a progressive JPEG's coefficients, and some more
 
 
 def most_scratch(limit: int | None) -> int:
-    """The most bytes that the core may take beside an image, of twice as many pixels as the limit; 0 for any number.
+    """The most bytes that the core may take beside an image, of twice as many pixels as the limit; without one, 4 GiB.
 
     A JPEG within the limit that takes more, as its blocks or its pixels' way to the result are far larger than itself,
     is for Pillow.
     """
-    return 0 if limit is None else max(_LEAST_SCRATCH, 2 * limit * _SCRATCH_A_PIXEL)
+    return _SCRATCH_WITHOUT_LIMIT if limit is None else max(_LEAST_SCRATCH, 2 * limit * _SCRATCH_A_PIXEL)
 
 
 @functools.lru_cache(maxsize=8)

@@ -294,3 +294,21 @@ def test_descriptors_are_closed(photos: list[str], tmp_path: Path) -> None:
     before = len(list(folder.iterdir()))
     core.Files().read([*photos, str(tmp_path), "/dev/null", "missing"])
     assert len(list(folder.iterdir())) == before
+
+
+def test_paths_of_any_length(tmp_path: Path) -> None:
+    """Windows takes those beyond 260 characters in a form of their own alone, which Python may not be set to use."""
+    folder = str(tmp_path)
+    while len(folder) < 300:
+        folder = os.path.join(folder, "a folder of a long name")
+    prefix = "\\\\?\\" if os.name == "nt" else ""
+    os.makedirs(prefix + folder)
+    data = corpus.jpeg(20, 30)
+    for path in (os.path.join(folder, "photo.jpg"), os.path.join(folder, "..", os.path.basename(folder), "photo.jpg")):
+        with open(prefix + os.path.normpath(path), "wb") as file:
+            file.write(data)
+        files = core.Files()
+        files.load([path, os.path.join(folder, "none.jpg")])
+        assert files.was_read(0)
+        assert files.bytes(0) == data
+        assert files.os_error(1) == errno.ENOENT

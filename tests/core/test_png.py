@@ -338,3 +338,19 @@ def test_masks_of_colors_are_refused(tmp_path: object) -> None:
             read_image(data, mode="P")
     with pytest.raises(UnsupportedRequestError, match="'RGB' or 'P', not 'L'"):
         read_image(corpus.files()["png-gray"], mode="L")  # type: ignore[arg-type]
+
+
+def test_a_refusal_does_not_depend_on_the_file_before(context: core.Context) -> None:
+    """Behind a stream of several chunks its end is looked beyond: at bytes that are always the same."""
+    stream = deflated(rows(20, 24, 8, 2, (0,), bytes(range(7))), strategy=zlib.Z_FIXED)
+    rng = np.random.default_rng(0)
+    reasons: dict[int, set[int]] = {}
+    for _ in range(6):
+        # Not compressed: its bytes stay where the next stream ends.
+        before = deflated(rows(8, 2000, 8, 0, (0,), rng.bytes(8 * 2000)), level=0)
+        for end in range(10, len(stream)):
+            status, _ = core_jobs.decode(context, head(8, 2000, 8, 0) + pieces(before, (0.5,)) + END)
+            assert status == Status.OK
+            damaged = head(20, 24, 8, 2) + pieces(stream[:end], (0.5,)) + END
+            reasons.setdefault(end, set()).add(core_jobs.decode(context, damaged)[0])
+    assert {end: found for end, found in reasons.items() if len(found) > 1} == {}

@@ -221,3 +221,15 @@ def test_bombs_take_no_memory() -> None:
     assert done.returncode == 0, done.stderr
     assert "taken" not in done.stdout
     assert int(done.stdout.split()[-1]) < 100, done.stdout  # MiB; the smallest of these images has 500
+
+
+@pytest.mark.skipif("core" not in READERS, reason="no core")
+def test_without_a_limit_of_pixels_scratch_memory_has_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A progressive JPEG says that it has 3.6 billion pixels, whose coefficients take 11 GB, to give a crop of 64."""
+    monkeypatch.setenv("FASTPIPE_MAX_PIXELS", "none")
+    data = bytearray(corpus.files()["jpeg-progressive"])
+    at = data.index(b"\xff\xc2") + 5
+    data[at : at + 4] = struct.pack(">HH", 60_000, 60_000)
+    data[-2:-2] = bytes(4 << 20)  # so that it could have them
+    with pytest.raises(DecodeError, match="more pixels, bytes or scans"):
+        readers.get_reader("core").decode(bytes(data), DecodeRequest(Box(0, 0, 8, 8)))

@@ -14,10 +14,12 @@ import pytest
 from PIL import Image
 
 import fastpipe
+from fastpipe import core, readers
 from fastpipe import transforms as T
 from fastpipe.errors import ConfigError, DatasetError
 from fastpipe.tools.check.findings import BAD, KINDS, bits_of, names_of
 from fastpipe.tools.check.run import CheckResult
+from fastpipe.types import Box, DecodeRequest
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning:PIL", "ignore::PIL.Image.DecompressionBombWarning")
 
@@ -99,6 +101,27 @@ def test_damaged_in_any_way_a_file_is_bad_where_pillow_refuses_it(tmp_path: Path
         (tmp_path / "a" / f"{number}.png").write_bytes(data)
     bad = {row.path for row in check(tmp_path).rows if row.bad}
     assert {path: path in bad for path in expected} == expected
+
+
+def test_a_png_that_is_damaged_below_a_crop(tmp_path: Path) -> None:
+    """Its chunks have their right checksums, so that the core gives the crop; Pillow refuses the file: it is bad."""
+    image = corpus.photo(120, 90, 3)
+    data = corpus.save(image, "PNG")
+    at = data.index(b"IDAT") + 4
+    length = int.from_bytes(data[at - 8 : at - 4], "big")
+    stream = bytearray(data[at : at + length])
+    stream[-2000] ^= 0xFF
+    data = data[: at - 8] + corpus.chunk(b"IDAT", bytes(stream)) + data[at + length + 4 :]
+    assert corpus.pillow_pixels(data) is None
+    box = Box(0, 0, 10, 90)
+    if core.available():
+        pixels, _ = readers.decode(data, DecodeRequest(box=box), header=readers.parse_header(data))
+        np.testing.assert_array_equal(pixels, image[:10])
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "damaged.png").write_bytes(data)
+    (tmp_path / "a" / "sound.png").write_bytes(corpus.save(image, "PNG"))
+    (row,) = check(tmp_path).rows
+    assert (row.path, row.bad, set(row.kinds)) == (os.path.join("a", "damaged.png"), True, {"unreadable"})
 
 
 @pytest.mark.parametrize(

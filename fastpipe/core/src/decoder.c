@@ -102,6 +102,7 @@ int fpc_jpeg_open(fpc_jpeg *jpeg, const uint8_t *data, size_t length) {
     int64_t pixels = (int64_t)header->height * header->width;
     if (header->height > FPC_MAX_DIMENSION || header->width > FPC_MAX_DIMENSION) return FPC_TOO_LARGE;
     if (pixels > MANY_PIXELS && (uint64_t)pixels / PIXELS_A_BYTE >= length) return FPC_TOO_LARGE;
+    if (!fpc_exif_is_readable(data, segments)) return FPC_UNUSUAL_HEADER;
     /* The pixels don't depend on it: where Pillow has to read it, the upright image is for others to give. */
     (void)fpc_read_orientation(data, segments, &segments->header.orientation);
     status = read_components(jpeg);

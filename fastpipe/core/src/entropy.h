@@ -3,6 +3,8 @@
 #define FPC_ENTROPY_H
 
 #include "bits.h"
+#include <stdbool.h>
+
 #include "fastpipe_core.h"
 #include "huffman.h"
 #include "jpeg.h"
@@ -84,6 +86,8 @@ int fpc_orientation_of(const uint8_t *exif, size_t exif_length, const uint8_t *x
                        int32_t *orientation);
 /* The same of a JPEG's segments (exif.c): FPC_OK, or FPC_UNUSUAL_HEADER where Pillow has to read it. */
 int fpc_read_orientation(const uint8_t *data, const fpc_segments *segments, int32_t *orientation);
+/* False where Pillow may refuse a JPEG for what its EXIF data say of the resolution (exif.c). */
+bool fpc_exif_is_readable(const uint8_t *data, const fpc_segments *segments);
 
 /* ---- scans ---- */
 

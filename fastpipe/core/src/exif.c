@@ -4,7 +4,8 @@
 
 #include <string.h>
 
-enum { ORIENTATION = 0x0112, TYPE_SHORT = 3, ENTRY_BYTES = 12, NOT_THERE = -1 };
+enum { ORIENTATION = 0x0112, X_RESOLUTION = 0x011A, ENTRY_BYTES = 12, NOT_THERE = -1 };
+enum { TYPE_BYTE = 1, TYPE_ASCII = 2, TYPE_SHORT = 3, TYPE_UNDEFINED = 7 };
 
 typedef struct fpc_tiff {
     const uint8_t *data; /* without the name in front of it */
@@ -28,6 +29,13 @@ static uint32_t type_bytes(uint32_t type) {
     return type < sizeof bytes ? bytes[type] : 0;
 }
 
+/* Whether Pillow's JpegImagePlugin may refuse the file for an entry: to _read_dpi_from_exif a resolution of bytes or of
+ * text is a pair of numbers, and where there is one alone an IndexError that nobody catches. (A text may end in a zero.) */
+static bool is_lone_number(uint32_t tag, uint32_t type, uint64_t values) {
+    if (tag != X_RESOLUTION || values > 2) return false;
+    return type == TYPE_BYTE || type == TYPE_ASCII || type == TYPE_UNDEFINED;
+}
+
 /* The tag's value, or NOT_THERE. */
 static int from_exif(const uint8_t *data, size_t length, int32_t *value) {
     *value = NOT_THERE;
@@ -46,6 +54,7 @@ static int from_exif(const uint8_t *data, size_t length, int32_t *value) {
         uint32_t tag = u16(&tiff, at), type = u16(&tiff, at + 2);
         uint64_t values = u32(&tiff, at + 4), where = u32(&tiff, at + 8), size = values * type_bytes(type);
         if (size > 4 && where + size > tiff.length) return FPC_UNUSUAL_HEADER; /* Pillow stops at such an entry */
+        if (is_lone_number(tag, type, values)) return FPC_UNUSUAL_HEADER;
         if (tag != ORIENTATION) continue;
         /* Which of two it takes, Pillow's version decides. */
         if (type != TYPE_SHORT || values != 1 || *value != NOT_THERE) return FPC_UNUSUAL_HEADER;
@@ -83,6 +92,27 @@ int fpc_orientation_of(const uint8_t *exif, size_t exif_length, const uint8_t *x
     if (value == NOT_THERE && xmp) value = from_xmp(xmp, xmp_length);
     if (value >= 1 && value <= 8) *orientation = value;
     return FPC_OK;
+}
+
+bool fpc_exif_is_readable(const uint8_t *data, const fpc_segments *segments) {
+    if (!segments->exif_segments) return true;
+    fpc_tiff tiff = {data + segments->exif, segments->exif_end - segments->exif, 0};
+    for (int i = 0; i < 2 && tiff.length >= 6 && !memcmp(tiff.data, "Exif\0\0", 6); i++) {
+        tiff.data += 6; /* once or twice */
+        tiff.length -= 6;
+    }
+    const bool alone = segments->exif_segments == 1; /* Pillow joins several */
+    if (tiff.length < 8) return alone;
+    if (memcmp(tiff.data, "II", 2) && memcmp(tiff.data, "MM", 2)) return true;
+    tiff.little = tiff.data[0] == 'I';
+    uint64_t at = u32(&tiff, 4);
+    if (at + 2 > tiff.length) return alone;
+    uint64_t count = u16(&tiff, at);
+    for (at += 2; count; count--, at += ENTRY_BYTES) {
+        if (at + ENTRY_BYTES > tiff.length) return alone;
+        if (is_lone_number(u16(&tiff, at), u16(&tiff, at + 2), u32(&tiff, at + 4))) return false;
+    }
+    return true;
 }
 
 int fpc_read_orientation(const uint8_t *data, const fpc_segments *segments, int32_t *orientation) {

@@ -5,7 +5,9 @@
  * once, each with a context of its own. Sizes and boxes are in pixels; rows go down, columns to the right.
  *
  * The reference is Pillow: what comes out equals, bit for bit, what Pillow (and torchvision on PIL images) gives, or the
- * job is refused with a reason, and another decoder decides about the file.
+ * job is refused with a reason, and another decoder decides about the file. With one exception: of a PNG whose chunks
+ * have their right checksums nothing is inflated below the box, so that a stream that is damaged there, which makes Pillow
+ * refuse the file, isn't met; the box's pixels are those of the undamaged file.
  */
 #ifndef FASTPIPE_CORE_H
 #define FASTPIPE_CORE_H
@@ -23,7 +25,7 @@ extern "C" {
 #define FPC_API __attribute__((visibility("default")))
 #endif
 
-#define FPC_ABI 7 /* changes with every struct below */
+#define FPC_ABI 8 /* changes with every struct below */
 
 /* ---- outcomes ------------------------------------------------------------------------------------------------- */
 
@@ -335,10 +337,11 @@ typedef struct fpc_list fpc_list;
 FPC_API fpc_pool *fpc_pool_new(int threads, int isa);
 /* Runs all jobs, each once, on the pool's threads; comes back when all are done. */
 FPC_API void fpc_pool_run(fpc_pool *pool, fpc_job *jobs, size_t count);
-/* Has them run, and comes back at once. fpc_pool_wait comes back when they are done, and frees the list: to be called
- * once for each. NULL where there is nothing to do, or no memory. */
-FPC_API fpc_list *fpc_pool_start(fpc_pool *pool, fpc_job *jobs, size_t count);
-FPC_API void fpc_pool_wait(fpc_pool *pool, fpc_list *list);
+/* Has them run, and comes back at once. The list is in *cell before the first of them begins; NULL where there is
+ * nothing to do, or no memory. */
+FPC_API void fpc_pool_start(fpc_pool *pool, fpc_job *jobs, size_t count, fpc_list **cell);
+/* Comes back when they are done, and makes *cell NULL: at once where it is. Several callers may wait for one list. */
+FPC_API void fpc_pool_wait(fpc_pool *pool, fpc_list **cell);
 /* fpc_read_files on the pool's threads. One call at a time of the files'. */
 FPC_API void fpc_pool_read(fpc_pool *pool, fpc_files *files, fpc_file *list, size_t count);
 /* fpc_read_arrays on the pool's threads. */

@@ -20,6 +20,8 @@
 #include <windows.h>
 
 #include <stdlib.h>
+#include <string.h>
+#include <wchar.h>
 
 typedef HANDLE file_handle;
 
@@ -27,6 +29,7 @@ static int32_t error_number(DWORD error) {
     switch (error) {
     case ERROR_FILE_NOT_FOUND:
     case ERROR_PATH_NOT_FOUND:
+    case ERROR_FILENAME_EXCED_RANGE:
     case ERROR_INVALID_NAME: return ENOENT;
     case ERROR_ACCESS_DENIED:
     case ERROR_SHARING_VIOLATION: return EACCES;
@@ -36,19 +39,48 @@ static int32_t error_number(DWORD error) {
     }
 }
 
+/* A path in the form that may be longer than MAX_PATH: absolute, behind a prefix. NULL where there is no memory. */
+static wchar_t *long_path(const wchar_t *path) {
+    static const wchar_t drive[] = L"\\\\?\\", share[] = L"\\\\?\\UNC\\";
+    const DWORD room = GetFullPathNameW(path, 0, NULL, NULL); /* its zero included */
+    wchar_t *full = room ? malloc(room * sizeof *full) : NULL;
+    wchar_t *made = room ? malloc((room + sizeof share / sizeof *share) * sizeof *made) : NULL;
+    const DWORD letters = full && made ? GetFullPathNameW(path, room, full, NULL) : 0;
+    if (letters == 0 || letters >= room) {
+        free(full);
+        free(made);
+        return NULL;
+    }
+    const bool on_server = full[0] == L'\\' && full[1] == L'\\';
+    const wchar_t *prefix = on_server ? share : drive, *rest = on_server ? full + 2 : full;
+    const size_t before = wcslen(prefix);
+    memcpy(made, prefix, before * sizeof *made);
+    memcpy(made + before, rest, (wcslen(rest) + 1) * sizeof *made);
+    free(full);
+    return made;
+}
+
+/* The path as Windows has it, of so many letters; NULL where there is no memory. */
+static wchar_t *wide_path(const char *path, int letters) {
+    wchar_t *wide = malloc((size_t)letters * sizeof *wide);
+    if (!wide) return NULL;
+    MultiByteToWideChar(CP_UTF8, MB_ERR_INVALID_CHARS, path, -1, wide, letters);
+    /* A relative one becomes longer. What has a prefix of this kind, "\\?\" or "\\.\", is as it should be. */
+    const bool prefixed = wcsncmp(wide, L"\\\\?\\", 4) == 0 || wcsncmp(wide, L"\\\\.\\", 4) == 0;
+    if (prefixed || GetFullPathNameW(wide, 0, NULL, NULL) <= MAX_PATH) return wide;
+    wchar_t *longer = long_path(wide);
+    free(wide);
+    return longer;
+}
+
 /* A regular file, and its length. */
 static bool open_regular(const char *path, file_handle *file, int64_t *there, int32_t *os_error) {
     const int letters = MultiByteToWideChar(CP_UTF8, MB_ERR_INVALID_CHARS, path, -1, NULL, 0);
-    if (letters <= 0) {
-        *os_error = ENOENT;
-        return false;
-    }
-    wchar_t *wide = malloc((size_t)letters * sizeof *wide);
+    wchar_t *wide = letters > 0 ? wide_path(path, letters) : NULL;
     if (!wide) {
-        *os_error = ENOMEM;
+        *os_error = letters > 0 ? ENOMEM : ENOENT;
         return false;
     }
-    MultiByteToWideChar(CP_UTF8, MB_ERR_INVALID_CHARS, path, -1, wide, letters);
     const DWORD share = FILE_SHARE_READ | FILE_SHARE_WRITE | FILE_SHARE_DELETE;
     *file = CreateFileW(wide, GENERIC_READ, share, NULL, OPEN_EXISTING, FILE_ATTRIBUTE_NORMAL, NULL);
     const DWORD error = GetLastError();

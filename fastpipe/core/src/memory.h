@@ -5,6 +5,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+_Static_assert(sizeof(size_t) >= 8, "the bytes of the largest images are counted in size_t");
+
 /* Starts as {0}. The bytes are 64-byte aligned, zeroed when they are made, and not kept when they grow. */
 typedef struct fpc_buffer {
     uint8_t *data;

@@ -114,9 +114,21 @@ static int take_application(fpc_walker *walker, int marker, size_t start, size_t
     return FPC_OK;
 }
 
+/* Whether Pillow's DQT comes to the end of the segment with a table's: else it refuses the file. */
+static bool whole_tables(const uint8_t *data, size_t length) {
+    while (length) {
+        const size_t bytes = 1 + (data[0] >> 4 ? 128 : 64);
+        if (length < bytes) return false;
+        data += bytes;
+        length -= bytes;
+    }
+    return true;
+}
+
 static int take_tables(fpc_walker *walker, int marker, size_t start, size_t end) {
-    if (!walker->tables) return FPC_OK;
     const uint8_t *data = walker->data + start;
+    if (marker == FPC_DQT && !whole_tables(data, end - start)) return FPC_UNUSUAL_HEADER;
+    if (!walker->tables) return FPC_OK;
     if (marker == FPC_DQT) return fpc_read_quantization(walker->tables, data, end - start);
     if (marker == FPC_DHT) return fpc_read_codes(walker->tables, data, end - start);
     return fpc_read_interval(walker->tables, data, end - start);
@@ -211,6 +223,7 @@ int fpc_walk(const uint8_t *data, size_t length, fpc_segments *segments, fpc_tab
         } else if (marker == FPC_DQT || marker == FPC_DHT || marker == FPC_DRI) {
             walker.quantized |= marker == FPC_DQT;
             int fault = take_tables(&walker, marker, start, end);
+            if (fault == FPC_UNUSUAL_HEADER) status = fault;
             if (!segments->fault) segments->fault = fault;
         } else if (marker <= FPC_SOF15) {
             status = take_frame(&walker, marker, start, end);

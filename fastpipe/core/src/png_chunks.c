@@ -187,7 +187,8 @@ static int check_compressed(fpc_png *png, const uint8_t *data, size_t length) {
     uint8_t *copy = fpc_buffer_need(&png->joined, length + FPC_INFLATE_IN_SLACK);
     uint8_t *window = fpc_buffer_need(&png->window, 2 * FPC_WINDOW + PIECE + FPC_INFLATE_OUT_SLACK);
     if (!copy || !window) return FPC_NO_MEMORY;
-    memcpy(copy, data, length); /* behind it bytes that may be read */
+    memcpy(copy, data, length);
+    memset(copy + length, 0, FPC_INFLATE_IN_SLACK); /* may be read: always the same */
     if (fpc_inflate_start(&png->inflate, copy, length)) return FPC_UNUSUAL_HEADER;
     uint8_t *out = window;
     while (png->inflate.state != FPC_INFLATE_DONE) {
@@ -268,6 +269,7 @@ static int join_pixels(fpc_png *png, const uint8_t *data, size_t first, size_t e
         memcpy(to, chunk.data, chunk.size);
         to += chunk.size;
     }
+    memset(to, 0, FPC_INFLATE_IN_SLACK); /* may be read: why a stream is refused doesn't depend on the one before */
     return FPC_OK;
 }
 

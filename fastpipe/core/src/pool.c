@@ -20,6 +20,7 @@ struct fpc_list {
     size_t count;
     size_t next;       /* the first that nobody has taken */
     size_t unfinished; /* how many aren't done */
+    int waiters;       /* callers of fpc_pool_wait: the last of them frees it */
     fpc_list *behind;  /* in the queue */
 };
 
@@ -156,7 +157,6 @@ static void finish(fpc_pool *pool, const fpc_list *list) {
             fpc_condition_wake_all(&pool->done);
         }
     }
-    pool->lists--;
 }
 
 static void run_list(fpc_pool *pool, fpc_list *list) {
@@ -165,6 +165,7 @@ static void run_list(fpc_pool *pool, fpc_list *list) {
     put(pool, list);
     if (list->count > 1) fpc_condition_wake_all(&pool->work);
     finish(pool, list);
+    pool->lists--;
     fpc_lock_leave(&pool->lock);
 }
 
@@ -176,27 +177,34 @@ void fpc_pool_run(fpc_pool *pool, fpc_job *jobs, size_t count) {
     run_list(pool, &list);
 }
 
-fpc_list *fpc_pool_start(fpc_pool *pool, fpc_job *jobs, size_t count) {
-    if (!pool || !jobs || count == 0) return NULL;
+void fpc_pool_start(fpc_pool *pool, fpc_job *jobs, size_t count, fpc_list **cell) {
+    *cell = NULL;
+    if (!pool || !jobs || count == 0) return;
     fpc_list *list = calloc(1, sizeof *list);
-    if (!list) return NULL;
+    if (!list) return;
     list->one = run_one;
     list->jobs = jobs;
     list->count = count;
     fpc_lock_take(&pool->lock);
     start_threads(pool, pool->threads); /* or whoever waits does the work */
+    *cell = list; /* before a job can begin: whoever owns the cell can always wait for what runs */
     put(pool, list);
     fpc_condition_wake_all(&pool->work);
     fpc_lock_leave(&pool->lock);
-    return list;
 }
 
-void fpc_pool_wait(fpc_pool *pool, fpc_list *list) {
-    if (!pool || !list) return;
+void fpc_pool_wait(fpc_pool *pool, fpc_list **cell) {
+    if (!pool) return;
     fpc_lock_take(&pool->lock);
-    finish(pool, list);
+    fpc_list *list = *cell;
+    if (list) {
+        list->waiters++;
+        finish(pool, list);
+        if (*cell) pool->lists--; /* the first to come back */
+        *cell = NULL;
+        if (--list->waiters == 0) free(list);
+    }
     fpc_lock_leave(&pool->lock);
-    free(list);
 }
 
 static void read_one(const fpc_list *list, fpc_context *context, size_t index) {

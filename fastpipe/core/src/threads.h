@@ -68,10 +68,13 @@ static inline void fpc_condition_wait(fpc_condition *condition, fpc_lock *lock) 
 static inline void fpc_condition_wake_one(fpc_condition *condition) { pthread_cond_signal(condition); }
 static inline void fpc_condition_wake_all(fpc_condition *condition) { pthread_cond_broadcast(condition); }
 
-/* The new thread takes no signals: they stay with the program's own threads. */
+/* The new thread takes no signals: they stay with the program's own threads. But those that say that the thread itself did
+ * something impossible are its own: blocked, they end the process before Python's faulthandler can say where. */
 static inline bool fpc_thread_start(fpc_thread *thread, fpc_thread_result (*body)(void *), void *argument) {
     sigset_t all, before;
     sigfillset(&all);
+    static const int own[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS};
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++) sigdelset(&all, own[i]);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     const bool started = pthread_create(thread, NULL, body, argument) == 0;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
