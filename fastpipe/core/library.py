@@ -313,7 +313,7 @@ def _declare(functions: ctypes.CDLL) -> None:
         ("fpc_read_files", None, [pointer, pointer, ctypes.c_size_t]),
         ("fpc_read_arrays", None, [pointer, pointer, ctypes.c_size_t]),
         ("fpc_hue", None, [pointer, pointer, ctypes.c_size_t, ctypes.c_size_t, ctypes.c_size_t, ctypes.c_float]),
-        ("fpc_sample_planes", status, [pointer] * 6 + [status, pointer]),
+        ("fpc_grid_sample_planes", status, [pointer] * 6 + [status, pointer]),
         ("fpc_change_planes", status, [pointer, status, pointer, pointer, pointer, pointer]),
         ("fpc_mix_planes", status, [pointer, pointer, pointer, status, ctypes.c_int64, pointer]),
         ("fpc_pool_arrays", None, [pointer, pointer, ctypes.c_size_t]),

@@ -47,7 +47,7 @@ def sample_planes(
     """
     colors = None if fill is None else (ctypes.c_float * len(fill))(*fill)
     sizes = (ctypes.c_int32 * 5)(*shape)
-    return _done(native().fpc_sample_planes(context.address, image, sizes, theta, grid, colors, flags, out))
+    return _done(native().fpc_grid_sample_planes(context.address, image, sizes, theta, grid, colors, flags, out))
 
 
 def mix_planes(context: Context, images: Sequence[int], weights: Sequence[float], count: int, out: int) -> bool:

@@ -359,7 +359,8 @@ static void change_planes(source *from, const uint8_t *input, size_t size) {
     const int flags = below(from, 4);
     const float *const points_of = one_in(from, 2) ? grid : NULL, *const fills = one_in(from, 2) ? fill : NULL;
     for (int k = 0; k < 2; k++) {
-        if (fpc_sample_planes(contexts[k], image, shape, theta, points_of, fills, flags, found[k]) != FPC_OK) abort();
+        if (fpc_grid_sample_planes(contexts[k], image, shape, theta, points_of, fills, flags, found[k]) != FPC_OK)
+            abort();
     }
     if (memcmp(found[0], found[1], (size_t)channels * points)) fail("points are sampled otherwise", 0, 0);
     const int kind = FPC_OP_GRAY + below(from, FPC_OP_EQUALIZE - FPC_OP_GRAY + 1);

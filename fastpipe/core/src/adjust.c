@@ -19,10 +19,10 @@ static int take_factor(fpc_stage *stage) {
 
 static int next_saturated(fpc_stage *stage, uint8_t *row) {
     const fpc_kernels *kernels = stage->kernels;
-    if (stage->channels == 1) return fpc_stage_pull(stage->from, row); /* gray is its own gray */
+    if (stage->channels == 1) return fpc_pull_row(stage->from, row); /* gray is its own gray */
     uint8_t *room = stage->rows.data, *gray = room + stage->row_bytes, *grays = gray + stage->row_bytes;
     const uint8_t *in;
-    const int status = fpc_stage_borrow(stage->from, room, &in);
+    const int status = fpc_borrow_row(stage->from, room, &in);
     if (status != FPC_OK) return status;
     kernels->rgb_to_gray(in, stage->width, gray);
     kernels->planes_to_rgb(gray, gray, gray, grays, stage->width);
@@ -45,7 +45,7 @@ static uint64_t sum_of(const uint8_t *row, int32_t count) {
 
 static int start_contrast(fpc_stage *stage, fpc_images *images) {
     int status = take_factor(stage);
-    if (status == FPC_OK) status = fpc_see_image(stage, images);
+    if (status == FPC_OK) status = fpc_borrow_image(stage, images);
     if (status != FPC_OK) return status;
     uint8_t *rows = fpc_need_rows(stage, 1);
     if (!rows) return FPC_NO_MEMORY;
@@ -74,7 +74,7 @@ static int next_sharpened(fpc_stage *stage, uint8_t *row) {
     const int32_t y = stage->given, last = stage->height - 1, step = stage->channels;
     uint8_t *ring = stage->rows.data, *smooth = ring + 3 * stage->row_bytes;
     for (; stage->taken <= (y < last ? y + 1 : last); stage->taken++) {
-        const int status = fpc_stage_pull(stage->from, ring + stage->taken % 3 * stage->row_bytes);
+        const int status = fpc_pull_row(stage->from, ring + stage->taken % 3 * stage->row_bytes);
         if (status != FPC_OK) return status;
     }
     const int64_t bytes = bytes_of(stage);
@@ -101,9 +101,9 @@ static int start_blend(fpc_stage *stage, int (*next)(fpc_stage *stage, uint8_t *
 /* ---- hue ---- */
 
 static int next_turned(fpc_stage *stage, uint8_t *row) {
-    if (stage->channels == 1) return fpc_stage_pull(stage->from, row); /* gray has no hue */
+    if (stage->channels == 1) return fpc_pull_row(stage->from, row); /* gray has no hue */
     const uint8_t *in;
-    const int status = fpc_stage_borrow(stage->from, stage->rows.data, &in);
+    const int status = fpc_borrow_row(stage->from, stage->rows.data, &in);
     if (status != FPC_OK) return status;
     stage->kernels->turn_hue(in, stage->width, stage->operation->i[0], row);
     return FPC_OK;
@@ -126,7 +126,7 @@ static void widen_range(const uint8_t *row, int64_t count, uint8_t *least, uint8
 }
 
 static int start_autocontrast(fpc_stage *stage, fpc_images *images) {
-    const int status = fpc_see_image(stage, images);
+    const int status = fpc_borrow_image(stage, images);
     if (status != FPC_OK) return status;
     uint8_t *least = fpc_need_rows(stage, 2);
     if (!least) return FPC_NO_MEMORY;
@@ -153,7 +153,7 @@ static int start_autocontrast(fpc_stage *stage, fpc_images *images) {
 /* ---- equalize ---- */
 
 static int start_equalize(fpc_stage *stage, fpc_images *images) {
-    const int status = fpc_see_image(stage, images);
+    const int status = fpc_borrow_image(stage, images);
     if (status != FPC_OK) return status;
     const int32_t last = stage->height - 1;
     int64_t counts[3][256] = {{0}};

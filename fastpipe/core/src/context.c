@@ -20,7 +20,7 @@ fpc_context *fpc_context_new(int isa) {
 
 int fpc_context_need_jpeg(fpc_context *context) {
     if (!context->jpeg) context->jpeg = fpc_jpeg_new(context->isa);
-    if (!context->rows) context->rows = fpc_rows_new(context->isa);
+    if (!context->rows) context->rows = fpc_jpeg_rows_new(context->isa);
     return context->jpeg && context->rows ? FPC_OK : FPC_NO_MEMORY;
 }
 
@@ -31,7 +31,7 @@ int fpc_context_need_png(fpc_context *context) {
 
 static void free_scratch(fpc_context *context) {
     if (context->jpeg) fpc_jpeg_free(context->jpeg);
-    if (context->rows) fpc_rows_free(context->rows);
+    if (context->rows) fpc_jpeg_rows_free(context->rows);
     context->jpeg = NULL;
     context->rows = NULL;
     fpc_png_free(context->png);
@@ -41,8 +41,8 @@ static void free_scratch(fpc_context *context) {
     for (int i = 0; i < 2; i++) fpc_buffer_free(&context->images.buffers[i]);
     for (int i = 0; i < FPC_MOST_STAGES; i++) {
         fpc_buffer_free(&context->stages[i].rows);
-        fpc_axis_free(&context->stages[i].across);
-        fpc_axis_free(&context->stages[i].down);
+        fpc_axis_free(&context->stages[i].horizontal);
+        fpc_axis_free(&context->stages[i].vertical);
     }
 }
 
@@ -56,12 +56,12 @@ size_t fpc_context_bytes(const fpc_context *context) {
     if (!context) return 0;
     size_t bytes = sizeof *context + context->file.size + context->row.size;
     if (context->jpeg) bytes += fpc_jpeg_bytes(context->jpeg);
-    if (context->rows) bytes += fpc_rows_bytes(context->rows);
+    if (context->rows) bytes += fpc_jpeg_rows_bytes(context->rows);
     bytes += fpc_png_bytes(context->png);
     for (int i = 0; i < 2; i++) bytes += context->images.buffers[i].size;
     for (int i = 0; i < FPC_MOST_STAGES; i++) {
         const fpc_stage *stage = &context->stages[i];
-        bytes += stage->rows.size + stage->across.memory.size + stage->down.memory.size;
+        bytes += stage->rows.size + stage->horizontal.memory.size + stage->vertical.memory.size;
     }
     return bytes;
 }

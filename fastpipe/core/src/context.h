@@ -9,14 +9,14 @@ struct fpc_context {
     int isa;
     const fpc_kernels *kernels;
     fpc_jpeg *jpeg; /* made for the first JPEG */
-    fpc_rows *rows;
+    fpc_jpeg_rows *rows;
     fpc_png *png;    /* made for the first PNG */
     bool is_png;     /* what the job's file is */
     fpc_buffer file; /* its bytes */
     fpc_stage stages[FPC_MOST_STAGES];
     fpc_images images;
     fpc_buffer row; /* of the sink */
-    fpc_levels levels;
+    fpc_normalizer normalizer;
 };
 
 /* The decoders' parts; FPC_NO_MEMORY where they can't be made. */

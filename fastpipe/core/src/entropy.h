@@ -2,7 +2,7 @@
 #ifndef FPC_ENTROPY_H
 #define FPC_ENTROPY_H
 
-#include "bits.h"
+#include "bitstream.h"
 #include "fastpipe_core.h"
 #include "huffman.h"
 #include "jpeg.h"
@@ -48,12 +48,12 @@ enum {
 #define FPC_DUMP 64
 extern const uint8_t fpc_natural_order[256];
 
-/* ---- segments (parse.c) ---- */
+/* ---- segments (markers.c) ---- */
 
 /* The tables that segments define; what is there is kept as bits. */
 typedef struct fpc_tables {
     uint16_t quantization[FPC_MAX_TABLES][64]; /* natural order */
-    fpc_code dc[FPC_MAX_TABLES], ac[FPC_MAX_TABLES];
+    fpc_huffman_spec dc[FPC_MAX_TABLES], ac[FPC_MAX_TABLES];
     uint32_t has_quantization, has_dc, has_ac;
     uint32_t restart_interval; /* in MCUs; 0: none */
 } fpc_tables;
@@ -75,7 +75,7 @@ int fpc_walk(const uint8_t *data, size_t length, fpc_segments *segments, fpc_tab
 
 /* A DQT, DHT or DRI segment's data; FPC_OK or a refusal. */
 int fpc_read_quantization(fpc_tables *tables, const uint8_t *data, size_t length);
-int fpc_read_codes(fpc_tables *tables, const uint8_t *data, size_t length);
+int fpc_read_huffman_specs(fpc_tables *tables, const uint8_t *data, size_t length);
 int fpc_read_interval(fpc_tables *tables, const uint8_t *data, size_t length);
 
 /* The orientation (exif.c) that EXIF data (a TIFF structure) and XMP say, each NULL where there is none: FPC_OK, or
@@ -110,7 +110,7 @@ typedef struct fpc_block {
     const fpc_dc_table *dc;
     const fpc_ac_table *ac;
     const fpc_skip_table *skip;
-    const fpc_code *dc_code, *ac_code;
+    const fpc_huffman_spec *dc_code, *ac_code;
     int16_t *output; /* moves on with each MCU */
     uint8_t *last;
     ptrdiff_t step;       /* blocks from one MCU to the next */
@@ -132,7 +132,7 @@ typedef struct fpc_store {
 /* What a table was made of. */
 typedef struct fpc_made {
     int made;
-    fpc_code code;
+    fpc_huffman_spec code;
 } fpc_made;
 
 struct fpc_jpeg {
@@ -162,7 +162,7 @@ struct fpc_jpeg {
     /* The codes that they were made of, as sequential scans have them: many files have the same. */
     fpc_made made_dc[FPC_MAX_TABLES], made_ac[FPC_MAX_TABLES], made_skip[FPC_MAX_TABLES];
     fpc_symbol_words words;
-    fpc_bits bits;
+    fpc_bitstream bits;
 };
 
 /* Makes the scan's tables and the blocks of its MCU, and begins with its data at `input`. (sequential.c) */

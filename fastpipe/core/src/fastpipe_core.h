@@ -278,9 +278,9 @@ FPC_API void fpc_hue(const uint8_t *in, uint8_t *out, size_t count, size_t in_pl
  * grid: in its place such a point for each pixel, x first.
  * fill: a value for each channel, 0 to 255; NULL for black.
  * out: bytes, rounded to nearest even, or floats. */
-enum { FPC_SAMPLE_BILINEAR = 1, FPC_SAMPLE_FUSED = 2 /* as torch with FMA */, FPC_SAMPLE_FLOATS = 4 };
-FPC_API int fpc_sample_planes(fpc_context *context, const uint8_t *in, const int32_t shape[5], const float *theta,
-                              const float *grid, const float *fill, int flags, void *out);
+enum { FPC_GRID_SAMPLE_BILINEAR = 1, FPC_GRID_SAMPLE_FUSED = 2 /* as torch with FMA */, FPC_GRID_SAMPLE_FLOATS = 4 };
+FPC_API int fpc_grid_sample_planes(fpc_context *context, const uint8_t *in, const int32_t shape[5], const float *theta,
+                                   const float *grid, const float *fill, int flags, void *out);
 
 /* torchvision's v1 operations on a uint8 tensor (channels, height, width), which `shape` says; `kind`:
  * FPC_OP_GRAY: three channels to one;
@@ -328,7 +328,7 @@ FPC_API void fpc_fill_jobs(fpc_job *jobs, size_t count, const fpc_job *models, c
 /* ---- pools ----------------------------------------------------------------------------------------------------- */
 
 typedef struct fpc_pool fpc_pool;
-typedef struct fpc_list fpc_list;
+typedef struct fpc_task fpc_task;
 
 /* `threads`, at least 1, work at once; who waits for them is one of them. NULL where they can't be made. Several callers
  * may run, start and read at the same time: their jobs are done in the order in which they came, files first. */
@@ -337,8 +337,8 @@ FPC_API fpc_pool *fpc_pool_new(int threads, int isa);
 FPC_API void fpc_pool_run(fpc_pool *pool, fpc_job *jobs, size_t count);
 /* Has them run, and comes back at once. fpc_pool_wait comes back when they are done, and frees the list: to be called
  * once for each. NULL where there is nothing to do, or no memory. */
-FPC_API fpc_list *fpc_pool_start(fpc_pool *pool, fpc_job *jobs, size_t count);
-FPC_API void fpc_pool_wait(fpc_pool *pool, fpc_list *list);
+FPC_API fpc_task *fpc_pool_start(fpc_pool *pool, fpc_job *jobs, size_t count);
+FPC_API void fpc_pool_wait(fpc_pool *pool, fpc_task *list);
 /* fpc_read_files on the pool's threads. One call at a time of the files'. */
 FPC_API void fpc_pool_read(fpc_pool *pool, fpc_files *files, fpc_file *list, size_t count);
 /* fpc_read_arrays on the pool's threads. */

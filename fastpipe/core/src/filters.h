@@ -41,7 +41,7 @@ typedef struct fpc_axis {
     /* The same weights by pairs, two 16-bit numbers each, the first in the lower half: weight = high * 256 + low with
      * low in 0..255, for instructions that multiply 16 bits and add neighbours. `pairs` for each output. */
     int32_t *high, *low;
-    /* Room for what a kernel makes of them (arrange_across), and whether it has. */
+    /* Room for what a kernel makes of them (arrange_horizontal), and whether it has. */
     uint8_t *lanes;
     bool has_lanes;
     fpc_buffer memory;

@@ -13,7 +13,7 @@ _Static_assert(sizeof(fpc_ac_entry) == 4, "the vector builder writes entries as 
 
 #define ENTRIES (1u << FPC_AC_BITS)
 
-size_t fpc_code_read(fpc_code *code, const uint8_t *data, size_t length) {
+size_t fpc_huffman_spec_read(fpc_huffman_spec *code, const uint8_t *data, size_t length) {
     if (length < FPC_LONGEST_CODE) return 0;
     uint32_t total = 0, next = 0;
     code->counts[0] = 0;
@@ -37,18 +37,18 @@ size_t fpc_code_read(fpc_code *code, const uint8_t *data, size_t length) {
     return FPC_LONGEST_CODE + total;
 }
 
-int fpc_code_equal(const fpc_code *one, const fpc_code *other) {
+int fpc_huffman_spec_equal(const fpc_huffman_spec *one, const fpc_huffman_spec *other) {
     return !memcmp(one->counts + 1, other->counts + 1, FPC_LONGEST_CODE) &&
            !memcmp(one->symbols, other->symbols, sizeof one->symbols);
 }
 
-int fpc_code_is_dc(const fpc_code *code) {
+int fpc_huffman_spec_is_dc(const fpc_huffman_spec *code) {
     for (int i = 0; i < 256; i++) /* unused symbols are 0 */
         if (code->symbols[i] > 15) return 0;
     return 1;
 }
 
-int fpc_code_find(const fpc_code *code, uint32_t next) {
+int fpc_huffman_spec_find(const fpc_huffman_spec *code, uint32_t next) {
     /* The ends rise with the length, so that no branch is needed to find the first one behind it. */
     int bits = 1;
     for (int shorter = 1; shorter <= FPC_LONGEST_CODE; shorter++) bits += next >= code->end[shorter];
@@ -57,7 +57,7 @@ int fpc_code_find(const fpc_code *code, uint32_t next) {
     return bits << 8 | code->symbols[index & 255];
 }
 
-void fpc_build_dc(fpc_dc_table *table, const fpc_code *code) {
+void fpc_build_dc(fpc_dc_table *table, const fpc_huffman_spec *code) {
     uint32_t at = 0;
     int symbol = 0;
     for (int bits = 1; bits <= FPC_DC_BITS; bits++) {
@@ -85,7 +85,7 @@ static FPC_INLINE void fill(uint32_t *to, uint32_t word, uint32_t count) {
     }
 }
 
-void fpc_build_symbols(fpc_symbol_words *table, const fpc_code *code) {
+void fpc_build_symbols(fpc_symbol_words *table, const fpc_huffman_spec *code) {
     uint32_t at = 0;
     int symbol = 0;
     for (uint32_t bits = 1; bits <= FPC_AC_BITS; bits++) {
@@ -112,7 +112,7 @@ static uint32_t symbol_word(uint32_t bits, uint32_t symbol, int progressive) {
     return progressive && run ? 0 : bits | FPC_END_OF_BLOCK << 16;
 }
 
-void fpc_build_words(fpc_symbol_words *scratch, const fpc_code *code, int progressive) {
+void fpc_build_words(fpc_symbol_words *scratch, const fpc_huffman_spec *code, int progressive) {
     uint32_t *words = scratch->words, at = 0;
     int symbol = 0;
     for (uint32_t bits = 1; bits <= FPC_AC_BITS; bits++) {
@@ -126,7 +126,7 @@ void fpc_build_words(fpc_symbol_words *scratch, const fpc_code *code, int progre
 }
 
 /* The codes that begin a run of ended blocks. */
-static void fill_runs(fpc_ac_table *table, const fpc_code *code) {
+static void fill_runs(fpc_ac_table *table, const fpc_huffman_spec *code) {
     uint32_t at = 0;
     int symbol = 0;
     for (uint32_t bits = 1; bits <= FPC_AC_BITS; bits++) {
@@ -267,7 +267,7 @@ FPC_AVX2 static void build_skip_avx2(fpc_skip_table *table, const uint32_t *word
 
 #endif
 
-void fpc_build_ac(fpc_ac_table *table, const fpc_code *code, int progressive, const fpc_symbol_words *scratch,
+void fpc_build_ac(fpc_ac_table *table, const fpc_huffman_spec *code, int progressive, const fpc_symbol_words *scratch,
                   int isa) {
 #if FPC_HAS_AVX2
     if (FPC_USES_AVX2(isa))

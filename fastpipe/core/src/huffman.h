@@ -24,12 +24,12 @@
 #define FPC_NO_SYMBOL 127
 
 /* A code as a DHT segment gives it: how many codes have each length, and the symbols in the order of their codes. */
-typedef struct fpc_code {
+typedef struct fpc_huffman_spec {
     uint8_t counts[FPC_LONGEST_CODE + 1]; /* from 1 on */
     uint8_t symbols[256];
     uint32_t end[FPC_LONGEST_CODE + 1];  /* by length: the first code behind those of it, in 16 bits from the left */
     int32_t first[FPC_LONGEST_CODE + 1]; /* by length: index of its first symbol, less its first code */
-} fpc_code;
+} fpc_huffman_spec;
 
 /* What 11 bits hold: one AC symbol, or two where the first fits with its value and the second with its code. As small as
  * may be: two tables are to stay in the first cache. */
@@ -64,28 +64,29 @@ typedef struct fpc_dc_table {
 
 /* Reads one code at `data` (16 counts, then the symbols): the bytes that it takes, or 0 where it is none that libjpeg
  * takes (jdhuff.c, jpeg_make_d_derived_tbl). */
-size_t fpc_code_read(fpc_code *code, const uint8_t *data, size_t length);
+size_t fpc_huffman_spec_read(fpc_huffman_spec *code, const uint8_t *data, size_t length);
 
 /* Whether two codes are the same. */
-int fpc_code_equal(const fpc_code *one, const fpc_code *other);
+int fpc_huffman_spec_equal(const fpc_huffman_spec *one, const fpc_huffman_spec *other);
 
 /* Whether a code's symbols are sizes of DC differences. */
-int fpc_code_is_dc(const fpc_code *code);
+int fpc_huffman_spec_is_dc(const fpc_huffman_spec *code);
 
 /* The symbol that the 16 bits `next` begin with: its length << 8 | symbol, or 0 for none. */
-int fpc_code_find(const fpc_code *code, uint32_t next);
+int fpc_huffman_spec_find(const fpc_huffman_spec *code, uint32_t next);
 
 /* Scratch of the builders: one word for each index of the larger table. */
 typedef struct fpc_symbol_words {
     uint32_t words[1 << FPC_AC_BITS];
 } fpc_symbol_words;
 
-void fpc_build_dc(fpc_dc_table *table, const fpc_code *code);
+void fpc_build_dc(fpc_dc_table *table, const fpc_huffman_spec *code);
 /* The scratch's words, from which the next two are made. */
-void fpc_build_words(fpc_symbol_words *scratch, const fpc_code *code, int progressive);
-void fpc_build_ac(fpc_ac_table *table, const fpc_code *code, int progressive, const fpc_symbol_words *scratch, int isa);
+void fpc_build_words(fpc_symbol_words *scratch, const fpc_huffman_spec *code, int progressive);
+void fpc_build_ac(fpc_ac_table *table, const fpc_huffman_spec *code, int progressive, const fpc_symbol_words *scratch,
+                  int isa);
 void fpc_build_skip(fpc_skip_table *table, const fpc_symbol_words *scratch, int isa);
 /* The symbols alone: length of the code << 8 | symbol, 0 where the code is longer or invalid. */
-void fpc_build_symbols(fpc_symbol_words *table, const fpc_code *code);
+void fpc_build_symbols(fpc_symbol_words *table, const fpc_huffman_spec *code);
 
 #endif

@@ -47,7 +47,7 @@
 #include "operations_simd.h"
 #include "adjust_simd.h"
 #include "warp_simd.h"
-#include "sample_simd.h"
+#include "grid_sample_simd.h"
 #include "planes_simd.h"
 #include "resample_simd.h"
 #include "sink_simd.h"

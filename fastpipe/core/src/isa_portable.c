@@ -13,7 +13,7 @@
 #include "operations_plain.h"
 #include "adjust_plain.h"
 #include "warp_plain.h"
-#include "sample_plain.h"
+#include "grid_sample_plain.h"
 #include "planes_plain.h"
 #include "resample_plain.h"
 #include "sink_plain.h"

@@ -1,5 +1,5 @@
-/* jpeg.h: what the parts of the JPEG decoder hand to each other. Entropy decoding (parse.c, huffman.c, sequential.c,
- * progressive.c) fills the planes of coefficients of one MCU row after the other; pixels.c makes RGB rows of them. */
+/* jpeg.h: what the parts of the JPEG decoder hand to each other. Entropy decoding (markers.c, huffman.c, sequential.c,
+ * progressive.c) fills the planes of coefficients of one MCU row after the other; jpeg_rows.c makes RGB rows of them. */
 #ifndef FPC_JPEG_H
 #define FPC_JPEG_H
 
@@ -20,7 +20,7 @@ typedef struct fpc_plane {
 
 typedef struct fpc_jpeg fpc_jpeg; /* defined in entropy.h, for the entropy decoder's files alone */
 
-/* What pixels.c needs to know of the image. Filled by fpc_jpeg_open and fpc_jpeg_start. */
+/* What jpeg_rows.c needs to know of the image. Filled by fpc_jpeg_open and fpc_jpeg_start. */
 typedef struct fpc_frame {
     fpc_header header;
     int largest_horizontal, largest_vertical; /* sampling factors */
@@ -46,18 +46,19 @@ int fpc_jpeg_next_row(fpc_jpeg *jpeg);
 /* Whether what is left of the file is as Pillow wants it: to be called behind the last row. FPC_OK, or a refusal. */
 int fpc_jpeg_finish(fpc_jpeg *jpeg);
 
-/* ---- pixels.c ---- */
+/* ---- jpeg_rows.c ---- */
 
-typedef struct fpc_rows fpc_rows;
-fpc_rows *fpc_rows_new(int isa);
-void fpc_rows_free(fpc_rows *rows);
-size_t fpc_rows_bytes(const fpc_rows *rows);
+typedef struct fpc_jpeg_rows fpc_jpeg_rows;
+fpc_jpeg_rows *fpc_jpeg_rows_new(int isa);
+void fpc_jpeg_rows_free(fpc_jpeg_rows *rows);
+size_t fpc_jpeg_rows_bytes(const fpc_jpeg_rows *rows);
 
 /* Opens (jpeg must be open and the box inside the image), for rows top to top + height of the box, one after another. */
-int fpc_rows_start(fpc_rows *rows, fpc_jpeg *jpeg, int top, int left, int height, int width, int64_t max_bytes);
+int fpc_jpeg_rows_start(fpc_jpeg_rows *rows, fpc_jpeg *jpeg, int top, int left, int height, int width,
+                        int64_t max_bytes);
 
 /* The next row into `rgb`: 3 * width bytes are the row; up to FPC_ROW_SLACK bytes behind them may be written. An fpc_status. */
 #define FPC_ROW_SLACK 128
-int fpc_rows_next(fpc_rows *rows, uint8_t *rgb);
+int fpc_jpeg_rows_next(fpc_jpeg_rows *rows, uint8_t *rgb);
 
 #endif

@@ -14,11 +14,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "bits.h"
+#include "bitstream.h"
 #include "filters.h"
 #include "idct.h"
 #include "inflate.h"
-#include "levels.h"
+#include "normalize.h"
 #include "unfilter.h"
 
 #if defined(__x86_64__) || defined(_M_X64)
@@ -59,20 +59,20 @@ typedef struct fpc_picks {
     fpc_pick_group *groups; /* the same, pixels that lie near each other together; in the order of `out` */
 } fpc_picks;
 
-/* sample.c: an image and the points in it that are wanted. */
-#define FPC_SAMPLE_BLOCK 256 /* points at once */
-typedef struct fpc_sample {
+/* grid_sample.c: an image and the points in it that are wanted. */
+#define FPC_GRID_SAMPLE_BLOCK 256 /* points at once */
+typedef struct fpc_grid_sample {
     const uint32_t *pixels;           /* red in the lowest byte, 1 in the highest; two of 0 on each side */
     int32_t channels;                 /* 1 or 3 */
     int32_t height, width;            /* without those */
     int32_t out_height, out_width;    /* of the result, planes one behind the other */
-    const float *theta, *grid, *fill; /* as fpc_sample_planes has them */
+    const float *theta, *grid, *fill; /* as fpc_grid_sample_planes has them */
     bool filled, bilinear, fused, floats;
     void *out;
-} fpc_sample;
+} fpc_grid_sample;
 
 typedef struct fpc_kernels {
-    /* bits.h: up to the copy's limit, its end or a marker. */
+    /* bitstream.h: up to the copy's limit, its end or a marker. */
     void (*unstuff)(fpc_copy *copy);
     /* inflate.h: a block's codes, up to its end at most. */
     int (*inflate_codes)(fpc_inflate *inflate, const uint8_t *first, uint8_t **out, uint8_t *target);
@@ -94,15 +94,16 @@ typedef struct fpc_kernels {
     void (*planes_to_rgb)(const uint8_t *red, const uint8_t *green, const uint8_t *blue, uint8_t *rgb, int count);
     void (*mix_rows)(const uint8_t *nearer, const uint8_t *farther, uint16_t *sums, int count);
     void (*widen_row)(const uint8_t *row, uint16_t *wide, int count);
-    /* resample.c: what resample_across reads in place of an axis's weights for three channels, where that is faster: into
+    /* resample.c: what resample_horizontal reads in place of an axis's weights for three channels, where that is faster: into
      * `lanes`, and says so in `has_lanes`. */
-    void (*arrange_across)(fpc_axis *axis);
+    void (*arrange_horizontal)(fpc_axis *axis);
     /* Two rows (perhaps the same) into two rows of the axis's outputs, for 1 or 3 channels; up to
      * FPC_ROW_SLACK bytes behind each row are read and written. */
-    void (*resample_across)(const uint8_t *const in[2], const fpc_axis *axis, int32_t channels, uint8_t *const out[2]);
+    void (*resample_horizontal)(const uint8_t *const in[2], const fpc_axis *axis, int32_t channels,
+                                uint8_t *const out[2]);
     /* The axis's output y of `bytes` bytes from its counts[y] rows, of which the last one is there twice; rows are read
      * and `out` is written in whole groups of 32 bytes. */
-    void (*resample_down)(const uint8_t *const *rows, const fpc_axis *axis, int32_t y, int64_t bytes, uint8_t *out);
+    void (*resample_vertical)(const uint8_t *const *rows, const fpc_axis *axis, int32_t y, int64_t bytes, uint8_t *out);
     /* A row's pixels; up to FPC_ROW_SLACK bytes behind each row are read and written. */
     void (*pick_pixels)(const uint8_t *in, const fpc_picks *picks, uint8_t *out);
     /* operations.c: rows of `count` pixels; whole groups of 32 are read and written. */
@@ -128,7 +129,7 @@ typedef struct fpc_kernels {
     /* Pixels interpolated at points; up to FPC_ROW_SLACK bytes behind `out` are written. */
     void (*warp_bilinear)(const fpc_warp *warp, const double *xs, const double *ys, int32_t count, uint8_t *out);
     void (*warp_bicubic)(const fpc_warp *warp, const double *xs, const double *ys, int32_t count, uint8_t *out);
-    void (*sample_planes)(const fpc_sample *sample);
+    void (*grid_sample)(const fpc_grid_sample *sample);
     /* planes_plain.h: nothing else is read and written, but for planes_smooth's neighbours. */
     void (*planes_gray)(const uint8_t *red, const uint8_t *green, const uint8_t *blue, int64_t count, uint8_t *out);
     void (*planes_blend)(const uint8_t *first, const uint8_t *second, float by, float rest, int64_t count,
@@ -138,10 +139,11 @@ typedef struct fpc_kernels {
                        uint8_t *out);
     /* sink.c: `count` pixels of three channels into three rows of bytes; up to 64 bytes behind `rgb` are read. */
     void (*split_channels)(const uint8_t *rgb, int32_t count, uint8_t *const out[3]);
-    /* And into three rows of levels->dtype. */
-    void (*levels_planar)(const uint8_t *rgb, int32_t count, const fpc_levels *levels, void *const out[3]);
+    /* And into three rows of normalizer->dtype. */
+    void (*normalize_planar)(const uint8_t *rgb, int32_t count, const fpc_normalizer *normalizer, void *const out[3]);
     /* `count` bytes, of 1 or 3 channels in turn, into as many elements one after the other. */
-    void (*levels_in_turn)(const uint8_t *row, int64_t count, const fpc_levels *levels, int32_t channels, void *out);
+    void (*normalize_interleaved)(const uint8_t *row, int64_t count, const fpc_normalizer *normalizer, int32_t channels,
+                                  void *out);
 } fpc_kernels;
 
 #define FPC_KERNELS                                                                                                    \
@@ -158,9 +160,9 @@ typedef struct fpc_kernels {
         .planes_to_rgb = planes_to_rgb,                                                                                \
         .mix_rows = mix_rows,                                                                                          \
         .widen_row = widen_row,                                                                                        \
-        .arrange_across = arrange_across,                                                                              \
-        .resample_across = resample_across,                                                                            \
-        .resample_down = resample_down,                                                                                \
+        .arrange_horizontal = arrange_horizontal,                                                                      \
+        .resample_horizontal = resample_horizontal,                                                                    \
+        .resample_vertical = resample_vertical,                                                                        \
         .pick_pixels = pick_pixels,                                                                                    \
         .flip_rgb = flip_rgb,                                                                                          \
         .rgb_to_gray = rgb_to_gray,                                                                                    \
@@ -173,14 +175,14 @@ typedef struct fpc_kernels {
         .warp_fixed = warp_fixed,                                                                                      \
         .warp_bilinear = warp_bilinear,                                                                                \
         .warp_bicubic = warp_bicubic,                                                                                  \
-        .sample_planes = sample_planes,                                                                                \
+        .grid_sample = grid_sample,                                                                                    \
         .planes_gray = planes_gray,                                                                                    \
         .planes_blend = planes_blend,                                                                                  \
         .planes_smooth = planes_smooth,                                                                                \
         .planes_mix = planes_mix,                                                                                      \
         .split_channels = split_channels,                                                                              \
-        .levels_planar = levels_planar,                                                                                \
-        .levels_in_turn = levels_in_turn,                                                                              \
+        .normalize_planar = normalize_planar,                                                                          \
+        .normalize_interleaved = normalize_interleaved,                                                                \
     }
 
 extern const fpc_kernels fpc_kernels_portable;

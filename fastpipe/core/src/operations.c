@@ -6,7 +6,7 @@
 
 static int64_t stride_of(const fpc_stage *from) { return (int64_t)from->width * from->channels; }
 
-int fpc_take_image(fpc_stage *stage, fpc_images *images) {
+int fpc_materialize_image(fpc_stage *stage, fpc_images *images) {
     const fpc_stage *from = stage->from;
     const int64_t stride = stride_of(from);
     const int64_t bytes = stride * from->height + FPC_ROW_SLACK;
@@ -15,19 +15,20 @@ int fpc_take_image(fpc_stage *stage, fpc_images *images) {
     if (!image) return FPC_NO_MEMORY;
     images->turn ^= 1;
     for (int32_t y = 0; y < from->height; y++) { /* a row's slack is where the next one comes */
-        const int status = fpc_stage_pull(stage->from, image + y * stride);
+        const int status = fpc_pull_row(stage->from, image + y * stride);
         if (status != FPC_OK) return status;
     }
     stage->image = image;
     return FPC_OK;
 }
 
-int fpc_see_image(fpc_stage *stage, fpc_images *images) {
+int fpc_borrow_image(fpc_stage *stage, fpc_images *images) {
     fpc_stage *from = stage->from;
     const int64_t stride = stride_of(from);
-    if (stride < FPC_ROW_SLACK) return fpc_take_image(stage, images); /* more than a row were behind a row's end */
+    if (stride < FPC_ROW_SLACK)
+        return fpc_materialize_image(stage, images); /* more than a row were behind a row's end */
     const uint8_t *image = fpc_stage_whole(from);
-    if (!image) return fpc_take_image(stage, images);
+    if (!image) return fpc_materialize_image(stage, images);
     uint8_t *last = fpc_buffer_need(&images->buffers[images->turn], (size_t)(stride + FPC_ROW_SLACK));
     if (!last) return FPC_NO_MEMORY;
     images->turn ^= 1;
@@ -54,7 +55,7 @@ static int next_crop(fpc_stage *stage, uint8_t *row) {
     const uint8_t *in = NULL;
     while (stage->taken <= i[0] + stage->given) {
         stage->taken++;
-        const int status = fpc_stage_borrow(stage->from, stage->rows.data, &in);
+        const int status = fpc_borrow_row(stage->from, stage->rows.data, &in);
         if (status != FPC_OK) return status;
     }
     memcpy(row, in + (int64_t)i[1] * stage->channels, (size_t)stride_of(stage));
@@ -75,7 +76,7 @@ static int start_crop(fpc_stage *stage) {
 
 static int next_hflip(fpc_stage *stage, uint8_t *row) {
     const uint8_t *in;
-    const int status = fpc_stage_borrow(stage->from, stage->rows.data, &in);
+    const int status = fpc_borrow_row(stage->from, stage->rows.data, &in);
     if (status != FPC_OK) return status;
     if (stage->channels == 3) {
         stage->kernels->flip_rgb(in, stage->width, row);
@@ -97,7 +98,7 @@ static int next_vflip(fpc_stage *stage, uint8_t *row) {
 
 static int start_vflip(fpc_stage *stage, fpc_images *images) {
     stage->next = next_vflip;
-    return fpc_see_image(stage, images);
+    return fpc_borrow_image(stage, images);
 }
 
 #define TRANSPOSED_AT_ONCE 16 /* columns of the input, so that each cache line is read once */
@@ -130,7 +131,7 @@ static int start_transposed(fpc_stage *stage, fpc_images *images) {
     const int64_t bytes = stage->row_bytes * TRANSPOSED_AT_ONCE;
     if (images->max_bytes > 0 && bytes > images->max_bytes) return FPC_TOO_LARGE;
     if (!fpc_buffer_need(&stage->rows, (size_t)bytes)) return FPC_NO_MEMORY;
-    return fpc_take_image(stage, images);
+    return fpc_materialize_image(stage, images);
 }
 
 /* ---- padding ---- */
@@ -190,7 +191,7 @@ static int start_padded(fpc_stage *stage, fpc_images *images) {
     stage->height = (int32_t)height;
     stage->width = (int32_t)width;
     stage->next = next_padded;
-    return fpc_see_image(stage, images);
+    return fpc_borrow_image(stage, images);
 }
 
 /* ---- values ---- */
@@ -201,7 +202,7 @@ static int next_table(fpc_stage *stage, uint8_t *row) {
     if (stage->image) {
         in = fpc_image_row(stage, stage->given);
     } else {
-        const int status = fpc_stage_borrow(stage->from, row, &in);
+        const int status = fpc_borrow_row(stage->from, row, &in);
         if (status != FPC_OK) return status;
     }
     if (stage->plain_table) {
@@ -230,7 +231,7 @@ static int next_gray(fpc_stage *stage, uint8_t *row) {
     uint8_t *room = stage->rows.data, *gray = stage->channels == 1 ? row : room + stage->row_bytes;
     const bool colored = stage->from->channels == 3;
     const uint8_t *in = NULL;
-    const int status = colored ? fpc_stage_borrow(stage->from, room, &in) : fpc_stage_pull(stage->from, gray);
+    const int status = colored ? fpc_borrow_row(stage->from, room, &in) : fpc_pull_row(stage->from, gray);
     if (status != FPC_OK) return status;
     if (colored) kernels->rgb_to_gray(in, stage->width, gray);
     if (stage->channels == 3) kernels->planes_to_rgb(gray, gray, gray, row, stage->width);

@@ -14,7 +14,7 @@
 typedef struct fpc_band {
     const fpc_ac_table *table;       /* for the first time */
     const fpc_symbol_words *symbols; /* for refinement */
-    const fpc_code *code;
+    const fpc_huffman_spec *code;
     uint32_t first, shift; /* the first position; what positions are moved by */
     uint32_t low;
     uint32_t ended;     /* blocks that still belong to a run of ended ones */
@@ -67,7 +67,7 @@ static FPC_INLINE uint32_t dc_mcus(fpc_reader *shared, const uint8_t *limit, fpc
             uint64_t index = reader.bits >> (64 - FPC_DC_BITS);
             uint32_t size = block->dc->entries[index].size, length = block->dc->lengths[index];
             if (FPC_UNLIKELY(!length)) {
-                uint32_t found = (uint32_t)fpc_code_find(block->dc_code, NEXT_16(reader.bits));
+                uint32_t found = (uint32_t)fpc_huffman_spec_find(block->dc_code, NEXT_16(reader.bits));
                 *bad |= !found;
                 size = found & 15;
                 length = (found >> 8) + size;
@@ -116,7 +116,7 @@ static FPC_INLINE uint64_t first_block(fpc_reader *reader, fpc_band *band, int16
             uint32_t found = (uint8_t)entry->value, size = 0, run = found & 15;
             found >>= 4; /* the length of a code for a run of ended blocks */
             if (!found) {
-                uint32_t symbol = (uint32_t)fpc_code_find(band->code, NEXT_16(reader->bits));
+                uint32_t symbol = (uint32_t)fpc_huffman_spec_find(band->code, NEXT_16(reader->bits));
                 *bad |= !symbol;
                 if (!symbol) return nonzero;
                 size = symbol & 15;
@@ -144,7 +144,7 @@ static FPC_INLINE uint64_t first_block(fpc_reader *reader, fpc_band *band, int16
         }
         if (FPC_UNLIKELY(start + first == 64 && first != advance)) {
             /* The first of two symbols ended the block, and the second one belongs to the next. */
-            uint32_t symbol = (uint32_t)fpc_code_find(band->code, NEXT_16(before));
+            uint32_t symbol = (uint32_t)fpc_huffman_spec_find(band->code, NEXT_16(before));
             uint32_t taken = (symbol >> 8) + (symbol & 15);
             reader->bits = before << (taken & 63);
             reader->count += length - taken;
@@ -210,7 +210,7 @@ static FPC_INLINE void refine_block(fpc_reader *reader, fpc_band *band, int16_t 
         fpc_refill(reader);
         uint32_t symbol = band->symbols->words[AC_INDEX(reader->bits)];
         if (FPC_UNLIKELY(!symbol)) {
-            symbol = (uint32_t)fpc_code_find(band->code, NEXT_16(reader->bits));
+            symbol = (uint32_t)fpc_huffman_spec_find(band->code, NEXT_16(reader->bits));
             *bad |= !symbol;
             if (!symbol) return;
         }
@@ -351,11 +351,11 @@ static int decode_row(fpc_jpeg *jpeg, fpc_band *band, uint32_t count) {
             some = CHOOSE(jpeg->isa, refine)(reader, limit, band, some, &bad);
         else
             some = CHOOSE(jpeg->isa, first)(reader, limit, band, some, &bad);
-        if (bad) return fpc_bits_overrun(&jpeg->bits) ? FPC_TRUNCATED : FPC_BAD_CODE;
+        if (bad) return fpc_bitstream_overrun(&jpeg->bits) ? FPC_TRUNCATED : FPC_BAD_CODE;
         jpeg->until_restart -= some;
         count -= some;
     }
-    return fpc_bits_overrun(&jpeg->bits) ? FPC_TRUNCATED : FPC_OK;
+    return fpc_bitstream_overrun(&jpeg->bits) ? FPC_TRUNCATED : FPC_OK;
 }
 
 int fpc_progressive_scan(fpc_jpeg *jpeg, const uint8_t *input) {

@@ -83,7 +83,8 @@ static int start_source(fpc_context *context, const fpc_job *job, const region *
         return fpc_png_start(context->png, box->top, box->left, box->height, box->width, job->indices, job->max_bytes);
     }
     fpc_stage_jpeg(stage, context->rows, box->height, box->width);
-    return fpc_rows_start(context->rows, context->jpeg, box->top, box->left, box->height, box->width, job->max_bytes);
+    return fpc_jpeg_rows_start(context->rows, context->jpeg, box->top, box->left, box->height, box->width,
+                               job->max_bytes);
 }
 
 /* Crops that come first only make the box smaller: how many operations are done by that. */
@@ -171,7 +172,7 @@ static int finish_jpeg(fpc_context *context) {
     if (source->given < source->height) {
         uint8_t *row = fpc_buffer_need(&context->row, (size_t)fpc_row_bytes(source->width, source->channels));
         if (!row) return FPC_NO_MEMORY;
-        while (status == FPC_OK && source->given < source->height) status = fpc_stage_pull(source, row);
+        while (status == FPC_OK && source->given < source->height) status = fpc_pull_row(source, row);
     }
     return status == FPC_OK ? fpc_jpeg_finish(context->jpeg) : status;
 }
@@ -188,7 +189,7 @@ static int run(fpc_context *context, fpc_job *job) {
     context->images.max_bytes = job->max_bytes;
     fpc_stage *last = NULL;
     status = build_stages(context, job, box, &last);
-    if (status == FPC_OK) status = fpc_sink_fill(&job->sink, last, &context->levels, &context->row);
+    if (status == FPC_OK) status = fpc_sink_fill(&job->sink, last, &context->normalizer, &context->row);
     if (status == FPC_OK && !job->pixels)
         status = context->is_png ? fpc_png_finish(context->png) : finish_jpeg(context);
     return status;

@@ -64,8 +64,8 @@ static int sequential_scan(fpc_jpeg *jpeg, const uint8_t *input) {
 /* Behind a scan's data: the first marker that isn't a restart marker. */
 static int marker_behind(fpc_jpeg *jpeg, size_t *position) {
     int marker;
-    while ((marker = fpc_bits_marker(&jpeg->bits)) >= FPC_RST0 && marker <= FPC_RST7)
-        fpc_bits_start(&jpeg->bits, jpeg->bits.input + 2, jpeg->bits.end);
+    while ((marker = fpc_bitstream_marker(&jpeg->bits)) >= FPC_RST0 && marker <= FPC_RST7)
+        fpc_bitstream_start(&jpeg->bits, jpeg->bits.input + 2, jpeg->bits.end);
     *position = (size_t)(jpeg->bits.input - jpeg->data);
     return marker == FPC_END_OF_DATA ? FPC_TRUNCATED : FPC_OK;
 }
@@ -86,7 +86,7 @@ static int walk_between(fpc_jpeg *jpeg, size_t *position, int *marker) {
         if (size < 2) return FPC_BAD_MARKER;
         if (jpeg->length - *position < size) return FPC_TRUNCATED;
         int status = FPC_OK;
-        if (*marker == FPC_DHT) status = fpc_read_codes(&jpeg->tables, at + 4, size - 2);
+        if (*marker == FPC_DHT) status = fpc_read_huffman_specs(&jpeg->tables, at + 4, size - 2);
         if (*marker == FPC_DRI) status = fpc_read_interval(&jpeg->tables, at + 4, size - 2);
         if (status) return status;
         *position += size;

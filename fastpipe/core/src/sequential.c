@@ -27,12 +27,13 @@ const uint8_t fpc_natural_order[256] = {
 /* ---- blocks ---------------------------------------------------------------------------------------------------- */
 
 /* The difference of a DC. (jdhuff.c, decode_mcu_slow) */
-static FPC_INLINE int32_t read_dc(fpc_reader *reader, const fpc_dc_table *table, const fpc_code *code, uint32_t *bad) {
+static FPC_INLINE int32_t read_dc(fpc_reader *reader, const fpc_dc_table *table, const fpc_huffman_spec *code,
+                                  uint32_t *bad) {
     uint64_t index = DC_INDEX(reader->bits);
     uint32_t length = table->lengths[index], size = table->entries[index].size, shift = table->entries[index].shift;
     fpc_refill(reader);
     if (FPC_UNLIKELY(!length)) {
-        uint32_t found = (uint32_t)fpc_code_find(code, NEXT_16(reader->bits));
+        uint32_t found = (uint32_t)fpc_huffman_spec_find(code, NEXT_16(reader->bits));
         *bad |= !found;
         size = found & 15;
         length = (found >> 8) + size;
@@ -55,8 +56,8 @@ static FPC_INLINE uint64_t store_symbols(fpc_reader *reader, const fpc_ac_entry 
 
 /* The AC coefficients of a block; returns the zigzag index of the last one, 0 for none. The reader must have been
  * filled up with at most 45 bits taken since then. */
-static FPC_INLINE uint32_t read_ac(fpc_reader *reader, const fpc_ac_table *table, const fpc_code *code, int16_t *block,
-                                   uint32_t *bad) {
+static FPC_INLINE uint32_t read_ac(fpc_reader *reader, const fpc_ac_table *table, const fpc_huffman_spec *code,
+                                   int16_t *block, uint32_t *bad) {
     uint64_t position = 1, index, before; /* of the next coefficient; what was left before the last look-up */
     const fpc_ac_entry *entry;
     uint32_t length;
@@ -80,7 +81,7 @@ static FPC_INLINE uint32_t read_ac(fpc_reader *reader, const fpc_ac_table *table
         if (FPC_UNLIKELY(advance == FPC_NO_SYMBOL)) {
             position = start;
             fpc_refill(reader);
-            uint32_t found = (uint32_t)fpc_code_find(code, NEXT_16(reader->bits));
+            uint32_t found = (uint32_t)fpc_huffman_spec_find(code, NEXT_16(reader->bits));
             *bad |= !found;
             uint32_t size = found & 15, run = found >> 4 & 15;
             fpc_drop(reader, found >> 8);
@@ -98,7 +99,7 @@ static FPC_INLINE uint32_t read_ac(fpc_reader *reader, const fpc_ac_table *table
         /* Not `first != advance` first: whether the end of the block comes alone in its entry is a coin's toss. */
         if (FPC_UNLIKELY(start + first == 64 && first != advance)) {
             /* The first of two symbols ended the block, and the second one belongs to the next. */
-            uint32_t found = (uint32_t)fpc_code_find(code, NEXT_16(before));
+            uint32_t found = (uint32_t)fpc_huffman_spec_find(code, NEXT_16(before));
             uint32_t taken = (found >> 8) + (found & 15);
             reader->bits = before << (taken & 63);
             reader->count += length - taken;
@@ -111,7 +112,8 @@ static FPC_INLINE uint32_t read_ac(fpc_reader *reader, const fpc_ac_table *table
 }
 
 /* Goes over the AC coefficients of a block. */
-static FPC_INLINE void skip_ac(fpc_reader *reader, const fpc_skip_table *table, const fpc_code *code, uint32_t *bad) {
+static FPC_INLINE void skip_ac(fpc_reader *reader, const fpc_skip_table *table, const fpc_huffman_spec *code,
+                               uint32_t *bad) {
     uint64_t position = 1, index, before;
     uint32_t length, advance;
     for (;;) {
@@ -138,7 +140,7 @@ static FPC_INLINE void skip_ac(fpc_reader *reader, const fpc_skip_table *table, 
         reader->bits = before;
         reader->count += length;
         fpc_refill(reader);
-        uint32_t found = (uint32_t)fpc_code_find(code, NEXT_16(reader->bits));
+        uint32_t found = (uint32_t)fpc_huffman_spec_find(code, NEXT_16(reader->bits));
         uint32_t size = found & 15, run = found >> 4 & 15;
         *bad |= !found;
         fpc_drop(reader, (found >> 8) + size);
@@ -275,24 +277,24 @@ void fpc_scan_begin(fpc_jpeg *jpeg, const uint8_t *input) {
     memset(jpeg->mcu.predictions, 0, sizeof jpeg->mcu.predictions);
     jpeg->until_restart = jpeg->tables.restart_interval ? jpeg->tables.restart_interval : UINT32_MAX;
     jpeg->next_restart = 0;
-    fpc_bits_start(&jpeg->bits, input, jpeg->data + jpeg->length);
+    fpc_bitstream_start(&jpeg->bits, input, jpeg->data + jpeg->length);
 }
 
 /* Whether a table was made of this code; says so from now on. */
-static int keep_code(fpc_made *made, const fpc_code *code) {
-    if (made->made && fpc_code_equal(&made->code, code)) return 1;
+static int keep_code(fpc_made *made, const fpc_huffman_spec *code) {
+    if (made->made && fpc_huffman_spec_equal(&made->code, code)) return 1;
     made->made = 1;
     made->code = *code;
     return 0;
 }
 
 void fpc_scan_make_dc(fpc_jpeg *jpeg, int number) {
-    const fpc_code *code = &jpeg->tables.dc[number];
+    const fpc_huffman_spec *code = &jpeg->tables.dc[number];
     if (!keep_code(&jpeg->made_dc[number], code)) fpc_build_dc(&jpeg->dc[number], code);
 }
 
 static void make_ac(fpc_jpeg *jpeg, int number, int skips) {
-    const fpc_code *code = &jpeg->tables.ac[number];
+    const fpc_huffman_spec *code = &jpeg->tables.ac[number];
     const int has_table = keep_code(&jpeg->made_ac[number], code);
     const int has_skip = !skips || keep_code(&jpeg->made_skip[number], code);
     if (!has_table || !has_skip) fpc_build_words(&jpeg->words, code, 0);
@@ -315,13 +317,13 @@ int fpc_scan_start(fpc_jpeg *jpeg, const uint8_t *input, int skips) {
 
 int fpc_scan_prepare(fpc_jpeg *jpeg) {
     if (!jpeg->until_restart) {
-        int status = fpc_bits_restart(&jpeg->bits, jpeg->next_restart);
+        int status = fpc_bitstream_restart(&jpeg->bits, jpeg->next_restart);
         if (status) return status;
         jpeg->next_restart = (jpeg->next_restart + 1) & 7;
         jpeg->until_restart = jpeg->tables.restart_interval;
         memset(jpeg->mcu.predictions, 0, sizeof jpeg->mcu.predictions);
     }
-    return jpeg->bits.reader.next > jpeg->bits.limit ? fpc_bits_fill(&jpeg->bits) : FPC_OK;
+    return jpeg->bits.reader.next > jpeg->bits.limit ? fpc_bitstream_fill(&jpeg->bits) : FPC_OK;
 }
 
 int fpc_scan_decode(fpc_jpeg *jpeg, uint32_t count, int skip) {
@@ -331,9 +333,9 @@ int fpc_scan_decode(fpc_jpeg *jpeg, uint32_t count, int skip) {
         if (status) return status;
         uint32_t some = count < jpeg->until_restart ? count : jpeg->until_restart, bad = 0;
         some = loop(&jpeg->bits.reader, jpeg->bits.limit, &jpeg->mcu, some, &bad);
-        if (bad) return fpc_bits_overrun(&jpeg->bits) ? FPC_TRUNCATED : FPC_BAD_CODE;
+        if (bad) return fpc_bitstream_overrun(&jpeg->bits) ? FPC_TRUNCATED : FPC_BAD_CODE;
         jpeg->until_restart -= some;
         count -= some;
     }
-    return fpc_bits_overrun(&jpeg->bits) ? FPC_TRUNCATED : FPC_OK;
+    return fpc_bitstream_overrun(&jpeg->bits) ? FPC_TRUNCATED : FPC_OK;
 }

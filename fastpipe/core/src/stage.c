@@ -7,7 +7,7 @@ int64_t fpc_row_bytes(int32_t width, int32_t channels) {
     return ((int64_t)width * channels + FPC_ROW_SLACK + 63) / 64 * 64;
 }
 
-int fpc_stage_pull(fpc_stage *stage, uint8_t *row) {
+int fpc_pull_row(fpc_stage *stage, uint8_t *row) {
     if (stage->given >= stage->height) return FPC_BAD_REGION;
     const int status = stage->next(stage, row);
     stage->given++;
@@ -34,7 +34,7 @@ static int next_pixels(fpc_stage *stage, uint8_t *row) {
     return FPC_OK;
 }
 
-int fpc_stage_borrow(fpc_stage *stage, uint8_t *room, const uint8_t **row) {
+int fpc_borrow_row(fpc_stage *stage, uint8_t *room, const uint8_t **row) {
     const fpc_pixels *pixels = &stage->pixels;
     *row = room;
     /* What lies behind a row is read, too: it has to be of the rows below. */
@@ -43,7 +43,7 @@ int fpc_stage_borrow(fpc_stage *stage, uint8_t *room, const uint8_t **row) {
         *row = pixels->data + stage->given++ * pixels->row_stride;
         return FPC_OK;
     }
-    return fpc_stage_pull(stage, room);
+    return fpc_pull_row(stage, room);
 }
 
 const uint8_t *fpc_stage_whole(fpc_stage *stage) {
@@ -63,9 +63,9 @@ void fpc_stage_pixels(fpc_stage *stage, const fpc_pixels *pixels) {
     stage->next = next_pixels;
 }
 
-static int next_jpeg(fpc_stage *stage, uint8_t *row) { return fpc_rows_next(stage->jpeg, row); }
+static int next_jpeg(fpc_stage *stage, uint8_t *row) { return fpc_jpeg_rows_next(stage->jpeg, row); }
 
-void fpc_stage_jpeg(fpc_stage *stage, fpc_rows *rows, int32_t height, int32_t width) {
+void fpc_stage_jpeg(fpc_stage *stage, fpc_jpeg_rows *rows, int32_t height, int32_t width) {
     stage->height = height;
     stage->width = width;
     stage->channels = 3;

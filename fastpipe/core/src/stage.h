@@ -22,7 +22,7 @@ struct fpc_stage {
     const fpc_kernels *kernels;
     fpc_buffer rows; /* rows on their way */
 
-    fpc_rows *jpeg;       /* fpc_stage_jpeg */
+    fpc_jpeg_rows *jpeg;  /* fpc_stage_jpeg */
     fpc_png *png;         /* fpc_stage_png */
     fpc_pixels pixels;    /* fpc_stage_pixels: what is left of the image */
     const uint8_t *image; /* stages that need all rows before the first: those, one behind the other */
@@ -38,8 +38,8 @@ struct fpc_stage {
 
     /* fpc_stage_resize */
     bool mirrored_inputs, mirrored_outputs; /* flipped from left to right before, after */
-    fpc_axis across, down;
-    bool vertical_first, goes_across, goes_down;
+    fpc_axis horizontal, vertical;
+    bool vertical_first, need_horizontal, need_vertical;
     int32_t column;                /* the first column that is read */
     int32_t ring_rows;             /* a power of two */
     int32_t taken;                 /* rows that were taken from the stage before */
@@ -54,18 +54,18 @@ struct fpc_stage {
 int64_t fpc_row_bytes(int32_t width, int32_t channels);
 
 /* The next row of the stage before, checked: FPC_BAD_REGION behind the last one. */
-int fpc_stage_pull(fpc_stage *stage, uint8_t *row);
+int fpc_pull_row(fpc_stage *stage, uint8_t *row);
 
 /* The same, where the stage has such a row in memory already: `*row` is that, or `room`. Up to FPC_ROW_SLACK bytes behind
  * it may be read. */
-int fpc_stage_borrow(fpc_stage *stage, uint8_t *room, const uint8_t **row);
+int fpc_borrow_row(fpc_stage *stage, uint8_t *room, const uint8_t **row);
 
 /* All of a stage's rows, one behind the other, where they are in memory already, without slack; else NULL. */
 const uint8_t *fpc_stage_whole(fpc_stage *stage);
 
 /* ---- sources: height, width and channels are the caller's to check ---- */
 void fpc_stage_pixels(fpc_stage *stage, const fpc_pixels *pixels);
-void fpc_stage_jpeg(fpc_stage *stage, fpc_rows *rows, int32_t height, int32_t width);
+void fpc_stage_jpeg(fpc_stage *stage, fpc_jpeg_rows *rows, int32_t height, int32_t width);
 void fpc_stage_png(fpc_stage *stage, fpc_png *png, int32_t height, int32_t width, int32_t channels);
 
 /* ---- resample.c: FPC_OP_RESIZE, in three steps ---- */
@@ -89,9 +89,9 @@ typedef struct fpc_images {
 } fpc_images;
 
 /* All rows of the stage before into one of the two images, one behind the other, with FPC_ROW_SLACK behind the last. */
-int fpc_take_image(fpc_stage *stage, fpc_images *images);
+int fpc_materialize_image(fpc_stage *stage, fpc_images *images);
 /* The same for what reads row by row: without a copy where the rows are in memory already. */
-int fpc_see_image(fpc_stage *stage, fpc_images *images);
+int fpc_borrow_image(fpc_stage *stage, fpc_images *images);
 /* Row y of such an image, with FPC_ROW_SLACK behind it that may be read. */
 const uint8_t *fpc_image_row(const fpc_stage *stage, int32_t y);
 /* Room for `count` rows of the input; NULL where there is no memory. */

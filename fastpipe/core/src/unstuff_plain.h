@@ -1,5 +1,5 @@
 /* unstuff_plain.h: a scan's bytes without the zeros that are stuffed behind each 0xFF, up to a marker. */
-#include "bits.h"
+#include "bitstream.h"
 
 /* At a byte of 0xFF: one data byte where 0 follows, else a marker, before which any number of 0xFF may stand. With
  * several of them before a 0, libjpeg's two ways of decoding disagree, and the faster one leaves something behind:

@@ -246,7 +246,8 @@ int fpc_stage_warp(fpc_stage *stage, fpc_images *images) {
     const bool in_fixed_point =
         nearest && !scaled && fits(c, 0, 0) && fits(c, width, height) && fits(c, 0, height) && fits(c, width, 0);
     /* These read nothing behind the image, the others a few bytes. */
-    const int status = scaled || in_fixed_point ? fpc_see_image(stage, images) : fpc_take_image(stage, images);
+    const int status =
+        scaled || in_fixed_point ? fpc_borrow_image(stage, images) : fpc_materialize_image(stage, images);
     if (status != FPC_OK) return status;
     stage->warp.image = stage->image;
     if (scaled) {

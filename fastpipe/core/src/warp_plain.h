@@ -3,15 +3,15 @@
 #include <string.h>
 
 static void warp_points(const double *c, bool perspective, int32_t y, int32_t count, double *xs, double *ys) {
-    const double down = (double)y + 0.5, x_down = c[1] * down, y_down = c[4] * down;
+    const double y_center = (double)y + 0.5, x_start = c[1] * y_center, y_start = c[4] * y_center;
     for (int32_t x = 0; x < count; x++) {
-        const double across = (double)x + 0.5;
-        xs[x] = c[0] * across + x_down + c[2];
-        ys[x] = c[3] * across + y_down + c[5];
+        const double x_center = (double)x + 0.5;
+        xs[x] = c[0] * x_center + x_start + c[2];
+        ys[x] = c[3] * x_center + y_start + c[5];
     }
     if (!perspective) return;
     for (int32_t x = 0; x < count; x++) {
-        const double depth = c[6] * ((double)x + 0.5) + c[7] * down + 1.0;
+        const double depth = c[6] * ((double)x + 0.5) + c[7] * y_center + 1.0;
         xs[x] /= depth;
         ys[x] /= depth;
     }

@@ -129,9 +129,10 @@ SIMD bool warp_all_outside(const fpc_warp *warp, const double *xs, const double 
     __m256d outside = _mm256_cmp_pd(zero, zero, _CMP_EQ_OQ);
     for (int k = 0; k < 8; k += 4) {
         const __m256d x = _mm256_loadu_pd(xs + k), y = _mm256_loadu_pd(ys + k);
-        const __m256d across = _mm256_or_pd(_mm256_cmp_pd(x, zero, _CMP_LT_OQ), _mm256_cmp_pd(x, width, _CMP_GE_OQ));
-        const __m256d down = _mm256_or_pd(_mm256_cmp_pd(y, zero, _CMP_LT_OQ), _mm256_cmp_pd(y, height, _CMP_GE_OQ));
-        outside = _mm256_and_pd(outside, _mm256_or_pd(across, down));
+        const __m256d outside_x = _mm256_or_pd(_mm256_cmp_pd(x, zero, _CMP_LT_OQ), _mm256_cmp_pd(x, width, _CMP_GE_OQ));
+        const __m256d outside_y =
+            _mm256_or_pd(_mm256_cmp_pd(y, zero, _CMP_LT_OQ), _mm256_cmp_pd(y, height, _CMP_GE_OQ));
+        outside = _mm256_and_pd(outside, _mm256_or_pd(outside_x, outside_y));
     }
     return _mm256_movemask_pd(outside) == 15;
 }

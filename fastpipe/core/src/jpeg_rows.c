@@ -1,4 +1,4 @@
-/* rows.c: from the MCU rows of coefficients to rows of RGB, one after the other.
+/* jpeg_rows.c: from the MCU rows of coefficients to rows of RGB, one after the other.
  *
  * Each component has a ring of sample rows, long enough for two MCU rows: the one that is read, and the one before or
  * behind it, whose nearest row upsampling mixes in. Rows and columns that the box doesn't need aren't computed. */
@@ -22,7 +22,7 @@ typedef struct component {
     size_t ring_stride;
 } component;
 
-struct fpc_rows {
+struct fpc_jpeg_rows {
     const fpc_kernels *kernels;
     fpc_jpeg *jpeg;
     component components[3];
@@ -35,16 +35,16 @@ struct fpc_rows {
     fpc_buffer edge; /* the first group of pixels, where the box begins at an odd column */
 };
 
-fpc_rows *fpc_rows_new(int isa) {
+fpc_jpeg_rows *fpc_jpeg_rows_new(int isa) {
     const fpc_kernels *kernels = fpc_kernels_of(isa);
-    fpc_rows *rows = kernels ? calloc(1, sizeof *rows) : NULL;
+    fpc_jpeg_rows *rows = kernels ? calloc(1, sizeof *rows) : NULL;
     if (!rows) return NULL;
     rows->kernels = kernels;
     rows->status = FPC_BAD_REGION; /* not started */
     return rows;
 }
 
-void fpc_rows_free(fpc_rows *rows) {
+void fpc_jpeg_rows_free(fpc_jpeg_rows *rows) {
     if (!rows) return;
     for (int c = 0; c < 3; c++) {
         fpc_buffer_free(&rows->components[c].ring);
@@ -55,7 +55,7 @@ void fpc_rows_free(fpc_rows *rows) {
     free(rows);
 }
 
-size_t fpc_rows_bytes(const fpc_rows *rows) {
+size_t fpc_jpeg_rows_bytes(const fpc_jpeg_rows *rows) {
     if (!rows) return 0;
     size_t bytes = sizeof *rows + rows->edge.size;
     for (int c = 0; c < 3; c++) {
@@ -73,9 +73,9 @@ static int start_component(component *one, const fpc_frame *frame, const fpc_pla
     /* jdsample.c: "Fractional sampling not implemented". */
     if (!alone && (frame->largest_horizontal % plane->horizontal || frame->largest_vertical % plane->vertical))
         return FPC_UNSUPPORTED_COLOR;
-    const int across = alone ? 1 : frame->largest_horizontal / plane->horizontal;
-    const int down = alone ? 1 : frame->largest_vertical / plane->vertical;
-    fpc_sampled_make(&one->sampled, across, down, plane->width, plane->height, top, left, height, width);
+    const int horizontal = alone ? 1 : frame->largest_horizontal / plane->horizontal;
+    const int vertical = alone ? 1 : frame->largest_vertical / plane->vertical;
+    fpc_sampled_make(&one->sampled, horizontal, vertical, plane->width, plane->height, top, left, height, width);
     one->first_block = one->sampled.origin / BLOCK;
     one->block_end = one->sampled.last_column / BLOCK + 1;
     one->vertical = plane->vertical;
@@ -88,19 +88,19 @@ static int start_component(component *one, const fpc_frame *frame, const fpc_pla
 }
 
 /* Whether two components at half the columns can go with the conversion of colors. */
-static int can_fuse(const fpc_rows *rows) {
+static int can_fuse(const fpc_jpeg_rows *rows) {
     const fpc_upsampling how = rows->components[1].sampled.how;
     return rows->color == FPC_YCBCR && rows->components[0].sampled.how == FPC_UP_NONE &&
-           (how == FPC_UP_ACROSS || how == FPC_UP_BOTH) && rows->components[2].sampled.how == how;
+           (how == FPC_UP_HORIZONTAL || how == FPC_UP_BOTH) && rows->components[2].sampled.how == how;
 }
 
-static size_t wide_bytes(const component *one) { return one->sampled.across == 2 ? 2 * one->ring_stride : 0; }
+static size_t wide_bytes(const component *one) { return one->sampled.horizontal == 2 ? 2 * one->ring_stride : 0; }
 
-static size_t full_bytes(const fpc_rows *rows, const component *one) {
+static size_t full_bytes(const fpc_jpeg_rows *rows, const component *one) {
     return one->sampled.how == FPC_UP_NONE || rows->fused ? 0 : (size_t)rows->width + MARGIN;
 }
 
-static int allocate(fpc_rows *rows, int64_t max_bytes, int64_t *left_over) {
+static int allocate(fpc_jpeg_rows *rows, int64_t max_bytes, int64_t *left_over) {
     size_t bytes = 0;
     for (int c = 0; c < rows->component_count; c++) {
         const component *one = &rows->components[c];
@@ -120,7 +120,7 @@ static int allocate(fpc_rows *rows, int64_t max_bytes, int64_t *left_over) {
     return fpc_buffer_need(&rows->edge, 3 * 32 + FPC_ROW_SLACK) ? FPC_OK : FPC_NO_MEMORY;
 }
 
-static int start(fpc_rows *rows, fpc_jpeg *jpeg, int top, int left, int height, int width, int64_t max_bytes) {
+static int start(fpc_jpeg_rows *rows, fpc_jpeg *jpeg, int top, int left, int height, int width, int64_t max_bytes) {
     const fpc_frame *frame = fpc_jpeg_frame(jpeg);
     const fpc_header *header = &frame->header;
     const int three = header->components == 3 && (header->color == FPC_YCBCR || header->color == FPC_RGB);
@@ -156,7 +156,8 @@ static int start(fpc_rows *rows, fpc_jpeg *jpeg, int top, int left, int height, 
     return status ? status : fpc_jpeg_start(jpeg, column, column_end, row, row_end, left_over);
 }
 
-int fpc_rows_start(fpc_rows *rows, fpc_jpeg *jpeg, int top, int left, int height, int width, int64_t max_bytes) {
+int fpc_jpeg_rows_start(fpc_jpeg_rows *rows, fpc_jpeg *jpeg, int top, int left, int height, int width,
+                        int64_t max_bytes) {
     rows->status = start(rows, jpeg, top, left, height, width, max_bytes);
     return rows->status;
 }
@@ -167,7 +168,7 @@ static uint8_t *ring_row(const component *one, int row) {
 }
 
 /* The next MCU row into the rings. */
-static int decode_mcu_row(fpc_rows *rows) {
+static int decode_mcu_row(fpc_jpeg_rows *rows) {
     const int status = fpc_jpeg_next_row(rows->jpeg);
     if (status) return status;
     const fpc_frame *frame = fpc_jpeg_frame(rows->jpeg);
@@ -189,7 +190,7 @@ static int decode_mcu_row(fpc_rows *rows) {
 }
 
 /* For a component at half the columns: its row before they are mixed, from sampled.origin on. */
-static const uint16_t *wide_row(const fpc_rows *rows, const component *one, int y) {
+static const uint16_t *wide_row(const fpc_jpeg_rows *rows, const component *one, int y) {
     uint16_t *wide = (uint16_t *)(void *)one->wide.data + MARGIN / 2;
     fpc_upsample_widen(rows->kernels, &one->sampled, ring_row(one, fpc_sampled_row(&one->sampled, y)),
                        ring_row(one, fpc_sampled_neighbour(&one->sampled, y)), wide);
@@ -197,12 +198,12 @@ static const uint16_t *wide_row(const fpc_rows *rows, const component *one, int 
 }
 
 /* The component's pixels of row y, from the box's first column on. */
-static const uint8_t *full_row(const fpc_rows *rows, const component *one, int y) {
+static const uint8_t *full_row(const fpc_jpeg_rows *rows, const component *one, int y) {
     const fpc_sampled *sampled = &one->sampled;
     const uint8_t *row = ring_row(one, fpc_sampled_row(sampled, y));
     const uint8_t *neighbour = ring_row(one, fpc_sampled_neighbour(sampled, y));
     if (sampled->how == FPC_UP_NONE) return row + (rows->left - sampled->origin);
-    const int mixes_columns = sampled->how == FPC_UP_ACROSS || sampled->how == FPC_UP_BOTH;
+    const int mixes_columns = sampled->how == FPC_UP_HORIZONTAL || sampled->how == FPC_UP_BOTH;
     const uint16_t *wide = mixes_columns ? wide_row(rows, one, y) : NULL;
     fpc_upsample_row(sampled, row, neighbour, wide, y, rows->left, rows->width, one->full.data);
     return one->full.data;
@@ -210,7 +211,7 @@ static const uint8_t *full_row(const fpc_rows *rows, const component *one, int y
 
 /* Kernels take pairs of columns. Where the box begins with the second of a pair, the first 32 pixels are made beside the
  * row, and 31 of them copied. */
-static void fused_row(fpc_rows *rows, int y, uint8_t *rgb) {
+static void fused_row(fpc_jpeg_rows *rows, int y, uint8_t *rgb) {
     const component *components = rows->components;
     const int sums = components[1].sampled.how == FPC_UP_BOTH;
     const uint16_t *cb = wide_row(rows, &components[1], y), *cr = wide_row(rows, &components[2], y);
@@ -227,7 +228,7 @@ static void fused_row(fpc_rows *rows, int y, uint8_t *rgb) {
     rows->kernels->ycc_half_to_rgb(luma, cb, cr, sums, rgb, count);
 }
 
-static void make_row(fpc_rows *rows, int y, uint8_t *rgb) {
+static void make_row(fpc_jpeg_rows *rows, int y, uint8_t *rgb) {
     const component *components = rows->components;
     if (rows->fused) {
         fused_row(rows, y, rgb);
@@ -246,7 +247,7 @@ static void make_row(fpc_rows *rows, int y, uint8_t *rgb) {
 }
 
 /* Whether pixel row y needs samples of MCU rows that aren't decoded. */
-static int needs_more(const fpc_rows *rows, int y) {
+static int needs_more(const fpc_jpeg_rows *rows, int y) {
     for (int c = 0; c < rows->component_count; c++) {
         const component *one = &rows->components[c];
         const int row = fpc_sampled_row(&one->sampled, y), neighbour = fpc_sampled_neighbour(&one->sampled, y);
@@ -255,7 +256,7 @@ static int needs_more(const fpc_rows *rows, int y) {
     return 0;
 }
 
-int fpc_rows_next(fpc_rows *rows, uint8_t *rgb) {
+int fpc_jpeg_rows_next(fpc_jpeg_rows *rows, uint8_t *rgb) {
     if (rows->status == FPC_OK && rows->y >= rows->bottom) rows->status = FPC_BAD_REGION;
     while (rows->status == FPC_OK && needs_more(rows, rows->y)) rows->status = decode_mcu_row(rows);
     if (rows->status) return rows->status;

@@ -33,13 +33,13 @@ int fpc_read_quantization(fpc_tables *tables, const uint8_t *data, size_t length
     return FPC_OK;
 }
 
-int fpc_read_codes(fpc_tables *tables, const uint8_t *data, size_t length) {
+int fpc_read_huffman_specs(fpc_tables *tables, const uint8_t *data, size_t length) {
     while (length) {
         uint32_t ac = data[0] >> 4, number = data[0] & 15;
         if (ac > 1 || number >= FPC_MAX_TABLES) return FPC_BAD_TABLE;
-        fpc_code *code = ac ? &tables->ac[number] : &tables->dc[number];
-        size_t bytes = fpc_code_read(code, data + 1, length - 1);
-        if (!bytes || (!ac && !fpc_code_is_dc(code))) return FPC_BAD_TABLE;
+        fpc_huffman_spec *code = ac ? &tables->ac[number] : &tables->dc[number];
+        size_t bytes = fpc_huffman_spec_read(code, data + 1, length - 1);
+        if (!bytes || (!ac && !fpc_huffman_spec_is_dc(code))) return FPC_BAD_TABLE;
         *(ac ? &tables->has_ac : &tables->has_dc) |= 1u << number;
         data += 1 + bytes;
         length -= 1 + bytes;
@@ -118,7 +118,7 @@ static int take_tables(fpc_walker *walker, int marker, size_t start, size_t end)
     if (!walker->tables) return FPC_OK;
     const uint8_t *data = walker->data + start;
     if (marker == FPC_DQT) return fpc_read_quantization(walker->tables, data, end - start);
-    if (marker == FPC_DHT) return fpc_read_codes(walker->tables, data, end - start);
+    if (marker == FPC_DHT) return fpc_read_huffman_specs(walker->tables, data, end - start);
     return fpc_read_interval(walker->tables, data, end - start);
 }
 
