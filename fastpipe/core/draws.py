@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from itertools import chain
 from struct import Struct
 
-from fastpipe.core.library import RawCrops, quick
+from fastpipe.core.library import quick
+from fastpipe.core.structs import RawCrops
 
 MOST_CHANCES = 4
 

@@ -17,8 +17,9 @@ from struct import Struct
 
 from fastpipe.core.draws import Drawn
 from fastpipe.core.headers import header_of
-from fastpipe.core.library import RawFile, Status, native, quick
+from fastpipe.core.library import native, quick
 from fastpipe.core.running import Batch, Pool
+from fastpipe.core.structs import RawFile, Status
 from fastpipe.types import Header, Member
 
 _GIVEN = Struct("@6q")

@@ -8,8 +8,9 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Sequence
 
-from fastpipe.core.library import Kind, Status, native
+from fastpipe.core.library import native
 from fastpipe.core.running import Context
+from fastpipe.core.structs import Kind, Status
 
 BILINEAR, FUSED, FLOATS = 1, 2, 4
 """FPC_SAMPLE_BILINEAR and so on."""

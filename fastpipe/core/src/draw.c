@@ -1,22 +1,24 @@
-/* draw.c: what RandomResizedCrop and flips behind it draw, from a Mersenne Twister as torch has it.
+/* draw.c: the draws of RandomResizedCrop and of flips behind it, from a Mersenne Twister as torch has it.
  *
- * The twister: M. Matsumoto and T. Nishimura, "Mersenne Twister", ACM TOMACS 8 (1998), as in ATen/core/MT19937RNGEngine.h.
+ * The twister: M. Matsumoto and T. Nishimura, "Mersenne Twister", ACM TOMACS 8 (1998), as in
+ * ATen/core/MT19937RNGEngine.h.
  * A number between two others: ATen/core/TransformationHelper.h, uniform_real. The crop: torchvision, get_params of
  * transforms/transforms.py's RandomResizedCrop.
  */
 #include <math.h>
+#include <stdbool.h>
 #include <string.h>
 
-#include "fastpipe_core.h"
+#include "fastpipe_draw.h"
 
 enum { WORDS = 624, SHIFT = 397, TRIES = 10, MOST_WORDS = 2 * TRIES + 2 + FPC_MOST_CHANCES };
 
-/* Of torch's get_state: the seed (uint64), left (int32), seeded (int32), next (uint64), 624 words as uint64, and more. */
+/* Offsets in torch's get_state: seed (uint64), left (int32), seeded (int32), next (uint64), 624 words as uint64, more. */
 enum { LEFT_AT = 8, NEXT_AT = 16, WORDS_AT = 24 };
 
 typedef struct {
     uint32_t words[WORDS];
-    int at; /* the next of them; WORDS where there is none left */
+    int at; /* the next word; WORDS where there is none left */
 } twister;
 
 static uint32_t twisted(uint32_t far, uint32_t one, uint32_t other) {
@@ -50,10 +52,10 @@ static double between(twister *t, const fpc_range *range) {
     return value == range->end ? range->start : value;
 }
 
-/* False where it can't be known for certain: nothing fits, or a side depends on how torch rounds an exp. Its error, an
+/* Draws a crop; 0 where it can't be known for certain: nothing fits, or a side depends on how torch rounds an exp. Its error, an
  * ulp of a float or two (2^-23), is less than what is allowed for. Each step is monotonous, so that what both ends
  * give is what all between them give. */
-static int draw_crop(twister *t, const fpc_crops *crops, double height, double width, int32_t *drawn) {
+static int draw_crop(twister *t, const fpc_crops *crops, double height, double width, fpc_box *box) {
     const double margin = 1.0 / (1 << 20);
     for (int i = 0; i < TRIES; i++) {
         double area = height * width * between(t, &crops->scale);
@@ -62,25 +64,25 @@ static int draw_crop(twister *t, const fpc_crops *crops, double height, double w
         double w = rint(sqrt(area * wide)), h = rint(sqrt(area / narrow));
         if (w != rint(sqrt(area * narrow)) || h != rint(sqrt(area / wide))) return 0;
         if (0 < w && w <= width && 0 < h && h <= height) {
-            drawn[0] = (int32_t)(next_word(t) % (uint32_t)(height - h + 1));
-            drawn[1] = (int32_t)(next_word(t) % (uint32_t)(width - w + 1));
-            drawn[2] = (int32_t)h;
-            drawn[3] = (int32_t)w;
+            box->top = (int32_t)(next_word(t) % (uint32_t)(height - h + 1));
+            box->left = (int32_t)(next_word(t) % (uint32_t)(width - w + 1));
+            box->height = (int32_t)h;
+            box->width = (int32_t)w;
             return 1;
         }
     }
     return 0;
 }
 
-static int draw(twister *t, const fpc_crops *crops, const int32_t *shape, int32_t *drawn) {
-    memset(drawn, 0, FPC_DRAWN * sizeof *drawn);
-    if (shape[0] < 1 || shape[1] < 1 || !draw_crop(t, crops, shape[0], shape[1], drawn)) return 0;
+static int draw(twister *t, const fpc_crops *crops, const int32_t *shape, fpc_drawn *drawn) {
+    memset(drawn, 0, sizeof *drawn);
+    if (shape[0] < 1 || shape[1] < 1 || !draw_crop(t, crops, shape[0], shape[1], &drawn->box)) return 0;
     for (int i = 0; i < crops->chance_count && i < FPC_MOST_CHANCES; i++)
-        drawn[4] |= (fraction(t) < crops->chances[i]) << i;
+        drawn->flips |= (fraction(t) < crops->chances[i]) << i;
     return 1;
 }
 
-size_t fpc_draw_crops(const fpc_crops *crops, uint8_t *state, const int32_t *shapes, size_t count, int32_t *drawn) {
+size_t fpc_draw_crops(const fpc_crops *crops, uint8_t *state, const int32_t *shapes, size_t count, fpc_drawn *drawn) {
     twister t, before;
     uint64_t word, next;
     int32_t left;
@@ -96,7 +98,7 @@ size_t fpc_draw_crops(const fpc_crops *crops, uint8_t *state, const int32_t *sha
     for (; done < count; done++) {
         int first = t.at, may_turn = first + MOST_WORDS > WORDS;
         if (may_turn) before = t;
-        if (!draw(&t, crops, shapes + 3 * done, drawn + FPC_DRAWN * done)) {
+        if (!draw(&t, crops, shapes + 3 * done, drawn + done)) {
             if (may_turn) t = before;
             t.at = first;
             break;
@@ -117,34 +119,30 @@ size_t fpc_draw_crops(const fpc_crops *crops, uint8_t *state, const int32_t *sha
 }
 
 void fpc_draw_seeded(const fpc_crops *crops, const uint64_t *seeds, const int32_t *shapes, size_t count,
-                     int32_t *drawn) {
+                     fpc_drawn *drawn) {
     twister t;
-    for (size_t n = 0; n < count; n++, shapes += 3, drawn += FPC_DRAWN) {
+    for (size_t n = 0; n < count; n++, shapes += 3, drawn++) {
         uint32_t word = (uint32_t)seeds[n];
         t.words[0] = word;
-        /* Of the words, as many as may be drawn, and what these are made of. */
+        /* As many words as may be drawn, and those that they are made of. */
         for (int i = 1; i <= SHIFT + MOST_WORDS; i++)
             t.words[i] = word = 1812433253u * (word ^ word >> 30) + (uint32_t)i;
         for (int i = 0; i < MOST_WORDS; i++) t.words[i] = twisted(t.words[i + SHIFT], t.words[i], t.words[i + 1]);
         t.at = 0;
-        if (!draw(&t, crops, shapes, drawn)) memset(drawn, 0, FPC_DRAWN * sizeof *drawn);
+        if (!draw(&t, crops, shapes, drawn)) memset(drawn, 0, sizeof *drawn);
     }
 }
 
-void fpc_fill_jobs(fpc_job *jobs, size_t count, const fpc_job *models, const fpc_file *files, const int32_t *drawn,
+void fpc_fill_jobs(fpc_job *jobs, size_t count, const fpc_job *models, const fpc_file *files, const fpc_drawn *drawn,
                    uint8_t *out, int64_t step) {
-    for (size_t i = 0; i < count; i++, drawn += FPC_DRAWN) {
+    for (size_t i = 0; i < count; i++, drawn++) {
         const fpc_file *file = &files[i];
         fpc_job *job = &jobs[i];
-        *job = models[drawn[4]];
+        *job = models[drawn->flips];
         job->data = file->data;
         job->length = file->size;
-        if (drawn[2] != file->header.height || drawn[3] != file->header.width) {
-            job->top = drawn[0];
-            job->left = drawn[1];
-            job->height = drawn[2];
-            job->width = drawn[3];
-        }
+        const bool whole = drawn->box.height == file->header.height && drawn->box.width == file->header.width;
+        if (!whole) job->box = drawn->box;
         job->sink.data = out + (int64_t)i * step;
     }
 }

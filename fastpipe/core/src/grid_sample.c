@@ -48,7 +48,7 @@ int fpc_grid_sample_planes(fpc_context *context, const uint8_t *in, const int32_
     if (sample.width >= 1 << 22 || sample.height >= 1 << 22) return FPC_TOO_LARGE;
     if (sample.out_width >= 1 << 22 || sample.out_height >= 1 << 22) return FPC_TOO_LARGE;
     const size_t count = ((size_t)sample.height + 4) * ((size_t)sample.width + 4);
-    uint32_t *pixels = (void *)fpc_buffer_need(&context->images.buffers[0], count * sizeof *pixels);
+    uint32_t *pixels = (void *)fpc_buffer_need(&context->chain.images[0], count * sizeof *pixels);
     if (!pixels) return FPC_NO_MEMORY;
     spread(in, &sample, pixels);
     sample.pixels = pixels;

@@ -64,29 +64,38 @@ typedef struct fpc_dc_table {
 
 /* Reads one code at `data` (16 counts, then the symbols): the bytes that it takes, or 0 where it is none that libjpeg
  * takes (jdhuff.c, jpeg_make_d_derived_tbl). */
-size_t fpc_huffman_spec_read(fpc_huffman_spec *code, const uint8_t *data, size_t length);
+size_t fpc_huffman_spec_read(fpc_huffman_spec *spec, const uint8_t *data, size_t length);
 
 /* Whether two codes are the same. */
 int fpc_huffman_spec_equal(const fpc_huffman_spec *one, const fpc_huffman_spec *other);
 
 /* Whether a code's symbols are sizes of DC differences. */
-int fpc_huffman_spec_is_dc(const fpc_huffman_spec *code);
+int fpc_huffman_spec_is_dc(const fpc_huffman_spec *spec);
 
 /* The symbol that the 16 bits `next` begin with: its length << 8 | symbol, or 0 for none. */
-int fpc_huffman_spec_find(const fpc_huffman_spec *code, uint32_t next);
+int fpc_huffman_spec_find(const fpc_huffman_spec *spec, uint32_t next);
 
-/* Scratch of the builders: one word for each index of the larger table. */
+/* ---- tables, in two steps: a word for each index, and of these the tables ---- */
+
+_Static_assert(FPC_AC_BITS == FPC_SKIP_BITS, "both are made of the same words");
+_Static_assert(sizeof(fpc_ac_entry) == 4, "huffman_simd.h writes entries as words");
+
+#define FPC_TABLE_ENTRIES (1u << FPC_AC_BITS)
+
+/* One word for each index. */
 typedef struct fpc_symbol_words {
-    uint32_t words[1 << FPC_AC_BITS];
+    uint32_t words[FPC_TABLE_ENTRIES];
 } fpc_symbol_words;
 
-void fpc_build_dc(fpc_dc_table *table, const fpc_huffman_spec *code);
-/* The scratch's words, from which the next two are made. */
-void fpc_build_words(fpc_symbol_words *scratch, const fpc_huffman_spec *code, int progressive);
-void fpc_build_ac(fpc_ac_table *table, const fpc_huffman_spec *code, int progressive, const fpc_symbol_words *scratch,
-                  int isa);
-void fpc_build_skip(fpc_skip_table *table, const fpc_symbol_words *scratch, int isa);
+/* Positions of an fpc_skip_table's entry beyond which no third symbol is taken along: the sum has to stay below 128. */
+#define FPC_LAST_CHAINED 47
+
+void fpc_build_dc(fpc_dc_table *table, const fpc_huffman_spec *spec);
+/* The words that the kernels build_ac and build_skip make tables of. */
+void fpc_build_words(fpc_symbol_words *scratch, const fpc_huffman_spec *spec, int progressive);
+/* Adds the codes that begin a run of ended blocks to a progressive scan's table. */
+void fpc_add_runs(fpc_ac_table *table, const fpc_huffman_spec *spec);
 /* The symbols alone: length of the code << 8 | symbol, 0 where the code is longer or invalid. */
-void fpc_build_symbols(fpc_symbol_words *table, const fpc_huffman_spec *code);
+void fpc_build_symbols(fpc_symbol_words *table, const fpc_huffman_spec *spec);
 
 #endif

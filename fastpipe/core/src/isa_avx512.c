@@ -38,6 +38,9 @@
 
 #include "idct_plain.h" /* what is rare */
 #include "unstuff_simd.h"
+#include "huffman_simd.h"
+#include "sequential_plain.h"
+#include "progressive_plain.h"
 #include "idct_simd.h"
 #include "color_simd.h"
 #include "inflate_plain.h"

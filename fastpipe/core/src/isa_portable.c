@@ -4,6 +4,9 @@
 #define FPC_PORTABLE 1
 
 #include "unstuff_plain.h"
+#include "huffman_plain.h"
+#include "sequential_plain.h"
+#include "progressive_plain.h"
 #include "idct_plain.h"
 #include "color_plain.h"
 #include "inflate_plain.h"

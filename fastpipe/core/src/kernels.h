@@ -18,6 +18,7 @@
 #include "filters.h"
 #include "idct.h"
 #include "inflate.h"
+#include "mcu.h"
 #include "normalize.h"
 #include "unfilter.h"
 
@@ -39,11 +40,11 @@
 #endif
 
 /* warp.c: where a warp's pixels come from. */
-typedef struct fpc_warp {
+typedef struct fpc_warp_source {
     const uint8_t *image; /* rows one behind the other, with slack behind the last */
     int32_t height, width, channels;
     uint8_t fill[4]; /* where a pixel comes from outside */
-} fpc_warp;
+} fpc_warp_source;
 
 /* resample.c: where a row's pixels come from, in bytes of another row. */
 #define FPC_PICK_BYTES 64
@@ -71,9 +72,26 @@ typedef struct fpc_grid_sample {
     void *out;
 } fpc_grid_sample;
 
+/* Bytes behind a row in scratch memory: kernels read and write whole vectors. */
+#define FPC_ROW_SLACK 128
+
 typedef struct fpc_kernels {
     /* bitstream.h: up to the copy's limit, its end or a marker. */
     void (*unstuff)(fpc_copy *copy);
+    /* huffman.h: the tables of a code. */
+    void (*build_ac)(fpc_ac_table *table, const fpc_symbol_words *symbols);
+    void (*build_skip)(fpc_skip_table *table, const fpc_symbol_words *symbols);
+    /* mcu.h: up to `count` MCUs of a scan, as long as the reader isn't behind the limit; return how many. `bad` isn't 0
+     * any more where there was no code. Sequential scans: decoded, or gone over. */
+    uint32_t (*decode_mcus)(fpc_reader *reader, const uint8_t *limit, fpc_mcu *mcu, uint32_t count, uint32_t *bad);
+    uint32_t (*skip_mcus)(fpc_reader *reader, const uint8_t *limit, fpc_mcu *mcu, uint32_t count, uint32_t *bad);
+    /* Progressive scans: DC and AC coefficients for the first time, and one more bit of each. */
+    uint32_t (*decode_dc)(fpc_reader *reader, const uint8_t *limit, fpc_mcu *mcu, uint32_t count, uint32_t low,
+                          uint32_t *bad);
+    uint32_t (*refine_dc)(fpc_reader *reader, const uint8_t *limit, fpc_mcu *mcu, uint32_t count, uint32_t low,
+                          uint32_t *bad);
+    uint32_t (*decode_band)(fpc_reader *reader, const uint8_t *limit, fpc_band *band, uint32_t count, uint32_t *bad);
+    uint32_t (*refine_band)(fpc_reader *reader, const uint8_t *limit, fpc_band *band, uint32_t count, uint32_t *bad);
     /* inflate.h: a block's codes, up to its end at most. */
     int (*inflate_codes)(fpc_inflate *inflate, const uint8_t *first, uint8_t **out, uint8_t *target);
     /* unfilter.h: `count` rows of `pixels` of `step` bytes each. */
@@ -125,10 +143,11 @@ typedef struct fpc_kernels {
     /* warp.c: the point in the image that each of `count` pixels of row y shows. */
     void (*warp_points)(const double *coefficients, bool perspective, int32_t y, int32_t count, double *xs, double *ys);
     /* Pixels at (x, y) + k * (dx, dy), in parts of 2**16, all inside the image. */
-    void (*warp_fixed)(const fpc_warp *warp, int32_t x, int32_t y, int32_t dx, int32_t dy, int32_t count, uint8_t *out);
+    void (*warp_fixed)(const fpc_warp_source *warp, int32_t x, int32_t y, int32_t dx, int32_t dy, int32_t count,
+                       uint8_t *out);
     /* Pixels interpolated at points; up to FPC_ROW_SLACK bytes behind `out` are written. */
-    void (*warp_bilinear)(const fpc_warp *warp, const double *xs, const double *ys, int32_t count, uint8_t *out);
-    void (*warp_bicubic)(const fpc_warp *warp, const double *xs, const double *ys, int32_t count, uint8_t *out);
+    void (*warp_bilinear)(const fpc_warp_source *warp, const double *xs, const double *ys, int32_t count, uint8_t *out);
+    void (*warp_bicubic)(const fpc_warp_source *warp, const double *xs, const double *ys, int32_t count, uint8_t *out);
     void (*grid_sample)(const fpc_grid_sample *sample);
     /* planes_plain.h: nothing else is read and written, but for planes_smooth's neighbours. */
     void (*planes_gray)(const uint8_t *red, const uint8_t *green, const uint8_t *blue, int64_t count, uint8_t *out);
@@ -149,6 +168,14 @@ typedef struct fpc_kernels {
 #define FPC_KERNELS                                                                                                    \
     {                                                                                                                  \
         .unstuff = unstuff,                                                                                            \
+        .build_ac = build_ac,                                                                                          \
+        .build_skip = build_skip,                                                                                      \
+        .decode_mcus = decode_mcus,                                                                                    \
+        .skip_mcus = skip_mcus,                                                                                        \
+        .decode_dc = decode_dc,                                                                                        \
+        .refine_dc = refine_dc,                                                                                        \
+        .decode_band = decode_band,                                                                                    \
+        .refine_band = refine_band,                                                                                    \
         .inflate_codes = inflate_codes,                                                                                \
         .unfilter = unfilter,                                                                                          \
         .paint = paint,                                                                                                \

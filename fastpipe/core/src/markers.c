@@ -1,7 +1,6 @@
-/* The segments of a JPEG up to its first scan. Markers and segments are those of ITU-T T.81; what counts as a
+/* markers.c: the segments of a JPEG up to its first scan. Markers and segments are those of ITU-T T.81; what counts as a
  * header, and what Pillow has to read instead, is as in fastpipe/readers/_jpeg.py. */
 #include "entropy.h"
-#include "png.h"
 
 #include <string.h>
 
@@ -223,14 +222,7 @@ int fpc_walk(const uint8_t *data, size_t length, fpc_segments *segments, fpc_tab
     return FPC_TOO_LARGE;
 }
 
-int fpc_read_header(const uint8_t *data, size_t length, fpc_header *header) {
-    if (data && fpc_is_png(data, length)) {
-        fpc_header found;
-        int kind = 0;
-        const int outcome = fpc_png_read_header(data, length, &found, &kind);
-        if (!outcome) *header = found;
-        return outcome;
-    }
+int fpc_jpeg_read_header(const uint8_t *data, size_t length, fpc_header *header) {
     fpc_segments segments;
     int status = length && data ? fpc_walk(data, length, &segments, NULL) : FPC_TRUNCATED;
     if (!status) status = fpc_read_orientation(data, &segments, &segments.header.orientation);

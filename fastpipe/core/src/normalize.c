@@ -59,15 +59,15 @@ static bool fast_way_is_exact(fpc_normalizer *normalizer, const fpc_kernels *ker
 
 void fpc_normalizer_make(fpc_normalizer *normalizer, const fpc_sink *sink, const fpc_kernels *kernels) {
     const size_t three = sizeof normalizer->mean;
-    if (normalizer->dtype == sink->dtype && normalizer->normalize == sink->normalize &&
-        (!(sink->normalize & FPC_NORMALIZE) ||
+    if (normalizer->dtype == sink->dtype && normalizer->flags == sink->flags &&
+        (!(sink->flags & FPC_NORMALIZE) ||
          (!memcmp(normalizer->mean, sink->mean, three) && !memcmp(normalizer->std, sink->std, three)))) {
         return;
     }
     memset(normalizer, 0, sizeof *normalizer);
     normalizer->dtype = sink->dtype;
-    normalizer->normalize = sink->normalize;
-    const bool normalize = sink->normalize & FPC_NORMALIZE, multiply = sink->normalize & FPC_MULTIPLY;
+    normalizer->flags = sink->flags;
+    const bool normalize = sink->flags & FPC_NORMALIZE, multiply = sink->flags & FPC_MULTIPLY;
     reciprocal(255.0f, &normalizer->by_255[0], &normalizer->by_255[1]);
     if (multiply) normalizer->by_255[1] = 0.0f; /* x * (1 / 255), the factor in float32 */
     if (normalize) {

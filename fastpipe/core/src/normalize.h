@@ -8,7 +8,7 @@
 
 /* ToTensor and Normalize as torch computes them: x / 255, minus the mean, by the deviation, each rounded to float32. */
 typedef struct fpc_normalizer {
-    int32_t dtype, normalize;
+    int32_t dtype, flags;
     float mean[3], std[3];   /* as the sink has them */
     float values[3][256];    /* the truth, by plain divisions */
     uint16_t halves[3][256]; /* the same as bits of dtype, where that has 16 */

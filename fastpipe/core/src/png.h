@@ -74,21 +74,4 @@ struct fpc_png {
     fpc_palette palette; /* or levels of gray */
 };
 
-fpc_png *fpc_png_new(const fpc_kernels *kernels);
-void fpc_png_free(fpc_png *png);
-size_t fpc_png_bytes(const fpc_png *png);
-
-/* Checks the file up to its end but for its pixels; an fpc_status. The data must stay until the last call. */
-int fpc_png_open(fpc_png *png, const uint8_t *data, size_t length, int64_t max_bytes);
-
-/* Prepares the rows of a box inside the image. `indices`: a palette's indices or levels of gray, in one channel. */
-int fpc_png_start(fpc_png *png, int32_t top, int32_t left, int32_t height, int32_t width, bool indices,
-                  int64_t max_bytes);
-
-/* The next row: 3 bytes a pixel, or 1; up to FPC_ROW_SLACK bytes behind them may be written. */
-int fpc_png_next(fpc_png *png, uint8_t *row);
-
-/* Behind the last row that is wanted: where that is the image's, the stream must end there, with its right checksum. */
-int fpc_png_finish(fpc_png *png);
-
 #endif

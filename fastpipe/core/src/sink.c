@@ -11,7 +11,7 @@ int fpc_sink_check(const fpc_sink *sink) {
     if (!sink->data || sink->dtype < FPC_UINT8 || sink->dtype > FPC_BFLOAT16) return FPC_BAD_OPERATION;
     if (sink->channels != 1 && sink->channels != 3) return FPC_BAD_OPERATION;
     const int32_t known = FPC_NORMALIZE | FPC_MULTIPLY;
-    if (sink->normalize & ~known || (sink->normalize && sink->dtype == FPC_UINT8)) return FPC_BAD_OPERATION;
+    if (sink->flags & ~known || (sink->flags && sink->dtype == FPC_UINT8)) return FPC_BAD_OPERATION;
     const int64_t size = element_size(sink); /* elements have to be aligned */
     if ((uintptr_t)sink->data % (uintptr_t)size || sink->row_stride % size || sink->column_stride % size ||
         sink->channel_stride % size) {

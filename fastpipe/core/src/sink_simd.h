@@ -62,7 +62,7 @@ SIMD int32_t sink_planar(const uint8_t *rgb, int32_t count, const fpc_normalizer
 static void normalize_planar(const uint8_t *rgb, int32_t count, const fpc_normalizer *normalizer, void *const out[3]) {
     int32_t done = 0;
     if (normalizer->exact) {
-        const int normalize = (normalizer->normalize & FPC_NORMALIZE) != 0;
+        const int normalize = (normalizer->flags & FPC_NORMALIZE) != 0;
         if (normalizer->dtype == FPC_FLOAT16) {
             done = sink_planar(rgb, count, normalizer, out, FPC_FLOAT16, normalize);
         } else if (normalizer->dtype == FPC_BFLOAT16) {

@@ -26,7 +26,7 @@ typedef struct warp_place {
 enum { WARP_OUTSIDE, WARP_INSIDE, WARP_NOWHERE };
 
 /* Nowhere is what is no number (0 / 0): Pillow's comparisons let it pass, and its conversions make 0 of it. */
-static inline int warp_find(const fpc_warp *warp, double x, double y, warp_place *place) {
+static inline int warp_find(const fpc_warp_source *warp, double x, double y, warp_place *place) {
     if (x < 0.0 || x >= (double)warp->width || y < 0.0 || y >= (double)warp->height) return WARP_OUTSIDE;
     if (x != x || y != y) return WARP_NOWHERE;
     x -= 0.5;
@@ -40,13 +40,13 @@ static inline int warp_find(const fpc_warp *warp, double x, double y, warp_place
 
 static inline int32_t warp_clip(int32_t i, int32_t size) { return i < 0 ? 0 : i < size ? i : size - 1; }
 
-static inline const uint8_t *warp_row(const fpc_warp *warp, int32_t y) {
+static inline const uint8_t *warp_row(const fpc_warp_source *warp, int32_t y) {
     return warp->image + (int64_t)warp_clip(y, warp->height) * warp->width * warp->channels;
 }
 
 static inline double warp_line(double a, double b, double d) { return a + (b - a) * d; }
 
-static inline void warp_bilinear_pixel(const fpc_warp *warp, const warp_place *place, uint8_t *out) {
+static inline void warp_bilinear_pixel(const fpc_warp_source *warp, const warp_place *place, uint8_t *out) {
     const int32_t channels = warp->channels;
     const uint8_t *upper = warp_row(warp, place->y), *lower = warp_row(warp, place->y + 1);
     const int64_t left = (int64_t)warp_clip(place->x, warp->width) * channels;
@@ -63,7 +63,7 @@ static inline double warp_cubic(double a, double b, double c, double d, double t
     return b + t * (p2 + t * (p3 + t * p4));
 }
 
-static inline void warp_bicubic_pixel(const fpc_warp *warp, const warp_place *place, uint8_t *out) {
+static inline void warp_bicubic_pixel(const fpc_warp_source *warp, const warp_place *place, uint8_t *out) {
     const int32_t channels = warp->channels;
     int64_t x[4];
     for (int i = 0; i < 4; i++) x[i] = (int64_t)warp_clip(place->x - 1 + i, warp->width) * channels;
@@ -95,8 +95,8 @@ static inline int32_t warp_step(int32_t at, int32_t by, int32_t times) {
     return (int32_t)((uint32_t)at + (uint32_t)by * (uint32_t)times);
 }
 
-static inline void warp_fixed_plain(const fpc_warp *warp, int32_t x, int32_t y, int32_t dx, int32_t dy, int32_t first,
-                                    int32_t count, uint8_t *out) {
+static inline void warp_fixed_plain(const fpc_warp_source *warp, int32_t x, int32_t y, int32_t dx, int32_t dy,
+                                    int32_t first, int32_t count, uint8_t *out) {
     const int64_t channels = warp->channels, stride = warp->width * channels;
     for (int32_t k = first; k < count; k++) {
         const uint8_t *in = warp->image + (warp_step(y, dy, k) >> 16) * stride + (warp_step(x, dx, k) >> 16) * channels;
@@ -105,16 +105,17 @@ static inline void warp_fixed_plain(const fpc_warp *warp, int32_t x, int32_t y, 
 }
 
 #ifndef FPC_SIMD_H
-static void warp_fixed(const fpc_warp *warp, int32_t x, int32_t y, int32_t dx, int32_t dy, int32_t count,
+static void warp_fixed(const fpc_warp_source *warp, int32_t x, int32_t y, int32_t dx, int32_t dy, int32_t count,
                        uint8_t *out) {
     warp_fixed_plain(warp, x, y, dx, dy, 0, count, out);
 }
 
-static void warp_bilinear(const fpc_warp *warp, const double *xs, const double *ys, int32_t count, uint8_t *out) {
+static void warp_bilinear(const fpc_warp_source *warp, const double *xs, const double *ys, int32_t count,
+                          uint8_t *out) {
     WARP_ROW(warp_bilinear_pixel)
 }
 
-static void warp_bicubic(const fpc_warp *warp, const double *xs, const double *ys, int32_t count, uint8_t *out) {
+static void warp_bicubic(const fpc_warp_source *warp, const double *xs, const double *ys, int32_t count, uint8_t *out) {
     WARP_ROW(warp_bicubic_pixel)
 }
 #endif

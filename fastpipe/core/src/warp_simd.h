@@ -26,7 +26,7 @@ SIMD __m256d warp_between(const uint8_t *left, const uint8_t *right, __m256d d) 
 
 /* A point whose neighbours are all inside, `margin` pixels before it and one more behind: where the first one is, and what
  * is left of the point; NULL for all other points. */
-SIMD const uint8_t *warp_inner(const fpc_warp *warp, double x, double y, int margin, __m128d *rest) {
+SIMD const uint8_t *warp_inner(const fpc_warp_source *warp, double x, double y, int margin, __m128d *rest) {
     const __m128d point = _mm_sub_pd(_mm_setr_pd(x, y), _mm_set1_pd(0.5));
     const __m128i whole = _mm_cvttpd_epi32(point);
     const int64_t left = (int64_t)_mm_cvtsi128_si32(whole) - margin,
@@ -80,7 +80,7 @@ SIMD __m256i warp_seconds(__m256i first, __m256i second) {
     return warp_firsts(_mm256_srli_epi64(first, 24), _mm256_srli_epi64(second, 24));
 }
 
-SIMD bool warp_bilinear_eight(const fpc_warp *warp, const double *xs, const double *ys, uint8_t *out) {
+SIMD bool warp_bilinear_eight(const fpc_warp_source *warp, const double *xs, const double *ys, uint8_t *out) {
     const __m256d half = _mm256_set1_pd(0.5);
     const __m256d x0 = _mm256_sub_pd(_mm256_loadu_pd(xs), half), x1 = _mm256_sub_pd(_mm256_loadu_pd(xs + 4), half);
     const __m256d y0 = _mm256_sub_pd(_mm256_loadu_pd(ys), half), y1 = _mm256_sub_pd(_mm256_loadu_pd(ys + 4), half);
@@ -123,7 +123,7 @@ SIMD bool warp_bilinear_eight(const fpc_warp *warp, const double *xs, const doub
 }
 
 /* Whether all eight points are outside of the image, and no number among them is none. */
-SIMD bool warp_all_outside(const fpc_warp *warp, const double *xs, const double *ys) {
+SIMD bool warp_all_outside(const fpc_warp_source *warp, const double *xs, const double *ys) {
     const __m256d zero = _mm256_setzero_pd(), width = _mm256_set1_pd(warp->width),
                   height = _mm256_set1_pd(warp->height);
     __m256d outside = _mm256_cmp_pd(zero, zero, _CMP_EQ_OQ);
@@ -137,7 +137,7 @@ SIMD bool warp_all_outside(const fpc_warp *warp, const double *xs, const double 
     return _mm256_movemask_pd(outside) == 15;
 }
 
-SIMD void warp_bilinear_rgb(const fpc_warp *warp, const warp_place *place, uint8_t *out) {
+SIMD void warp_bilinear_rgb(const fpc_warp_source *warp, const warp_place *place, uint8_t *out) {
     const int64_t left = 3 * (int64_t)warp_clip(place->x, warp->width);
     const int64_t right = 3 * (int64_t)warp_clip(place->x + 1, warp->width) - left;
     warp_bilinear_at(warp_row(warp, place->y) + left, warp_row(warp, place->y + 1) + left, right,
@@ -170,7 +170,7 @@ SIMD void warp_bicubic_at(const uint8_t *const rows[4], const int64_t *x, __m256
     warp_store(out, warp_polynomial(b, _mm256_sub_pd(c, a), p3, p4, dy));
 }
 
-SIMD void warp_bicubic_rgb(const fpc_warp *warp, const warp_place *place, uint8_t *out) {
+SIMD void warp_bicubic_rgb(const fpc_warp_source *warp, const warp_place *place, uint8_t *out) {
     int64_t x[4];
     const uint8_t *rows[4];
     for (int i = 0; i < 4; i++) {
@@ -201,13 +201,14 @@ SIMD void warp_bicubic_rgb(const fpc_warp *warp, const warp_place *place, uint8_
         out += 3;                                                                                                      \
     }
 
-static void warp_bilinear_rgb_row(const fpc_warp *warp, const double *xs, const double *ys, int32_t count,
+static void warp_bilinear_rgb_row(const fpc_warp_source *warp, const double *xs, const double *ys, int32_t count,
                                   uint8_t *out) {
     const int64_t stride = 3 * (int64_t)warp->width;
     WARP_ROW_RGB(warp_bilinear_rgb, 0, warp_bilinear_at(at, at + stride, 3, dx, dy, out))
 }
 
-static void warp_bilinear(const fpc_warp *warp, const double *xs, const double *ys, int32_t count, uint8_t *out) {
+static void warp_bilinear(const fpc_warp_source *warp, const double *xs, const double *ys, int32_t count,
+                          uint8_t *out) {
     if (warp->channels != 3) {
         WARP_ROW(warp_bilinear_pixel)
         return;
@@ -232,7 +233,7 @@ SIMD void warp_bicubic_inner(const uint8_t *at, int64_t stride, __m256d dx, __m2
     warp_bicubic_at(rows, x, dx, dy, out);
 }
 
-static void warp_bicubic(const fpc_warp *warp, const double *xs, const double *ys, int32_t count, uint8_t *out) {
+static void warp_bicubic(const fpc_warp_source *warp, const double *xs, const double *ys, int32_t count, uint8_t *out) {
     const int64_t stride = 3 * (int64_t)warp->width;
     if (warp->channels == 3) {
         WARP_ROW_RGB(warp_bicubic_rgb, 1, warp_bicubic_inner(at, stride, dx, dy, out))
@@ -242,7 +243,7 @@ static void warp_bicubic(const fpc_warp *warp, const double *xs, const double *y
 }
 
 /* Eight pixels at once, four bytes of each; of the image's last one those that end with it. */
-static void warp_fixed(const fpc_warp *warp, int32_t x, int32_t y, int32_t dx, int32_t dy, int32_t count,
+static void warp_fixed(const fpc_warp_source *warp, int32_t x, int32_t y, int32_t dx, int32_t dy, int32_t count,
                        uint8_t *out) {
     int32_t k = 0;
     const int64_t pixels = (int64_t)warp->height * warp->width;
@@ -269,16 +270,17 @@ static void warp_fixed(const fpc_warp *warp, int32_t x, int32_t y, int32_t dx, i
     warp_fixed_plain(warp, x, y, dx, dy, k, count, out);
 }
 #else
-static void warp_fixed(const fpc_warp *warp, int32_t x, int32_t y, int32_t dx, int32_t dy, int32_t count,
+static void warp_fixed(const fpc_warp_source *warp, int32_t x, int32_t y, int32_t dx, int32_t dy, int32_t count,
                        uint8_t *out) {
     warp_fixed_plain(warp, x, y, dx, dy, 0, count, out);
 }
 
-static void warp_bilinear(const fpc_warp *warp, const double *xs, const double *ys, int32_t count, uint8_t *out) {
+static void warp_bilinear(const fpc_warp_source *warp, const double *xs, const double *ys, int32_t count,
+                          uint8_t *out) {
     WARP_ROW(warp_bilinear_pixel)
 }
 
-static void warp_bicubic(const fpc_warp *warp, const double *xs, const double *ys, int32_t count, uint8_t *out) {
+static void warp_bicubic(const fpc_warp_source *warp, const double *xs, const double *ys, int32_t count, uint8_t *out) {
     WARP_ROW(warp_bicubic_pixel)
 }
 #endif
