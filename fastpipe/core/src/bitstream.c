@@ -1,3 +1,4 @@
+/* bitstream.c: the bits of a scan, unstuffed a piece at a time. */
 #include "bitstream.h"
 
 #include "kernels.h"

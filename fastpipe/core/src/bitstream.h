@@ -29,11 +29,11 @@
 #define FPC_MARGIN (10 * 64 * 31 / 8 + 64)
 #define FPC_CHUNK 16384
 
-/* What ends a scan's data in place of a marker: there is no more. */
+/* Stands for a marker where a scan's data ends because there is no more. */
 #define FPC_END_OF_DATA 0x100
 
-/* What the loops keep in registers: at least `count` of the top bits of `bits` are the next ones; the bits below are
- * those that follow, as far as they are there, so that filling up again changes nothing. */
+/* The reader's state, which the loops keep in registers: at least `count` of the top bits of `bits` are the next ones;
+ * the bits below are those that follow, as far as they are there, so that filling up again changes nothing. */
 typedef struct fpc_reader {
     const uint8_t *next;
     uint64_t bits;
@@ -53,7 +53,8 @@ typedef struct fpc_bitstream {
     uint8_t buffer[FPC_MARGIN + 64 + FPC_CHUNK + FPC_MARGIN + 64];
 } fpc_bitstream;
 
-/* A piece of it, without the zeros, goes from `from` to `to`; up to FPC_UNSTUFF_SLACK bytes behind the limit are written. */
+/* A piece of it, without the zeros, goes from `from` to `to`; up to FPC_UNSTUFF_SLACK bytes behind the limit are
+ * written. */
 #define FPC_UNSTUFF_SLACK 64
 typedef struct fpc_copy {
     const uint8_t *from, *end;
@@ -88,7 +89,8 @@ static FPC_INLINE uint64_t fpc_load_big_endian(const uint8_t *from) {
 #endif
 }
 
-/* At least 56 bits in `bits`. The bytes that fit are counted, and one that fits in part comes again the next time. */
+/* Fills `bits` up to at least 56 bits. The bytes that fit are counted, and one that fits in part comes again the next
+ * time. */
 static FPC_INLINE void fpc_refill(fpc_reader *reader) {
     reader->bits |= fpc_load_big_endian(reader->next) >> reader->count;
     reader->next += (63 - reader->count) >> 3;
@@ -107,7 +109,7 @@ static FPC_INLINE uint32_t fpc_take(fpc_reader *reader, uint32_t length) {
     return value;
 }
 
-/* By the number of bits: all of them, the smallest positive value, and what is added to a negative one. In one
+/* Masks by the number of bits: all of them, the smallest positive value, and what is added to a negative one. In one
  * place, as one address is enough then. */
 typedef struct fpc_sizes {
     int32_t mask[16], half[16], offset[16];

@@ -1,5 +1,5 @@
-/* codecs.h: the compressed formats as jobs see them, one fpc_codec each. A new one is an fpc_format, its files, and a row
- * in codecs.c. */
+/* codecs.h: the compressed formats as jobs see them, one fpc_codec each. A new one is an fpc_format, its files, and a
+ * row in codecs.c. */
 #ifndef FPC_CODECS_H
 #define FPC_CODECS_H
 
@@ -34,7 +34,7 @@ extern const fpc_codec fpc_png_codec;  /* png.c */
 
 enum { FPC_FORMAT_COUNT = FPC_FORMAT_PNG + 1 };
 
-/* The format of a file by its first bytes; FPC_FORMAT_JPEG, whose reader says why not, where it is none of the others. */
+/* The format of a file by its first bytes. FPC_FORMAT_JPEG for an unknown one: its reader says so. */
 fpc_format fpc_format_of(const uint8_t *data, size_t length);
 
 const fpc_codec *fpc_codec_of(fpc_format format);

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-/* What a context keeps from one job to the next: enough for photos, not for posters. */
+/* Memory that a context keeps from one job to the next: enough for photos, not for posters. */
 #define KEPT_BYTES ((size_t)64 << 20)
 
 fpc_context *fpc_context_new(int isa) {

@@ -1,4 +1,4 @@
-/* The decoder of coefficients, as jpeg.h has it: opens a file, prepares a box, hands out its MCU rows. */
+/* decoder.c: the decoder of coefficients, as jpeg.h has it: opens a file, prepares a box, hands out its MCU rows. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -13,7 +13,8 @@
 
 enum { WORDS = 624, SHIFT = 397, TRIES = 10, MOST_WORDS = 2 * TRIES + 2 + FPC_MOST_CHANCES };
 
-/* Offsets in torch's get_state: seed (uint64), left (int32), seeded (int32), next (uint64), 624 words as uint64, more. */
+/* Offsets in torch's get_state: seed (uint64), left (int32), seeded (int32), next (uint64), 624 words as uint64,
+ * more. */
 enum { LEFT_AT = 8, NEXT_AT = 16, WORDS_AT = 24 };
 
 typedef struct {
@@ -52,9 +53,9 @@ static double between(twister *t, const fpc_range *range) {
     return value == range->end ? range->start : value;
 }
 
-/* Draws a crop; 0 where it can't be known for certain: nothing fits, or a side depends on how torch rounds an exp. Its error, an
- * ulp of a float or two (2^-23), is less than what is allowed for. Each step is monotonous, so that what both ends
- * give is what all between them give. */
+/* Draws a crop; 0 where it can't be known for certain: nothing fits, or a side depends on how torch rounds an exp. Its
+ * error, an ulp of a float or two (2^-23), is less than what is allowed for. Each step is monotonous, so that what both
+ * ends give is what all between them give. */
 static int draw_crop(twister *t, const fpc_crops *crops, double height, double width, fpc_box *box) {
     const double margin = 1.0 / (1 << 20);
     for (int i = 0; i < TRIES; i++) {

@@ -41,7 +41,7 @@ typedef struct fpc_tables {
     uint32_t restart_interval; /* in MCUs; 0: none */
 } fpc_tables;
 
-/* Where the segments are that say most, as offsets. */
+/* Offsets of the segments that say most. */
 typedef struct fpc_segments {
     fpc_header header;
     int frame_marker;
@@ -147,10 +147,10 @@ void fpc_scan_aim(fpc_jpeg *jpeg, int row);
 /* MCUs of the scan. */
 void fpc_scan_size(const fpc_jpeg *jpeg, int *columns, int *rows);
 
-/* All scans from the first on, into the stores. (scans.c) */
+/* Decodes all scans from the first on into the stores. (scans.c) */
 int fpc_decode_scans(fpc_jpeg *jpeg);
 
-/* One scan of a progressive file, into the stores; its header has been checked. (progressive.c) */
+/* Decodes one scan of a progressive file into the stores; its header has been checked. (progressive.c) */
 int fpc_progressive_scan(fpc_jpeg *jpeg, const uint8_t *input);
 
 #endif

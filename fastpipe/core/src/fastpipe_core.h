@@ -1,11 +1,11 @@
 /* fastpipe_core.h: the whole interface of the core.
  *
- * From the bytes of a JPEG or a PNG, or from pixels, over operations, to finished pixels in memory that the caller owns.
- * C11, no dependency, no state but a context's scratch memory. Every function may be called by several threads at
+ * From the bytes of a JPEG or a PNG, or from pixels, over operations, to finished pixels in memory that the caller
+ * owns. C11, no dependency, no state but a context's scratch memory. Every function may be called by several threads at
  * once, each with a context of its own. Sizes and boxes are in pixels; rows go down, columns to the right.
  *
- * The reference is Pillow: what comes out equals, bit for bit, what Pillow (and torchvision on PIL images) gives, or the
- * job is refused with a reason, and another decoder decides about the file.
+ * The reference is Pillow: what comes out equals, bit for bit, what Pillow (and torchvision on PIL images) gives, or
+ * the job is refused with a reason, and another decoder decides about the file.
  */
 #ifndef FASTPIPE_CORE_H
 #define FASTPIPE_CORE_H
@@ -88,7 +88,7 @@ typedef enum fpc_color {
     FPC_RGBA
 } fpc_color;
 
-/* What stands before a JPEG's first scan, or a PNG's first IDAT chunk: the fields of fastpipe.types.Header. */
+/* The header, up to a JPEG's first scan or a PNG's first IDAT chunk: the fields of fastpipe.types.Header. */
 typedef struct fpc_header {
     int32_t height, width;
     int32_t components; /* 1 to 4; 1 with a palette */
@@ -212,15 +212,15 @@ typedef struct fpc_operation {
 
 typedef enum fpc_dtype { FPC_UINT8 = 1, FPC_FLOAT32, FPC_FLOAT16, FPC_BFLOAT16 } fpc_dtype;
 
-/* What becomes of the values on their way to a floating sink. */
+/* Arithmetic of floating sinks. */
 enum {
     FPC_NORMALIZE = 1, /* (v - mean) / std in float32, as Normalize does */
     FPC_MULTIPLY = 2   /* x * (1 / 255), as v2's ToDtype does, in place of x / 255, as ToTensor gives it */
 };
 
 /* Memory that the pixels go to. Strides are in bytes, of any sign; element (y, x, c) is at
- * data + y*row + x*column + c*channel. Floating sinks get values in float32 by `flags`, for the two 16-bit types rounded
- * to nearest even. */
+ * data + y*row + x*column + c*channel. Floating sinks get values in float32 by `flags`, for the two 16-bit types
+ * rounded to nearest even. */
 typedef struct fpc_sink {
     void *data;
     int64_t row_stride, column_stride, channel_stride;
@@ -305,7 +305,7 @@ FPC_API void fpc_read_files(fpc_files *files, fpc_file *list, size_t count);
  * bytes each. Of every plane the same window goes to `out`, row behind row and plane behind plane. */
 typedef struct fpc_array {
     const char *path; /* as fpc_job has it */
-    /* Where the header begins; header and array have at most `length` bytes, 0 for all there are. */
+    /* The header's offset; header and array have at most `length` bytes, 0 for all there are. */
     int64_t offset, length;
     const uint8_t *header;
     int64_t header_size; /* at most FPC_LONGEST_HEADER */
@@ -326,16 +326,18 @@ FPC_API void fpc_read_arrays(fpc_context *context, fpc_array *list, size_t count
 
 /* ---- tensors --------------------------------------------------------------------------------------------------- */
 
-/* torchvision's adjust_hue of a uint8 tensor (3, H, W), `by` from -0.5 to 0.5: `count` pixels, red, green and blue so many
- * bytes apart, in `in` and in `out`, which may be the same memory. */
+/* torchvision's adjust_hue of a uint8 tensor (3, H, W), `by` from -0.5 to 0.5: `count` pixels, red, green and blue so
+ * many bytes apart, in `in` and in `out`, which may be the same memory. */
 FPC_API void fpc_hue(const uint8_t *in, uint8_t *out, size_t count, size_t in_plane, size_t out_plane, float by);
 
-/* torch's grid_sample(padding_mode="zeros", align_corners=False) of a uint8 tensor (C, H, W) of 1 or 3 channels, and of ones
- * where there is a fill: what of a point comes from outside becomes it, as torchvision's tensor backend has it.
+/* torch's grid_sample(padding_mode="zeros", align_corners=False) of a uint8 tensor (C, H, W) of 1 or 3 channels, and of
+ * ones where there is a fill: the part of a point that comes from outside becomes it, as torchvision's tensor backend
+ * has it.
  *
  * shape: channels, height, width, and the result's height and width.
- * theta: torchvision's affine grid: pixel (x, y) of the result, counted from its middle, shows (theta[0] x + theta[2] y +
- *        theta[4], theta[1] x + theta[3] y + theta[5]), where the image goes from -1 to 1; products and sums each rounded.
+ * theta: torchvision's affine grid, where the image goes from -1 to 1: pixel (x, y) of the result, counted from its
+ *        middle, shows (theta[0] x + theta[2] y + theta[4], theta[1] x + theta[3] y + theta[5]); products and sums are
+ *        each rounded.
  * grid: in its place such a point for each pixel, x first.
  * fill: a value for each channel, 0 to 255; NULL for black.
  * out: bytes, rounded to nearest even, or floats. */
@@ -358,12 +360,13 @@ FPC_API int fpc_mix_planes(const fpc_context *context, const uint8_t *const *ima
 typedef struct fpc_pool fpc_pool;
 typedef struct fpc_task fpc_task;
 
-/* `threads`, at least 1, work at once; who waits for them is one of them. NULL where they can't be made. Several callers
- * may run, start and read at the same time: their jobs are done in the order in which they came, files first. */
+/* `threads`, at least 1, work at once; who waits for them is one of them. NULL where they can't be made. Several
+ * callers may run, start and read at the same time: their jobs are done in the order in which they came, files
+ * first. */
 FPC_API fpc_pool *fpc_pool_new(int threads, int isa);
 /* Runs all jobs, each once, on the pool's threads; comes back when all are done. */
 FPC_API void fpc_pool_run(fpc_pool *pool, fpc_job *jobs, size_t count);
-/* Has them run, and comes back at once. fpc_pool_wait comes back when they are done, and frees the list: to be called
+/* Starts jobs and comes back at once. fpc_pool_wait comes back when they are done, and frees the task: to be called
  * once for each. NULL where there is nothing to do, or no memory. */
 FPC_API fpc_task *fpc_pool_start(fpc_pool *pool, fpc_job *jobs, size_t count);
 FPC_API void fpc_pool_wait(fpc_pool *pool, fpc_task *list);

@@ -36,7 +36,8 @@ typedef struct fpc_drawn {
 FPC_API size_t fpc_draw_crops(const fpc_crops *crops, uint8_t *state, const int32_t *shapes, size_t count,
                               fpc_drawn *drawn);
 
-/* The same, each from a generator that is seeded for it; a box of height 0 where it is only known to who calls torch. */
+/* The same, each from a generator that is seeded for it; a box of height 0 where it is only known to who calls
+ * torch. */
 FPC_API void fpc_draw_seeded(const fpc_crops *crops, const uint64_t *seeds, const int32_t *shapes, size_t count,
                              fpc_drawn *drawn);
 

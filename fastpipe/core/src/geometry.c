@@ -136,7 +136,7 @@ typedef struct pad_stage {
     uint8_t fill[3];
 } pad_stage;
 
-/* Where position `i` of an axis of `size` comes from, as numpy.pad has it; -1 for the constant. Reflections go on
+/* The source of position `i` of an axis of `size`, as numpy.pad has it; -1 for the constant. Reflections go on
  * beyond the image's size: reflect has period 2 * size - 2 (the edge once), symmetric 2 * size (the edge twice). */
 static int64_t padded_from(int64_t i, int64_t size, int32_t mode) {
     if (i >= 0 && i < size) return i;

@@ -1,14 +1,14 @@
 /* grid_sample_plain.h: points of a grid, and pixels there, as torch's affine_grid and grid_sample have them in float32
- * (aten/src/ATen/native/cpu/GridSamplerKernel.cpp; align_corners=False, zeros outside). `fused`: as torch's loops for AVX2 and
- * AVX-512, where a product and a sum are rounded once. */
+ * (aten/src/ATen/native/cpu/GridSamplerKernel.cpp; align_corners=False, zeros outside). `fused`: as torch's loops for
+ * AVX2 and AVX-512, where a product and a sum are rounded once. */
 #include <math.h>
 #include <string.h>
 
 /* a * b + c */
 static inline float sample_sum(float a, float b, float c, bool fused) { return fused ? fmaf(a, b, c) : a * b + c; }
 
-/* Where `count` points from (row, column) on are in the image, whose first pixel's middle is at 0. Beyond its border of
- * zeros all places are alike. */
+/* Positions in the image of `count` points from (row, column) on, whose first pixel's middle is at 0. Beyond its border
+ * of zeros all places are alike. */
 static inline void sample_points(const fpc_grid_sample *sample, int32_t row, int32_t column, int32_t count, bool fused,
                                  float *xs, float *ys) {
     const float *grid = sample->grid, *theta = sample->theta;
@@ -40,7 +40,7 @@ static inline void sample_points(const fpc_grid_sample *sample, int32_t row, int
 /* Both may be negative, but not below -2. */
 static inline int32_t sample_floor(float x) { return (int32_t)(x + 2.0f) - 2 - ((float)((int32_t)(x + 2.0f) - 2) > x); }
 
-/* To nearest, ties to even, of what is nearer to 0 than 2**22. */
+/* Rounds to nearest, ties to even, what is nearer to 0 than 2**22. */
 static inline float sample_round(float x) { return x + 12582912.0f - 12582912.0f; }
 
 static inline void sample_run_plain(const fpc_grid_sample *sample, const float *xs, const float *ys, int32_t count,

@@ -31,8 +31,8 @@ typedef struct fpc_huffman_spec {
     int32_t first[FPC_LONGEST_CODE + 1]; /* by length: index of its first symbol, less its first code */
 } fpc_huffman_spec;
 
-/* What 11 bits hold: one AC symbol, or two where the first fits with its value and the second with its code. As small as
- * may be: two tables are to stay in the first cache. */
+/* The contents of 11 bits: one AC symbol, or two where the first fits with its value and the second with its code. As
+ * small as may be: two tables are to stay in the first cache. */
 typedef struct fpc_ac_entry {
     uint8_t size;          /* bits of the last symbol's value */
     uint8_t first_advance; /* positions to the first symbol's coefficient, plus one */
@@ -46,7 +46,7 @@ typedef struct fpc_ac_table {
     fpc_ac_entry entries[1 << FPC_AC_BITS];
 } fpc_ac_table;
 
-/* Up to three AC symbols: bits of all, and positions. From 128 on: with an end of block. 255: no symbol. */
+/* Lengths and advances of up to three AC symbols. Advances from 128 on: with an end of block; 255: no symbol. */
 typedef struct fpc_skip_table {
     uint8_t lengths[1 << FPC_SKIP_BITS];
     uint8_t advances[1 << FPC_SKIP_BITS];

@@ -1,5 +1,5 @@
-/* huffman_plain.h: tables for AC coefficients, whose entries hold up to two symbols, or three that are skipped, in plain
- * C. */
+/* huffman_plain.h: tables for AC coefficients, whose entries hold up to two symbols, or three that are skipped, in
+ * plain C. */
 #include "huffman.h"
 
 static void build_ac(fpc_ac_table *table, const fpc_symbol_words *symbols) {

@@ -1,5 +1,5 @@
-/* isa_avx2.c: the kernels for x86-64 with AVX2, FMA, BMI, F16C and PCLMUL. The instruction set is chosen here and not by the
- * compiler's flags, so that the rest of the library runs on every machine. */
+/* isa_avx2.c: the kernels for x86-64 with AVX2, FMA, BMI, F16C and PCLMUL. The instruction set is chosen here and not
+ * by the compiler's flags, so that the rest of the library runs on every machine. */
 #include "kernels.h"
 
 #if FPC_HAVE_AVX2

@@ -1,13 +1,13 @@
-/* isa_avx512.c: isa_avx2.c's kernels where products may be added to a sum in one instruction (AVX512-VNNI), and there are
- * twice as many registers: a tenth of a resize's time. Vectors stay as wide as they are. */
+/* isa_avx512.c: isa_avx2.c's kernels where products may be added to a sum in one instruction (AVX512-VNNI), and there
+ * are twice as many registers: a tenth of a resize's time. Vectors stay as wide as they are. */
 #include "kernels.h"
 
 #if FPC_HAVE_AVX512
 #include <immintrin.h>
 #include <string.h>
 
-/* The loops over a scan's codes are isa_avx2.c's: one number after the other, they gain nothing from more registers, and
- * compiled for these they take 2% longer, those of progressive scans 4%. */
+/* The loops over a scan's codes are isa_avx2.c's: one number after the other, they gain nothing from more registers,
+ * and compiled for these they take 2% longer, those of progressive scans 4%. */
 #if defined(__clang__)
 #pragma clang attribute push(__attribute__((target("avx2,fma,bmi,bmi2"))), apply_to = function)
 #elif defined(__GNUC__)

@@ -1,5 +1,5 @@
-/* jpeg.h: coefficients of a JPEG. Entropy decoding (decoder.c, markers.c, huffman.c, sequential.c, scans.c, progressive.c)
- * fills the planes of one MCU row after the other; jpeg_rows.c makes rows of RGB of them. */
+/* jpeg.h: coefficients of a JPEG. Entropy decoding (decoder.c, markers.c, huffman.c, sequential.c, scans.c,
+ * progressive.c) fills the planes of one MCU row after the other; jpeg_rows.c makes rows of RGB of them. */
 #ifndef FPC_JPEG_H
 #define FPC_JPEG_H
 

@@ -9,7 +9,7 @@
 #include "jpeg.h"
 #include "upsample.h"
 
-/* In bytes: in front of a row (one number of 16 bits is written there), and behind it (kernels take whole groups of 32). */
+/* Bytes in front of a row, where one number of 16 bits is written, and behind it, as kernels take groups of 32. */
 #define MARGIN 64
 #define BLOCK 8
 
@@ -182,7 +182,7 @@ static uint8_t *ring_row(const component *one, int row) {
     return one->ring.data + (size_t)(row & (one->ring_rows - 1)) * one->ring_stride + MARGIN;
 }
 
-/* The next MCU row into the rings. */
+/* Decodes the next MCU row into the rings. */
 static int decode_mcu_row(jpeg_rows *rows) {
     const int status = fpc_jpeg_next_row(rows->jpeg);
     if (status) return status;
@@ -204,7 +204,7 @@ static int decode_mcu_row(jpeg_rows *rows) {
     return bad ? FPC_BAD_CODE : FPC_OK;
 }
 
-/* For a component at half the columns: its row before they are mixed, from sampled.origin on. */
+/* The row of a component at half the columns before they are mixed, from sampled.origin on. */
 static const uint16_t *wide_row(const jpeg_rows *rows, const component *one, int y) {
     uint16_t *wide = (uint16_t *)(void *)one->wide.data + MARGIN / 2;
     fpc_upsample_widen(rows->kernels, &one->sampled, ring_row(one, fpc_sampled_row(&one->sampled, y)),
@@ -224,8 +224,8 @@ static const uint8_t *full_row(const jpeg_rows *rows, const component *one, int 
     return one->full.data;
 }
 
-/* Kernels take pairs of columns. Where the box begins with the second of a pair, the first 32 pixels are made beside the
- * row, and 31 of them copied. */
+/* Kernels take pairs of columns. Where the box begins with the second of a pair, the first 32 pixels are made beside
+ * the row, and 31 of them copied. */
 static void fused_row(jpeg_rows *rows, int y, uint8_t *rgb) {
     const component *components = rows->components;
     const int sums = components[1].sampled.how == FPC_UP_BOTH;

@@ -1,12 +1,13 @@
-/* kernels.h: the inner loops that exist once for each instruction set, behind one table of pointers.
+/* kernels.h: the inner loops that exist once for each instruction set, behind one table of pointers, which is all the
+ * dispatch there is.
  *
- * A stage's kernels have two bodies with the same signatures and, byte for byte, the same results:
- *   <stage>_simd.h   in the words of simd.h (AVX2 and NEON);
- *   <stage>_plain.h  in plain C, which is the portable form and the one that the other is tested against.
- * isa_avx2.c, isa_avx512.c, isa_vbmi.c, isa_neon.c and isa_portable.c each include the bodies of all stages (functions are `static`, so the names
- * are the same in all of them) and fill one table. To add a kernel: a pointer here, the function in both bodies, one line
- * in FPC_KERNELS below. SIMD kernels may call a plain one for what is rare: the isa files include the plain bodies first.
- */
+ * Kernels have two bodies with the same signatures and, byte for byte, the same results:
+ *   <name>_simd.h   in the words of simd.h (AVX2 and NEON);
+ *   <name>_plain.h  in plain C, which is the portable form and the one that the other is tested against.
+ * Loops that need no vectors have the plain body alone, and compilers make use of what each instruction set has.
+ * isa_avx2.c, isa_avx512.c, isa_vbmi.c, isa_neon.c and isa_portable.c each include the bodies of all (functions are
+ * `static`, so the names are the same in all of them) and fill one table. To add a kernel: a pointer here, the function
+ * in both bodies, one line in FPC_KERNELS below. SIMD kernels may call a plain one for what is rare. */
 #ifndef FPC_KERNELS_H
 #define FPC_KERNELS_H
 
@@ -39,14 +40,14 @@
 #define FPC_HAVE_NEON 0
 #endif
 
-/* warp.c: where a warp's pixels come from. */
+/* warp.c: the image that a warp reads. */
 typedef struct fpc_warp_source {
     const uint8_t *image; /* rows one behind the other, with slack behind the last */
     int32_t height, width, channels;
     uint8_t fill[4]; /* where a pixel comes from outside */
 } fpc_warp_source;
 
-/* resample.c: where a row's pixels come from, in bytes of another row. */
+/* resample.c: groups of pixels that are picked from a row, in bytes. */
 #define FPC_PICK_BYTES 64
 typedef struct fpc_pick_group {
     int32_t in, out;               /* FPC_PICK_BYTES from `in` on become as many from `out` on */
@@ -101,8 +102,8 @@ typedef struct fpc_kernels {
     /* The checksum goes on from the one of what came before; CRC-32 begins with 0, Adler-32 with 1. */
     uint32_t (*crc32)(const fpc_crc_tables *tables, uint32_t crc, const uint8_t *data, size_t size);
     uint32_t (*adler32)(uint32_t adler, const uint8_t *data, size_t size);
-    /* idct.h: `count` blocks side by side to 8 rows of samples. Whole groups of 16 samples are written. 0, or not 0 where
-     * a block's coefficients are so large that decoders differ about them. */
+    /* idct.h: `count` blocks side by side to 8 rows of samples. Whole groups of 16 samples are written. 0, or not 0
+     * where a block's coefficients are so large that decoders differ about them. */
     int (*idct_blocks)(const int16_t *coefficients, const uint8_t *last, int count, const fpc_dequantizer *dequantizer,
                        uint8_t *out, size_t out_stride);
     /* color_plain.h: rows; whole groups of 32 samples or pixels are read and written. */
@@ -112,8 +113,8 @@ typedef struct fpc_kernels {
     void (*planes_to_rgb)(const uint8_t *red, const uint8_t *green, const uint8_t *blue, uint8_t *rgb, int count);
     void (*mix_rows)(const uint8_t *nearer, const uint8_t *farther, uint16_t *sums, int count);
     void (*widen_row)(const uint8_t *row, uint16_t *wide, int count);
-    /* resample.c: what resample_horizontal reads in place of an axis's weights for three channels, where that is faster: into
-     * `lanes`, and says so in `has_lanes`. */
+    /* resample.c: what resample_horizontal reads in place of an axis's weights for three channels, where that is
+     * faster: into `lanes`, and says so in `has_lanes`. */
     void (*arrange_horizontal)(fpc_axis *axis);
     /* Two rows (perhaps the same) into two rows of the axis's outputs, for 1 or 3 channels; up to
      * FPC_ROW_SLACK bytes behind each row are read and written. */
@@ -130,8 +131,8 @@ typedef struct fpc_kernels {
     void (*flip_rgb)(const uint8_t *in, int32_t count, uint8_t *out);
     /* Each byte's entry of a table, and nothing else; `out` may be `in`. */
     void (*look_up)(const uint8_t *in, int64_t count, const uint8_t *table, uint8_t *out);
-    /* The same for `count` pixels of three channels, each with a table of its own, one behind the other; whole groups of 32
-     * bytes are read and written. */
+    /* The same for `count` pixels of three channels, each with a table of its own, one behind the other; whole groups
+     * of 32 bytes are read and written. */
     void (*look_up_rgb)(const uint8_t *in, int32_t count, const uint8_t *tables, uint8_t *out);
     /* adjust.c: whole groups of 32 bytes are read and written. `first` and `second` mixed, as Pillow's blend. */
     void (*blend_rows)(const uint8_t *first, const uint8_t *second, float factor, int64_t count, uint8_t *out);
@@ -158,7 +159,7 @@ typedef struct fpc_kernels {
                        uint8_t *out);
     /* sink.c: `count` pixels of three channels into three rows of bytes; up to 64 bytes behind `rgb` are read. */
     void (*split_channels)(const uint8_t *rgb, int32_t count, uint8_t *const out[3]);
-    /* And into three rows of normalizer->dtype. */
+    /* The same into three rows of normalizer->dtype. */
     void (*normalize_planar)(const uint8_t *rgb, int32_t count, const fpc_normalizer *normalizer, void *const out[3]);
     /* `count` bytes, of 1 or 3 channels in turn, into as many elements one after the other. */
     void (*normalize_interleaved)(const uint8_t *row, int64_t count, const fpc_normalizer *normalizer, int32_t channels,
@@ -224,7 +225,8 @@ extern const fpc_kernels fpc_kernels_vbmi;
 extern const fpc_kernels fpc_kernels_neon;
 #endif
 
-/* cpu.c: the table of an fpc_isa (FPC_ISA_BEST: of fpc_best_isa()); NULL where this machine or build doesn't have it. */
+/* cpu.c: the table of an fpc_isa (FPC_ISA_BEST: of fpc_best_isa()); NULL where this machine or build doesn't have
+ * it. */
 const fpc_kernels *fpc_kernels_of(int isa);
 
 #endif

@@ -34,7 +34,7 @@ static int next_looked_up(fpc_stage *stage, uint8_t *row) {
     return FPC_OK;
 }
 
-/* Has the stage look up in its tables from now on. */
+/* Completes a stage whose tables are filled. */
 static int use_tables(lut_stage *lut) {
     const uint8_t *tables = lut->tables;
     const int32_t channels = lut->stage.channels;

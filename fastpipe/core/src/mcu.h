@@ -1,4 +1,4 @@
-/* mcu.h: the work of the loops that decode a scan: the blocks of an MCU, or the band of a progressive scan. */
+/* mcu.h: the arguments of the loops that decode a scan: the blocks of an MCU, or the band of a progressive scan. */
 #ifndef FPC_MCU_H
 #define FPC_MCU_H
 
@@ -14,8 +14,8 @@
 #define FPC_DC_INDEX(bits) ((bits) >> (64 - FPC_DC_BITS))
 #define FPC_NEXT_16(bits) ((uint32_t)((bits) >> 48))
 
-/* Zigzag index + 1 to natural order (T.81, figure 5). Index 0 and those behind the last coefficient lead to FPC_DUMP: the
- * place behind the block, which holds nothing that is still wanted. Broken data can reach 190. */
+/* Zigzag index + 1 to natural order (T.81, figure 5). Index 0 and those behind the last coefficient lead to FPC_DUMP:
+ * the place behind the block, which holds nothing that is still wanted. Broken data can reach 190. */
 #define FPC_DUMP 64
 #define D FPC_DUMP
 #define D16 D, D, D, D, D, D, D, D, D, D, D, D, D, D, D, D
@@ -46,8 +46,8 @@ typedef struct fpc_mcu {
     uint32_t predictions[FPC_MAX_COMPONENTS]; /* of the DC; they wrap around, as libjpeg's do in practice */
 } fpc_mcu;
 
-/* What a progressive scan of AC coefficients works on. Positions are moved up so that the band's last coefficient is the
- * 63rd. */
+/* The band of coefficients that a progressive scan of AC coefficients brings. Positions are moved up so that the band's
+ * last coefficient is the 63rd. */
 typedef struct fpc_band {
     const fpc_ac_table *table;       /* for the first time */
     const fpc_symbol_words *symbols; /* for refinement */

@@ -1,4 +1,4 @@
-/* normalize.h: what each of the 256 values of a byte becomes in a floating-point sink. */
+/* normalize.h: the float that each of a byte's 256 values becomes in a sink. */
 #ifndef FPC_NORMALIZE_H
 #define FPC_NORMALIZE_H
 
@@ -23,7 +23,7 @@ struct fpc_kernels;
 /* Fills `normalizer` for the sink; nothing is done where it is filled for the same already. Starts as {0}. */
 void fpc_normalizer_make(fpc_normalizer *normalizer, const fpc_sink *sink, const struct fpc_kernels *kernels);
 
-/* To nearest, ties to even, as torch's .to(); any NaN gives the same one. */
+/* The bits of a value rounded to nearest, ties to even, as torch's .to(); any NaN gives the same one. */
 uint16_t fpc_float16_bits(float value);
 uint16_t fpc_bfloat16_bits(float value);
 

@@ -4,8 +4,8 @@
 
 #include "stage.h"
 
-/* Adds an operation's stage to a chain, which has a source: FPC_OK, or FPC_BAD_OPERATION where the arguments don't fit the
- * image, FPC_TOO_LARGE, FPC_NO_MEMORY, or what the stages before came to. */
+/* Adds an operation's stage to a chain, which has a source: FPC_OK, or FPC_BAD_OPERATION where the arguments don't fit
+ * the image, FPC_TOO_LARGE, FPC_NO_MEMORY, or what the stages before came to. */
 typedef int fpc_add_stage(fpc_chain *chain, const fpc_operation *operation);
 
 /* Any operation but a resize (resample.h). */

@@ -63,7 +63,7 @@ static int open_file(void *decoder, const uint8_t *data, size_t length, bool ind
 
 /* ---- inflating -------------------------------------------------------------------------------------------------- */
 
-/* At least `bytes` of the stream from png->read on; they may be part of those that are wanted alone. */
+/* Inflates at least `bytes` of the stream from png->read on; they may be part of those that are wanted alone. */
 static int need(fpc_png *png, size_t bytes) {
     while ((size_t)(png->out - png->read) < bytes) {
         uint8_t *const base = png->window.data;
@@ -244,7 +244,7 @@ static int next_row(void *decoder, uint8_t *row) {
     return give(png, png->lines[line], row);
 }
 
-/* Behind the last row that is wanted: where that is the image's, the stream must end there, with its right checksum. */
+/* Where the box's last row is the image's, the stream must end behind it, with its right checksum. */
 static int finish_file(void *decoder) {
     fpc_png *png = decoder;
     if (!png->whole || png->y < png->bottom) return FPC_OK; /* the chunks' checksums have to do */

@@ -30,7 +30,7 @@ bool fpc_is_png(const uint8_t *data, size_t length);
 /* The header, from the chunks before the first IDAT; `kind` is IHDR's. Checksums aren't looked at. */
 int fpc_png_read_header(const uint8_t *data, size_t length, fpc_header *header, int *kind);
 
-/* What of a file its pixels are made of. */
+/* The parts of a file that its pixels are made of. */
 typedef struct fpc_png_parts {
     const uint8_t *palette; /* NULL where there is none */
     uint32_t colors;        /* entries that it has */
@@ -41,8 +41,8 @@ typedef struct fpc_png_parts {
 
 typedef struct fpc_png fpc_png;
 
-/* All chunks up to IEND: whether they are ones that change no pixel in Pillow, with their right checksums. Several IDAT
- * chunks are joined in memory of the decoder's. */
+/* Reads all chunks up to IEND: whether they are ones that change no pixel in Pillow, with their right checksums.
+ * Several IDAT chunks are joined in memory of the decoder's. */
 int fpc_png_read_chunks(fpc_png *png, const uint8_t *data, size_t length, int64_t max_bytes);
 
 /* ---- pixels (png.c) ---- */

@@ -10,7 +10,8 @@
 
 #define MOST_THREADS 1024
 
-/* What is done with each of a list: jobs are run, files and arrays read. All but the first six fields are under the lock. */
+/* What is done with each of a list: jobs are run, files and arrays read. All but the first six fields are under the
+ * lock. */
 struct fpc_task {
     void (*one)(const fpc_task *list, fpc_context *context, size_t index);
     fpc_job *jobs;

@@ -38,7 +38,7 @@ static int set_band(fpc_jpeg *jpeg, fpc_band *band) {
     return FPC_OK;
 }
 
-/* Where the blocks of a row of MCUs are. */
+/* Points the scan to the blocks of a row of MCUs. */
 static void aim(fpc_jpeg *jpeg, fpc_band *band, int row) {
     const fpc_store *store = &jpeg->stores[jpeg->scan.component[0]];
     size_t at = (size_t)row * (size_t)store->stride;
@@ -50,7 +50,7 @@ static void aim(fpc_jpeg *jpeg, fpc_band *band, int row) {
     }
 }
 
-/* Up to `count` MCUs; returns how many. */
+/* Decodes up to `count` MCUs; returns how many. */
 static uint32_t decode_some(fpc_jpeg *jpeg, fpc_band *band, uint32_t count, uint32_t *bad) {
     const fpc_kernels *kernels = jpeg->kernels;
     const fpc_scan *scan = &jpeg->scan;
@@ -61,7 +61,7 @@ static uint32_t decode_some(fpc_jpeg *jpeg, fpc_band *band, uint32_t count, uint
                                                                   bad);
 }
 
-/* A row of MCUs. */
+/* Decodes a row of MCUs. */
 static int decode_row(fpc_jpeg *jpeg, fpc_band *band, uint32_t count) {
     while (count) {
         if (!jpeg->until_restart) band->ended = 0;

@@ -116,7 +116,7 @@ static int next_window(fpc_stage *stage, uint8_t *out) {
     return FPC_OK;
 }
 
-/* Where FPC_NEAREST finds each output's pixel in a row of the input, and which of them lie so near each other that an
+/* Finds each output's pixel of FPC_NEAREST in a row of the input, and those that lie so near each other that an
  * instruction can pick them all. */
 static void make_picks(fpc_picks *picks, const fpc_axis *axis, int32_t channels) {
     const int32_t step = channels, count = axis->outputs;

@@ -23,7 +23,8 @@ typedef struct fpc_resize_flips {
 int fpc_resize_prepare(fpc_resize *resize, fpc_chain *chain, fpc_slot *slot, const fpc_op_resize *operation,
                        fpc_resize_flips flips, int32_t height, int32_t width, int32_t channels);
 
-/* Makes the input's box smaller: to the rows and columns that are read. The resize then expects an input of them alone. */
+/* Makes the input's box smaller: to the rows and columns that are read. The resize then expects an input of them
+ * alone. */
 void fpc_resize_narrow(fpc_resize *resize, fpc_box *box);
 
 /* Adds the stage. */

@@ -10,7 +10,7 @@ SIMD vec resample_finish(vec high, vec low) {
     return v_shift_right_s32(v_add32(v_shift_left32(high, 8), low), FPC_WEIGHT_BITS);
 }
 
-/* Where four pixels of three bytes lie in 16 bytes: pixels 0 and 1 as three pairs of 16-bit numbers, R R G G B B 0 0;
+/* Shuffles four pixels of three bytes apart: pixels 0 and 1 as three pairs of 16-bit numbers, R R G G B B 0 0;
  * pixels 2 and 3; and the fifth pixel alone. */
 #define NONE 255
 static const uint8_t resample_pairs01[16] = {0, NONE, 3, NONE, 1,    NONE, 4,    NONE,
@@ -19,7 +19,7 @@ static const uint8_t resample_pairs23[16] = {6, NONE, 9,  NONE, 7,    NONE, 10, 
                                              8, NONE, 11, NONE, NONE, NONE, NONE, NONE};
 static const uint8_t resample_fifth[16] = {12, NONE, NONE, NONE, 13,   NONE, NONE, NONE,
                                            14, NONE, NONE, NONE, NONE, NONE, NONE, NONE};
-/* Of four times R G B 0 the twelve bytes. */
+/* Shuffles four times R G B 0 into twelve bytes. */
 static const uint8_t resample_compact[16] = {0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 13, 14, NONE, NONE, NONE, NONE};
 #undef NONE
 

@@ -18,7 +18,7 @@ typedef struct opened {
     int32_t channels;
 } opened;
 
-/* What is read of an image of this size; checked. */
+/* The box that is read of an image of this size; checked. */
 static int choose_box(const fpc_job *job, int32_t height, int32_t width, fpc_box *box) {
     if ((job->expected_height && job->expected_height != height) ||
         (job->expected_width && job->expected_width != width)) {

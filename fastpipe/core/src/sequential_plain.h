@@ -1,5 +1,5 @@
-/* sequential_plain.h: the loops over the blocks of baseline and extended sequential scans. One body for all machines: the
- * compiler makes use of what each has.
+/* sequential_plain.h: the loops over the blocks of baseline and extended sequential scans. One body for all machines:
+ * the compiler makes use of what each has.
  *
  * A look-up takes up to two symbols (skipping, three). Three things keep it fast: lengths stand in an array of bytes
  * of their own, as only they are on the way from one symbol to the next; the index is taken before the bits are
@@ -10,7 +10,7 @@
 
 /* ---- blocks ---------------------------------------------------------------------------------------------------- */
 
-/* The difference of a DC. (jdhuff.c, decode_mcu_slow) */
+/* Decodes the difference of a DC. (jdhuff.c, decode_mcu_slow) */
 static FPC_INLINE int32_t sequential_dc(fpc_reader *reader, const fpc_dc_table *table, const fpc_huffman_spec *spec,
                                         uint32_t *bad) {
     uint64_t index = FPC_DC_INDEX(reader->bits);
@@ -38,8 +38,8 @@ static FPC_INLINE uint64_t sequential_store(fpc_reader *reader, const fpc_ac_ent
     return position;
 }
 
-/* The AC coefficients of a block; returns the zigzag index of the last one, 0 for none. The reader must have been
- * filled up with at most 45 bits taken since then. */
+/* Decodes the AC coefficients of a block; returns the zigzag index of the last one, 0 for none. The reader must have
+ * been filled up with at most 45 bits taken since then. */
 static FPC_INLINE uint32_t sequential_ac(fpc_reader *reader, const fpc_ac_table *table, const fpc_huffman_spec *spec,
                                          int16_t *block, uint32_t *bad) {
     uint64_t position = 1, index, before; /* of the next coefficient; what was left before the last look-up */
@@ -135,7 +135,7 @@ static FPC_INLINE void sequential_skip(fpc_reader *reader, const fpc_skip_table 
     }
 }
 
-/* Zeros for a block. memset of 128 bytes becomes a slow instruction for strings with some compilers' general
+/* Fills a block with zeros. memset of 128 bytes becomes a slow instruction for strings with some compilers' general
  * settings. */
 static FPC_INLINE void sequential_clear(int16_t *block) {
 #if defined(__GNUC__) || defined(__clang__)
@@ -149,7 +149,7 @@ static FPC_INLINE void sequential_clear(int16_t *block) {
 
 /* ---- MCUs ------------------------------------------------------------------------------------------------------ */
 
-/* Up to `count` MCUs, as long as the data reaches; returns how many. */
+/* Decodes or skips up to `count` MCUs, as long as the data reaches; returns how many. */
 static FPC_INLINE uint32_t sequential_mcus(fpc_reader *shared, const uint8_t *limit, fpc_mcu *mcu, uint32_t count,
                                            uint32_t *bad, int skip) {
     fpc_reader reader = *shared;

@@ -1,4 +1,4 @@
-/* sink.c: bytes as they are or as floating-point numbers, to where the sink's strides say. */
+/* sink.c: rows as they are or as floats, to where the sink's strides say. */
 #include "sink.h"
 
 #include <string.h>
@@ -31,7 +31,7 @@ static bool channels_apart(const fpc_sink *sink) {
     return sink->channels == 3 && sink->column_stride == element_size(sink);
 }
 
-/* One element after the other, each to its place. */
+/* Writes elements that are together to their places. */
 static void scatter(const fpc_sink *sink, const uint8_t *elements, uint8_t *out) {
     const size_t size = (size_t)element_size(sink);
     for (int64_t x = 0; x < sink->width; x++) {

@@ -1,6 +1,6 @@
 /* stage.h: a job is a chain of stages. Each gives the rows of an image, from the top, one at a time, and asks the stage
- * before it for the rows that it needs: what can go row by row needs no image in memory. Every kind of stage has a struct
- * of its own, which begins with an fpc_stage and is known to its file alone. */
+ * before it for the rows that it needs: what can go row by row needs no image in memory. Every kind of stage has a
+ * struct of its own, which begins with an fpc_stage and is known to its file alone. */
 #ifndef FPC_STAGE_H
 #define FPC_STAGE_H
 
@@ -13,7 +13,8 @@
 
 typedef struct fpc_stage fpc_stage;
 
-/* Gives the next row: width * channels bytes; up to FPC_ROW_SLACK bytes behind them may be written, too. An fpc_status. */
+/* Gives the next row: width * channels bytes; up to FPC_ROW_SLACK bytes behind them may be written, too. An
+ * fpc_status. */
 typedef int fpc_next_row(fpc_stage *stage, uint8_t *row);
 
 /* The scratch memory of one place in the chain, kept from job to job. */
@@ -50,8 +51,8 @@ typedef struct fpc_chain {
 
 /* Begins a job's chain, without stages. */
 void fpc_chain_start(fpc_chain *chain, int64_t max_bytes);
-/* Adds a stage whose struct takes `size` bytes, with zeros behind the fpc_stage: it reads from the last one and has that
- * one's size, which its kind may change. NULL where there is no memory, or the chain is full. */
+/* Adds a stage whose struct takes `size` bytes, with zeros behind the fpc_stage: it reads from the last one and has
+ * that one's size, which its kind may change. NULL where there is no memory, or the chain is full. */
 void *fpc_chain_add(fpc_chain *chain, size_t size, fpc_next_row *next);
 /* Frees the scratch memory. */
 void fpc_chain_free(fpc_chain *chain);
@@ -67,8 +68,8 @@ uint8_t *fpc_need_rows(fpc_stage *stage, int32_t count);
 
 /* Asks a stage for its next row: FPC_BAD_REGION behind the last one. */
 int fpc_pull_row(fpc_stage *stage, uint8_t *row);
-/* The same, where the stage has such a row in memory already: `*row` is that, or `room`. Up to FPC_ROW_SLACK bytes behind
- * it may be read. */
+/* The same, where the stage has such a row in memory already: `*row` is that, or `room`. Up to FPC_ROW_SLACK bytes
+ * behind it may be read. */
 int fpc_borrow_row(fpc_stage *stage, uint8_t *room, const uint8_t **row);
 
 /* ---- whole images ---- */

@@ -24,14 +24,14 @@ typedef struct fpc_sampled {
     int origin; /* the column that rows in memory start with: where first_column's block begins */
 } fpc_sampled;
 
-/* By the factors (largest / own: whole numbers), for a box inside the image. */
+/* Fills `sampled` by the factors (largest / own: whole numbers), for a box inside the image. */
 void fpc_sampled_make(fpc_sampled *sampled, int horizontal, int vertical, int width, int height, int top, int left,
                       int box_height, int box_width);
 
 static inline int fpc_clamp(int value, int end) { return value < 0 ? 0 : value >= end ? end - 1 : value; }
 
-/* The sample rows that pixel row y is made of: its own, and the neighbour that it is mixed with (its own again where the
- * component ends, or where none is). Asked for each row, so it stands here. */
+/* The sample rows that pixel row y is made of: its own, and the neighbour that it is mixed with (its own again where
+ * the component ends, or where none is). Asked for each row, so it stands here. */
 static inline int fpc_sampled_row(const fpc_sampled *sampled, int y) {
     const int vertical = sampled->vertical; /* nearly never one that has to be divided by */
     return fpc_clamp(vertical == 1 ? y : vertical == 2 ? y / 2 : y / vertical, sampled->height);
@@ -44,9 +44,9 @@ static inline int fpc_sampled_neighbour(const fpc_sampled *sampled, int y) {
     return fpc_clamp(y & 1 ? row + 1 : row - 1, sampled->height);
 }
 
-/* For FPC_UP_HORIZONTAL and FPC_UP_BOTH: the row (and, for the second, its neighbour) as 16-bit numbers before columns are
- * mixed: columns first_column to last_column, in whole groups of 16, and one on each side where the component ends there.
- * wide[-1] has to be there. */
+/* Widens, for FPC_UP_HORIZONTAL and FPC_UP_BOTH, the row (and, for the second, its neighbour) as 16-bit numbers before
+ * columns are mixed: columns first_column to last_column, in whole groups of 16, and one on each side where the
+ * component ends there. wide[-1] has to be there. */
 void fpc_upsample_widen(const fpc_kernels *kernels, const fpc_sampled *sampled, const uint8_t *row,
                         const uint8_t *neighbour, uint16_t *wide);
 

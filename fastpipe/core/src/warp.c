@@ -88,7 +88,7 @@ static int next_added_up(fpc_stage *stage, uint8_t *row) {
 
 /* ---- without turning and shearing ---- */
 
-/* For each of `count` pixels of an axis its source, -1 outside; [*first, *end) are the ones inside. */
+/* Finds the source of each of `count` pixels of an axis, -1 outside; [*first, *end) are the ones inside. */
 static void scaled_sources(double step, double offset, int32_t size, int32_t count, int32_t *sources, int32_t *first,
                            int32_t *end) {
     double at = offset + step * 0.5;

@@ -1,4 +1,5 @@
-/* warp_plain.h: points of an image, and pixels between pixels, as Pillow's Geometry.c: in float64, pixel 0 from 0 to 1. */
+/* warp_plain.h: points of an image, and pixels between pixels, as Pillow's Geometry.c: in float64, pixel 0 from 0 to
+ * 1. */
 #include <stdint.h>
 #include <string.h>
 
@@ -17,7 +18,7 @@ static void warp_points(const double *c, bool perspective, int32_t y, int32_t co
     }
 }
 
-/* Where a point's neighbours are. */
+/* A point's neighbours. */
 typedef struct warp_place {
     int32_t x, y; /* of the pixel whose centre is left of and above the point, -1 at least */
     double dx, dy;
