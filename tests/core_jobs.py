@@ -13,7 +13,7 @@ import torch
 from PIL import Image
 
 from fastpipe import core
-from fastpipe.core.library import Isa
+from fastpipe.core.structs import Isa
 from fastpipe.types import Header
 
 FILTERS = {

@@ -8,8 +8,8 @@ from struct import Struct
 from typing import NamedTuple
 
 from fastpipe.core.files import c_strings
-from fastpipe.core.library import RawArray
 from fastpipe.core.running import Pool
+from fastpipe.core.structs import RawArray
 from fastpipe.types import Member
 
 _ARRAY = Struct("@13q4i")

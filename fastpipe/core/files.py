@@ -15,8 +15,9 @@ from itertools import accumulate
 from struct import Struct
 
 from fastpipe.core.headers import header_of
-from fastpipe.core.library import RawFile, Status, native
+from fastpipe.core.library import native
 from fastpipe.core.running import Pool
+from fastpipe.core.structs import RawFile, Status
 from fastpipe.types import Header, Member
 
 _GIVEN = Struct("@6q")

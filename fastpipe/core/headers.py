@@ -8,7 +8,8 @@ from functools import lru_cache
 from struct import Struct
 from typing import Any
 
-from fastpipe.core.library import RawHeader, Status, native
+from fastpipe.core.library import native
+from fastpipe.core.structs import RawHeader, Status
 from fastpipe.types import Header
 
 _HEADER = Struct("@16iq")

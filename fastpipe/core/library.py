@@ -1,4 +1,4 @@
-"""fastpipe_core.h for Python: its numbers, its structs, and the shared library, loaded when it is first used.
+"""The shared library, loaded when it is first used.
 
 ``FASTPIPE_CORE`` chooses by hand: ``auto`` or nothing (the best instruction set of this machine), ``portable``,
 ``avx512``, ``avx2``, ``neon``, or ``off``. It is read once, at the first use.
@@ -11,14 +11,10 @@ import os
 import sys
 import threading
 from dataclasses import dataclass
-from enum import IntEnum
 from pathlib import Path
-from typing import Any
 
+from fastpipe.core.structs import ABI, Isa
 from fastpipe.errors import ConfigError, ReaderUnavailableError
-
-ABI = 8
-"""FPC_ABI of the structs below."""
 
 LIBRARY = Path(__file__).parent / {"win32": "fastpipe_core.dll", "darwin": "libfastpipe_core.dylib"}.get(
     sys.platform, "libfastpipe_core.so"
@@ -31,202 +27,9 @@ _INSTALL = (
 )
 
 
-class Status(IntEnum):
-    """fpc_status: how a job ended. From UNKNOWN_FORMAT to BAD_OPERATION it was refused, and another reader decides."""
-
-    OK = 0
-    UNKNOWN_FORMAT = 1
-    UNUSUAL_HEADER = 2
-    UNSUPPORTED_MODE = 3
-    UNSUPPORTED_COLOR = 4
-    BAD_TABLE = 5
-    BAD_SCAN = 6
-    BAD_CODE = 7
-    TRUNCATED = 8
-    BAD_MARKER = 9
-    BAD_CHECKSUM = 10
-    TOO_LARGE = 11
-    BAD_REGION = 12
-    BAD_OPERATION = 13
-    NO_MEMORY = 14
-    IO_ERROR = 15
-
-
-class Isa(IntEnum):
-    """fpc_isa: instruction sets; BEST is the best of this machine."""
-
-    BEST = 0
-    PORTABLE = 1
-    AVX2 = 2
-    NEON = 3
-    AVX512 = 4
-
-
-class Filter(IntEnum):
-    """fpc_filter: Pillow's filters."""
-
-    NEAREST = 0
-    BOX = 1
-    BILINEAR = 2
-    HAMMING = 3
-    BICUBIC = 4
-    LANCZOS = 5
-
-
-class Padding(IntEnum):
-    """fpc_padding: torchvision's padding modes."""
-
-    CONSTANT = 0
-    EDGE = 1
-    REFLECT = 2
-    SYMMETRIC = 3
-
-
-class Kind(IntEnum):
-    """fpc_kind: operations."""
-
-    CROP = 1
-    RESIZE = 2
-    HFLIP = 3
-    VFLIP = 4
-    TRANSPOSE = 5
-    PAD = 6
-    LUT = 7
-    GRAY = 8
-    SATURATION = 9
-    CONTRAST = 10
-    SHARPNESS = 11
-    HUE = 12
-    AUTOCONTRAST = 13
-    EQUALIZE = 14
-    AFFINE = 15
-    PERSPECTIVE = 16
-
-
-class DType(IntEnum):
-    """fpc_dtype: what a sink holds."""
-
-    UINT8 = 1
-    FLOAT32 = 2
-    FLOAT16 = 3
-    BFLOAT16 = 4
-
-
-def _of(kind: Any, *names: str) -> list[tuple[str, Any]]:
-    """A struct's fields of one type, one behind the other."""
-    return [(name, kind) for name in names]
-
-
-_PIXELS = (
-    ("data", ctypes.c_void_p),
-    *_of(ctypes.c_int64, "row_stride", "column_stride", "channel_stride"),
-    *_of(ctypes.c_int32, "height", "width", "channels"),
-)
-
-
-class RawHeader(ctypes.Structure):
-    """fpc_header."""
-
-    _fields_ = (
-        *_of(ctypes.c_int32, "height", "width", "components", "bit_depth", "color"),
-        ("sampling", ctypes.c_int32 * 4),
-        *_of(
-            ctypes.c_int32, "progressive", "orientation", "multi_picture", "plain", "format", "transparency", "animated"
-        ),
-        ("data_offset", ctypes.c_int64),
-    )
-
-
-class RawFile(ctypes.Structure):
-    """fpc_file."""
-
-    _fields_ = (
-        ("path", ctypes.c_void_p),
-        *_of(ctypes.c_int64, "offset", "length"),
-        ("data", ctypes.c_void_p),
-        *_of(ctypes.c_int64, "size", "max_bytes"),
-        *_of(ctypes.c_int32, "status", "os_error", "header_status", "reserved"),
-        ("header", RawHeader),
-    )
-
-
-class RawArray(ctypes.Structure):
-    """fpc_array."""
-
-    _fields_ = (
-        ("path", ctypes.c_void_p),
-        *_of(ctypes.c_int64, "offset", "length"),
-        ("header", ctypes.c_void_p),
-        *_of(ctypes.c_int64, "header_size", "planes", "height", "width", "top", "left", "rows", "columns"),
-        ("out", ctypes.c_void_p),
-        *_of(ctypes.c_int32, "item", "status", "os_error", "reserved"),
-    )
-
-
-class RawCrops(ctypes.Structure):
-    """fpc_crops; its two fpc_range field by field."""
-
-    _fields_ = (
-        ("scale", ctypes.c_double * 3),
-        ("log_ratio", ctypes.c_double * 3),
-        ("chances", ctypes.c_double * 4),
-        *_of(ctypes.c_int32, "chance_count", "reserved"),
-    )
-
-
-class RawOperation(ctypes.Structure):
-    """fpc_operation."""
-
-    _fields_ = (
-        ("kind", ctypes.c_int32),
-        ("i", ctypes.c_int32 * 13),
-        ("d", ctypes.c_double * 8),
-        ("table", ctypes.c_void_p),
-    )
-
-
-class RawSink(ctypes.Structure):
-    """fpc_sink."""
-
-    _fields_ = (
-        *_PIXELS,
-        *_of(ctypes.c_int32, "dtype", "normalize"),
-        ("mean", ctypes.c_float * 3),
-        ("std", ctypes.c_float * 3),
-    )
-
-
-class RawPixels(ctypes.Structure):
-    """fpc_pixels."""
-
-    _fields_ = _PIXELS
-
-
-class _Data(ctypes.Union):
-    """``const uint8_t *data``: set from bytes without a copy, or from an address."""
-
-    _fields_ = (("bytes", ctypes.c_char_p), ("address", ctypes.c_void_p))
-
-
-class RawJob(ctypes.Structure):
-    """fpc_job."""
-
-    _fields_ = (
-        ("path", ctypes.c_char_p),
-        ("data", _Data),
-        ("pixels", ctypes.c_void_p),
-        *_of(ctypes.c_int64, "offset", "length"),
-        *_of(ctypes.c_int32, "top", "left", "height", "width", "expected_height", "expected_width"),
-        *_of(ctypes.c_int64, "max_pixels", "max_bytes"),
-        ("operations", ctypes.c_void_p),
-        *_of(ctypes.c_int32, "operation_count", "status", "os_error", "indices"),
-        ("sink", RawSink),
-    )
-
-
 @dataclass(frozen=True)
 class Loaded:
-    """What loading came to.
+    """The library, or why there is none.
 
     Attributes:
         functions: the library; None where there is none.
@@ -290,7 +93,7 @@ def load(word: str, library: Path = LIBRARY) -> Loaded:
 
 
 def _declare(functions: ctypes.CDLL) -> None:
-    """The C functions' types. Structs go by address: an int costs less than a pointer object."""
+    """Declares the C functions' types. Structs go by address: an int costs less than a pointer object."""
     pointer, status = ctypes.c_void_p, ctypes.c_int
     for name, result, arguments in (
         ("fpc_status_text", ctypes.c_char_p, [status]),
@@ -313,14 +116,11 @@ def _declare(functions: ctypes.CDLL) -> None:
         ("fpc_read_files", None, [pointer, pointer, ctypes.c_size_t]),
         ("fpc_read_arrays", None, [pointer, pointer, ctypes.c_size_t]),
         ("fpc_hue", None, [pointer, pointer, ctypes.c_size_t, ctypes.c_size_t, ctypes.c_size_t, ctypes.c_float]),
-        ("fpc_sample_planes", status, [pointer] * 6 + [status, pointer]),
+        ("fpc_grid_sample_planes", status, [pointer] * 6 + [status, pointer]),
         ("fpc_change_planes", status, [pointer, status, pointer, pointer, pointer, pointer]),
         ("fpc_mix_planes", status, [pointer, pointer, pointer, status, ctypes.c_int64, pointer]),
         ("fpc_pool_arrays", None, [pointer, pointer, ctypes.c_size_t]),
         ("fpc_pool_read", None, [pointer, pointer, pointer, ctypes.c_size_t]),
-        ("fpc_draw_crops", ctypes.c_size_t, [pointer, pointer, pointer, ctypes.c_size_t, pointer]),
-        ("fpc_draw_seeded", None, [pointer, pointer, pointer, ctypes.c_size_t, pointer]),
-        ("fpc_fill_jobs", None, [pointer, ctypes.c_size_t, pointer, pointer, pointer, pointer, ctypes.c_int64]),
         ("fpc_pool_free", None, [pointer]),
         ("fpc_pool_forget", None, [pointer]),
     ):
@@ -329,7 +129,7 @@ def _declare(functions: ctypes.CDLL) -> None:
 
 
 def loaded() -> Loaded:
-    """What loading came to in this process; loads at the first call.
+    """The library of this process; loads it at the first call.
 
     Raises:
         ConfigError: ``FASTPIPE_CORE`` isn't one of the words that are known.

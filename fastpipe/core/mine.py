@@ -5,8 +5,9 @@ from __future__ import annotations
 import threading
 
 from fastpipe.core.jobs import Job
-from fastpipe.core.library import Status, status_text
+from fastpipe.core.library import status_text
 from fastpipe.core.running import run
+from fastpipe.core.structs import Status
 from fastpipe.errors import CoreError
 
 

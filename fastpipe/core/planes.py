@@ -8,8 +8,9 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Sequence
 
-from fastpipe.core.library import Kind, Status, native
+from fastpipe.core.library import native
 from fastpipe.core.running import Context
+from fastpipe.core.structs import Kind, Status
 
 BILINEAR, FUSED, FLOATS = 1, 2, 4
 """FPC_SAMPLE_BILINEAR and so on."""
@@ -47,7 +48,7 @@ def sample_planes(
     """
     colors = None if fill is None else (ctypes.c_float * len(fill))(*fill)
     sizes = (ctypes.c_int32 * 5)(*shape)
-    return _done(native().fpc_sample_planes(context.address, image, sizes, theta, grid, colors, flags, out))
+    return _done(native().fpc_grid_sample_planes(context.address, image, sizes, theta, grid, colors, flags, out))
 
 
 def mix_planes(context: Context, images: Sequence[int], weights: Sequence[float], count: int, out: int) -> bool:

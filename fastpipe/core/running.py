@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 from fastpipe.core.addresses import address_of
 from fastpipe.core.jobs import Job
-from fastpipe.core.library import Isa, RawJob, loaded, native, quick
+from fastpipe.core.library import loaded, native, quick
+from fastpipe.core.structs import Isa, RawJob
 
 if TYPE_CHECKING:
     import numpy as np

@@ -6,7 +6,7 @@ import core_jobs
 import pytest
 
 from fastpipe import core
-from fastpipe.core.library import Isa
+from fastpipe.core.structs import Isa
 
 
 @pytest.fixture(params=core_jobs.isas(), ids=lambda isa: isa.name.lower())

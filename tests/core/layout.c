@@ -1,7 +1,6 @@
-/* layout.c: what the compiler makes of fastpipe_core.h, for test_library.py. */
+/* layout.c: sizes and offsets of the public structs, and some numbers, for test_library.py. */
 #include <stdio.h>
 
-#include "fastpipe_core.h"
 
 #define SIZE(type) printf("%s %zu\n", #type, sizeof(type))
 #define FIELD(type, field) printf("%s.%s %zu\n", #type, #field, offsetof(type, field))
@@ -53,17 +52,57 @@ int main(void) {
     FIELD(fpc_array, status);
     FIELD(fpc_array, os_error);
     FIELD(fpc_array, reserved);
-    SIZE(fpc_crops);
-    FIELD(fpc_crops, scale);
-    FIELD(fpc_crops, log_ratio);
-    FIELD(fpc_crops, chances);
-    FIELD(fpc_crops, chance_count);
-    FIELD(fpc_crops, reserved);
+    SIZE(fpc_box);
+    FIELD(fpc_box, top);
+    FIELD(fpc_box, left);
+    FIELD(fpc_box, height);
+    FIELD(fpc_box, width);
+    SIZE(fpc_op_resize);
+    FIELD(fpc_op_resize, in_height);
+    FIELD(fpc_op_resize, in_width);
+    FIELD(fpc_op_resize, in_top);
+    FIELD(fpc_op_resize, in_left);
+    FIELD(fpc_op_resize, out_height);
+    FIELD(fpc_op_resize, out_width);
+    FIELD(fpc_op_resize, window);
+    FIELD(fpc_op_resize, filter);
+    FIELD(fpc_op_resize, pass_order);
+    FIELD(fpc_op_resize, x0);
+    FIELD(fpc_op_resize, y0);
+    FIELD(fpc_op_resize, x1);
+    FIELD(fpc_op_resize, y1);
+    SIZE(fpc_op_pad);
+    FIELD(fpc_op_pad, left);
+    FIELD(fpc_op_pad, top);
+    FIELD(fpc_op_pad, right);
+    FIELD(fpc_op_pad, bottom);
+    FIELD(fpc_op_pad, mode);
+    FIELD(fpc_op_pad, fill);
+    SIZE(fpc_op_lut);
+    FIELD(fpc_op_lut, table);
+    SIZE(fpc_op_gray);
+    FIELD(fpc_op_gray, channels);
+    SIZE(fpc_op_blend);
+    FIELD(fpc_op_blend, factor);
+    SIZE(fpc_op_hue);
+    FIELD(fpc_op_hue, shift);
+    SIZE(fpc_op_warp);
+    FIELD(fpc_op_warp, height);
+    FIELD(fpc_op_warp, width);
+    FIELD(fpc_op_warp, filter);
+    FIELD(fpc_op_warp, fill);
+    FIELD(fpc_op_warp, coefficients);
     SIZE(fpc_operation);
     FIELD(fpc_operation, kind);
-    FIELD(fpc_operation, i);
-    FIELD(fpc_operation, d);
-    FIELD(fpc_operation, table);
+    FIELD(fpc_operation, reserved);
+    FIELD(fpc_operation, crop);
+    FIELD(fpc_operation, resize);
+    FIELD(fpc_operation, pad);
+    FIELD(fpc_operation, lut);
+    FIELD(fpc_operation, gray);
+    FIELD(fpc_operation, blend);
+    FIELD(fpc_operation, hue);
+    FIELD(fpc_operation, warp);
     SIZE(fpc_sink);
     FIELD(fpc_sink, data);
     FIELD(fpc_sink, row_stride);
@@ -73,7 +112,7 @@ int main(void) {
     FIELD(fpc_sink, width);
     FIELD(fpc_sink, channels);
     FIELD(fpc_sink, dtype);
-    FIELD(fpc_sink, normalize);
+    FIELD(fpc_sink, flags);
     FIELD(fpc_sink, mean);
     FIELD(fpc_sink, std);
     SIZE(fpc_pixels);
@@ -90,20 +129,17 @@ int main(void) {
     FIELD(fpc_job, pixels);
     FIELD(fpc_job, offset);
     FIELD(fpc_job, length);
-    FIELD(fpc_job, top);
-    FIELD(fpc_job, left);
-    FIELD(fpc_job, height);
-    FIELD(fpc_job, width);
+    FIELD(fpc_job, box);
     FIELD(fpc_job, expected_height);
     FIELD(fpc_job, expected_width);
     FIELD(fpc_job, max_pixels);
     FIELD(fpc_job, max_bytes);
     FIELD(fpc_job, operations);
     FIELD(fpc_job, operation_count);
-    FIELD(fpc_job, status);
-    FIELD(fpc_job, os_error);
     FIELD(fpc_job, indices);
     FIELD(fpc_job, sink);
+    FIELD(fpc_job, status);
+    FIELD(fpc_job, os_error);
     NUMBER(FPC_ABI);
     NUMBER(FPC_STATUS_COUNT);
     NUMBER(FPC_OP_COUNT);
@@ -115,6 +151,8 @@ int main(void) {
     NUMBER(FPC_YCCK);
     NUMBER(FPC_LANCZOS);
     NUMBER(FPC_SYMMETRIC);
+    NUMBER(FPC_FEWER_ROWS_FIRST);
+    NUMBER(FPC_MULTIPLY);
     NUMBER(FPC_OP_RESIZE);
     NUMBER(FPC_OP_GRAY);
     NUMBER(FPC_OP_PERSPECTIVE);

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import platform
 import shutil
@@ -10,6 +11,7 @@ import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from struct import Struct
 
 import core_jobs
 import corpus
@@ -17,7 +19,7 @@ import numpy as np
 import pytest
 
 from fastpipe import core
-from fastpipe.core import library
+from fastpipe.core import library, operations, structs
 from fastpipe.errors import ConfigError, FastpipeError, ReaderUnavailableError
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -109,35 +111,64 @@ def test_structs_are_those_of_the_header(tmp_path: Path) -> None:
     printed = subprocess.run([program], capture_output=True, text=True, check=True).stdout
     expected = {name: int(number) for name, number in map(str.split, printed.splitlines())}
     found = {
-        "FPC_ABI": library.ABI,
-        "FPC_STATUS_COUNT": len(library.Status),
-        "FPC_OP_COUNT": len(library.Kind) + 1,
-        "FPC_UNKNOWN_FORMAT": library.Status.UNKNOWN_FORMAT,
-        "FPC_TOO_LARGE": library.Status.TOO_LARGE,
-        "FPC_BAD_OPERATION": library.Status.BAD_OPERATION,
-        "FPC_IO_ERROR": library.Status.IO_ERROR,
-        "FPC_ISA_AVX512": library.Isa.AVX512,
+        "FPC_ABI": structs.ABI,
+        "FPC_STATUS_COUNT": len(structs.Status),
+        "FPC_OP_COUNT": len(structs.Kind) + 1,
+        "FPC_UNKNOWN_FORMAT": structs.Status.UNKNOWN_FORMAT,
+        "FPC_TOO_LARGE": structs.Status.TOO_LARGE,
+        "FPC_BAD_OPERATION": structs.Status.BAD_OPERATION,
+        "FPC_IO_ERROR": structs.Status.IO_ERROR,
+        "FPC_ISA_AVX512": structs.Isa.AVX512,
         "FPC_YCCK": 5,
-        "FPC_LANCZOS": library.Filter.LANCZOS,
-        "FPC_SYMMETRIC": library.Padding.SYMMETRIC,
-        "FPC_OP_RESIZE": library.Kind.RESIZE,
-        "FPC_OP_GRAY": library.Kind.GRAY,
-        "FPC_OP_PERSPECTIVE": library.Kind.PERSPECTIVE,
-        "FPC_BFLOAT16": library.DType.BFLOAT16,
+        "FPC_LANCZOS": structs.Filter.LANCZOS,
+        "FPC_SYMMETRIC": structs.Padding.SYMMETRIC,
+        "FPC_FEWER_ROWS_FIRST": structs.PassOrder.FEWER_ROWS_FIRST,
+        "FPC_MULTIPLY": structs.Arithmetic.MULTIPLY,
+        "FPC_OP_RESIZE": structs.Kind.RESIZE,
+        "FPC_OP_GRAY": structs.Kind.GRAY,
+        "FPC_OP_PERSPECTIVE": structs.Kind.PERSPECTIVE,
+        "FPC_BFLOAT16": structs.DType.BFLOAT16,
     }
     for name, struct in (
-        ("fpc_header", library.RawHeader),
-        ("fpc_file", library.RawFile),
-        ("fpc_array", library.RawArray),
-        ("fpc_crops", library.RawCrops),
-        ("fpc_operation", library.RawOperation),
-        ("fpc_sink", library.RawSink),
-        ("fpc_pixels", library.RawPixels),
-        ("fpc_job", library.RawJob),
+        ("fpc_header", structs.RawHeader),
+        ("fpc_file", structs.RawFile),
+        ("fpc_array", structs.RawArray),
+        ("fpc_box", structs.RawBox),
+        ("fpc_op_resize", structs.RawResize),
+        ("fpc_op_pad", structs.RawPad),
+        ("fpc_op_lut", structs.RawLut),
+        ("fpc_op_gray", structs.RawGray),
+        ("fpc_op_blend", structs.RawBlend),
+        ("fpc_op_hue", structs.RawHue),
+        ("fpc_op_warp", structs.RawWarp),
+        ("fpc_operation", structs.RawOperation),
+        ("fpc_sink", structs.RawSink),
+        ("fpc_pixels", structs.RawPixels),
+        ("fpc_job", structs.RawJob),
     ):
-        found[name] = library.ctypes.sizeof(struct)
-        found |= {f"{name}.{field[0]}": getattr(struct, field[0]).offset for field in struct._fields_}
+        found[name] = ctypes.sizeof(struct)
+        fields = [field[0] for field in struct._fields_]
+        if struct is structs.RawOperation:
+            fields[2:] = [field[0] for field in structs.RawArguments._fields_]
+        found |= {f"{name}.{field}": getattr(struct, field).offset for field in fields}
     assert found == expected
+
+
+@pytest.mark.parametrize(
+    ("packer", "struct"),
+    [
+        (operations._CROP, structs.RawBox),
+        (operations._RESIZE, structs.RawResize),
+        (operations._PAD, structs.RawPad),
+        (operations._LUT, structs.RawLut),
+        (operations._GRAY, structs.RawGray),
+        (operations._BLEND, structs.RawBlend),
+        (operations._HUE, structs.RawHue),
+        (operations._WARP, structs.RawWarp),
+    ],
+)
+def test_what_is_packed_is_the_operations_struct(packer: Struct, struct: type[ctypes.Structure]) -> None:
+    assert packer.size == structs.RawOperation.crop.offset + ctypes.sizeof(struct)
 
 
 def test_every_status_has_a_sentence(needs_core: None) -> None:

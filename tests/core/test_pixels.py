@@ -364,9 +364,9 @@ def bad_jobs() -> dict[str, Any]:
         "no sink": lambda job: setattr(job.raw.sink, "data", None),
         "sink of another type": lambda job: setattr(job.raw.sink, "dtype", 9),
         "sink of two channels": lambda job: setattr(job.raw.sink, "channels", 2),
-        "sink of bytes normalized": lambda job: setattr(job.raw.sink, "normalize", 1),
-        "sink of bytes multiplied": lambda job: setattr(job.raw.sink, "normalize", 2),
-        "sink of an unknown rule": lambda job: setattr(job.raw.sink, "normalize", 4),
+        "sink of bytes normalized": lambda job: setattr(job.raw.sink, "flags", 1),
+        "sink of bytes multiplied": lambda job: setattr(job.raw.sink, "flags", 2),
+        "sink of an unknown rule": lambda job: setattr(job.raw.sink, "flags", 4),
         "operations missing": lambda job: (
             setattr(job.raw, "operations", None),
             setattr(job.raw, "operation_count", 1),

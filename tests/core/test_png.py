@@ -18,7 +18,7 @@ from PIL import Image
 
 from fastpipe import core
 from fastpipe.core import Status
-from fastpipe.core.library import Isa
+from fastpipe.core.structs import Isa
 from fastpipe.errors import UnsupportedRequestError
 from fastpipe.readers import read_image
 

@@ -58,7 +58,7 @@ def test_nothing_is_read_or_decoded_twice_and_regions_alone(root: Path, monkeypa
     run, read_files = core.Pool.run, core.Files.load
 
     def counted(self: Any, batch: Any, count: int | None = None) -> Any:
-        boxes.extend((job.raw.height, job.raw.width) for job in list(batch)[:count])
+        boxes.extend((job.raw.box.height, job.raw.box.width) for job in list(batch)[:count])
         return run(self, batch, count)
 
     def noted(self: Any, sources: Any, *options: Any) -> Any:

@@ -44,7 +44,7 @@ from fuzz.seeds import seeds  # noqa: E402 - behind what makes torchvision impor
 from PIL import Image  # noqa: E402 - behind what makes torchvision importable
 
 from fastpipe import core  # noqa: E402 - behind what makes torchvision importable
-from fastpipe.core.library import Isa  # noqa: E402 - behind what makes torchvision importable
+from fastpipe.core.structs import Isa  # noqa: E402 - behind what makes torchvision importable
 from fastpipe.errors import DecodeError  # noqa: E402 - behind what makes torchvision importable
 from fastpipe.readers._containers import parse_png  # noqa: E402 - behind what makes torchvision importable
 from fastpipe.readers._jpeg import parse_jpeg  # noqa: E402 - behind what makes torchvision importable

@@ -14,7 +14,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fastpipe_core.h"
 
 #define TAIL 16
 #define MOST_OPERATIONS 5
@@ -56,44 +55,42 @@ typedef struct shape {
     int height, width, channels;
 } shape;
 
-static void add_resize(source *from, fpc_operation *operation, shape *now) {
+static void add_resize(source *from, fpc_op_resize *resize, shape *now) {
     const int height = now->height, width = now->width;
     const int out_height = 1 + below(from, one_in(from, 8) ? 400 : 70), out_width = 1 + below(from, 70);
-    int *i = operation->i;
-    operation->kind = FPC_OP_RESIZE;
-    i[0] = height;
-    i[1] = width;
-    i[4] = out_height;
-    i[5] = out_width;
-    i[6] = one_in(from, 2) ? 0 : below(from, out_height);
-    i[7] = one_in(from, 2) ? 0 : below(from, out_width);
-    i[8] = i[6] == 0 ? out_height : 1 + below(from, out_height - i[6]);
-    i[9] = i[7] == 0 ? out_width : 1 + below(from, out_width - i[7]);
-    i[10] = below(from, 6);
-    i[11] = below(from, 2);
-    double *d = operation->d;
-    d[2] = width;
-    d[3] = height;
+    fpc_box *window = &resize->window;
+    resize->in_height = height;
+    resize->in_width = width;
+    resize->out_height = out_height;
+    resize->out_width = out_width;
+    window->top = one_in(from, 2) ? 0 : below(from, out_height);
+    window->left = one_in(from, 2) ? 0 : below(from, out_width);
+    window->height = window->top == 0 ? out_height : 1 + below(from, out_height - window->top);
+    window->width = window->left == 0 ? out_width : 1 + below(from, out_width - window->left);
+    resize->filter = below(from, 6);
+    resize->pass_order = below(from, 2);
+    resize->x1 = width;
+    resize->y1 = height;
     if (one_in(from, 3)) {
-        d[0] = below(from, width * 16) / 16.0;
-        d[1] = below(from, height * 16) / 16.0;
-        d[2] = d[0] + (1 + below(from, (int)((width - d[0]) * 16))) / 16.0;
-        d[3] = d[1] + (1 + below(from, (int)((height - d[1]) * 16))) / 16.0;
+        resize->x0 = below(from, width * 16) / 16.0;
+        resize->y0 = below(from, height * 16) / 16.0;
+        resize->x1 = resize->x0 + (1 + below(from, (int)((width - resize->x0) * 16))) / 16.0;
+        resize->y1 = resize->y0 + (1 + below(from, (int)((height - resize->y0) * 16))) / 16.0;
     }
     if (one_in(from, 6)) { /* a part of a larger image */
-        i[2] = below(from, 50);
-        i[3] = below(from, 50);
-        i[0] += i[2] + below(from, 50);
-        i[1] += i[3] + below(from, 50);
+        resize->in_top = below(from, 50);
+        resize->in_left = below(from, 50);
+        resize->in_height += resize->in_top + below(from, 50);
+        resize->in_width += resize->in_left + below(from, 50);
         if (one_in(from, 2)) {
-            d[0] = i[3];
-            d[1] = i[2];
-            d[2] = i[3] + width;
-            d[3] = i[2] + height;
+            resize->x0 = resize->in_left;
+            resize->y0 = resize->in_top;
+            resize->x1 = resize->in_left + width;
+            resize->y1 = resize->in_top + height;
         }
     }
-    now->height = i[8];
-    now->width = i[9];
+    now->height = window->height;
+    now->width = window->width;
 }
 
 /* Turned, scaled and shifted by some fraction, or anything. */
@@ -102,60 +99,81 @@ static double odd_factor(source *from) {
     return (below(from, 4097) - 2048) / (one_in(from, 2) ? 1024.0 : 999.0);
 }
 
-static void add_warp(source *from, fpc_operation *operation, shape *now) {
-    int *i = operation->i;
-    now->height = i[0] = 1 + below(from, 90);
-    now->width = i[1] = 1 + below(from, 90);
+static void add_warp(source *from, fpc_op_warp *warp, shape *now) {
+    now->height = warp->height = 1 + below(from, 90);
+    now->width = warp->width = 1 + below(from, 90);
     static const int filters[] = {FPC_NEAREST, FPC_BILINEAR, FPC_BICUBIC};
-    i[2] = filters[below(from, 3)];
-    for (int channel = 0; channel < 3; channel++) i[3 + channel] = below(from, 256);
-    double *d = operation->d;
-    for (int k = 0; k < 8; k++) d[k] = odd_factor(from);
-    d[2] *= 40;
-    d[5] *= 40;
-    d[6] /= 60;
-    d[7] /= 60;
-    if (one_in(from, 3)) d[1] = d[3] = 0;
-    if (one_in(from, 4)) d[0] = d[4] = 1;
+    warp->filter = filters[below(from, 3)];
+    for (int channel = 0; channel < 3; channel++) warp->fill[channel] = below(from, 256);
+    double *c = warp->coefficients;
+    for (int k = 0; k < 8; k++) c[k] = odd_factor(from);
+    c[2] *= 40;
+    c[5] *= 40;
+    c[6] /= 60;
+    c[7] /= 60;
+    if (one_in(from, 3)) c[1] = c[3] = 0;
+    if (one_in(from, 4)) c[0] = c[4] = 1;
+}
+
+static void add_pad(source *from, fpc_op_pad *pad, shape *now) {
+    int32_t *const sides[] = {&pad->left, &pad->top, &pad->right, &pad->bottom};
+    for (int side = 0; side < 4; side++) *sides[side] = one_in(from, 2) ? 0 : below(from, 40);
+    pad->mode = below(from, 4);
+    for (int channel = 0; channel < 3; channel++) pad->fill[channel] = below(from, 256);
+    now->width += pad->left + pad->right;
+    now->height += pad->top + pad->bottom;
+}
+
+/* Makes one of the arguments, whatever it is, another number. */
+static void spoil_argument(source *from, fpc_operation *operation) {
+    if (operation->kind == FPC_OP_LUT) return; /* an address has to be one */
+    uint8_t *arguments = (uint8_t *)&operation->crop;
+    if (one_in(from, 2)) {
+        const double number = one_in(from, 2) ? 1e300 : -0.5;
+        memcpy(arguments + sizeof number * (size_t)below(from, sizeof(fpc_op_warp) / sizeof number), &number,
+               sizeof number);
+    } else {
+        const int32_t number = odd_number(from);
+        memcpy(arguments + sizeof number * (size_t)below(from, sizeof(fpc_op_warp) / sizeof number), &number,
+               sizeof number);
+    }
 }
 
 static void add_operation(source *from, fpc_operation *operation, shape *now) {
-    int *i = operation->i;
     operation->kind = 1 + below(from, FPC_OP_COUNT - 1);
     switch (operation->kind) {
-    case FPC_OP_CROP:
-        i[0] = below(from, now->height);
-        i[1] = below(from, now->width);
-        now->height = i[2] = 1 + below(from, now->height - i[0]);
-        now->width = i[3] = 1 + below(from, now->width - i[1]);
+    case FPC_OP_CROP: {
+        fpc_box *box = &operation->crop;
+        box->top = below(from, now->height);
+        box->left = below(from, now->width);
+        now->height = box->height = 1 + below(from, now->height - box->top);
+        now->width = box->width = 1 + below(from, now->width - box->left);
         break;
-    case FPC_OP_RESIZE: add_resize(from, operation, now); break;
+    }
+    case FPC_OP_RESIZE: add_resize(from, &operation->resize, now); break;
     case FPC_OP_TRANSPOSE: {
         const int height = now->height;
         now->height = now->width;
         now->width = height;
         break;
     }
-    case FPC_OP_PAD:
-        for (int side = 0; side < 4; side++) i[side] = one_in(from, 2) ? 0 : below(from, 40);
-        i[4] = below(from, 4);
-        for (int channel = 0; channel < 3; channel++) i[5 + channel] = below(from, 256);
-        now->width += i[0] + i[2];
-        now->height += i[1] + i[3];
-        break;
-    case FPC_OP_LUT: operation->table = tables; break;
-    case FPC_OP_GRAY: now->channels = i[0] = one_in(from, 2) ? 1 : 3; break;
+    case FPC_OP_PAD: add_pad(from, &operation->pad, now); break;
+    case FPC_OP_LUT: operation->lut.table = tables; break;
+    case FPC_OP_GRAY: now->channels = operation->gray.channels = one_in(from, 2) ? 1 : 3; break;
     case FPC_OP_SATURATION:
     case FPC_OP_CONTRAST:
-    case FPC_OP_SHARPNESS: operation->d[0] = odd_factor(from); break;
-    case FPC_OP_HUE: i[0] = below(from, 256); break;
+    case FPC_OP_SHARPNESS: operation->blend.factor = odd_factor(from); break;
+    case FPC_OP_HUE: operation->hue.shift = below(from, 256); break;
     case FPC_OP_AFFINE:
-    case FPC_OP_PERSPECTIVE: add_warp(from, operation, now); break;
+    case FPC_OP_PERSPECTIVE: add_warp(from, &operation->warp, now); break;
     default: break;
     }
-    if (one_in(from, 40)) i[below(from, 13)] = odd_number(from);
-    if (one_in(from, 60)) operation->d[below(from, 8)] = one_in(from, 2) ? 1e300 : -0.5;
-    if (one_in(from, 60)) operation->kind = odd_number(from);
+    if (one_in(from, 24)) spoil_argument(from, operation);
+    const int kind = odd_number(from);
+    if (one_in(from, 60) && kind != FPC_OP_LUT) { /* whose address would be whatever stands there */
+        if (operation->kind == FPC_OP_LUT) operation->lut.table = NULL;
+        operation->kind = kind;
+    }
 }
 
 /* Memory for the sink that ends with its last byte, so that a sanitizer sees what is written behind it. */
@@ -166,7 +184,7 @@ static uint8_t *add_sink(source *from, fpc_sink *sink, shape now, size_t *size) 
     sink->height = now.height;
     sink->width = now.width;
     sink->channels = now.channels;
-    sink->normalize = sink->dtype != FPC_UINT8 && one_in(from, 2);
+    sink->flags = sink->dtype != FPC_UINT8 && one_in(from, 2);
     for (int channel = 0; channel < 3; channel++) {
         sink->mean[channel] = (float)below(from, 256) / 256;
         sink->std[channel] = (float)(1 + below(from, 256)) / 256;
@@ -254,8 +272,8 @@ static void run(fpc_job *job, source *from, shape now) {
 /* Where the whole file is decoded, so is any box of it, with the same pixels. (Where it isn't, a box above the damage
  * may be: tests/fuzz/core.py compares that with Pillow.) */
 static void compare_with_whole(const fpc_job *boxed, const fpc_header *header) {
-    const size_t row = (size_t)header->width * 3, box_row = (size_t)boxed->width * 3;
-    uint8_t *whole = malloc(row * (size_t)header->height), *part = malloc(box_row * (size_t)boxed->height);
+    const size_t row = (size_t)header->width * 3, box_row = (size_t)boxed->box.width * 3;
+    uint8_t *whole = malloc(row * (size_t)header->height), *part = malloc(box_row * (size_t)boxed->box.height);
     if (whole == NULL || part == NULL) abort();
     fpc_job job = *boxed;
     job.operation_count = 0;
@@ -264,12 +282,12 @@ static void compare_with_whole(const fpc_job *boxed, const fpc_header *header) {
                           .row_stride = (int64_t)box_row,
                           .column_stride = 3,
                           .channel_stride = 1,
-                          .height = boxed->height,
-                          .width = boxed->width,
+                          .height = boxed->box.height,
+                          .width = boxed->box.width,
                           .channels = 3,
                           .dtype = FPC_UINT8};
     const int box_status = fpc_run(contexts[0], &job);
-    job.top = job.left = job.height = job.width = 0;
+    job.box.top = job.box.left = job.box.height = job.box.width = 0;
     job.sink.data = whole;
     job.sink.row_stride = (int64_t)row;
     job.sink.height = header->height;
@@ -277,8 +295,8 @@ static void compare_with_whole(const fpc_job *boxed, const fpc_header *header) {
     const int status = fpc_run(contexts[0], &job);
     if (status == FPC_OK && box_status != FPC_OK) fail("a box ends otherwise than its file", box_status, status);
     if (status == FPC_OK) {
-        for (int y = 0; y < boxed->height; y++) {
-            const uint8_t *in_whole = whole + row * (size_t)(boxed->top + y) + (size_t)boxed->left * 3;
+        for (int y = 0; y < boxed->box.height; y++) {
+            const uint8_t *in_whole = whole + row * (size_t)(boxed->box.top + y) + (size_t)boxed->box.left * 3;
             if (memcmp(in_whole, part + box_row * (size_t)y, box_row) != 0) fail("a box has other pixels", 0, 0);
         }
     }
@@ -303,36 +321,11 @@ static void mend_checksums(uint8_t *data, size_t length) {
     }
 }
 
-/* Crops of images of any size, from any state of a generator, lie in them; and any pixels get another hue. */
-static void draw_and_turn(source *from, const uint8_t *input, size_t size) {
-    enum { COUNT = 8, STATE = 5056, PLANE = 600 };
-    uint8_t state[STATE] = {0}, planes[3 * PLANE] = {0};
-    memcpy(state, input, size < STATE ? size : STATE);
+/* Any pixels get another hue. */
+static void turn_hue(source *from, const uint8_t *input, size_t size) {
+    enum { PLANE = 600 };
+    uint8_t planes[3 * PLANE] = {0};
     memcpy(planes, input, size < sizeof planes ? size : sizeof planes);
-    if (!one_in(from, 8)) state[8] = 1, memset(state + 9, 0, 3); /* what is left: the words are used up */
-    fpc_crops crops = {.scale = {below(from, 64) / 64.0, below(from, 128) / 64.0, 2},
-                       .log_ratio = {-below(from, 64) / 64.0, below(from, 128) / 64.0, 2},
-                       .chances = {0.5, below(from, 3)},
-                       .chance_count = below(from, FPC_MOST_CHANCES + 1)};
-    int32_t shapes[3 * COUNT], drawn[2][FPC_DRAWN * COUNT];
-    uint64_t seeds[COUNT];
-    for (int i = 0; i < 3 * COUNT; i++) shapes[i] = one_in(from, 8) ? odd_number(from) : 1 + below(from, 900);
-    for (int i = 0; i < COUNT; i++) seeds[i] = next(from);
-    const size_t done = fpc_draw_crops(&crops, state, shapes, COUNT, drawn[0]);
-    fpc_draw_seeded(&crops, seeds, shapes, COUNT, drawn[1]);
-    if (done > COUNT) fail("more was drawn than asked for", 0, 0);
-    for (size_t i = 0; i < 2 * COUNT; i++) {
-        const int32_t *box = drawn[i / COUNT] + FPC_DRAWN * (i % COUNT), *shape = shapes + 3 * (i % COUNT);
-        if ((i < COUNT && i >= done) || !box[2]) continue;
-        if (box[0] < 0 || box[2] < 1 || box[0] > shape[0] - box[2]) fail("a crop isn't in its image", 0, 0);
-        if (box[1] < 0 || box[3] < 1 || box[1] > shape[1] - box[3]) fail("a crop isn't in its image", 0, 0);
-    }
-    fpc_file files[COUNT] = {{0}};
-    fpc_job models[1 << FPC_MOST_CHANCES] = {{0}}, jobs[COUNT];
-    for (int i = 0; i < COUNT; i++) files[i].header.height = shapes[3 * i];
-    fpc_fill_jobs(jobs, done, models, files, drawn[0], planes, 1);
-    for (size_t i = 0; i < done; i++)
-        if (jobs[i].sink.data != planes + i) fail("a job writes elsewhere", 0, 0);
     const int count = below(from, PLANE + 1);
     fpc_hue(planes, planes, (size_t)count, PLANE, PLANE, (float)(below(from, 1025) - 512) / 1024);
 }
@@ -359,7 +352,8 @@ static void change_planes(source *from, const uint8_t *input, size_t size) {
     const int flags = below(from, 4);
     const float *const points_of = one_in(from, 2) ? grid : NULL, *const fills = one_in(from, 2) ? fill : NULL;
     for (int k = 0; k < 2; k++) {
-        if (fpc_sample_planes(contexts[k], image, shape, theta, points_of, fills, flags, found[k]) != FPC_OK) abort();
+        if (fpc_grid_sample_planes(contexts[k], image, shape, theta, points_of, fills, flags, found[k]) != FPC_OK)
+            abort();
     }
     if (memcmp(found[0], found[1], (size_t)channels * points)) fail("points are sampled otherwise", 0, 0);
     const int kind = FPC_OP_GRAY + below(from, FPC_OP_EQUALIZE - FPC_OP_GRAY + 1);
@@ -390,7 +384,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size) {
     for (int k = 0; k < TAIL; k++) from.state = (from.state << 5 | from.state >> 59) ^ input[size - TAIL + (size_t)k];
     contexts[0] = best[from.state & 1];
     source other = from; /* the jobs below stay the same ones */
-    if (one_in(&other, 4)) draw_and_turn(&other, input, size);
+    if (one_in(&other, 4)) turn_hue(&other, input, size);
     if (one_in(&other, 4)) change_planes(&other, input, size);
     /* A copy that ends with the file's last byte, so that a sanitizer sees what is read behind it. */
     const size_t length = size - TAIL;
@@ -422,16 +416,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size) {
             now.height = header.height;
             now.width = header.width;
             if (!one_in(&from, 3)) {
-                job.top = below(&from, now.height);
-                job.left = below(&from, now.width);
-                job.height = now.height = 1 + below(&from, now.height - job.top);
-                job.width = now.width = 1 + below(&from, now.width - job.left);
+                job.box.top = below(&from, now.height);
+                job.box.left = below(&from, now.width);
+                job.box.height = now.height = 1 + below(&from, now.height - job.box.top);
+                job.box.width = now.width = 1 + below(&from, now.width - job.box.left);
                 boxed = one_in(&from, 2);
             }
-            if (one_in(&from, 50)) job.top = odd_number(&from), boxed = false;
+            if (one_in(&from, 50)) job.box.top = odd_number(&from), boxed = false;
             if (one_in(&from, 50)) {
-                job.width = odd_number(&from), boxed = false;
-                if (job.width == 1 || job.width == 7 || job.width == 255) now.width = job.width; /* it may be inside */
+                job.box.width = odd_number(&from), boxed = false;
+                if (job.box.width == 1 || job.box.width == 7 || job.box.width == 255)
+                    now.width = job.box.width; /* it may be inside */
             }
         }
         if (one_in(&from, 6)) job.indices = now.channels = 1, boxed = false;

@@ -1,176 +1,150 @@
-/* adjust.c: changes of colour as Pillow's ImageEnhance and ImageOps do them, and torchvision's hue on PIL images. */
-#include "histogram.h"
-#include "stage.h"
+/* adjust.c: changes of colour, row by row, as Pillow's convert and ImageEnhance do them, and torchvision's hue on PIL
+ * images. */
+#include "operations.h"
 
-#include <math.h>
 #include <string.h>
 
 static int64_t bytes_of(const fpc_stage *stage) { return (int64_t)stage->width * stage->channels; }
 
-/* The factor of a blend, in float32 as Pillow has it. */
-static int take_factor(fpc_stage *stage) {
-    const double factor = stage->operation->d[0];
-    if (!(fabs(factor) <= 3.0e38)) return FPC_BAD_OPERATION; /* not a number, or none of float32's */
-    stage->factor = (float)factor;
+/* ---- gray ---- */
+
+typedef struct gray_stage {
+    fpc_stage stage;
+    uint8_t *room, *gray; /* a row of the input, and one in gray */
+} gray_stage;
+
+/* A gray image stays what it is; three channels are one, three times. */
+static int next_gray(fpc_stage *stage, uint8_t *row) {
+    const gray_stage *made = (const gray_stage *)stage;
+    const fpc_kernels *kernels = stage->kernels;
+    uint8_t *gray = stage->channels == 1 ? row : made->gray;
+    const bool colored = stage->from->channels == 3;
+    const uint8_t *in = NULL;
+    const int status = colored ? fpc_borrow_row(stage->from, made->room, &in) : fpc_pull_row(stage->from, gray);
+    if (status != FPC_OK) return status;
+    if (colored) kernels->rgb_to_gray(in, stage->width, gray);
+    if (stage->channels == 3) kernels->planes_to_rgb(gray, gray, gray, row, stage->width);
+    return FPC_OK;
+}
+
+int fpc_add_gray(fpc_chain *chain, const fpc_operation *operation) {
+    gray_stage *made = fpc_chain_add(chain, sizeof *made, next_gray);
+    if (!made) return FPC_NO_MEMORY;
+    fpc_stage *stage = &made->stage;
+    const int32_t channels = operation->gray.channels;
+    if (channels != 1 && channels != 3) return FPC_BAD_OPERATION;
+    stage->channels = channels;
+    made->room = fpc_need_rows(stage, 2);
+    if (!made->room) return FPC_NO_MEMORY;
+    made->gray = made->room + fpc_row_bytes(stage->from->width, stage->from->channels);
     return FPC_OK;
 }
 
 /* ---- saturation: a blend with the pixel's own gray ---- */
 
+typedef struct saturation_stage {
+    fpc_stage stage;
+    float factor;
+    uint8_t *room, *gray, *grays; /* rows: the input, in gray, and that in three channels */
+} saturation_stage;
+
 static int next_saturated(fpc_stage *stage, uint8_t *row) {
+    const saturation_stage *saturation = (const saturation_stage *)stage;
     const fpc_kernels *kernels = stage->kernels;
-    if (stage->channels == 1) return fpc_stage_pull(stage->from, row); /* gray is its own gray */
-    uint8_t *room = stage->rows.data, *gray = room + stage->row_bytes, *grays = gray + stage->row_bytes;
+    if (stage->channels == 1) return fpc_pull_row(stage->from, row); /* gray is its own gray */
+    uint8_t *gray = saturation->gray, *grays = saturation->grays;
     const uint8_t *in;
-    const int status = fpc_stage_borrow(stage->from, room, &in);
+    const int status = fpc_borrow_row(stage->from, saturation->room, &in);
     if (status != FPC_OK) return status;
     kernels->rgb_to_gray(in, stage->width, gray);
     kernels->planes_to_rgb(gray, gray, gray, grays, stage->width);
-    kernels->blend_rows(grays, in, stage->factor, bytes_of(stage), row);
+    kernels->blend_rows(grays, in, saturation->factor, bytes_of(stage), row);
     return FPC_OK;
 }
 
-/* ---- contrast: a blend with the mean of the gray image ---- */
-
-static uint64_t sum_of(const uint8_t *row, int32_t count) {
-    uint64_t sum = 0;
-    for (int32_t x = 0; x < count;) {
-        uint32_t part = 0; /* of bytes that can't overflow it */
-        const int32_t end = count - x < 1 << 20 ? count : x + (1 << 20);
-        for (; x < end; x++) part += row[x];
-        sum += part;
-    }
-    return sum;
-}
-
-static int start_contrast(fpc_stage *stage, fpc_images *images) {
-    int status = take_factor(stage);
-    if (status == FPC_OK) status = fpc_see_image(stage, images);
-    if (status != FPC_OK) return status;
-    uint8_t *rows = fpc_need_rows(stage, 1);
-    if (!rows) return FPC_NO_MEMORY;
-    uint64_t sum = 0;
-    for (int32_t y = 0; y < stage->height; y++) {
-        const uint8_t *row = fpc_image_row(stage, y);
-        if (stage->channels == 3) {
-            stage->kernels->rgb_to_gray(row, stage->width, rows);
-            row = rows;
-        }
-        sum += sum_of(row, stage->width);
-    }
-    /* int(ImageStat.Stat(gray).mean[0] + 0.5) */
-    const double mean = (double)sum / (double)((int64_t)stage->height * stage->width);
-    uint8_t flat[256 + FPC_ROW_SLACK], every[256 + FPC_ROW_SLACK], table[256 + FPC_ROW_SLACK];
-    memset(flat, (int)(mean + 0.5), sizeof flat);
-    for (int i = 0; i < 256; i++) every[i] = (uint8_t)i;
-    stage->kernels->blend_rows(flat, every, stage->factor, 256, table);
-    for (int c = 0; c < stage->channels; c++) memcpy(stage->tables + 256 * c, table, 256);
-    return fpc_stage_table(stage, stage->tables);
+int fpc_add_saturation(fpc_chain *chain, const fpc_operation *operation) {
+    saturation_stage *saturation = fpc_chain_add(chain, sizeof *saturation, next_saturated);
+    if (!saturation) return FPC_NO_MEMORY;
+    if (!fpc_blend_factor(&operation->blend, &saturation->factor)) return FPC_BAD_OPERATION;
+    const fpc_stage *stage = &saturation->stage;
+    const int64_t row_bytes = fpc_row_bytes(stage->width, stage->channels);
+    saturation->room = fpc_need_rows(&saturation->stage, 3);
+    if (!saturation->room) return FPC_NO_MEMORY;
+    saturation->gray = saturation->room + row_bytes;
+    saturation->grays = saturation->gray + row_bytes;
+    return FPC_OK;
 }
 
 /* ---- sharpness: a blend with the smoothed image, whose outermost pixels are the image's ---- */
 
+typedef struct sharpness_stage {
+    fpc_stage stage;
+    float factor;
+    uint8_t *ring, *smooth; /* three rows of the input, and one of the smoothed image */
+    int64_t row_bytes;
+} sharpness_stage;
+
+static uint8_t *ring_row(const sharpness_stage *sharpness, int32_t y) {
+    return sharpness->ring + y % 3 * sharpness->row_bytes;
+}
+
 static int next_sharpened(fpc_stage *stage, uint8_t *row) {
+    const sharpness_stage *sharpness = (const sharpness_stage *)stage;
+    fpc_stage *from = stage->from;
     const int32_t y = stage->given, last = stage->height - 1, step = stage->channels;
-    uint8_t *ring = stage->rows.data, *smooth = ring + 3 * stage->row_bytes;
-    for (; stage->taken <= (y < last ? y + 1 : last); stage->taken++) {
-        const int status = fpc_stage_pull(stage->from, ring + stage->taken % 3 * stage->row_bytes);
+    while (from->given <= (y < last ? y + 1 : last)) {
+        const int status = fpc_pull_row(from, ring_row(sharpness, from->given));
         if (status != FPC_OK) return status;
     }
     const int64_t bytes = bytes_of(stage);
-    const uint8_t *in = ring + y % 3 * stage->row_bytes;
+    const uint8_t *in = ring_row(sharpness, y);
     if (y == 0 || y == last || stage->width < 3) {
         memcpy(row, in, (size_t)bytes);
         return FPC_OK;
     }
-    const uint8_t *above = ring + (y - 1) % 3 * stage->row_bytes, *below = ring + (y + 1) % 3 * stage->row_bytes;
+    uint8_t *smooth = sharpness->smooth;
+    const uint8_t *above = ring_row(sharpness, y - 1), *below = ring_row(sharpness, y + 1);
     stage->kernels->smooth_row(above + step, in + step, below + step, bytes - 2 * step, step, smooth + step);
     memcpy(smooth, in, (size_t)step);
     memcpy(smooth + bytes - step, in + bytes - step, (size_t)step);
-    stage->kernels->blend_rows(smooth, in, stage->factor, bytes, row);
+    stage->kernels->blend_rows(smooth, in, sharpness->factor, bytes, row);
     return FPC_OK;
 }
 
-static int start_blend(fpc_stage *stage, int (*next)(fpc_stage *stage, uint8_t *row), int32_t rows) {
-    stage->next = next;
-    const int status = take_factor(stage);
-    if (status != FPC_OK) return status;
-    return fpc_need_rows(stage, rows) ? FPC_OK : FPC_NO_MEMORY;
+int fpc_add_sharpness(fpc_chain *chain, const fpc_operation *operation) {
+    sharpness_stage *sharpness = fpc_chain_add(chain, sizeof *sharpness, next_sharpened);
+    if (!sharpness) return FPC_NO_MEMORY;
+    if (!fpc_blend_factor(&operation->blend, &sharpness->factor)) return FPC_BAD_OPERATION;
+    sharpness->row_bytes = fpc_row_bytes(sharpness->stage.width, sharpness->stage.channels);
+    sharpness->ring = fpc_need_rows(&sharpness->stage, 4);
+    if (!sharpness->ring) return FPC_NO_MEMORY;
+    sharpness->smooth = sharpness->ring + 3 * sharpness->row_bytes;
+    return FPC_OK;
 }
 
 /* ---- hue ---- */
 
+typedef struct hue_stage {
+    fpc_stage stage;
+    int32_t shift;
+    uint8_t *room;
+} hue_stage;
+
 static int next_turned(fpc_stage *stage, uint8_t *row) {
-    if (stage->channels == 1) return fpc_stage_pull(stage->from, row); /* gray has no hue */
+    const hue_stage *hue = (const hue_stage *)stage;
+    if (stage->channels == 1) return fpc_pull_row(stage->from, row); /* gray has no hue */
     const uint8_t *in;
-    const int status = fpc_stage_borrow(stage->from, stage->rows.data, &in);
+    const int status = fpc_borrow_row(stage->from, hue->room, &in);
     if (status != FPC_OK) return status;
-    stage->kernels->turn_hue(in, stage->width, stage->operation->i[0], row);
+    stage->kernels->turn_hue(in, stage->width, hue->shift, row);
     return FPC_OK;
 }
 
-static int start_hue(fpc_stage *stage) {
-    if (stage->operation->i[0] < 0 || stage->operation->i[0] > 255) return FPC_BAD_OPERATION;
-    stage->next = next_turned;
-    return fpc_need_rows(stage, 1) ? FPC_OK : FPC_NO_MEMORY;
-}
-
-/* ---- autocontrast ---- */
-
-/* Each byte of a row's least and greatest value over all rows: compilers make vectors of it. */
-static void widen_range(const uint8_t *row, int64_t count, uint8_t *least, uint8_t *most) {
-    for (int64_t x = 0; x < count; x++) {
-        least[x] = least[x] < row[x] ? least[x] : row[x];
-        most[x] = most[x] > row[x] ? most[x] : row[x];
-    }
-}
-
-static int start_autocontrast(fpc_stage *stage, fpc_images *images) {
-    const int status = fpc_see_image(stage, images);
-    if (status != FPC_OK) return status;
-    uint8_t *least = fpc_need_rows(stage, 2);
-    if (!least) return FPC_NO_MEMORY;
-    uint8_t *most = least + stage->row_bytes;
-    const int64_t bytes = bytes_of(stage);
-    memset(least, 255, (size_t)bytes);
-    memset(most, 0, (size_t)bytes);
-    for (int32_t y = 0; y < stage->height; y++) widen_range(fpc_image_row(stage, y), bytes, least, most);
-    for (int c = 0; c < stage->channels; c++) {
-        int low = 255, high = 0;
-        for (int64_t x = c; x < bytes; x += stage->channels) {
-            low = least[x] < low ? least[x] : low;
-            high = most[x] > high ? most[x] : high;
-        }
-        const double scale = high > low ? 255.0 / (high - low) : 1.0, offset = high > low ? -low * scale : 0.0;
-        for (int i = 0; i < 256; i++) {
-            const double value = i * scale + offset; /* cut off, as Python's int() */
-            stage->tables[256 * c + i] = value <= 0.0 ? 0 : value >= 255.0 ? 255 : (uint8_t)value;
-        }
-    }
-    return fpc_stage_table(stage, stage->tables);
-}
-
-/* ---- equalize ---- */
-
-static int start_equalize(fpc_stage *stage, fpc_images *images) {
-    const int status = fpc_see_image(stage, images);
-    if (status != FPC_OK) return status;
-    const int32_t last = stage->height - 1;
-    int64_t counts[3][256] = {{0}};
-    fpc_count_values(fpc_image_row(stage, 0), (int64_t)last * stage->width, stage->channels, counts);
-    fpc_count_values(fpc_image_row(stage, last), stage->width, stage->channels, counts);
-    for (int c = 0; c < stage->channels; c++) fpc_equalize_table(counts[c], stage->tables + 256 * c);
-    return fpc_stage_table(stage, stage->tables);
-}
-
-int fpc_stage_adjust(fpc_stage *stage, fpc_images *images) {
-    switch (stage->operation->kind) {
-    case FPC_OP_SATURATION: return start_blend(stage, next_saturated, 3);
-    case FPC_OP_CONTRAST: return start_contrast(stage, images);
-    case FPC_OP_SHARPNESS: return start_blend(stage, next_sharpened, 4);
-    case FPC_OP_HUE: return start_hue(stage);
-    case FPC_OP_AUTOCONTRAST: return start_autocontrast(stage, images);
-    case FPC_OP_EQUALIZE: return start_equalize(stage, images);
-    default: return FPC_BAD_OPERATION;
-    }
+int fpc_add_hue(fpc_chain *chain, const fpc_operation *operation) {
+    hue_stage *hue = fpc_chain_add(chain, sizeof *hue, next_turned);
+    if (!hue) return FPC_NO_MEMORY;
+    hue->shift = operation->hue.shift;
+    if (hue->shift < 0 || hue->shift > 255) return FPC_BAD_OPERATION;
+    hue->room = fpc_need_rows(&hue->stage, 1);
+    return hue->room ? FPC_OK : FPC_NO_MEMORY;
 }

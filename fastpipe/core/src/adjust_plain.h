@@ -3,7 +3,7 @@
 
 /* ---- hue: Pillow's rgb2hsv_row and hsv2rgb in Convert.c, each product, sum and quotient in its type ---- */
 
-/* To nearest, halves up: C's round() of what isn't negative. */
+/* Rounds to nearest, halves up: C's round() of what isn't negative. */
 static inline uint8_t adjust_rounded(double value) { return (uint8_t)(value + 0.5); }
 
 static inline void turn_hue_pixel(const uint8_t *in, int32_t shift, uint8_t *out) {
@@ -71,8 +71,8 @@ static void blend_rows(const uint8_t *first, const uint8_t *second, float factor
     }
 }
 
-/* ImageFilter.SMOOTH: eight neighbours and five times the middle, by 13, to nearest. Pillow's Filter.c adds up in float32
- * and cuts off; no sum is nearer to a half than 1/26, so that whole numbers give the same. */
+/* ImageFilter.SMOOTH: eight neighbours and five times the middle, by 13, to nearest. Pillow's Filter.c adds up in
+ * float32 and cuts off; no sum is nearer to a half than 1/26, so that whole numbers give the same. */
 static void smooth_row(const uint8_t *above, const uint8_t *row, const uint8_t *below, int64_t count, int32_t step,
                        uint8_t *out) {
     for (int64_t x = 0; x < count; x++) {

@@ -19,7 +19,7 @@ SIMD __m512i adjust_entries(__m512i bytes, const adjust_table *table) {
     return _mm512_mask_blend_epi8(_mm512_movepi8_mask(bytes), low, high);
 }
 
-/* Of the bytes from x on those that are there, 64 at most. */
+/* Mask of the bytes from x on that are there, 64 at most. */
 SIMD __mmask64 adjust_there(int64_t x, int64_t count) {
     return count - x >= 64 ? ~UINT64_C(0) : (UINT64_C(1) << (count - x)) - 1;
 }
@@ -54,8 +54,8 @@ static void look_up_rgb(const uint8_t *in, int32_t count, const uint8_t *tables,
     }
 }
 #else
-/* A table's sixteen parts of 16 bytes, each but the first of a half as what it differs in from the one before: all parts up
- * to an index's own, joined by XOR, are its own. Behind that the index, less 16 for each part, is negative. */
+/* A table's sixteen parts of 16 bytes, each but the first of a half as what it differs in from the one before: all
+ * parts up to an index's own, joined by XOR, are its own. Behind that the index, less 16 for each part, is negative. */
 SIMD vec adjust_entries(const vec *parts, vec low) {
     const vec sixteen = v_all8(16);
     vec high = v_xor(low, v_all8(0x80)); /* values from 128 on are negative, and in `high` those below */
@@ -203,7 +203,7 @@ SIMD void adjust_turn8(const uint8_t *in, __m256i shift, uint8_t *out) {
         _mm256_floor_ps(_mm256_mul_ps(_mm256_add_ps(of_six, _mm256_set1_ps(0.5f)), _mm256_set1_ps(1.0f / 255.0f)));
     const __m256 rest = _mm256_fnmadd_ps(sector, _mm256_set1_ps(255.0f), of_six);
     const __m256 part = adjust_divided(rest, INVERSE(255.0f)), gray = adjust_divided(saturation, INVERSE(255.0f));
-    /* In float32, where Pillow has float64: the same for every hue, saturation and value (test_adjustments.py). */
+    /* float32 will do, where Pillow has float64: the same for every hue, saturation and value (test_adjustments.py). */
 #define ROUNDED(a) _mm256_cvttps_epi32(_mm256_add_ps(_mm256_mul_ps(most, a), _mm256_set1_ps(0.5f)))
     const __m256i p = ROUNDED(_mm256_sub_ps(one, gray)), q = ROUNDED(_mm256_fnmadd_ps(gray, part, one));
     const __m256i t = ROUNDED(_mm256_fnmadd_ps(gray, _mm256_sub_ps(one, part), one));

@@ -5,7 +5,7 @@
 #include "context.h"
 #include "files.h"
 
-/* What is read beside the window is thrown away: rows of so many bytes are read at once, longer ones by themselves. */
+/* Bytes that are read at once, those beside the window included, which are thrown away; longer rows are read singly. */
 #define AT_ONCE ((int64_t)256 << 10)
 #define LARGEST (INT64_MAX / 8)
 

@@ -6,7 +6,8 @@
 
 #if defined(FPC_SIMD_AVX2)
 /* Carry-less products: V. Gopal et al., "Fast CRC computation for generic polynomials using PCLMULQDQ", Intel 2009; the
- * factors are those of its section on bit-reflected CRC-32: x to the powers 4 * 128 + 64, 4 * 128, 128 + 64, 128 and 64. */
+ * factors are those of its section on bit-reflected CRC-32: x to the powers 4 * 128 + 64, 4 * 128, 128 + 64, 128 and
+ * 64. */
 SIMD __m128i crc_fold(__m128i value, __m128i factors, const uint8_t *data) {
     const __m128i low = _mm_clmulepi64_si128(value, factors, 0x00), high = _mm_clmulepi64_si128(value, factors, 0x11);
     return _mm_xor_si128(_mm_xor_si128(low, high), _mm_loadu_si128((const __m128i *)data));

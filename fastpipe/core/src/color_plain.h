@@ -55,8 +55,9 @@ static void planes_to_rgb(const uint8_t *red, const uint8_t *green, const uint8_
     for (int x = 0; x < count; x += COLOR_GROUP) color_interleave(red + x, green + x, blue + x, rgb + 3 * (size_t)x);
 }
 
-/* jdsample.c: h2v1_fancy_upsample, and, of sums of 3 times the nearer row and the farther one, h2v2_fancy_upsample. Each
- * output sample is 3/4 of the nearer and 1/4 of the farther input. wide[-1] and the one behind the last are read. */
+/* jdsample.c: h2v1_fancy_upsample, and, of sums of 3 times the nearer row and the farther one, h2v2_fancy_upsample.
+ * Each output sample is 3/4 of the nearer and 1/4 of the farther input. wide[-1] and the one behind the last are
+ * read. */
 static inline void color_upsample_half(const uint16_t *restrict wide, const int sums, uint8_t *restrict out) {
     const int shift = sums ? 4 : 2, round_even = sums ? 8 : 1, round_odd = sums ? 7 : 2;
     uint16_t pairs[COLOR_GROUP / 2];

@@ -54,7 +54,8 @@ SIMD color_pair color_split(vec bytes) {
 }
 
 /* The formula and the factors are color_convert's, of color_plain.h. Red and blue by one rounded product of 15 bits:
- *     v + ((13173 v + 2**14) >> 15) == (91881 v + 32768) >> 16 and u + ((25297 u + 2**14) >> 15) == (116130 u + 32768) >> 16
+ *     v + ((13173 v + 2**14) >> 15) == (91881 v + 32768) >> 16
+ *     u + ((25297 u + 2**14) >> 15) == (116130 u + 32768) >> 16
  * for each of the 256 values. */
 SIMD void color_channels(vec y, vec cb, vec cr, vec *red, vec *green, vec *blue) {
     const vec u = v_sub16(cb, v_all16(128)), v = v_sub16(cr, v_all16(128));
@@ -80,7 +81,8 @@ static void ycc_to_rgb(const uint8_t *y, const uint8_t *cb, const uint8_t *cr, u
                            rgb + 3 * (size_t)x);
 }
 
-/* jdsample.c: h2v1_fancy_upsample and h2v2_fancy_upsample, see color_upsample_half: 16 samples to 16 even and 16 odd. */
+/* jdsample.c: h2v1_fancy_upsample and h2v2_fancy_upsample, see color_upsample_half: 16 samples to 16 even and 16
+ * odd. */
 SIMD color_pair color_upsample(const uint16_t *wide, const int sums) {
     const vec middle = v_load(wide), nearer = v_add16(middle, v_add16(middle, middle));
     const vec even = v_add16(v_add16(nearer, v_all16(sums ? 8 : 1)), v_load(wide - 1));

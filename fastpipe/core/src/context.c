@@ -2,9 +2,8 @@
 #include "context.h"
 
 #include <stdlib.h>
-#include <string.h>
 
-/* What a context keeps from one job to the next: enough for photos, not for posters. */
+/* Memory that a context keeps from one job to the next: enough for photos, not for posters. */
 #define KEPT_BYTES ((size_t)64 << 20)
 
 fpc_context *fpc_context_new(int isa) {
@@ -12,38 +11,24 @@ fpc_context *fpc_context_new(int isa) {
     if (!kernels) return NULL;
     fpc_context *context = calloc(1, sizeof *context);
     if (!context) return NULL;
-    context->isa = isa == FPC_ISA_BEST ? fpc_best_isa() : isa;
-    context->kernels = kernels;
-    for (int i = 0; i < FPC_MOST_STAGES; i++) context->stages[i].kernels = kernels;
+    context->kernels = context->chain.kernels = kernels;
     return context;
 }
 
-int fpc_context_need_jpeg(fpc_context *context) {
-    if (!context->jpeg) context->jpeg = fpc_jpeg_new(context->isa);
-    if (!context->rows) context->rows = fpc_rows_new(context->isa);
-    return context->jpeg && context->rows ? FPC_OK : FPC_NO_MEMORY;
-}
-
-int fpc_context_need_png(fpc_context *context) {
-    if (!context->png) context->png = fpc_png_new(context->kernels);
-    return context->png ? FPC_OK : FPC_NO_MEMORY;
+void *fpc_context_decoder(fpc_context *context, fpc_format format) {
+    void **decoder = &context->decoders[format];
+    if (!*decoder) *decoder = fpc_codec_of(format)->create(context->kernels);
+    return *decoder;
 }
 
 static void free_scratch(fpc_context *context) {
-    if (context->jpeg) fpc_jpeg_free(context->jpeg);
-    if (context->rows) fpc_rows_free(context->rows);
-    context->jpeg = NULL;
-    context->rows = NULL;
-    fpc_png_free(context->png);
-    context->png = NULL;
+    for (int format = 0; format < FPC_FORMAT_COUNT; format++) {
+        if (context->decoders[format]) fpc_codec_of((fpc_format)format)->destroy(context->decoders[format]);
+        context->decoders[format] = NULL;
+    }
     fpc_buffer_free(&context->file);
     fpc_buffer_free(&context->row);
-    for (int i = 0; i < 2; i++) fpc_buffer_free(&context->images.buffers[i]);
-    for (int i = 0; i < FPC_MOST_STAGES; i++) {
-        fpc_buffer_free(&context->stages[i].rows);
-        fpc_axis_free(&context->stages[i].across);
-        fpc_axis_free(&context->stages[i].down);
-    }
+    fpc_chain_free(&context->chain);
 }
 
 void fpc_context_free(fpc_context *context) {
@@ -54,14 +39,10 @@ void fpc_context_free(fpc_context *context) {
 
 size_t fpc_context_bytes(const fpc_context *context) {
     if (!context) return 0;
-    size_t bytes = sizeof *context + context->file.size + context->row.size;
-    if (context->jpeg) bytes += fpc_jpeg_bytes(context->jpeg);
-    if (context->rows) bytes += fpc_rows_bytes(context->rows);
-    bytes += fpc_png_bytes(context->png);
-    for (int i = 0; i < 2; i++) bytes += context->images.buffers[i].size;
-    for (int i = 0; i < FPC_MOST_STAGES; i++) {
-        const fpc_stage *stage = &context->stages[i];
-        bytes += stage->rows.size + stage->across.memory.size + stage->down.memory.size;
+    size_t bytes = sizeof *context + context->file.size + context->row.size + fpc_chain_bytes(&context->chain);
+    for (int format = 0; format < FPC_FORMAT_COUNT; format++) {
+        const void *decoder = context->decoders[format];
+        if (decoder) bytes += fpc_codec_of((fpc_format)format)->bytes(decoder);
     }
     return bytes;
 }

@@ -2,26 +2,20 @@
 #ifndef FPC_CONTEXT_H
 #define FPC_CONTEXT_H
 
-#include "png.h"
+#include "codecs.h"
 #include "stage.h"
 
 struct fpc_context {
-    int isa;
     const fpc_kernels *kernels;
-    fpc_jpeg *jpeg; /* made for the first JPEG */
-    fpc_rows *rows;
-    fpc_png *png;    /* made for the first PNG */
-    bool is_png;     /* what the job's file is */
-    fpc_buffer file; /* its bytes */
-    fpc_stage stages[FPC_MOST_STAGES];
-    fpc_images images;
+    void *decoders[FPC_FORMAT_COUNT]; /* each made for the first file of its format */
+    fpc_buffer file;                  /* a file's bytes */
+    fpc_chain chain;
     fpc_buffer row; /* of the sink */
-    fpc_levels levels;
+    fpc_normalizer normalizer;
 };
 
-/* The decoders' parts; FPC_NO_MEMORY where they can't be made. */
-int fpc_context_need_jpeg(fpc_context *context);
-int fpc_context_need_png(fpc_context *context);
+/* The decoder for a format; NULL where there is no memory. */
+void *fpc_context_decoder(fpc_context *context, fpc_format format);
 
 /* Gives memory back where the last job took very much. */
 void fpc_context_trim(fpc_context *context);

@@ -22,7 +22,7 @@ static unsigned kept_registers(void) {
 }
 #endif
 
-/* All that isa_avx2.c is compiled for, and an operating system that keeps the wide registers. */
+/* Whether there is all that isa_avx2.c is compiled for, and an operating system that keeps the wide registers. */
 static int has_avx2(void) {
     unsigned basic[4], extended[4];
     cpuid(0, basic);
@@ -35,7 +35,7 @@ static int has_avx2(void) {
     return (kept_registers() & 6) == 6;
 }
 
-/* And what isa_avx512.c is. */
+/* Whether there is what isa_avx512.c is compiled for, too. */
 static int has_avx512(void) {
 #if FPC_HAVE_AVX512
     unsigned extended[4];

@@ -1,4 +1,4 @@
-/* The decoder of coefficients, as jpeg.h has it: opens a file, prepares a box, hands out its MCU rows. */
+/* decoder.c: the decoder of coefficients, as jpeg.h has it: opens a file, prepares a box, hands out its MCU rows. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,11 +10,10 @@
 #define MANY_PIXELS (1 << 25)
 #define PIXELS_A_BYTE 1024
 
-fpc_jpeg *fpc_jpeg_new(int isa) {
+fpc_jpeg *fpc_jpeg_new(const fpc_kernels *kernels) {
     fpc_jpeg *jpeg = calloc(1, sizeof *jpeg);
     if (!jpeg) return NULL;
-    jpeg->isa = isa;
-    jpeg->bits.kernels = fpc_kernels_of(isa);
+    jpeg->kernels = jpeg->bits.kernels = kernels;
     return jpeg;
 }
 

@@ -1,27 +1,15 @@
-/* entropy.h: what the files of the entropy decoder share: the segments as they were read, scans, and the decoder. */
+/* entropy.h: the decoder of a JPEG's coefficients, for its own files: segments as they were read, scans, its state. */
 #ifndef FPC_ENTROPY_H
 #define FPC_ENTROPY_H
 
-#include "bits.h"
 #include <stdbool.h>
 
 #include "fastpipe_core.h"
-#include "huffman.h"
 #include "jpeg.h"
+#include "kernels.h"
+#include "memory.h"
 
-/* One body of a loop is compiled for each instruction set, and chosen at run time. */
-#if defined(__x86_64__) && (defined(__GNUC__) || defined(__clang__))
-#define FPC_HAS_AVX2 1
-#define FPC_AVX2 __attribute__((target("avx2,bmi,bmi2,fma")))
-#define FPC_USES_AVX2(isa) ((isa) == FPC_ISA_AVX2 || (isa) == FPC_ISA_AVX512)
-#else
-#define FPC_HAS_AVX2 0
-#define FPC_AVX2
-#endif
-
-#define FPC_MAX_COMPONENTS 3
 #define FPC_MAX_TABLES 4
-#define FPC_MAX_MCU_BLOCKS 10   /* jpeglib.h, D_MAX_BLOCKS_IN_MCU */
 #define FPC_MAX_DIMENSION 65500 /* jmorecfg.h, JPEG_MAX_DIMENSION */
 #define FPC_MAX_SCANS 500
 
@@ -45,22 +33,17 @@ enum {
     FPC_COM = 0xFE
 };
 
-/* Zigzag index + 1 to natural order. Index 0 and those behind the last coefficient lead to FPC_DUMP: the place
- * behind the block, which holds nothing that is still wanted. Broken data can reach 190. */
-#define FPC_DUMP 64
-extern const uint8_t fpc_natural_order[256];
-
-/* ---- segments (parse.c) ---- */
+/* ---- segments (markers.c) ---- */
 
 /* The tables that segments define; what is there is kept as bits. */
 typedef struct fpc_tables {
     uint16_t quantization[FPC_MAX_TABLES][64]; /* natural order */
-    fpc_code dc[FPC_MAX_TABLES], ac[FPC_MAX_TABLES];
+    fpc_huffman_spec dc[FPC_MAX_TABLES], ac[FPC_MAX_TABLES];
     uint32_t has_quantization, has_dc, has_ac;
     uint32_t restart_interval; /* in MCUs; 0: none */
 } fpc_tables;
 
-/* Where the segments are that say most, as offsets. */
+/* Offsets of the segments that say most. */
 typedef struct fpc_segments {
     fpc_header header;
     int frame_marker;
@@ -77,7 +60,7 @@ int fpc_walk(const uint8_t *data, size_t length, fpc_segments *segments, fpc_tab
 
 /* A DQT, DHT or DRI segment's data; FPC_OK or a refusal. */
 int fpc_read_quantization(fpc_tables *tables, const uint8_t *data, size_t length);
-int fpc_read_codes(fpc_tables *tables, const uint8_t *data, size_t length);
+int fpc_read_huffman_specs(fpc_tables *tables, const uint8_t *data, size_t length);
 int fpc_read_interval(fpc_tables *tables, const uint8_t *data, size_t length);
 
 /* The orientation (exif.c) that EXIF data (a TIFF structure) and XMP say, each NULL where there is none: FPC_OK, or
@@ -109,38 +92,20 @@ typedef struct fpc_scan {
 /* Reads a scan's header behind its length; FPC_OK or FPC_BAD_SCAN. Tables aren't looked for. */
 int fpc_read_scan(fpc_scan *scan, const uint8_t *data, size_t length, const fpc_component *components, int count);
 
-/* One block of the MCU: what decodes it, and where it goes. */
-typedef struct fpc_block {
-    const fpc_dc_table *dc;
-    const fpc_ac_table *ac;
-    const fpc_skip_table *skip;
-    const fpc_code *dc_code, *ac_code;
-    int16_t *output; /* moves on with each MCU */
-    uint8_t *last;
-    ptrdiff_t step;       /* blocks from one MCU to the next */
-    uint32_t *prediction; /* its component's */
-} fpc_block;
-
-typedef struct fpc_mcu {
-    int count;
-    fpc_block blocks[FPC_MAX_MCU_BLOCKS];
-    uint32_t predictions[FPC_MAX_COMPONENTS]; /* of the DC; they wrap around, as libjpeg's do in practice */
-} fpc_mcu;
-
-/* What is kept of one component: the box's blocks of one MCU row, or all of the image's. */
+/* One component's coefficients: the box's blocks of one MCU row, or all of the image's. */
 typedef struct fpc_store {
     fpc_buffer coefficients, last, nonzero;
     int stride; /* blocks a row */
 } fpc_store;
 
-/* What a table was made of. */
-typedef struct fpc_made {
+/* The Huffman code that a table was made of. */
+typedef struct fpc_table_source {
     int made;
-    fpc_code code;
-} fpc_made;
+    fpc_huffman_spec spec;
+} fpc_table_source;
 
 struct fpc_jpeg {
-    int isa;
+    const fpc_kernels *kernels;
     const uint8_t *data;
     size_t length;
     fpc_segments segments;
@@ -164,9 +129,9 @@ struct fpc_jpeg {
     fpc_ac_table ac[FPC_MAX_TABLES];
     fpc_skip_table skip[FPC_MAX_TABLES];
     /* The codes that they were made of, as sequential scans have them: many files have the same. */
-    fpc_made made_dc[FPC_MAX_TABLES], made_ac[FPC_MAX_TABLES], made_skip[FPC_MAX_TABLES];
+    fpc_table_source made_dc[FPC_MAX_TABLES], made_ac[FPC_MAX_TABLES], made_skip[FPC_MAX_TABLES];
     fpc_symbol_words words;
-    fpc_bits bits;
+    fpc_bitstream bits;
 };
 
 /* Makes the scan's tables and the blocks of its MCU, and begins with its data at `input`. (sequential.c) */
@@ -186,10 +151,10 @@ void fpc_scan_aim(fpc_jpeg *jpeg, int row);
 /* MCUs of the scan. */
 void fpc_scan_size(const fpc_jpeg *jpeg, int *columns, int *rows);
 
-/* All scans from the first on, into the stores. (scans.c) */
+/* Decodes all scans from the first on into the stores. (scans.c) */
 int fpc_decode_scans(fpc_jpeg *jpeg);
 
-/* One scan of a progressive file, into the stores; its header has been checked. (progressive.c) */
+/* Decodes one scan of a progressive file into the stores; its header has been checked. (progressive.c) */
 int fpc_progressive_scan(fpc_jpeg *jpeg, const uint8_t *input);
 
 #endif

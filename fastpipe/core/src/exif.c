@@ -1,5 +1,5 @@
-/* The orientation that Pillow's ImageOps.exif_transpose would apply. A plain first directory is read here; whatever is
- * odd about it is Pillow's to judge. */
+/* exif.c: the orientation that Pillow's ImageOps.exif_transpose would apply. A plain first directory is read here;
+ * whatever is odd about it is Pillow's to judge. */
 #include "entropy.h"
 
 #include <string.h>

@@ -1,13 +1,13 @@
 /* fastpipe_core.h: the whole interface of the core.
  *
- * From the bytes of a JPEG or a PNG, or from pixels, over operations, to finished pixels in memory that the caller owns.
- * C11, no dependency, no state but a context's scratch memory. Every function may be called by several threads at
+ * From the bytes of a JPEG or a PNG, or from pixels, over operations, to finished pixels in memory that the caller
+ * owns. C11, no dependency, no state but a context's scratch memory. Every function may be called by several threads at
  * once, each with a context of its own. Sizes and boxes are in pixels; rows go down, columns to the right.
  *
- * The reference is Pillow: what comes out equals, bit for bit, what Pillow (and torchvision on PIL images) gives, or the
- * job is refused with a reason, and another decoder decides about the file. With one exception: of a PNG whose chunks
- * have their right checksums nothing is inflated below the box, so that a stream that is damaged there, which makes Pillow
- * refuse the file, isn't met; the box's pixels are those of the undamaged file.
+ * The reference is Pillow: what comes out equals, bit for bit, what Pillow (and torchvision on PIL images) gives, or
+ * the job is refused with a reason, and another decoder decides about the file. With one exception: of a PNG whose
+ * chunks have their right checksums nothing is inflated below the box, so that a stream that is damaged there, which
+ * makes Pillow refuse the file, isn't met; the box's pixels are those of the undamaged file.
  */
 #ifndef FASTPIPE_CORE_H
 #define FASTPIPE_CORE_H
@@ -90,7 +90,7 @@ typedef enum fpc_color {
     FPC_RGBA
 } fpc_color;
 
-/* What stands before a JPEG's first scan, or a PNG's first IDAT chunk: the fields of fastpipe.types.Header. */
+/* The header, up to a JPEG's first scan or a PNG's first IDAT chunk: the fields of fastpipe.types.Header. */
 typedef struct fpc_header {
     int32_t height, width;
     int32_t components; /* 1 to 4; 1 with a palette */
@@ -117,56 +117,118 @@ typedef enum fpc_filter { FPC_NEAREST = 0, FPC_BOX, FPC_BILINEAR, FPC_HAMMING, F
 
 typedef enum fpc_padding { FPC_CONSTANT = 0, FPC_EDGE, FPC_REFLECT, FPC_SYMMETRIC } fpc_padding;
 
+/* A part of an image. */
+typedef struct fpc_box {
+    int32_t top, left, height, width;
+} fpc_box;
+
 typedef enum fpc_kind {
-    FPC_OP_CROP = 1, /* i: top, left, height, width; inside the image */
-    FPC_OP_RESIZE,   /* as Pillow's resize of a whole image, of which only parts are there and wanted.
-                         i: [0] whole input height, [1] width, both 0 for what is there (and d unused but for 0, 0);
-                            [2] top, [3] left of the pixels that are there, in it;
-                            [4] whole output height, [5] width; [6] top, [7] left, [8] height, [9] width of the window of
-                            it that is wanted; [10] fpc_filter; [11] vertical pass first: 0 no, 1 yes, 2 where
-                            more rows go away than twice the columns that do, as Pillow has it from version 13 on
-                         d: source box x0, y0, x1, y1 in the whole input, as Pillow's resize(box=) */
-    FPC_OP_HFLIP,
-    FPC_OP_VFLIP,
+    FPC_OP_CROP = 1,     /* crop: a box inside the image */
+    FPC_OP_RESIZE,       /* resize */
+    FPC_OP_HFLIP,        /* left becomes right */
+    FPC_OP_VFLIP,        /* top becomes bottom */
     FPC_OP_TRANSPOSE,    /* rows become columns */
-    FPC_OP_PAD,          /* i: left, top, right, bottom, fpc_padding, value of each of 3 channels */
-    FPC_OP_LUT,          /* table: 256 bytes for each channel, one table after the other */
-    FPC_OP_GRAY,         /* Pillow's convert("L"); i: channels of the result, 1 or 3 */
-    FPC_OP_SATURATION,   /* ImageEnhance.Color: blended with the gray image; d: factor, finite as float32 */
-    FPC_OP_CONTRAST,     /* ImageEnhance.Contrast: blended with the gray image's mean; d: factor, as above */
-    FPC_OP_SHARPNESS,    /* ImageEnhance.Sharpness: blended with the smoothed image; d: factor, as above */
-    FPC_OP_HUE,          /* Pillow's HSV, the hue turned, and back; i: what is added to it, 0 to 255, modulo 256 */
+    FPC_OP_PAD,          /* pad */
+    FPC_OP_LUT,          /* lut */
+    FPC_OP_GRAY,         /* gray */
+    FPC_OP_SATURATION,   /* blend: ImageEnhance.Color, with the gray image */
+    FPC_OP_CONTRAST,     /* blend: ImageEnhance.Contrast, with the gray image's mean */
+    FPC_OP_SHARPNESS,    /* blend: ImageEnhance.Sharpness, with the smoothed image */
+    FPC_OP_HUE,          /* hue */
     FPC_OP_AUTOCONTRAST, /* ImageOps.autocontrast(image) */
     FPC_OP_EQUALIZE,     /* ImageOps.equalize(image) */
-    FPC_OP_AFFINE,       /* Image.transform(size, AFFINE, ...): i: [0] height, [1] width of the result; [2] FPC_NEAREST,
-                         FPC_BILINEAR or FPC_BICUBIC; [3] value of each of 3 channels outside of the image
-                         d: a, b, c, d, e, f, finite: pixel (x, y) comes from (a x + b y + c, d x + e y + f) */
-    FPC_OP_PERSPECTIVE,  /* the same with PERSPECTIVE; d: a to h: both divided by g x + h y + 1 */
+    FPC_OP_AFFINE,       /* warp: Image.transform(size, AFFINE, ...) */
+    FPC_OP_PERSPECTIVE,  /* warp: the same with PERSPECTIVE */
     FPC_OP_COUNT
 } fpc_kind;
 
+/* The pass that a resize begins with; Pillow's choice changed with its version 13. */
+typedef enum fpc_pass_order {
+    FPC_HORIZONTAL_FIRST = 0,
+    FPC_VERTICAL_FIRST,
+    FPC_FEWER_ROWS_FIRST /* vertical where more rows go away than twice the columns that do, else horizontal */
+} fpc_pass_order;
+
+/* Pillow's resize of a whole image, of which only parts are there and wanted. */
+typedef struct fpc_op_resize {
+    int32_t in_height, in_width;   /* of the whole input; both 0 where all of it is there: then x1 and y1 aren't read */
+    int32_t in_top, in_left;       /* of the pixels that are there, in the whole input */
+    int32_t out_height, out_width; /* of the whole output */
+    fpc_box window;                /* the part of the output that is wanted */
+    int32_t filter;                /* fpc_filter */
+    int32_t pass_order;            /* fpc_pass_order */
+    double x0, y0, x1, y1;         /* the source box in the whole input, as Pillow's resize(box=) */
+} fpc_op_resize;
+
+typedef struct fpc_op_pad {
+    int32_t left, top, right, bottom;
+    int32_t mode;    /* fpc_padding */
+    int32_t fill[3]; /* FPC_CONSTANT: each channel's value, 0 to 255 */
+} fpc_op_pad;
+
+/* Values looked up. */
+typedef struct fpc_op_lut {
+    const uint8_t *table; /* 256 bytes for each channel, one table after the other */
+} fpc_op_lut;
+
+/* Pillow's convert("L"). */
+typedef struct fpc_op_gray {
+    int32_t channels; /* of the result: 1, or 3 that are equal */
+} fpc_op_gray;
+
+/* Pillow's ImageEnhance: the image blended with another one that is made of it. */
+typedef struct fpc_op_blend {
+    double factor; /* finite as float32; 1 is the image itself */
+} fpc_op_blend;
+
+/* Pillow's HSV, the hue turned, and back. */
+typedef struct fpc_op_hue {
+    int32_t shift; /* is added to the hue modulo 256; 0 to 255 */
+} fpc_op_hue;
+
+/* Pillow's transform: pixel (x, y) comes from (a x + b y + c, d x + e y + f), for a perspective both divided by
+ * g x + h y + 1. */
+typedef struct fpc_op_warp {
+    int32_t height, width;  /* of the result */
+    int32_t filter;         /* FPC_NEAREST, FPC_BILINEAR or FPC_BICUBIC */
+    int32_t fill[3];        /* each channel's value outside of the image, 0 to 255 */
+    double coefficients[8]; /* a to h, finite; g and h for a perspective alone */
+} fpc_op_warp;
+
 typedef struct fpc_operation {
-    int32_t kind;
-    int32_t i[13];
-    double d[8];
-    const uint8_t *table;
+    int32_t kind; /* fpc_kind: says which of the structs is there, if any */
+    int32_t reserved;
+    union {
+        fpc_box crop;
+        fpc_op_resize resize;
+        fpc_op_pad pad;
+        fpc_op_lut lut;
+        fpc_op_gray gray;
+        fpc_op_blend blend;
+        fpc_op_hue hue;
+        fpc_op_warp warp;
+    };
 } fpc_operation;
 
 /* ---- sinks ----------------------------------------------------------------------------------------------------- */
 
 typedef enum fpc_dtype { FPC_UINT8 = 1, FPC_FLOAT32, FPC_FLOAT16, FPC_BFLOAT16 } fpc_dtype;
 
-/* Where the pixels go. Strides are in bytes, of any sign; element (y, x, c) is at data + y*row + x*column + c*channel.
- * Floating sinks get x / 255 in float32 as ToTensor gives it, or with FPC_MULTIPLY x * (1 / 255) as v2's ToDtype does;
- * then, with FPC_NORMALIZE, (v - mean) / std in float32 as Normalize does; then rounded to nearest even for the two
- * 16-bit types. */
-enum { FPC_NORMALIZE = 1, FPC_MULTIPLY = 2 };
+/* Arithmetic of floating sinks. */
+enum {
+    FPC_NORMALIZE = 1, /* (v - mean) / std in float32, as Normalize does */
+    FPC_MULTIPLY = 2   /* x * (1 / 255), as v2's ToDtype does, in place of x / 255, as ToTensor gives it */
+};
+
+/* Memory that the pixels go to. Strides are in bytes, of any sign; element (y, x, c) is at
+ * data + y*row + x*column + c*channel. Floating sinks get values in float32 by `flags`, for the two 16-bit types
+ * rounded to nearest even. */
 typedef struct fpc_sink {
     void *data;
     int64_t row_stride, column_stride, channel_stride;
     int32_t height, width, channels; /* of the pixels: checked against what the operations give */
-    int32_t dtype;
-    int32_t normalize; /* FPC_NORMALIZE and FPC_MULTIPLY, or 0 */
+    int32_t dtype;                   /* fpc_dtype */
+    int32_t flags;                   /* FPC_NORMALIZE and FPC_MULTIPLY, or 0 */
     float mean[3], std[3];
 } fpc_sink;
 
@@ -186,19 +248,20 @@ typedef struct fpc_job {
     const fpc_pixels *pixels;
     int64_t offset;
     int64_t length;
-    int32_t top, left, height, width; /* the box that is decoded; height 0 for the whole image */
+    fpc_box box; /* what is decoded; height 0 for the whole image */
     /* Refused (FPC_UNUSUAL_HEADER) where the file is of another size; 0: any. */
     int32_t expected_height, expected_width;
     int64_t max_pixels; /* of the whole image; 0 for no limit */
     int64_t max_bytes;  /* scratch memory that the image may take; 0 for no limit */
     const fpc_operation *operations;
     int32_t operation_count;
+    /* Channels before the operations: 0: 3, gray is repeated, as convert("RGB"). 1: 1, of a PNG with a palette its
+     * indices, of a gray one its values; other files are refused. */
+    int32_t indices;
+    fpc_sink sink;
     /* The outcome. */
     int32_t status;   /* fpc_status */
     int32_t os_error; /* errno, with FPC_IO_ERROR */
-    /* 1: of a PNG with a palette its indices, of a gray one its levels, in one channel; other files are refused. */
-    int32_t indices;
-    fpc_sink sink;
 } fpc_job;
 
 /* Runs one job in the calling thread; returns its status. With any other than FPC_OK the sink's memory is undefined. */
@@ -209,8 +272,6 @@ FPC_API void fpc_look_up(const fpc_context *context, const uint8_t *in, size_t c
                          uint8_t *out);
 /* Rows of three channels, one behind the other, each from right to left. */
 FPC_API void fpc_flip_rgb(const fpc_context *context, const uint8_t *in, int32_t height, int32_t width, uint8_t *out);
-
-/* Channels that a decoded file has before the operations: 3 (gray is repeated), as convert("RGB"); with `indices` 1. */
 
 /* ---- files ----------------------------------------------------------------------------------------------------- */
 
@@ -246,7 +307,7 @@ FPC_API void fpc_read_files(fpc_files *files, fpc_file *list, size_t count);
  * bytes each. Of every plane the same window goes to `out`, row behind row and plane behind plane. */
 typedef struct fpc_array {
     const char *path; /* as fpc_job has it */
-    /* Where the header begins; header and array have at most `length` bytes, 0 for all there are. */
+    /* The header's offset; header and array have at most `length` bytes, 0 for all there are. */
     int64_t offset, length;
     const uint8_t *header;
     int64_t header_size; /* at most FPC_LONGEST_HEADER */
@@ -267,22 +328,24 @@ FPC_API void fpc_read_arrays(fpc_context *context, fpc_array *list, size_t count
 
 /* ---- tensors --------------------------------------------------------------------------------------------------- */
 
-/* torchvision's adjust_hue of a uint8 tensor (3, H, W), `by` from -0.5 to 0.5: `count` pixels, red, green and blue so many
- * bytes apart, in `in` and in `out`, which may be the same memory. */
+/* torchvision's adjust_hue of a uint8 tensor (3, H, W), `by` from -0.5 to 0.5: `count` pixels, red, green and blue so
+ * many bytes apart, in `in` and in `out`, which may be the same memory. */
 FPC_API void fpc_hue(const uint8_t *in, uint8_t *out, size_t count, size_t in_plane, size_t out_plane, float by);
 
-/* torch's grid_sample(padding_mode="zeros", align_corners=False) of a uint8 tensor (C, H, W) of 1 or 3 channels, and of ones
- * where there is a fill: what of a point comes from outside becomes it, as torchvision's tensor backend has it.
+/* torch's grid_sample(padding_mode="zeros", align_corners=False) of a uint8 tensor (C, H, W) of 1 or 3 channels, and of
+ * ones where there is a fill: the part of a point that comes from outside becomes it, as torchvision's tensor backend
+ * has it.
  *
  * shape: channels, height, width, and the result's height and width.
- * theta: torchvision's affine grid: pixel (x, y) of the result, counted from its middle, shows (theta[0] x + theta[2] y +
- *        theta[4], theta[1] x + theta[3] y + theta[5]), where the image goes from -1 to 1; products and sums each rounded.
+ * theta: torchvision's affine grid, where the image goes from -1 to 1: pixel (x, y) of the result, counted from its
+ *        middle, shows (theta[0] x + theta[2] y + theta[4], theta[1] x + theta[3] y + theta[5]); products and sums are
+ *        each rounded.
  * grid: in its place such a point for each pixel, x first.
  * fill: a value for each channel, 0 to 255; NULL for black.
  * out: bytes, rounded to nearest even, or floats. */
-enum { FPC_SAMPLE_BILINEAR = 1, FPC_SAMPLE_FUSED = 2 /* as torch with FMA */, FPC_SAMPLE_FLOATS = 4 };
-FPC_API int fpc_sample_planes(fpc_context *context, const uint8_t *in, const int32_t shape[5], const float *theta,
-                              const float *grid, const float *fill, int flags, void *out);
+enum { FPC_GRID_SAMPLE_BILINEAR = 1, FPC_GRID_SAMPLE_FUSED = 2 /* as torch with FMA */, FPC_GRID_SAMPLE_FLOATS = 4 };
+FPC_API int fpc_grid_sample_planes(fpc_context *context, const uint8_t *in, const int32_t shape[5], const float *theta,
+                                   const float *grid, const float *fill, int flags, void *out);
 
 /* torchvision's v1 operations on a uint8 tensor (channels, height, width), which `shape` says; `kind`:
  * FPC_OP_GRAY: three channels to one;
@@ -294,54 +357,22 @@ FPC_API int fpc_change_planes(fpc_context *context, int kind, const uint8_t *in,
 FPC_API int fpc_mix_planes(const fpc_context *context, const uint8_t *const *images, const float *weights,
                            int image_count, int64_t count, uint8_t *out);
 
-/* ---- draws ----------------------------------------------------------------------------------------------------- */
-
-/* What torch's uniform_ takes numbers from: floats. */
-typedef struct fpc_range {
-    double start, width; /* a number's fraction of the width, added to the start, has to be exact as a double */
-    double end;          /* the start is taken in its place; NaN where it isn't */
-} fpc_range;
-
-/* Of what RandomResizedCrop draws, and of the flips behind it. */
-enum { FPC_MOST_CHANCES = 4, FPC_DRAWN = 5 };
-typedef struct fpc_crops {
-    fpc_range scale, log_ratio;
-    double chances[FPC_MOST_CHANCES]; /* of each flip: floats */
-    int32_t chance_count;
-    int32_t reserved;
-} fpc_crops;
-
-/* Draws for images, one after the other, from the state of torch's CPU generator, and leaves it as torch would.
- *
- * shapes: height, width and channels of each.
- * drawn: of each top, left, height and width of its crop, and a bit for each flip, from the lowest on.
- *
- * Returns how many were drawn: it ends before one whose crop is only known to who calls torch, and the state is at that. */
-FPC_API size_t fpc_draw_crops(const fpc_crops *crops, uint8_t *state, const int32_t *shapes, size_t count,
-                              int32_t *drawn);
-/* The same, each from a generator that is seeded for it; a crop of height 0 where it is only known to who calls torch. */
-FPC_API void fpc_draw_seeded(const fpc_crops *crops, const uint64_t *seeds, const int32_t *shapes, size_t count,
-                             int32_t *drawn);
-/* Jobs that decode what was drawn of files that were read: each is the model of its flips, in which the file, the box
- * and where the sink begins are set: `step` bytes from one to the next. There is a model for all flips that occur. */
-FPC_API void fpc_fill_jobs(fpc_job *jobs, size_t count, const fpc_job *models, const fpc_file *files,
-                           const int32_t *drawn, uint8_t *out, int64_t step);
-
 /* ---- pools ----------------------------------------------------------------------------------------------------- */
 
 typedef struct fpc_pool fpc_pool;
-typedef struct fpc_list fpc_list;
+typedef struct fpc_task fpc_task;
 
-/* `threads`, at least 1, work at once; who waits for them is one of them. NULL where they can't be made. Several callers
- * may run, start and read at the same time: their jobs are done in the order in which they came, files first. */
+/* `threads`, at least 1, work at once; who waits for them is one of them. NULL where they can't be made. Several
+ * callers may run, start and read at the same time: their jobs are done in the order in which they came, files
+ * first. */
 FPC_API fpc_pool *fpc_pool_new(int threads, int isa);
 /* Runs all jobs, each once, on the pool's threads; comes back when all are done. */
 FPC_API void fpc_pool_run(fpc_pool *pool, fpc_job *jobs, size_t count);
-/* Has them run, and comes back at once. The list is in *cell before the first of them begins; NULL where there is
+/* Starts jobs and comes back at once. The task is in *cell before the first of them begins; NULL where there is
  * nothing to do, or no memory. */
-FPC_API void fpc_pool_start(fpc_pool *pool, fpc_job *jobs, size_t count, fpc_list **cell);
-/* Comes back when they are done, and makes *cell NULL: at once where it is. Several callers may wait for one list. */
-FPC_API void fpc_pool_wait(fpc_pool *pool, fpc_list **cell);
+FPC_API void fpc_pool_start(fpc_pool *pool, fpc_job *jobs, size_t count, fpc_task **cell);
+/* Comes back when they are done, and makes *cell NULL: at once where it is. Several callers may wait for one task. */
+FPC_API void fpc_pool_wait(fpc_pool *pool, fpc_task **cell);
 /* fpc_read_files on the pool's threads. One call at a time of the files'. */
 FPC_API void fpc_pool_read(fpc_pool *pool, fpc_files *files, fpc_file *list, size_t count);
 /* fpc_read_arrays on the pool's threads. */

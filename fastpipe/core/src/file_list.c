@@ -9,7 +9,7 @@
 #include "threads.h"
 
 #define CHUNK ((size_t)4 << 20)
-/* What is kept from one batch to the next. */
+/* Memory that is kept from one batch to the next. */
 #define KEPT_BYTES ((size_t)128 << 20)
 #define ALIGNMENT ((size_t)64)
 

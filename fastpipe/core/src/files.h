@@ -5,8 +5,8 @@
 #include "fastpipe_core.h"
 #include "memory.h"
 
-/* Who has memory for a file's bytes: `take` gives room for that many, or NULL. It is asked again, for more, where a file
- * grows; what it gave before isn't needed then. */
+/* A source of memory for a file's bytes: `take` gives room for that many, or NULL. It is asked again, for more, where a
+ * file grows; what it gave before isn't needed then. */
 typedef struct fpc_place {
     uint8_t *(*take)(void *owner, size_t size);
     void *owner;

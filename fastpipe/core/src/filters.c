@@ -46,7 +46,7 @@ static double sinc(double x) {
 
 static double lanczos_filter(double x) { return -3.0 <= x && x < 3.0 ? sinc(x) * sinc(x / 3) : 0.0; }
 
-/* From here on, on both sides, a filter is 0. */
+/* The distance from which on, on both sides, a filter is 0. */
 static const double SUPPORT[] = {
     [FPC_BOX] = 0.5, [FPC_BILINEAR] = 1.0, [FPC_HAMMING] = 1.0, [FPC_BICUBIC] = 2.0, [FPC_LANCZOS] = 3.0};
 
@@ -58,7 +58,7 @@ static bool fits(const fpc_axis_request *r) {
            r->there >= 1 && r->there <= r->inputs - r->there_start;
 }
 
-/* Where each table starts in the axis's memory, behind `values` numbers in double. */
+/* Sets where each table starts in the axis's memory, behind `values` numbers in double. */
 static void lay_out(fpc_axis *axis, int64_t values, int64_t pairs) {
     const int64_t outputs = axis->outputs;
     axis->starts = (int32_t *)(void *)(axis->memory.data + values * (int64_t)sizeof(double));
@@ -90,7 +90,7 @@ static int reserve(fpc_axis *axis, int32_t outputs, int64_t taps, int64_t max_by
     return FPC_OK;
 }
 
-/* From absolute inputs to where they lie in memory: FPC_BAD_OPERATION where one that is read isn't at hand. */
+/* Turns absolute inputs into where they lie in memory: FPC_BAD_OPERATION where one that is read isn't at hand. */
 static int locate(fpc_axis *axis, const fpc_axis_request *request) {
     int32_t first = request->there, end = 0;
     for (int32_t i = 0; i < axis->outputs; i++) {

@@ -16,7 +16,7 @@
 /* Lanes: so many outputs together, and of each so many weights at once, up to four times; vectors of so many bytes. */
 enum { FPC_LANE_OUTPUTS = 5, FPC_LANE_TAPS = 4, FPC_LANE_MOST_PARTS = 4, FPC_LANE_VECTOR = 64 };
 
-/* What is wanted of one axis. */
+/* The resize of one axis. */
 typedef struct fpc_axis_request {
     int32_t filter;               /* fpc_filter */
     int32_t inputs, outputs;      /* sizes of the whole image, before and after */
@@ -41,19 +41,19 @@ typedef struct fpc_axis {
     /* The same weights by pairs, two 16-bit numbers each, the first in the lower half: weight = high * 256 + low with
      * low in 0..255, for instructions that multiply 16 bits and add neighbours. `pairs` for each output. */
     int32_t *high, *low;
-    /* Room for what a kernel makes of them (arrange_across), and whether it has. */
+    /* Room for what a kernel makes of them (arrange_horizontal), and whether it has. */
     uint8_t *lanes;
     bool has_lanes;
     fpc_buffer memory;
-    /* What the tables were made for, and what was dropped of the inputs since: images of one size share them. */
+    /* The request that the tables were made for, and the inputs dropped since: images of one size share them. */
     fpc_axis_request made;
     int64_t made_within;
     int32_t dropped;
 } fpc_axis;
 
-/* Fills the tables, of FPC_NEAREST `starts` alone; FPC_OK, FPC_BAD_OPERATION where the request doesn't fit, FPC_TOO_LARGE
- * above `max_bytes` (0: no limit), FPC_NO_MEMORY. Nothing is done where they are filled for the same already. An axis
- * starts as {0}. */
+/* Fills the tables, of FPC_NEAREST `starts` alone; FPC_OK, FPC_BAD_OPERATION where the request doesn't fit,
+ * FPC_TOO_LARGE above `max_bytes` (0: no limit), FPC_NO_MEMORY. Nothing is done where they are filled for the same
+ * already. An axis starts as {0}. */
 int fpc_axis_build(fpc_axis *axis, const fpc_axis_request *request, int64_t max_bytes);
 
 /* Drops the inputs before `first`: positions count from there. */

@@ -1,4 +1,4 @@
-/* histogram.c: values counted. */
+/* histogram.c: counts of values, and the table that equalizes them. */
 #include "histogram.h"
 
 #include <string.h>
@@ -27,7 +27,7 @@ enum {
     AT_ONCE = 1 << 30
 };
 
-/* With a constant the compiler knows what lies where. */
+/* Called with constants, so that the compiler knows what lies where. */
 static inline void count_some(const uint8_t *in, int64_t count, int channels, uint32_t counts[COUNTERS][3][256]) {
     int64_t x = 0;
     for (; x + COUNTERS <= count; x += COUNTERS, in += COUNTERS * channels) {

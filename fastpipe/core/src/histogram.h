@@ -1,4 +1,4 @@
-/* histogram.h: how often each value is there, and what equalizing makes of that. */
+/* histogram.h: counts of values, and the table that equalizes them. */
 #ifndef FPC_HISTOGRAM_H
 #define FPC_HISTOGRAM_H
 

@@ -24,15 +24,15 @@
 #define FPC_NO_SYMBOL 127
 
 /* A code as a DHT segment gives it: how many codes have each length, and the symbols in the order of their codes. */
-typedef struct fpc_code {
+typedef struct fpc_huffman_spec {
     uint8_t counts[FPC_LONGEST_CODE + 1]; /* from 1 on */
     uint8_t symbols[256];
     uint32_t end[FPC_LONGEST_CODE + 1];  /* by length: the first code behind those of it, in 16 bits from the left */
     int32_t first[FPC_LONGEST_CODE + 1]; /* by length: index of its first symbol, less its first code */
-} fpc_code;
+} fpc_huffman_spec;
 
-/* What 11 bits hold: one AC symbol, or two where the first fits with its value and the second with its code. As small as
- * may be: two tables are to stay in the first cache. */
+/* The contents of 11 bits: one AC symbol, or two where the first fits with its value and the second with its code. As
+ * small as may be: two tables are to stay in the first cache. */
 typedef struct fpc_ac_entry {
     uint8_t size;          /* bits of the last symbol's value */
     uint8_t first_advance; /* positions to the first symbol's coefficient, plus one */
@@ -46,7 +46,7 @@ typedef struct fpc_ac_table {
     fpc_ac_entry entries[1 << FPC_AC_BITS];
 } fpc_ac_table;
 
-/* Up to three AC symbols: bits of all, and positions. From 128 on: with an end of block. 255: no symbol. */
+/* Lengths and advances of up to three AC symbols. Advances from 128 on: with an end of block; 255: no symbol. */
 typedef struct fpc_skip_table {
     uint8_t lengths[1 << FPC_SKIP_BITS];
     uint8_t advances[1 << FPC_SKIP_BITS];
@@ -64,28 +64,38 @@ typedef struct fpc_dc_table {
 
 /* Reads one code at `data` (16 counts, then the symbols): the bytes that it takes, or 0 where it is none that libjpeg
  * takes (jdhuff.c, jpeg_make_d_derived_tbl). */
-size_t fpc_code_read(fpc_code *code, const uint8_t *data, size_t length);
+size_t fpc_huffman_spec_read(fpc_huffman_spec *spec, const uint8_t *data, size_t length);
 
 /* Whether two codes are the same. */
-int fpc_code_equal(const fpc_code *one, const fpc_code *other);
+int fpc_huffman_spec_equal(const fpc_huffman_spec *one, const fpc_huffman_spec *other);
 
 /* Whether a code's symbols are sizes of DC differences. */
-int fpc_code_is_dc(const fpc_code *code);
+int fpc_huffman_spec_is_dc(const fpc_huffman_spec *spec);
 
 /* The symbol that the 16 bits `next` begin with: its length << 8 | symbol, or 0 for none. */
-int fpc_code_find(const fpc_code *code, uint32_t next);
+int fpc_huffman_spec_find(const fpc_huffman_spec *spec, uint32_t next);
 
-/* Scratch of the builders: one word for each index of the larger table. */
+/* ---- tables, in two steps: a word for each index, and of these the tables ---- */
+
+_Static_assert(FPC_AC_BITS == FPC_SKIP_BITS, "both are made of the same words");
+_Static_assert(sizeof(fpc_ac_entry) == 4, "huffman_simd.h writes entries as words");
+
+#define FPC_TABLE_ENTRIES (1u << FPC_AC_BITS)
+
+/* One word for each index. */
 typedef struct fpc_symbol_words {
-    uint32_t words[1 << FPC_AC_BITS];
+    uint32_t words[FPC_TABLE_ENTRIES];
 } fpc_symbol_words;
 
-void fpc_build_dc(fpc_dc_table *table, const fpc_code *code);
-/* The scratch's words, from which the next two are made. */
-void fpc_build_words(fpc_symbol_words *scratch, const fpc_code *code, int progressive);
-void fpc_build_ac(fpc_ac_table *table, const fpc_code *code, int progressive, const fpc_symbol_words *scratch, int isa);
-void fpc_build_skip(fpc_skip_table *table, const fpc_symbol_words *scratch, int isa);
+/* Positions of an fpc_skip_table's entry beyond which no third symbol is taken along: the sum has to stay below 128. */
+#define FPC_LAST_CHAINED 47
+
+void fpc_build_dc(fpc_dc_table *table, const fpc_huffman_spec *spec);
+/* The words that the kernels build_ac and build_skip make tables of. */
+void fpc_build_words(fpc_symbol_words *scratch, const fpc_huffman_spec *spec, int progressive);
+/* Adds the codes that begin a run of ended blocks to a progressive scan's table. */
+void fpc_add_runs(fpc_ac_table *table, const fpc_huffman_spec *spec);
 /* The symbols alone: length of the code << 8 | symbol, 0 where the code is longer or invalid. */
-void fpc_build_symbols(fpc_symbol_words *table, const fpc_code *code);
+void fpc_build_symbols(fpc_symbol_words *table, const fpc_huffman_spec *spec);
 
 #endif

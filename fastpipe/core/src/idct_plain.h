@@ -28,8 +28,8 @@ enum {
 #define IDCT_RANGE 16384
 
 /* One pass over eight columns: in[k][x] to out[k][x], both 8 by 8. Each odd value is written as sums of products, the
- * factors of one coefficient added together (as libjpeg-turbo's SIMD does): the same integer, and products of 16 bits by
- * 16. Rows from `rows` on (4 or 8) are 0. `Value` is the type of what comes out. */
+ * factors of one coefficient added together (as libjpeg-turbo's SIMD does): the same integer, and products of 16 bits
+ * by 16. Rows from `rows` on (4 or 8) are 0. `Value` is the type of what comes out. */
 #define IDCT_PASS(name, Value, shift, rows)                                                                            \
     static void name(const int16_t *restrict in, Value *restrict out) {                                                \
         for (int x = 0; x < 8; x++) {                                                                                  \
@@ -99,8 +99,8 @@ IDCT_PASS(idct_corner_columns, int16_t, 11, 4)
 IDCT_PASS(idct_rows_plain, int16_t, 18, 8)
 IDCT_PASS(idct_corner_rows, int16_t, 18, 4)
 
-/* The 8 by 8 elements of an array transposed: their index's six bits turn by three, one for each time that the array's two
- * halves are interleaved, which is what vector instructions do. `spare` is as large. */
+/* The 8 by 8 elements of an array transposed: their index's six bits turn by three, one for each time that the array's
+ * two halves are interleaved, which is what vector instructions do. `spare` is as large. */
 #define IDCT_TRANSPOSE(name, Element)                                                                                  \
     static inline void name##_interleave(const Element *restrict in, Element *restrict out) {                          \
         for (int i = 0; i < 32; i++) {                                                                                 \

@@ -38,7 +38,7 @@ SIMD vec idct_product(vec pairs, int x, int y) { return v_madd16(pairs, v_all32(
 /* The same, added to a sum. */
 SIMD vec idct_more(vec sum, vec pairs, int x, int y) { return v_add_madd16(sum, pairs, v_all32(V_PAIR16(x, y))); }
 
-/* What half a vec's four columns give before the last rounding: even[k] + odd[k], and even[k] - odd[k] in row 7 - k. */
+/* Half a vec's four columns before the last rounding: even[k] + odd[k], and even[k] - odd[k] in row 7 - k. */
 typedef struct idct_sums {
     vec even[4], odd[4];
 } idct_sums;
@@ -70,7 +70,8 @@ SIMD idct_sums idct_sum_corner(const vec *v, const int32_t round, int high) {
     return sums;
 }
 
-/* One pass: v[k] holds row k of eight columns, and then the values of row k. The second pass adds 128 to what it gives. */
+/* One pass: v[k] holds row k of eight columns, and then the values of row k. The second pass adds 128 to what it
+ * gives. */
 #define IDCT_PASS_SIMD(name, shift, more)                                                                              \
     SIMD void name(vec *v, const int corner) {                                                                         \
         enum { round = (1 << (shift - 1)) + (more) * (1 << shift) };                                                   \
@@ -111,7 +112,8 @@ SIMD void idct_transpose(vec *v, const int corner) {
 
 /* v[x] holds the samples of column x: to bytes, and to rows of both blocks side by side. */
 SIMD void idct_store(const vec *v, uint8_t *out, size_t out_stride) {
-    /* Of each half: p0 has columns 0 and 4, row after row; then a has 0 and 1 of each row, b 2 and 3, c 4 and 5, d 6 and 7. */
+    /* Of each half: p0 has columns 0 and 4, row after row; then a has 0 and 1 of each row, b 2 and 3, c 4 and 5, d 6
+     * and 7. */
     const vec p0 = v_pack_us16(v[0], v[4]), p1 = v_pack_us16(v[1], v[5]);
     const vec p2 = v_pack_us16(v[2], v[6]), p3 = v_pack_us16(v[3], v[7]);
     const vec a = v_unpack_low8(p0, p1), b = v_unpack_low8(p2, p3);

@@ -1,5 +1,5 @@
-/* inflate.c: blocks, their headers and tables (RFC 1951); the loop over codes is in inflate_plain.h. What zlib refuses is
- * refused: codes that are too many or too few, symbols that don't exist, matches from before the beginning. */
+/* inflate.c: blocks, their headers and tables (RFC 1951); the loop over codes is in inflate_plain.h. What zlib refuses
+ * is refused: codes that are too many or too few, symbols that don't exist, matches from before the beginning. */
 #include "inflate.h"
 
 #include <string.h>
@@ -28,7 +28,7 @@ static int give_back(fpc_inflate *inflate) {
     return inflate->in > inflate->end ? FPC_TRUNCATED : FPC_OK;
 }
 
-/* At least 32 bits, or what is left of the data and anything behind it: give_back says which. */
+/* Fills up to at least 32 bits, or what is left of the data and anything behind it: give_back says which. */
 static int refill(fpc_inflate *inflate) {
     if (inflate->count >= 32) return FPC_OK;
     if (give_back(inflate)) return FPC_TRUNCATED;
@@ -36,7 +36,7 @@ static int refill(fpc_inflate *inflate) {
     return FPC_OK;
 }
 
-/* Of 32 that refill has seen to. */
+/* Takes `count` of the 32 bits that refill has seen to. */
 static uint32_t take(fpc_inflate *inflate, uint32_t number) {
     const uint32_t value = (uint32_t)inflate->bits & ((1u << number) - 1);
     inflate->bits >>= number;
@@ -72,7 +72,8 @@ static uint32_t reversed(uint32_t code, uint32_t length) {
     return result;
 }
 
-/* The table of a code of `count` symbols. Too many codes are refused, and too few unless they are one or no distance. */
+/* The table of a code of `count` symbols. Too many codes are refused, and too few unless they are one or no
+ * distance. */
 static int make_table(uint32_t *table, uint32_t table_bits, const uint8_t *lengths, uint32_t count, bool distance) {
     uint32_t number[LONGEST + 1] = {0}, next[LONGEST + 1];
     uint16_t sorted[LITERALS];
@@ -125,8 +126,8 @@ static int make_table(uint32_t *table, uint32_t table_bits, const uint8_t *lengt
     return FPC_OK;
 }
 
-/* Two literals whose codes fit into one look-up become one entry. Downwards: what follows is looked up further down, where
- * entries are single still. */
+/* Two literals whose codes fit into one look-up become one entry. Downwards: what follows is looked up further down,
+ * where entries are single still. */
 static void join_literals(uint32_t *table) {
     for (uint32_t i = 1u << FPC_LITERAL_BITS; i-- > 0;) {
         const uint32_t entry = table[i];

@@ -23,8 +23,8 @@
  *   a length: bits 16 to 24 the smallest; bits 8 to 11 those that the code itself takes, of which the rest is added
  *   another table: bit 30; bits 12 to 27 where it starts; bits 8 to 11 the bits that it takes
  *   the end of the block: bits 29 and 30; no code: bits 28 and 30
- * A distance: bits 16 to 30 the smallest; bits 8 to 11 as above. Another table: bit 31; bits 16 to 30 where it starts. No
- * code: bits 31 and 15. */
+ * A distance: bits 16 to 30 the smallest; bits 8 to 11 as above. Another table: bit 31; bits 16 to 30 where it starts.
+ * No code: bits 31 and 15. */
 #define FPC_DEFLATE_LITERAL (1u << 31)
 #define FPC_DEFLATE_TWO (1u << 24)
 #define FPC_DEFLATE_FURTHER (1u << 30)
@@ -56,9 +56,10 @@ struct fpc_kernels;
 /* Begins; an fpc_status. */
 int fpc_inflate_start(fpc_inflate *inflate, const uint8_t *data, size_t length);
 
-/* Writes from *out on until `target` is reached, or the stream ends (its state is FPC_INFLATE_DONE then); an fpc_status.
- * What is written behind `target` belongs to the stream up to *out, which is less than FPC_INFLATE_OUT_SLACK behind it.
- * `first` is the oldest byte in front of *out that is still there: the first of all, or at least FPC_WINDOW before. */
+/* Writes from *out on until `target` is reached, or the stream ends (its state is FPC_INFLATE_DONE then); an
+ * fpc_status. What is written behind `target` belongs to the stream up to *out, which is less than
+ * FPC_INFLATE_OUT_SLACK behind it. `first` is the oldest byte in front of *out that is still there: the first of all,
+ * or at least FPC_WINDOW before. */
 int fpc_inflate_run(fpc_inflate *inflate, const struct fpc_kernels *kernels, const uint8_t *first, uint8_t **out,
                     uint8_t *target);
 

@@ -1,4 +1,5 @@
-/* inflate_plain.h: the loop over a block's codes. One body for all machines: the compiler makes use of what each has. */
+/* inflate_plain.h: the loop over a block's codes. One body for all machines: the compiler makes use of what each
+ * has. */
 #include <string.h>
 
 #include "fastpipe_core.h"
@@ -9,7 +10,7 @@ static inline uint64_t inflate_load(const uint8_t *from) {
            (uint64_t)from[4] << 32 | (uint64_t)from[5] << 40 | (uint64_t)from[6] << 48 | (uint64_t)from[7] << 56;
 }
 
-/* At least 56 bits. What was loaded before is loaded once more and falls on itself. */
+/* Fills up to at least 56 bits. What was loaded before is loaded once more and falls on itself. */
 #define INFLATE_REFILL()                                                                                               \
     do {                                                                                                               \
         bits |= inflate_load(in) << count;                                                                             \
@@ -45,8 +46,8 @@ static inline void inflate_copy(uint8_t *out, uint32_t distance, uint32_t length
     }
 }
 
-/* As fpc_inflate_run, up to the block's end at most. At the loop's head `in` is not behind `end`, so that two loads stay
- * within FPC_INFLATE_IN_SLACK. */
+/* As fpc_inflate_run, up to the block's end at most. At the loop's head `in` is not behind `end`, so that two loads
+ * stay within FPC_INFLATE_IN_SLACK. */
 static int inflate_codes(fpc_inflate *inflate, const uint8_t *first, uint8_t **place, uint8_t *target) {
     const uint32_t *const literals = inflate->literals, *const distances = inflate->distances;
     const uint8_t *in = inflate->in, *const end = inflate->end;

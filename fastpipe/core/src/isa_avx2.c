@@ -1,5 +1,5 @@
-/* isa_avx2.c: the kernels for x86-64 with AVX2, FMA, BMI, F16C and PCLMUL. The instruction set is chosen here and not by the
- * compiler's flags, so that the rest of the library runs on every machine. */
+/* isa_avx2.c: the kernels for x86-64 with AVX2, FMA, BMI, F16C and PCLMUL. The instruction set is chosen here and not
+ * by the compiler's flags, so that the rest of the library runs on every machine. */
 #include "kernels.h"
 
 #if FPC_HAVE_AVX2
@@ -18,6 +18,9 @@
 
 #include "idct_plain.h" /* what is rare */
 #include "unstuff_simd.h"
+#include "huffman_simd.h"
+#include "sequential_plain.h"
+#include "progressive_plain.h"
 #include "idct_simd.h"
 #include "color_simd.h"
 #include "inflate_plain.h"
@@ -27,7 +30,7 @@
 #include "operations_simd.h"
 #include "adjust_simd.h"
 #include "warp_simd.h"
-#include "sample_simd.h"
+#include "grid_sample_simd.h"
 #include "planes_simd.h"
 #include "resample_simd.h"
 #include "sink_simd.h"

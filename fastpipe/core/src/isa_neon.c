@@ -9,6 +9,9 @@
 
 #include "idct_plain.h" /* what is rare */
 #include "unstuff_simd.h"
+#include "huffman_simd.h"
+#include "sequential_plain.h"
+#include "progressive_plain.h"
 #include "idct_simd.h"
 #include "color_simd.h"
 #include "inflate_plain.h"
@@ -18,7 +21,7 @@
 #include "operations_simd.h"
 #include "adjust_simd.h"
 #include "warp_simd.h"
-#include "sample_simd.h"
+#include "grid_sample_simd.h"
 #include "planes_simd.h"
 #include "resample_simd.h"
 #include "sink_simd.h"

@@ -4,6 +4,9 @@
 #define FPC_PORTABLE 1
 
 #include "unstuff_plain.h"
+#include "huffman_plain.h"
+#include "sequential_plain.h"
+#include "progressive_plain.h"
 #include "idct_plain.h"
 #include "color_plain.h"
 #include "inflate_plain.h"
@@ -13,7 +16,7 @@
 #include "operations_plain.h"
 #include "adjust_plain.h"
 #include "warp_plain.h"
-#include "sample_plain.h"
+#include "grid_sample_plain.h"
 #include "planes_plain.h"
 #include "resample_plain.h"
 #include "sink_plain.h"

@@ -1,12 +1,13 @@
-/* kernels.h: the inner loops that exist once for each instruction set, behind one table of pointers.
+/* kernels.h: the inner loops that exist once for each instruction set, behind one table of pointers, which is all the
+ * dispatch there is.
  *
- * A stage's kernels have two bodies with the same signatures and, byte for byte, the same results:
- *   <stage>_simd.h   in the words of simd.h (AVX2 and NEON);
- *   <stage>_plain.h  in plain C, which is the portable form and the one that the other is tested against.
- * isa_avx2.c, isa_avx512.c, isa_vbmi.c, isa_neon.c and isa_portable.c each include the bodies of all stages (functions are `static`, so the names
- * are the same in all of them) and fill one table. To add a kernel: a pointer here, the function in both bodies, one line
- * in FPC_KERNELS below. SIMD kernels may call a plain one for what is rare: the isa files include the plain bodies first.
- */
+ * Kernels have two bodies with the same signatures and, byte for byte, the same results:
+ *   <name>_simd.h   in the words of simd.h (AVX2 and NEON);
+ *   <name>_plain.h  in plain C, which is the portable form and the one that the other is tested against.
+ * Loops that need no vectors have the plain body alone, and compilers make use of what each instruction set has.
+ * isa_avx2.c, isa_avx512.c, isa_vbmi.c, isa_neon.c and isa_portable.c each include the bodies of all (functions are
+ * `static`, so the names are the same in all of them) and fill one table. To add a kernel: a pointer here, the function
+ * in both bodies, one line in FPC_KERNELS below. SIMD kernels may call a plain one for what is rare. */
 #ifndef FPC_KERNELS_H
 #define FPC_KERNELS_H
 
@@ -14,11 +15,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "bits.h"
+#include "bitstream.h"
 #include "filters.h"
 #include "idct.h"
 #include "inflate.h"
-#include "levels.h"
+#include "mcu.h"
+#include "normalize.h"
 #include "unfilter.h"
 
 #if defined(__x86_64__) || defined(_M_X64)
@@ -38,14 +40,14 @@
 #define FPC_HAVE_NEON 0
 #endif
 
-/* warp.c: where a warp's pixels come from. */
-typedef struct fpc_warp {
+/* warp.c: the image that a warp reads. */
+typedef struct fpc_warp_source {
     const uint8_t *image; /* rows one behind the other, with slack behind the last */
     int32_t height, width, channels;
     uint8_t fill[4]; /* where a pixel comes from outside */
-} fpc_warp;
+} fpc_warp_source;
 
-/* resample.c: where a row's pixels come from, in bytes of another row. */
+/* resample.c: groups of pixels that are picked from a row, in bytes. */
 #define FPC_PICK_BYTES 64
 typedef struct fpc_pick_group {
     int32_t in, out;               /* FPC_PICK_BYTES from `in` on become as many from `out` on */
@@ -59,21 +61,38 @@ typedef struct fpc_picks {
     fpc_pick_group *groups; /* the same, pixels that lie near each other together; in the order of `out` */
 } fpc_picks;
 
-/* sample.c: an image and the points in it that are wanted. */
-#define FPC_SAMPLE_BLOCK 256 /* points at once */
-typedef struct fpc_sample {
+/* grid_sample.c: an image and the points in it that are wanted. */
+#define FPC_GRID_SAMPLE_BLOCK 256 /* points at once */
+typedef struct fpc_grid_sample {
     const uint32_t *pixels;           /* red in the lowest byte, 1 in the highest; two of 0 on each side */
     int32_t channels;                 /* 1 or 3 */
     int32_t height, width;            /* without those */
     int32_t out_height, out_width;    /* of the result, planes one behind the other */
-    const float *theta, *grid, *fill; /* as fpc_sample_planes has them */
+    const float *theta, *grid, *fill; /* as fpc_grid_sample_planes has them */
     bool filled, bilinear, fused, floats;
     void *out;
-} fpc_sample;
+} fpc_grid_sample;
+
+/* Bytes behind a row in scratch memory: kernels read and write whole vectors. */
+#define FPC_ROW_SLACK 128
 
 typedef struct fpc_kernels {
-    /* bits.h: up to the copy's limit, its end or a marker. */
+    /* bitstream.h: up to the copy's limit, its end or a marker. */
     void (*unstuff)(fpc_copy *copy);
+    /* huffman.h: the tables of a code. */
+    void (*build_ac)(fpc_ac_table *table, const fpc_symbol_words *symbols);
+    void (*build_skip)(fpc_skip_table *table, const fpc_symbol_words *symbols);
+    /* mcu.h: up to `count` MCUs of a scan, as long as the reader isn't behind the limit; return how many. `bad` isn't 0
+     * any more where there was no code. Sequential scans: decoded, or gone over. */
+    uint32_t (*decode_mcus)(fpc_reader *reader, const uint8_t *limit, fpc_mcu *mcu, uint32_t count, uint32_t *bad);
+    uint32_t (*skip_mcus)(fpc_reader *reader, const uint8_t *limit, fpc_mcu *mcu, uint32_t count, uint32_t *bad);
+    /* Progressive scans: DC and AC coefficients for the first time, and one more bit of each. */
+    uint32_t (*decode_dc)(fpc_reader *reader, const uint8_t *limit, fpc_mcu *mcu, uint32_t count, uint32_t low,
+                          uint32_t *bad);
+    uint32_t (*refine_dc)(fpc_reader *reader, const uint8_t *limit, fpc_mcu *mcu, uint32_t count, uint32_t low,
+                          uint32_t *bad);
+    uint32_t (*decode_band)(fpc_reader *reader, const uint8_t *limit, fpc_band *band, uint32_t count, uint32_t *bad);
+    uint32_t (*refine_band)(fpc_reader *reader, const uint8_t *limit, fpc_band *band, uint32_t count, uint32_t *bad);
     /* inflate.h: a block's codes, up to its end at most. */
     int (*inflate_codes)(fpc_inflate *inflate, const uint8_t *first, uint8_t **out, uint8_t *target);
     /* unfilter.h: `count` rows of `pixels` of `step` bytes each. */
@@ -83,8 +102,8 @@ typedef struct fpc_kernels {
     /* The checksum goes on from the one of what came before; CRC-32 begins with 0, Adler-32 with 1. */
     uint32_t (*crc32)(const fpc_crc_tables *tables, uint32_t crc, const uint8_t *data, size_t size);
     uint32_t (*adler32)(uint32_t adler, const uint8_t *data, size_t size);
-    /* idct.h: `count` blocks side by side to 8 rows of samples. Whole groups of 16 samples are written. 0, or not 0 where
-     * a block's coefficients are so large that decoders differ about them. */
+    /* idct.h: `count` blocks side by side to 8 rows of samples. Whole groups of 16 samples are written. 0, or not 0
+     * where a block's coefficients are so large that decoders differ about them. */
     int (*idct_blocks)(const int16_t *coefficients, const uint8_t *last, int count, const fpc_dequantizer *dequantizer,
                        uint8_t *out, size_t out_stride);
     /* color_plain.h: rows; whole groups of 32 samples or pixels are read and written. */
@@ -94,15 +113,16 @@ typedef struct fpc_kernels {
     void (*planes_to_rgb)(const uint8_t *red, const uint8_t *green, const uint8_t *blue, uint8_t *rgb, int count);
     void (*mix_rows)(const uint8_t *nearer, const uint8_t *farther, uint16_t *sums, int count);
     void (*widen_row)(const uint8_t *row, uint16_t *wide, int count);
-    /* resample.c: what resample_across reads in place of an axis's weights for three channels, where that is faster: into
-     * `lanes`, and says so in `has_lanes`. */
-    void (*arrange_across)(fpc_axis *axis);
+    /* resample.c: what resample_horizontal reads in place of an axis's weights for three channels, where that is
+     * faster: into `lanes`, and says so in `has_lanes`. */
+    void (*arrange_horizontal)(fpc_axis *axis);
     /* Two rows (perhaps the same) into two rows of the axis's outputs, for 1 or 3 channels; up to
      * FPC_ROW_SLACK bytes behind each row are read and written. */
-    void (*resample_across)(const uint8_t *const in[2], const fpc_axis *axis, int32_t channels, uint8_t *const out[2]);
+    void (*resample_horizontal)(const uint8_t *const in[2], const fpc_axis *axis, int32_t channels,
+                                uint8_t *const out[2]);
     /* The axis's output y of `bytes` bytes from its counts[y] rows, of which the last one is there twice; rows are read
      * and `out` is written in whole groups of 32 bytes. */
-    void (*resample_down)(const uint8_t *const *rows, const fpc_axis *axis, int32_t y, int64_t bytes, uint8_t *out);
+    void (*resample_vertical)(const uint8_t *const *rows, const fpc_axis *axis, int32_t y, int64_t bytes, uint8_t *out);
     /* A row's pixels; up to FPC_ROW_SLACK bytes behind each row are read and written. */
     void (*pick_pixels)(const uint8_t *in, const fpc_picks *picks, uint8_t *out);
     /* operations.c: rows of `count` pixels; whole groups of 32 are read and written. */
@@ -111,8 +131,8 @@ typedef struct fpc_kernels {
     void (*flip_rgb)(const uint8_t *in, int32_t count, uint8_t *out);
     /* Each byte's entry of a table, and nothing else; `out` may be `in`. */
     void (*look_up)(const uint8_t *in, int64_t count, const uint8_t *table, uint8_t *out);
-    /* The same for `count` pixels of three channels, each with a table of its own, one behind the other; whole groups of 32
-     * bytes are read and written. */
+    /* The same for `count` pixels of three channels, each with a table of its own, one behind the other; whole groups
+     * of 32 bytes are read and written. */
     void (*look_up_rgb)(const uint8_t *in, int32_t count, const uint8_t *tables, uint8_t *out);
     /* adjust.c: whole groups of 32 bytes are read and written. `first` and `second` mixed, as Pillow's blend. */
     void (*blend_rows)(const uint8_t *first, const uint8_t *second, float factor, int64_t count, uint8_t *out);
@@ -124,11 +144,12 @@ typedef struct fpc_kernels {
     /* warp.c: the point in the image that each of `count` pixels of row y shows. */
     void (*warp_points)(const double *coefficients, bool perspective, int32_t y, int32_t count, double *xs, double *ys);
     /* Pixels at (x, y) + k * (dx, dy), in parts of 2**16, all inside the image. */
-    void (*warp_fixed)(const fpc_warp *warp, int32_t x, int32_t y, int32_t dx, int32_t dy, int32_t count, uint8_t *out);
+    void (*warp_fixed)(const fpc_warp_source *warp, int32_t x, int32_t y, int32_t dx, int32_t dy, int32_t count,
+                       uint8_t *out);
     /* Pixels interpolated at points; up to FPC_ROW_SLACK bytes behind `out` are written. */
-    void (*warp_bilinear)(const fpc_warp *warp, const double *xs, const double *ys, int32_t count, uint8_t *out);
-    void (*warp_bicubic)(const fpc_warp *warp, const double *xs, const double *ys, int32_t count, uint8_t *out);
-    void (*sample_planes)(const fpc_sample *sample);
+    void (*warp_bilinear)(const fpc_warp_source *warp, const double *xs, const double *ys, int32_t count, uint8_t *out);
+    void (*warp_bicubic)(const fpc_warp_source *warp, const double *xs, const double *ys, int32_t count, uint8_t *out);
+    void (*grid_sample)(const fpc_grid_sample *sample);
     /* planes_plain.h: nothing else is read and written, but for planes_smooth's neighbours. */
     void (*planes_gray)(const uint8_t *red, const uint8_t *green, const uint8_t *blue, int64_t count, uint8_t *out);
     void (*planes_blend)(const uint8_t *first, const uint8_t *second, float by, float rest, int64_t count,
@@ -138,15 +159,24 @@ typedef struct fpc_kernels {
                        uint8_t *out);
     /* sink.c: `count` pixels of three channels into three rows of bytes; up to 64 bytes behind `rgb` are read. */
     void (*split_channels)(const uint8_t *rgb, int32_t count, uint8_t *const out[3]);
-    /* And into three rows of levels->dtype. */
-    void (*levels_planar)(const uint8_t *rgb, int32_t count, const fpc_levels *levels, void *const out[3]);
+    /* The same into three rows of normalizer->dtype. */
+    void (*normalize_planar)(const uint8_t *rgb, int32_t count, const fpc_normalizer *normalizer, void *const out[3]);
     /* `count` bytes, of 1 or 3 channels in turn, into as many elements one after the other. */
-    void (*levels_in_turn)(const uint8_t *row, int64_t count, const fpc_levels *levels, int32_t channels, void *out);
+    void (*normalize_interleaved)(const uint8_t *row, int64_t count, const fpc_normalizer *normalizer, int32_t channels,
+                                  void *out);
 } fpc_kernels;
 
 #define FPC_KERNELS                                                                                                    \
     {                                                                                                                  \
         .unstuff = unstuff,                                                                                            \
+        .build_ac = build_ac,                                                                                          \
+        .build_skip = build_skip,                                                                                      \
+        .decode_mcus = decode_mcus,                                                                                    \
+        .skip_mcus = skip_mcus,                                                                                        \
+        .decode_dc = decode_dc,                                                                                        \
+        .refine_dc = refine_dc,                                                                                        \
+        .decode_band = decode_band,                                                                                    \
+        .refine_band = refine_band,                                                                                    \
         .inflate_codes = inflate_codes,                                                                                \
         .unfilter = unfilter,                                                                                          \
         .paint = paint,                                                                                                \
@@ -158,9 +188,9 @@ typedef struct fpc_kernels {
         .planes_to_rgb = planes_to_rgb,                                                                                \
         .mix_rows = mix_rows,                                                                                          \
         .widen_row = widen_row,                                                                                        \
-        .arrange_across = arrange_across,                                                                              \
-        .resample_across = resample_across,                                                                            \
-        .resample_down = resample_down,                                                                                \
+        .arrange_horizontal = arrange_horizontal,                                                                      \
+        .resample_horizontal = resample_horizontal,                                                                    \
+        .resample_vertical = resample_vertical,                                                                        \
         .pick_pixels = pick_pixels,                                                                                    \
         .flip_rgb = flip_rgb,                                                                                          \
         .rgb_to_gray = rgb_to_gray,                                                                                    \
@@ -173,14 +203,14 @@ typedef struct fpc_kernels {
         .warp_fixed = warp_fixed,                                                                                      \
         .warp_bilinear = warp_bilinear,                                                                                \
         .warp_bicubic = warp_bicubic,                                                                                  \
-        .sample_planes = sample_planes,                                                                                \
+        .grid_sample = grid_sample,                                                                                    \
         .planes_gray = planes_gray,                                                                                    \
         .planes_blend = planes_blend,                                                                                  \
         .planes_smooth = planes_smooth,                                                                                \
         .planes_mix = planes_mix,                                                                                      \
         .split_channels = split_channels,                                                                              \
-        .levels_planar = levels_planar,                                                                                \
-        .levels_in_turn = levels_in_turn,                                                                              \
+        .normalize_planar = normalize_planar,                                                                          \
+        .normalize_interleaved = normalize_interleaved,                                                                \
     }
 
 extern const fpc_kernels fpc_kernels_portable;
@@ -195,7 +225,8 @@ extern const fpc_kernels fpc_kernels_vbmi;
 extern const fpc_kernels fpc_kernels_neon;
 #endif
 
-/* cpu.c: the table of an fpc_isa (FPC_ISA_BEST: of fpc_best_isa()); NULL where this machine or build doesn't have it. */
+/* cpu.c: the table of an fpc_isa (FPC_ISA_BEST: of fpc_best_isa()); NULL where this machine or build doesn't have
+ * it. */
 const fpc_kernels *fpc_kernels_of(int isa);
 
 #endif

@@ -1,3 +1,4 @@
+/* memory.c: scratch memory that grows and is used again. */
 #include "memory.h"
 
 #include <stdlib.h>

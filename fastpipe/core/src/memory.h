@@ -13,7 +13,7 @@ typedef struct fpc_buffer {
     size_t size;
 } fpc_buffer;
 
-/* At least `size` bytes in buffer->data; NULL where there is no memory (the buffer is then empty). */
+/* Grows to at least `size` bytes in buffer->data; NULL where there is no memory (the buffer is then empty). */
 uint8_t *fpc_buffer_need(fpc_buffer *buffer, size_t size);
 void fpc_buffer_free(fpc_buffer *buffer);
 

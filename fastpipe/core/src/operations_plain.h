@@ -10,7 +10,7 @@ static inline void flip_rgb_plain(const uint8_t *in, int32_t first, int32_t end,
 }
 
 #if !defined(FPC_SIMD_VBMI)
-/* Of three bytes four at once. */
+/* Copies pixels of three bytes by four bytes at once. */
 static void pick_pixels(const uint8_t *in, const fpc_picks *picks, uint8_t *out) {
     const int32_t *const offsets = picks->offsets; /* for all that a compiler knows `out` may be in `picks` */
     const int32_t count = picks->count;

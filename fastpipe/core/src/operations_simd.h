@@ -4,7 +4,7 @@
 #define NONE 255
 /* Four pixels of three bytes, the last one first. */
 static const uint8_t operations_flip[16] = {9, 10, 11, 6, 7, 8, 3, 4, 5, 0, 1, 2, NONE, NONE, NONE, NONE};
-/* Of four pixels red and green, green and blue, as pairs of 16-bit numbers. */
+/* Splits four pixels: red and green, green and blue, as pairs of 16-bit numbers. */
 static const uint8_t operations_red_green[16] = {0, NONE, 1, NONE, 3, NONE, 4,  NONE,
                                                  6, NONE, 7, NONE, 9, NONE, 10, NONE};
 static const uint8_t operations_green_blue[16] = {1, NONE, 2, NONE, 4,  NONE, 5,  NONE,

@@ -1,5 +1,5 @@
-/* planes_plain.h: torchvision's arithmetic on uint8 tensors, by way of float32: one product, sum or quotient for each of
- * torch's operations. Compilers make vectors of most of it. */
+/* planes_plain.h: torchvision's arithmetic on uint8 tensors, by way of float32: one product, sum or quotient for each
+ * of torch's operations. Compilers make vectors of most of it. */
 #include <stdint.h>
 
 /* rgb_to_grayscale */
@@ -10,7 +10,7 @@ static void planes_gray(const uint8_t *red, const uint8_t *green, const uint8_t 
     }
 }
 
-/* Of `by` times the first plus `rest` times the second what is in 0 to 255, cut off. */
+/* `by` times the first plus `rest` times the second, clamped to 0 to 255 and cut off. */
 static void planes_blend(const uint8_t *first, const uint8_t *second, float by, float rest, int64_t count,
                          uint8_t *out) {
     for (int64_t k = 0; k < count; k++) {

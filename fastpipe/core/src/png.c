@@ -1,16 +1,16 @@
-/* png.c: from a PNG's stream to rows of RGB: inflated as far as they are wanted, unfiltered four at a time, and turned into
- * what Pillow's convert("RGB") makes of them. */
+/* png.c: from a PNG's stream to rows of RGB: inflated as far as they are wanted, unfiltered four at a time, and turned
+ * into what Pillow's convert("RGB") makes of them. */
 #include "png.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "jpeg.h"
+#include "codecs.h"
 
 #define PIECE (64 << 10)     /* what is inflated at a time, at least */
 #define MOST_FOR_A_BYTE 1032 /* what deflate makes of one at most: 258 for each 2 bits */
 
-fpc_png *fpc_png_new(const fpc_kernels *kernels) {
+static void *create(const fpc_kernels *kernels) {
     fpc_png *png = calloc(1, sizeof *png);
     if (!png) return NULL;
     png->kernels = kernels;
@@ -28,20 +28,25 @@ fpc_png *fpc_png_new(const fpc_kernels *kernels) {
     return png;
 }
 
-void fpc_png_free(fpc_png *png) {
-    if (!png) return;
+static void destroy(void *decoder) {
+    fpc_png *png = decoder;
     fpc_buffer_free(&png->joined);
     fpc_buffer_free(&png->window);
     fpc_buffer_free(&png->rows);
     free(png);
 }
 
-size_t fpc_png_bytes(const fpc_png *png) {
-    return png ? sizeof *png + png->joined.size + png->window.size + png->rows.size : 0;
+static size_t bytes_of(const void *decoder) {
+    const fpc_png *png = decoder;
+    return sizeof *png + png->joined.size + png->window.size + png->rows.size;
 }
 
-int fpc_png_open(fpc_png *png, const uint8_t *data, size_t length, int64_t max_bytes) {
+static int open_file(void *decoder, const uint8_t *data, size_t length, bool indices, int64_t max_bytes,
+                     const fpc_header **found) {
+    fpc_png *png = decoder;
     fpc_header *header = &png->header;
+    *found = header;
+    png->indices = indices;
     int status = fpc_png_read_header(data, length, header, &png->kind);
     /* The pixels don't depend on the orientation: where Pillow has to read it, the upright image is for others. */
     if (status != FPC_OK && !(status == FPC_UNUSUAL_HEADER && header->data_offset)) return status;
@@ -58,7 +63,7 @@ int fpc_png_open(fpc_png *png, const uint8_t *data, size_t length, int64_t max_b
 
 /* ---- inflating -------------------------------------------------------------------------------------------------- */
 
-/* At least `bytes` of the stream from png->read on; they may be part of those that are wanted alone. */
+/* Inflates at least `bytes` of the stream from png->read on; they may be part of those that are wanted alone. */
 static int need(fpc_png *png, size_t bytes) {
     while ((size_t)(png->out - png->read) < bytes) {
         uint8_t *const base = png->window.data;
@@ -189,16 +194,16 @@ static int give(fpc_png *png, const uint8_t *line, uint8_t *row) {
 
 /* ---- a box ------------------------------------------------------------------------------------------------------ */
 
-int fpc_png_start(fpc_png *png, int32_t top, int32_t left, int32_t height, int32_t width, bool indices,
-                  int64_t max_bytes) {
+static int start_box(void *decoder, const fpc_box *box, int64_t max_bytes) {
+    fpc_png *png = decoder;
+    const int32_t top = box->top, left = box->left, height = box->height, width = box->width;
     const fpc_header *header = &png->header;
     if (top < 0 || left < 0 || height < 1 || width < 1 || height > header->height || width > header->width)
         return FPC_BAD_REGION;
     if (top > header->height - height || left > header->width - width) return FPC_BAD_REGION;
     /* Pillow has another mode for black and white. */
     const bool has_indices = png->kind == FPC_PNG_PALETTE || (png->kind == FPC_PNG_GRAY && header->bit_depth > 1);
-    if (indices && !has_indices) return FPC_UNSUPPORTED_COLOR;
-    png->indices = indices;
+    if (png->indices && !has_indices) return FPC_UNSUPPORTED_COLOR;
     png->y = top;
     png->bottom = top + height;
     png->whole = png->bottom == header->height;
@@ -228,7 +233,8 @@ int fpc_png_start(fpc_png *png, int32_t top, int32_t left, int32_t height, int32
     return fpc_inflate_start(&png->inflate, png->parts.stream, png->parts.stream_length);
 }
 
-int fpc_png_next(fpc_png *png, uint8_t *row) {
+static int next_row(void *decoder, uint8_t *row) {
+    fpc_png *png = decoder;
     if (png->y >= png->bottom) return FPC_BAD_REGION;
     while (png->y >= png->group + png->ready) {
         const int status = read_group(png);
@@ -238,7 +244,9 @@ int fpc_png_next(fpc_png *png, uint8_t *row) {
     return give(png, png->lines[line], row);
 }
 
-int fpc_png_finish(fpc_png *png) {
+/* Where the box's last row is the image's, the stream must end behind it, with its right checksum. */
+static int finish_file(void *decoder) {
+    fpc_png *png = decoder;
     if (!png->whole || png->y < png->bottom) return FPC_OK; /* the chunks' checksums have to do */
     uint8_t *out = png->out;
     int status = FPC_OK;
@@ -251,3 +259,23 @@ int fpc_png_finish(fpc_png *png) {
     if (status != FPC_OK) return status;
     return checksum == png->checksum ? FPC_OK : FPC_BAD_CHECKSUM;
 }
+
+static int read_header(const uint8_t *data, size_t length, fpc_header *header) {
+    fpc_header found;
+    int kind = 0;
+    const int status = fpc_png_read_header(data, length, &found, &kind);
+    if (status == FPC_OK) *header = found;
+    return status;
+}
+
+const fpc_codec fpc_png_codec = {
+    .recognize = fpc_is_png,
+    .read_header = read_header,
+    .create = create,
+    .destroy = destroy,
+    .bytes = bytes_of,
+    .open = open_file,
+    .start = start_box,
+    .next = next_row,
+    .finish = finish_file,
+};

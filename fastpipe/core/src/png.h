@@ -30,7 +30,7 @@ bool fpc_is_png(const uint8_t *data, size_t length);
 /* The header, from the chunks before the first IDAT; `kind` is IHDR's. Checksums aren't looked at. */
 int fpc_png_read_header(const uint8_t *data, size_t length, fpc_header *header, int *kind);
 
-/* What of a file its pixels are made of. */
+/* The parts of a file that its pixels are made of. */
 typedef struct fpc_png_parts {
     const uint8_t *palette; /* NULL where there is none */
     uint32_t colors;        /* entries that it has */
@@ -41,8 +41,8 @@ typedef struct fpc_png_parts {
 
 typedef struct fpc_png fpc_png;
 
-/* All chunks up to IEND: whether they are ones that change no pixel in Pillow, with their right checksums. Several IDAT
- * chunks are joined in memory of the decoder's. */
+/* Reads all chunks up to IEND: whether they are ones that change no pixel in Pillow, with their right checksums.
+ * Several IDAT chunks are joined in memory of the decoder's. */
 int fpc_png_read_chunks(fpc_png *png, const uint8_t *data, size_t length, int64_t max_bytes);
 
 /* ---- pixels (png.c) ---- */
@@ -73,22 +73,5 @@ struct fpc_png {
     int half;            /* which of the lines were made last */
     fpc_palette palette; /* or levels of gray */
 };
-
-fpc_png *fpc_png_new(const fpc_kernels *kernels);
-void fpc_png_free(fpc_png *png);
-size_t fpc_png_bytes(const fpc_png *png);
-
-/* Checks the file up to its end but for its pixels; an fpc_status. The data must stay until the last call. */
-int fpc_png_open(fpc_png *png, const uint8_t *data, size_t length, int64_t max_bytes);
-
-/* Prepares the rows of a box inside the image. `indices`: a palette's indices or levels of gray, in one channel. */
-int fpc_png_start(fpc_png *png, int32_t top, int32_t left, int32_t height, int32_t width, bool indices,
-                  int64_t max_bytes);
-
-/* The next row: 3 bytes a pixel, or 1; up to FPC_ROW_SLACK bytes behind them may be written. */
-int fpc_png_next(fpc_png *png, uint8_t *row);
-
-/* Behind the last row that is wanted: where that is the image's, the stream must end there, with its right checksum. */
-int fpc_png_finish(fpc_png *png);
 
 #endif

@@ -1,5 +1,5 @@
-/* png_chunks.c: the chunks of a PNG (PNG specification, sections 5 and 11), as Pillow's PngImagePlugin takes them. What it
- * may take otherwise, or refuse, is refused here. */
+/* png_chunks.c: the chunks of a PNG (PNG specification, sections 5 and 11), as Pillow's PngImagePlugin takes them. What
+ * it may take otherwise, or refuse, is refused here. */
 #include <string.h>
 
 #include "entropy.h"
@@ -180,8 +180,8 @@ int fpc_png_read_header(const uint8_t *data, size_t length, fpc_header *header, 
 
 /* ---- all chunks ------------------------------------------------------------------------------------------------- */
 
-/* Whether Pillow inflates what is compressed in a text or a profile without a word: less than its limit, and no data that
- * is broken, of which it takes what it likes. */
+/* Whether Pillow inflates what is compressed in a text or a profile without a word: less than its limit, and no data
+ * that is broken, of which it takes what it likes. */
 static int check_compressed(fpc_png *png, const uint8_t *data, size_t length) {
     if (length > MAX_ANCILLARY_BYTES) return FPC_TOO_LARGE;
     uint8_t *copy = fpc_buffer_need(&png->joined, length + FPC_INFLATE_IN_SLACK);

@@ -10,9 +10,10 @@
 
 #define MOST_THREADS 1024
 
-/* What is done with each of a list: jobs are run, files and arrays read. All but the first six fields are under the lock. */
-struct fpc_list {
-    void (*one)(const fpc_list *list, fpc_context *context, size_t index);
+/* What is done with each of a list: jobs are run, files and arrays read. All but the first six fields are under the
+ * lock. */
+struct fpc_task {
+    void (*one)(const fpc_task *list, fpc_context *context, size_t index);
     fpc_job *jobs;
     fpc_files *files;
     fpc_file *read;
@@ -21,7 +22,7 @@ struct fpc_list {
     size_t next;       /* the first that nobody has taken */
     size_t unfinished; /* how many aren't done */
     int waiters;       /* callers of fpc_pool_wait: the last of them frees it */
-    fpc_list *behind;  /* in the queue */
+    fpc_task *behind;  /* in the queue */
 };
 
 struct fpc_pool {
@@ -29,7 +30,7 @@ struct fpc_pool {
     fpc_lock lock;
     fpc_condition work, done;
     /* under the lock: */
-    fpc_list *first; /* of which there is something to take */
+    fpc_task *first; /* of which there is something to take */
     int started;     /* threads of the pool's own */
     int free;        /* contexts that nobody works with: the first of them */
     int lists;       /* that aren't waited for to the end */
@@ -40,10 +41,10 @@ struct fpc_pool {
 
 /* What the lists have, one after the other, until nothing is left of any, or of the caller's own. There is a free
  * context. The lock is held before and after, but not while one runs. */
-static void take_jobs(fpc_pool *pool, const fpc_list *own) {
+static void take_jobs(fpc_pool *pool, const fpc_task *own) {
     fpc_context *context = pool->contexts[--pool->free];
     while (pool->first && (!own || own->next < own->count)) {
-        fpc_list *list = pool->first;
+        fpc_task *list = pool->first;
         const size_t index = list->next++;
         if (list->next == list->count) pool->first = list->behind;
         fpc_lock_leave(&pool->lock);
@@ -135,17 +136,17 @@ fpc_pool *fpc_pool_new(int threads, int isa) {
 }
 
 /* Files are read first: somebody has to know their sizes before there are further jobs. */
-static void put(fpc_pool *pool, fpc_list *list) {
+static void put(fpc_pool *pool, fpc_task *list) {
     list->unfinished = list->count;
     pool->lists++;
-    fpc_list **place = &pool->first;
+    fpc_task **place = &pool->first;
     while (*place && !list->files) place = &(*place)->behind;
     list->behind = *place;
     *place = list;
 }
 
 /* Until the list is done; the caller works, too, as long as there is a context for it. The lock is held. */
-static void finish(fpc_pool *pool, const fpc_list *list) {
+static void finish(fpc_pool *pool, const fpc_task *list) {
     while (list->unfinished > 0) {
         if (list->next == list->count || pool->free == 0) {
             fpc_condition_wait(&pool->done, &pool->lock);
@@ -159,7 +160,7 @@ static void finish(fpc_pool *pool, const fpc_list *list) {
     }
 }
 
-static void run_list(fpc_pool *pool, fpc_list *list) {
+static void run_list(fpc_pool *pool, fpc_task *list) {
     if (list->count == 0) return;
     fpc_lock_take(&pool->lock);
     put(pool, list);
@@ -169,18 +170,18 @@ static void run_list(fpc_pool *pool, fpc_list *list) {
     fpc_lock_leave(&pool->lock);
 }
 
-static void run_one(const fpc_list *list, fpc_context *context, size_t index) { fpc_run(context, &list->jobs[index]); }
+static void run_one(const fpc_task *list, fpc_context *context, size_t index) { fpc_run(context, &list->jobs[index]); }
 
 void fpc_pool_run(fpc_pool *pool, fpc_job *jobs, size_t count) {
     if (!pool || !jobs) return;
-    fpc_list list = {.one = run_one, .jobs = jobs, .count = count};
+    fpc_task list = {.one = run_one, .jobs = jobs, .count = count};
     run_list(pool, &list);
 }
 
-void fpc_pool_start(fpc_pool *pool, fpc_job *jobs, size_t count, fpc_list **cell) {
+void fpc_pool_start(fpc_pool *pool, fpc_job *jobs, size_t count, fpc_task **cell) {
     *cell = NULL;
     if (!pool || !jobs || count == 0) return;
-    fpc_list *list = calloc(1, sizeof *list);
+    fpc_task *list = calloc(1, sizeof *list);
     if (!list) return;
     list->one = run_one;
     list->jobs = jobs;
@@ -193,10 +194,10 @@ void fpc_pool_start(fpc_pool *pool, fpc_job *jobs, size_t count, fpc_list **cell
     fpc_lock_leave(&pool->lock);
 }
 
-void fpc_pool_wait(fpc_pool *pool, fpc_list **cell) {
+void fpc_pool_wait(fpc_pool *pool, fpc_task **cell) {
     if (!pool) return;
     fpc_lock_take(&pool->lock);
-    fpc_list *list = *cell;
+    fpc_task *list = *cell;
     if (list) {
         list->waiters++;
         finish(pool, list);
@@ -207,7 +208,7 @@ void fpc_pool_wait(fpc_pool *pool, fpc_list **cell) {
     fpc_lock_leave(&pool->lock);
 }
 
-static void read_one(const fpc_list *list, fpc_context *context, size_t index) {
+static void read_one(const fpc_task *list, fpc_context *context, size_t index) {
     (void)context;
     fpc_files_read_one(list->files, &list->read[index]);
 }
@@ -215,16 +216,16 @@ static void read_one(const fpc_list *list, fpc_context *context, size_t index) {
 void fpc_pool_read(fpc_pool *pool, fpc_files *files, fpc_file *list, size_t count) {
     if (!pool || !files || !list) return;
     fpc_files_clear(files);
-    fpc_list all = {.one = read_one, .files = files, .read = list, .count = count};
+    fpc_task all = {.one = read_one, .files = files, .read = list, .count = count};
     run_list(pool, &all);
 }
 
-static void read_one_array(const fpc_list *list, fpc_context *context, size_t index) {
+static void read_one_array(const fpc_task *list, fpc_context *context, size_t index) {
     fpc_read_array(context, &list->arrays[index]);
 }
 
 void fpc_pool_arrays(fpc_pool *pool, fpc_array *list, size_t count) {
     if (!pool || !list) return;
-    fpc_list all = {.one = read_one_array, .arrays = list, .count = count};
+    fpc_task all = {.one = read_one_array, .arrays = list, .count = count};
     run_list(pool, &all);
 }

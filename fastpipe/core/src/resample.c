@@ -1,109 +1,122 @@
 /* resample.c: FPC_OP_RESIZE: Pillow's two passes (Resample.c: ImagingResampleInner), each rounded to whole numbers,
  * row by row. Between the passes there are only the rows that one output needs. */
-#include "stage.h"
+#include "resample.h"
 
 #include <string.h>
 
-static uint8_t *ring_row(const fpc_stage *stage, int32_t row) {
-    return stage->ring + (row & (stage->ring_rows - 1)) * stage->ring_bytes;
+typedef struct resize_stage {
+    fpc_stage stage;
+    fpc_resize resize;
+    uint8_t *pair[2];     /* rows of the input */
+    uint8_t *kept;        /* rows are made in twos: the second one */
+    uint8_t *ring;        /* the rows that the vertical pass reads */
+    int32_t ring_rows;    /* a power of two */
+    int64_t ring_bytes;   /* from one row to the next, slack included */
+    const uint8_t **taps; /* the rows of one output */
+    fpc_picks picks;      /* of FPC_NEAREST, in the taps' place */
+} resize_stage;
+
+static uint8_t *ring_row(const resize_stage *self, int32_t row) {
+    return self->ring + (row & (self->ring_rows - 1)) * self->ring_bytes;
 }
 
-/* The ring's rows into output row y: `width` pixels, from column `column` of the ring's rows on. */
-static void go_down(const fpc_stage *stage, int32_t y, int32_t column, int32_t width, uint8_t *out) {
-    const int32_t start = stage->down.starts[y], count = stage->down.counts[y];
-    const int64_t offset = (int64_t)column * stage->channels;
-    for (int32_t i = 0; i < count; i++) stage->taps[i] = ring_row(stage, start + i) + offset;
-    stage->taps[count] = stage->taps[count - 1]; /* read in pairs; its weight is 0 */
-    stage->kernels->resample_down(stage->taps, &stage->down, y, (int64_t)width * stage->channels, out);
-}
+/* Offset in a row of the first column that is read. */
+static int64_t column_offset(const resize_stage *self) { return (int64_t)self->resize.column * self->stage.channels; }
 
-/* The input's next row into `row`; its first column that is read is at row + stage->column * channels. */
-static int take(fpc_stage *stage, uint8_t *row) {
-    stage->taken++;
-    return fpc_stage_pull(stage->from, row);
+/* The ring's rows into output row y: `width` pixels, from `offset` in the ring's rows on. */
+static void run_vertical(const resize_stage *self, int32_t y, int64_t offset, int32_t width, uint8_t *out) {
+    const fpc_axis *vertical = self->resize.vertical;
+    const int32_t start = vertical->starts[y], count = vertical->counts[y];
+    for (int32_t i = 0; i < count; i++) self->taps[i] = ring_row(self, start + i) + offset;
+    self->taps[count] = self->taps[count - 1]; /* read in pairs; its weight is 0 */
+    self->stage.kernels->resample_vertical(self->taps, vertical, y, (int64_t)width * self->stage.channels, out);
 }
 
 /* Passes over rows that nothing reads. */
-static int skip_to(fpc_stage *stage, int32_t row) {
-    while (stage->taken < row) {
-        const int status = take(stage, stage->pair[0]);
-        if (status != FPC_OK) return status;
-    }
-    return FPC_OK;
+static int skip_to(const resize_stage *self, int32_t row) {
+    fpc_stage *from = self->stage.from;
+    int status = FPC_OK;
+    while (status == FPC_OK && from->given < row) status = fpc_pull_row(from, self->pair[0]);
+    return status;
 }
 
-/* Along the rows first: the ring holds rows that are as wide as the output. */
-static int next_across_first(fpc_stage *stage, uint8_t *out) {
-    const int32_t y = stage->given;
-    const int32_t need = stage->down.starts[y] + stage->down.counts[y];
-    int status = skip_to(stage, stage->down.first);
-    const int64_t offset = (int64_t)stage->column * stage->channels;
-    while (status == FPC_OK && stage->taken < need) {
-        const int32_t row = stage->taken;
-        const bool two = row + 1 < stage->down.end;
+/* The horizontal pass first: the ring holds rows that are as wide as the output. */
+static int next_horizontal_first(fpc_stage *stage, uint8_t *out) {
+    resize_stage *self = (resize_stage *)stage;
+    const fpc_axis *vertical = self->resize.vertical;
+    fpc_stage *from = stage->from;
+    const int32_t y = stage->given, need = vertical->starts[y] + vertical->counts[y];
+    const int64_t offset = column_offset(self);
+    int status = skip_to(self, vertical->first);
+    while (status == FPC_OK && from->given < need) {
+        const int32_t row = from->given;
+        const bool two = row + 1 < vertical->end;
         const uint8_t *given[2] = {NULL, NULL};
-        for (int i = 0; i <= two && status == FPC_OK; i++, stage->taken++) {
-            status = fpc_stage_borrow(stage->from, stage->pair[i], &given[i]);
+        for (int i = 0; i <= two && status == FPC_OK; i++) {
+            status = fpc_borrow_row(from, self->pair[i], &given[i]);
         }
         if (status != FPC_OK) break;
         const uint8_t *const in[2] = {given[0] + offset, given[two] + offset};
-        uint8_t *const rows[2] = {ring_row(stage, row), ring_row(stage, row + two)};
-        stage->kernels->resample_across(in, &stage->across, stage->channels, rows);
+        uint8_t *const rows[2] = {ring_row(self, row), ring_row(self, row + two)};
+        stage->kernels->resample_horizontal(in, self->resize.horizontal, stage->channels, rows);
     }
-    if (status == FPC_OK) go_down(stage, y, 0, stage->width, out);
+    if (status == FPC_OK) run_vertical(self, y, 0, stage->width, out);
     return status;
 }
 
-/* Output row y of the pass down the columns, where that is the first one: the ring holds rows of the input. */
-static int down_from_input(fpc_stage *stage, int32_t y, uint8_t *out) {
-    const int32_t need = stage->down.starts[y] + stage->down.counts[y];
-    int status = skip_to(stage, stage->down.first);
-    while (status == FPC_OK && stage->taken < need) {
-        status = take(stage, ring_row(stage, stage->taken));
-    }
-    if (status == FPC_OK) go_down(stage, y, stage->column, stage->across.end, out);
+/* Output row y of the vertical pass where that is the first one: the ring holds rows of the input. */
+static int vertical_from_input(resize_stage *self, int32_t y, uint8_t *out) {
+    const fpc_axis *vertical = self->resize.vertical;
+    fpc_stage *from = self->stage.from;
+    const int32_t need = vertical->starts[y] + vertical->counts[y];
+    int status = skip_to(self, vertical->first);
+    while (status == FPC_OK && from->given < need) status = fpc_pull_row(from, ring_row(self, from->given));
+    if (status == FPC_OK) run_vertical(self, y, column_offset(self), self->resize.horizontal->end, out);
     return status;
 }
 
-/* Input row of output row y where nothing happens down the columns, without the columns that aren't read. */
-static int row_from_input(fpc_stage *stage, int32_t y, uint8_t *row) {
-    const int status = skip_to(stage, stage->down.starts[y]);
-    return status == FPC_OK ? take(stage, row) : status;
+/* Input row of output row y where there is no vertical pass. */
+static int row_from_input(const resize_stage *self, int32_t y, uint8_t *row) {
+    const int status = skip_to(self, self->resize.vertical->starts[y]);
+    return status == FPC_OK ? fpc_pull_row(self->stage.from, row) : status;
 }
 
-/* Down the columns first, or along the rows alone: rows are made in twos. */
-static int next_across_last(fpc_stage *stage, uint8_t *out) {
+/* The vertical pass first, or the horizontal one alone: rows are made in twos. */
+static int next_horizontal_last(fpc_stage *stage, uint8_t *out) {
+    resize_stage *self = (resize_stage *)stage;
+    const bool need_vertical = self->resize.need_vertical;
     const int32_t y = stage->given;
-    const int64_t bytes = (int64_t)stage->width * stage->channels;
     if (y & 1) {
-        memcpy(out, stage->kept, (size_t)bytes);
+        memcpy(out, self->kept, (size_t)stage->width * (size_t)stage->channels);
         return FPC_OK;
     }
     const bool two = y + 1 < stage->height;
-    const int64_t offset = stage->goes_down ? 0 : (int64_t)stage->column * stage->channels;
+    const int64_t offset = need_vertical ? 0 : column_offset(self);
     int status = FPC_OK;
     for (int i = 0; i <= two && status == FPC_OK; i++) {
-        status = stage->goes_down ? down_from_input(stage, y + i, stage->pair[i])
-                                  : row_from_input(stage, y + i, stage->pair[i]);
+        uint8_t *row = self->pair[i];
+        status = need_vertical ? vertical_from_input(self, y + i, row) : row_from_input(self, y + i, row);
     }
     if (status != FPC_OK) return status;
-    const uint8_t *const in[2] = {stage->pair[0] + offset, stage->pair[two] + offset};
-    uint8_t *const rows[2] = {out, two ? stage->kept : out};
-    stage->kernels->resample_across(in, &stage->across, stage->channels, rows);
+    const uint8_t *const in[2] = {self->pair[0] + offset, self->pair[two] + offset};
+    uint8_t *const rows[2] = {out, two ? self->kept : out};
+    stage->kernels->resample_horizontal(in, self->resize.horizontal, stage->channels, rows);
     return FPC_OK;
 }
 
-static int next_down_alone(fpc_stage *stage, uint8_t *out) { return down_from_input(stage, stage->given, out); }
+static int next_vertical_alone(fpc_stage *stage, uint8_t *out) {
+    return vertical_from_input((resize_stage *)stage, stage->given, out);
+}
 
 static int next_window(fpc_stage *stage, uint8_t *out) {
-    const int status = row_from_input(stage, stage->given, stage->pair[0]);
+    const resize_stage *self = (const resize_stage *)stage;
+    const int status = row_from_input(self, stage->given, self->pair[0]);
     if (status != FPC_OK) return status;
-    const int64_t offset = (int64_t)stage->column * stage->channels;
-    memcpy(out, stage->pair[0] + offset, (size_t)stage->width * (size_t)stage->channels);
+    memcpy(out, self->pair[0] + column_offset(self), (size_t)stage->width * (size_t)stage->channels);
     return FPC_OK;
 }
 
-/* Where FPC_NEAREST finds each output's pixel in a row of the input, and which of them lie so near each other that an
+/* Finds each output's pixel of FPC_NEAREST in a row of the input, and those that lie so near each other that an
  * instruction can pick them all. */
 static void make_picks(fpc_picks *picks, const fpc_axis *axis, int32_t channels) {
     const int32_t step = channels, count = axis->outputs;
@@ -131,118 +144,124 @@ static void make_picks(fpc_picks *picks, const fpc_axis *axis, int32_t channels)
 }
 
 static int next_nearest(fpc_stage *stage, uint8_t *out) {
-    const int32_t y = stage->given, row = stage->down.starts[y];
+    const resize_stage *self = (const resize_stage *)stage;
+    const int32_t *starts = self->resize.vertical->starts, y = stage->given, row = starts[y];
     const size_t bytes = (size_t)stage->width * (size_t)stage->channels;
-    if (stage->taken > row) { /* the row before is this row, too */
-        memcpy(out, stage->kept, bytes);
+    fpc_stage *from = stage->from;
+    if (from->given > row) { /* the row before is this row, too */
+        memcpy(out, self->kept, bytes);
         return FPC_OK;
     }
     const uint8_t *in = NULL;
-    for (; stage->taken <= row; stage->taken++) {
-        const int status = fpc_stage_borrow(stage->from, stage->pair[0], &in);
+    while (from->given <= row) {
+        const int status = fpc_borrow_row(from, self->pair[0], &in);
         if (status != FPC_OK) return status;
     }
-    stage->kernels->pick_pixels(in + (int64_t)stage->column * stage->channels, &stage->picks, out);
-    if (y + 1 < stage->height && stage->down.starts[y + 1] == row) memcpy(stage->kept, out, bytes);
+    stage->kernels->pick_pixels(in + column_offset(self), &self->picks, out);
+    if (y + 1 < stage->height && starts[y + 1] == row) memcpy(self->kept, out, bytes);
     return FPC_OK;
 }
 
-int fpc_resize_prepare(fpc_stage *stage, const fpc_operation *operation, int32_t height, int32_t width,
-                       int32_t channels, bool mirrored_inputs, bool mirrored_outputs, int64_t max_bytes) {
-    const int32_t *i = operation->i;
-    const bool all = i[0] == 0 && i[1] == 0; /* the whole input is what is there */
-    const int32_t rows = all ? height : i[0], columns = all ? width : i[1];
-    fpc_axis_request across = {.filter = i[10],
-                               .inputs = columns,
-                               .outputs = i[5],
-                               .box_start = operation->d[0],
-                               .box_end = all ? columns : operation->d[2],
-                               .window_start = i[7],
-                               .window = i[9],
-                               .there_start = i[3],
-                               .there = width,
-                               .mirrored_inputs = mirrored_inputs,
-                               .mirrored_outputs = mirrored_outputs};
-    fpc_axis_request down = {.filter = i[10],
-                             .inputs = rows,
-                             .outputs = i[4],
-                             .box_start = operation->d[1],
-                             .box_end = all ? rows : operation->d[3],
-                             .window_start = i[6],
-                             .window = i[8],
-                             .there_start = i[2],
-                             .there = height};
-    int status = fpc_axis_build(&stage->across, &across, max_bytes);
-    if (status == FPC_OK) status = fpc_axis_build(&stage->down, &down, max_bytes);
+static bool takes_vertical_first(int32_t pass_order, int64_t rows_less, int64_t columns_less) {
+    if (pass_order != FPC_FEWER_ROWS_FIRST) return pass_order == FPC_VERTICAL_FIRST;
+    return rows_less > 0 && rows_less > 2 * columns_less;
+}
+
+int fpc_resize_prepare(fpc_resize *resize, fpc_chain *chain, fpc_slot *slot, const fpc_op_resize *operation,
+                       fpc_resize_flips flips, int32_t height, int32_t width, int32_t channels) {
+    const bool all = operation->in_height == 0 && operation->in_width == 0; /* the whole input is what is there */
+    const int32_t rows = all ? height : operation->in_height, columns = all ? width : operation->in_width;
+    const fpc_axis_request x_request = {.filter = operation->filter,
+                                        .inputs = columns,
+                                        .outputs = operation->out_width,
+                                        .box_start = operation->x0,
+                                        .box_end = all ? columns : operation->x1,
+                                        .window_start = operation->window.left,
+                                        .window = operation->window.width,
+                                        .there_start = operation->in_left,
+                                        .there = width,
+                                        .mirrored_inputs = flips.inputs,
+                                        .mirrored_outputs = flips.outputs};
+    const fpc_axis_request y_request = {.filter = operation->filter,
+                                        .inputs = rows,
+                                        .outputs = operation->out_height,
+                                        .box_start = operation->y0,
+                                        .box_end = all ? rows : operation->y1,
+                                        .window_start = operation->window.top,
+                                        .window = operation->window.height,
+                                        .there_start = operation->in_top,
+                                        .there = height};
+    fpc_axis *horizontal = &slot->horizontal, *vertical = &slot->vertical;
+    int status = fpc_axis_build(horizontal, &x_request, chain->max_bytes);
+    if (status == FPC_OK) status = fpc_axis_build(vertical, &y_request, chain->max_bytes);
     if (status != FPC_OK) return status;
-    stage->operation = operation;
-    stage->height = i[8];
-    stage->width = i[9];
-    stage->channels = channels;
-    const int64_t rows_less = (int64_t)rows - i[4], columns_less = (int64_t)columns - i[5];
-    const bool pillow_13 = rows_less > 0 && rows_less > 2 * columns_less;
-    stage->vertical_first = i[11] == 1 || (i[11] == 2 && pillow_13);
-    stage->goes_across = !stage->across.identity || mirrored_inputs != mirrored_outputs;
-    stage->goes_down = !stage->down.identity;
-    stage->column = stage->across.first;
-    if (channels == 3 && !stage->across.has_lanes) stage->kernels->arrange_across(&stage->across);
-    fpc_axis_shift(&stage->across, stage->column);
+    const int64_t rows_less = (int64_t)rows - operation->out_height;
+    const int64_t columns_less = (int64_t)columns - operation->out_width;
+    *resize = (fpc_resize){.horizontal = horizontal,
+                           .vertical = vertical,
+                           .height = operation->window.height,
+                           .width = operation->window.width,
+                           .channels = channels,
+                           .nearest = operation->filter == FPC_NEAREST,
+                           .vertical_first = takes_vertical_first(operation->pass_order, rows_less, columns_less),
+                           .need_horizontal = !horizontal->identity || flips.inputs != flips.outputs,
+                           .need_vertical = !vertical->identity,
+                           .column = horizontal->first};
+    if (channels == 3 && !horizontal->has_lanes) chain->kernels->arrange_horizontal(horizontal);
+    fpc_axis_shift(horizontal, resize->column);
     return FPC_OK;
 }
 
-void fpc_resize_narrow(fpc_stage *stage, int32_t *top, int32_t *left, int32_t *height, int32_t *width) {
-    *top += stage->down.first;
-    *left += stage->column;
-    *height = stage->down.end - stage->down.first;
-    *width = stage->across.end;
-    fpc_axis_shift(&stage->down, stage->down.first);
-    stage->column = 0;
+void fpc_resize_narrow(fpc_resize *resize, fpc_box *box) {
+    fpc_axis *vertical = resize->vertical;
+    box->top += vertical->first;
+    box->left += resize->column;
+    box->height = vertical->end - vertical->first;
+    box->width = resize->horizontal->end;
+    fpc_axis_shift(vertical, vertical->first);
+    resize->column = 0;
 }
 
-int fpc_resize_start(fpc_stage *stage, fpc_stage *from, int64_t max_bytes) {
-    const int32_t channels = stage->channels;
-    stage->from = from;
-    stage->given = 0;
-    stage->taken = 0;
-    const bool nearest = stage->operation->i[10] == FPC_NEAREST;
-    const bool across_first = stage->goes_across && stage->goes_down && !stage->vertical_first && !nearest;
-    if (nearest) {
-        stage->next = next_nearest;
-    } else if (across_first) {
-        stage->next = next_across_first;
-    } else if (stage->goes_across) {
-        stage->next = next_across_last;
-    } else {
-        stage->next = stage->goes_down ? next_down_alone : next_window;
-    }
+static fpc_next_row *choose_way(const fpc_resize *resize) {
+    if (resize->nearest) return next_nearest;
+    if (!resize->need_horizontal) return resize->need_vertical ? next_vertical_alone : next_window;
+    return resize->need_vertical && !resize->vertical_first ? next_horizontal_first : next_horizontal_last;
+}
 
-    const int64_t in_bytes = fpc_row_bytes(from->width, channels), out_bytes = fpc_row_bytes(stage->width, channels);
-    stage->row_bytes = in_bytes;
-    stage->ring_bytes = across_first ? out_bytes : in_bytes;
-    stage->ring_rows = 2;
-    if (stage->goes_down && !nearest) {
-        while (stage->ring_rows < stage->down.most_taps + 2) stage->ring_rows *= 2;
-    } else {
-        stage->ring_rows = 0;
+int fpc_add_resize(fpc_chain *chain, const fpc_resize *resize) {
+    resize_stage *self = fpc_chain_add(chain, sizeof *self, choose_way(resize));
+    if (!self) return FPC_NO_MEMORY;
+    fpc_stage *stage = &self->stage;
+    stage->height = resize->height;
+    stage->width = resize->width;
+    self->resize = *resize;
+    const fpc_axis *vertical = resize->vertical;
+    const int32_t channels = resize->channels;
+    const int64_t in_bytes = fpc_row_bytes(stage->from->width, channels);
+    const int64_t out_bytes = fpc_row_bytes(resize->width, channels);
+    self->ring_bytes = stage->next == next_horizontal_first ? out_bytes : in_bytes;
+    if (resize->need_vertical && !resize->nearest) {
+        self->ring_rows = 2;
+        while (self->ring_rows < vertical->most_taps + 2) self->ring_rows *= 2;
     }
-    const int64_t tap_bytes = nearest ? stage->width * (int64_t)(sizeof(int32_t) + sizeof(fpc_pick_group))
-                                      : ((int64_t)stage->down.most_taps + 2) * (int64_t)sizeof(uint8_t *);
+    const int64_t tap_bytes = resize->nearest ? resize->width * (int64_t)(sizeof(int32_t) + sizeof(fpc_pick_group))
+                                              : ((int64_t)vertical->most_taps + 2) * (int64_t)sizeof(uint8_t *);
     const int64_t taps_room = (tap_bytes + 63) / 64 * 64;
-    const int64_t ring_room = stage->ring_rows * stage->ring_bytes;
+    const int64_t ring_room = self->ring_rows * self->ring_bytes;
     /* the pointers or picks, two rows of input, a row of outputs, the ring */
     const int64_t bytes = taps_room + 2 * in_bytes + out_bytes + ring_room;
-    if ((max_bytes > 0 && bytes > max_bytes) || (uint64_t)bytes > SIZE_MAX) return FPC_TOO_LARGE;
-    uint8_t *memory = fpc_buffer_need(&stage->rows, (size_t)bytes);
+    if ((chain->max_bytes > 0 && bytes > chain->max_bytes) || (uint64_t)bytes > SIZE_MAX) return FPC_TOO_LARGE;
+    uint8_t *memory = fpc_buffer_need(&stage->slot->rows, (size_t)bytes);
     if (!memory) return FPC_NO_MEMORY;
-    if (nearest) {
-        stage->picks.offsets = (int32_t *)(void *)memory;
-        stage->picks.groups = (fpc_pick_group *)(void *)(stage->picks.offsets + stage->width);
-        make_picks(&stage->picks, &stage->across, channels);
+    if (resize->nearest) {
+        self->picks.offsets = (int32_t *)(void *)memory;
+        self->picks.groups = (fpc_pick_group *)(void *)(self->picks.offsets + resize->width);
+        make_picks(&self->picks, resize->horizontal, channels);
     }
-    stage->taps = (const uint8_t **)(void *)memory;
-    stage->pair[0] = memory + taps_room;
-    stage->pair[1] = stage->pair[0] + in_bytes;
-    stage->kept = stage->pair[1] + in_bytes;
-    stage->ring = stage->kept + out_bytes;
+    self->taps = (const uint8_t **)(void *)memory;
+    self->pair[0] = memory + taps_room;
+    self->pair[1] = self->pair[0] + in_bytes;
+    self->kept = self->pair[1] + in_bytes;
+    self->ring = self->kept + out_bytes;
     return FPC_OK;
 }

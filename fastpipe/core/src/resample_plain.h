@@ -15,7 +15,7 @@ static inline uint8_t resample_round_wide(int64_t sum) {
 
 #define RESAMPLE_START (1 << (FPC_WEIGHT_BITS - 1))
 
-static inline void resample_across_rgb_plain(const uint8_t *in, const fpc_axis *axis, uint8_t *out) {
+static inline void resample_horizontal_rgb_plain(const uint8_t *in, const fpc_axis *axis, uint8_t *out) {
     for (int32_t x = 0; x < axis->outputs; x++, out += 3) {
         const uint8_t *from = in + (int64_t)axis->starts[x] * 3;
         const int32_t *weights = axis->weights + (int64_t)x * 2 * axis->pairs;
@@ -32,7 +32,7 @@ static inline void resample_across_rgb_plain(const uint8_t *in, const fpc_axis *
 }
 
 /* Any weights, any channels. */
-static inline void resample_across_any(const uint8_t *in, const fpc_axis *axis, int32_t channels, uint8_t *out) {
+static inline void resample_horizontal_any(const uint8_t *in, const fpc_axis *axis, int32_t channels, uint8_t *out) {
     for (int32_t x = 0; x < axis->outputs; x++) {
         const uint8_t *from = in + (int64_t)axis->starts[x] * channels;
         const int32_t *weights = axis->weights + (int64_t)x * 2 * axis->pairs;
@@ -44,20 +44,20 @@ static inline void resample_across_any(const uint8_t *in, const fpc_axis *axis, 
     }
 }
 
-static inline void resample_across_plain(const uint8_t *const in[2], const fpc_axis *axis, int32_t channels,
-                                         uint8_t *const out[2]) {
+static inline void resample_horizontal_plain(const uint8_t *const in[2], const fpc_axis *axis, int32_t channels,
+                                             uint8_t *const out[2]) {
     for (int row = 0; row < 2; row++) {
         if (row && out[1] == out[0]) break;
         if (channels == 3 && axis->split) {
-            resample_across_rgb_plain(in[row], axis, out[row]);
+            resample_horizontal_rgb_plain(in[row], axis, out[row]);
         } else {
-            resample_across_any(in[row], axis, channels, out[row]);
+            resample_horizontal_any(in[row], axis, channels, out[row]);
         }
     }
 }
 
-static inline void resample_down_plain(const uint8_t *const *rows, const fpc_axis *axis, int32_t y, int64_t bytes,
-                                       uint8_t *out) {
+static inline void resample_vertical_plain(const uint8_t *const *rows, const fpc_axis *axis, int32_t y, int64_t bytes,
+                                           uint8_t *out) {
     const int32_t *weights = axis->weights + (int64_t)y * 2 * axis->pairs;
     const int32_t count = axis->counts[y];
     if (!axis->split) {
@@ -81,13 +81,15 @@ static inline void resample_down_plain(const uint8_t *const *rows, const fpc_axi
 }
 
 #ifndef FPC_SIMD_H
-static void arrange_across(fpc_axis *axis) { (void)axis; }
+static void arrange_horizontal(fpc_axis *axis) { (void)axis; }
 
-static void resample_across(const uint8_t *const in[2], const fpc_axis *axis, int32_t channels, uint8_t *const out[2]) {
-    resample_across_plain(in, axis, channels, out);
+static void resample_horizontal(const uint8_t *const in[2], const fpc_axis *axis, int32_t channels,
+                                uint8_t *const out[2]) {
+    resample_horizontal_plain(in, axis, channels, out);
 }
 
-static void resample_down(const uint8_t *const *rows, const fpc_axis *axis, int32_t y, int64_t bytes, uint8_t *out) {
-    resample_down_plain(rows, axis, y, bytes, out);
+static void resample_vertical(const uint8_t *const *rows, const fpc_axis *axis, int32_t y, int64_t bytes,
+                              uint8_t *out) {
+    resample_vertical_plain(rows, axis, y, bytes, out);
 }
 #endif

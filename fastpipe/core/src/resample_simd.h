@@ -10,7 +10,7 @@ SIMD vec resample_finish(vec high, vec low) {
     return v_shift_right_s32(v_add32(v_shift_left32(high, 8), low), FPC_WEIGHT_BITS);
 }
 
-/* Where four pixels of three bytes lie in 16 bytes: pixels 0 and 1 as three pairs of 16-bit numbers, R R G G B B 0 0;
+/* Shuffles four pixels of three bytes apart: pixels 0 and 1 as three pairs of 16-bit numbers, R R G G B B 0 0;
  * pixels 2 and 3; and the fifth pixel alone. */
 #define NONE 255
 static const uint8_t resample_pairs01[16] = {0, NONE, 3, NONE, 1,    NONE, 4,    NONE,
@@ -19,7 +19,7 @@ static const uint8_t resample_pairs23[16] = {6, NONE, 9,  NONE, 7,    NONE, 10, 
                                              8, NONE, 11, NONE, NONE, NONE, NONE, NONE};
 static const uint8_t resample_fifth[16] = {12, NONE, NONE, NONE, 13,   NONE, NONE, NONE,
                                            14, NONE, NONE, NONE, NONE, NONE, NONE, NONE};
-/* Of four times R G B 0 the twelve bytes. */
+/* Shuffles four times R G B 0 into twelve bytes. */
 static const uint8_t resample_compact[16] = {0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 13, 14, NONE, NONE, NONE, NONE};
 #undef NONE
 
@@ -64,8 +64,8 @@ SIMD vec resample_four(const uint8_t *a, const uint8_t *b, const fpc_axis *axis,
     return v_shuffle8(packed, v_load_twice(resample_compact));
 }
 
-SIMD void resample_across_rgb(const uint8_t *const in[2], const fpc_axis *axis, uint8_t *const out[2], const int pairs,
-                              const int five) {
+SIMD void resample_horizontal_rgb(const uint8_t *const in[2], const fpc_axis *axis, uint8_t *const out[2],
+                                  const int pairs, const int five) {
     const uint8_t *a = in[0], *b = in[1];
     uint8_t *out_a = out[0], *out_b = out[1];
     const int32_t outputs = axis->outputs;
@@ -82,41 +82,42 @@ SIMD void resample_across_rgb(const uint8_t *const in[2], const fpc_axis *axis, 
     }
 }
 
-static void resample_across_pairs(const uint8_t *const in[2], const fpc_axis *axis, int32_t channels,
-                                  uint8_t *const out[2]) {
+static void resample_horizontal_pairs(const uint8_t *const in[2], const fpc_axis *axis, int32_t channels,
+                                      uint8_t *const out[2]) {
     if (channels != 3 || !axis->split) {
-        resample_across_plain(in, axis, channels, out);
+        resample_horizontal_plain(in, axis, channels, out);
         return;
     }
     switch (axis->pairs) { /* with a constant the loop over the pairs is unrolled */
-    case 1: resample_across_rgb(in, axis, out, 1, 0); break;
-    case 2: resample_across_rgb(in, axis, out, 2, 0); break;
+    case 1: resample_horizontal_rgb(in, axis, out, 1, 0); break;
+    case 2: resample_horizontal_rgb(in, axis, out, 2, 0); break;
     case 3:
         if (axis->most_taps == 5) {
-            resample_across_rgb(in, axis, out, 3, 1);
+            resample_horizontal_rgb(in, axis, out, 3, 1);
         } else {
-            resample_across_rgb(in, axis, out, 3, 0);
+            resample_horizontal_rgb(in, axis, out, 3, 0);
         }
         break;
-    case 4: resample_across_rgb(in, axis, out, 4, 0); break;
-    case 5: resample_across_rgb(in, axis, out, 5, 0); break;
-    case 6: resample_across_rgb(in, axis, out, 6, 0); break;
-    default: resample_across_rgb(in, axis, out, 0, 0); break;
+    case 4: resample_horizontal_rgb(in, axis, out, 4, 0); break;
+    case 5: resample_horizontal_rgb(in, axis, out, 5, 0); break;
+    case 6: resample_horizontal_rgb(in, axis, out, 6, 0); break;
+    default: resample_horizontal_rgb(in, axis, out, 0, 0); break;
     }
 }
 
 #if defined(FPC_SIMD_VBMI)
 #include "resample_vbmi.h"
 #else
-static void arrange_across(fpc_axis *axis) { (void)axis; }
+static void arrange_horizontal(fpc_axis *axis) { (void)axis; }
 
-static void resample_across(const uint8_t *const in[2], const fpc_axis *axis, int32_t channels, uint8_t *const out[2]) {
-    resample_across_pairs(in, axis, channels, out);
+static void resample_horizontal(const uint8_t *const in[2], const fpc_axis *axis, int32_t channels,
+                                uint8_t *const out[2]) {
+    resample_horizontal_pairs(in, axis, channels, out);
 }
 #endif
 
-SIMD void resample_down_pairs(const uint8_t *const *rows, const int32_t *high, const int32_t *low, const int pairs,
-                              int64_t bytes, uint8_t *out) {
+SIMD void resample_vertical_pairs(const uint8_t *const *rows, const int32_t *high, const int32_t *low, const int pairs,
+                                  int64_t bytes, uint8_t *out) {
     const vec zero = v_zero(), half = v_all32(RESAMPLE_HALF);
     for (int64_t at = 0; at < bytes; at += 32) {
         vec sum_low[4] = {half, half, half, half}, sum_high[4] = {zero, zero, zero, zero};
@@ -137,22 +138,23 @@ SIMD void resample_down_pairs(const uint8_t *const *rows, const int32_t *high, c
     }
 }
 
-static void resample_down(const uint8_t *const *rows, const fpc_axis *axis, int32_t y, int64_t bytes, uint8_t *out) {
+static void resample_vertical(const uint8_t *const *rows, const fpc_axis *axis, int32_t y, int64_t bytes,
+                              uint8_t *out) {
     if (!axis->split) {
-        resample_down_plain(rows, axis, y, bytes, out);
+        resample_vertical_plain(rows, axis, y, bytes, out);
         return;
     }
     const int64_t at = (int64_t)y * axis->pairs;
     const int32_t *high = axis->high + at, *low = axis->low + at;
     const int32_t pairs = (axis->counts[y] + 1) / 2;
     switch (pairs) {
-    case 1: resample_down_pairs(rows, high, low, 1, bytes, out); break;
-    case 2: resample_down_pairs(rows, high, low, 2, bytes, out); break;
-    case 3: resample_down_pairs(rows, high, low, 3, bytes, out); break;
-    case 4: resample_down_pairs(rows, high, low, 4, bytes, out); break;
-    case 5: resample_down_pairs(rows, high, low, 5, bytes, out); break;
-    case 6: resample_down_pairs(rows, high, low, 6, bytes, out); break;
-    default: resample_down_pairs(rows, high, low, pairs, bytes, out); break;
+    case 1: resample_vertical_pairs(rows, high, low, 1, bytes, out); break;
+    case 2: resample_vertical_pairs(rows, high, low, 2, bytes, out); break;
+    case 3: resample_vertical_pairs(rows, high, low, 3, bytes, out); break;
+    case 4: resample_vertical_pairs(rows, high, low, 4, bytes, out); break;
+    case 5: resample_vertical_pairs(rows, high, low, 5, bytes, out); break;
+    case 6: resample_vertical_pairs(rows, high, low, 6, bytes, out); break;
+    default: resample_vertical_pairs(rows, high, low, pairs, bytes, out); break;
     }
 }
 #undef RESAMPLE_HALF

@@ -1,6 +1,6 @@
-/* resample_vbmi.h: resample_simd.h's pass along rows of three channels where an instruction picks any of 64 bytes and another
- * multiplies bytes and adds four products: five outputs of a row at once, a sum in each of fifteen lanes of 32 bits. A
- * weight is first + 256 * (second + 256 * third) with signed bytes, so that the same whole number comes out. */
+/* resample_vbmi.h: resample_simd.h's pass along rows of three channels where an instruction picks any of 64 bytes and
+ * another multiplies bytes and adds four products: five outputs of a row at once, a sum in each of fifteen lanes of 32
+ * bits. A weight is first + 256 * (second + 256 * third) with signed bytes, so that the same whole number comes out. */
 
 /* The low byte of each of four weights, and what is left of them. */
 static __m128i lane_part(__m128i *weights) {
@@ -9,9 +9,9 @@ static __m128i lane_part(__m128i *weights) {
     return bytes;
 }
 
-/* Of each five outputs a vector that says where their inputs' bytes lie, and for each four weights of an output three with
- * their parts, the highest first. Stores overlap: three lanes of an output stay of four. */
-static void arrange_across(fpc_axis *axis) {
+/* Makes lanes: for each five outputs a vector of where their inputs' bytes lie, and for each four weights of an output
+ * three with their parts, the highest first. Stores overlap: three lanes of an output stay of four. */
+static void arrange_horizontal(fpc_axis *axis) {
     const int32_t parts = (axis->most_taps + FPC_LANE_TAPS - 1) / FPC_LANE_TAPS, width = 2 * axis->pairs;
     if (!axis->split || parts > FPC_LANE_MOST_PARTS) return;
     const __m128i first_order = _mm_setr_epi8(0, 3, 6, 9, 1, 4, 7, 10, 2, 5, 8, 11, 2, 5, 8, 11);
@@ -72,9 +72,10 @@ SIMD void resample_lanes(const uint8_t *const in[2], const fpc_axis *axis, uint8
     }
 }
 
-static void resample_across(const uint8_t *const in[2], const fpc_axis *axis, int32_t channels, uint8_t *const out[2]) {
+static void resample_horizontal(const uint8_t *const in[2], const fpc_axis *axis, int32_t channels,
+                                uint8_t *const out[2]) {
     if (channels != 3 || !axis->has_lanes) {
-        resample_across_pairs(in, axis, channels, out);
+        resample_horizontal_pairs(in, axis, channels, out);
         return;
     }
     switch ((axis->most_taps + FPC_LANE_TAPS - 1) / FPC_LANE_TAPS) { /* with a constant the loops are unrolled */

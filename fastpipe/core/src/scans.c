@@ -1,4 +1,5 @@
-/* Files of several scans: each is decoded into the whole image's coefficients, and the segments between them are read.
+/* scans.c: files of several scans: each is decoded into the whole image's coefficients, and the segments between them
+ * are read.
  *
  * Every coefficient has to arrive in full and once, or libjpeg smooths what is missing. Where all is in order, every
  * decoder gives the same. */
@@ -6,7 +7,7 @@
 
 #include "entropy.h"
 
-/* What has come of each coefficient: the lowest bit, or MISSING. */
+/* The lowest bit that has come of each coefficient, or MISSING. */
 #define MISSING -1
 
 typedef struct fpc_progress {
@@ -32,7 +33,7 @@ static int note_progressive(fpc_progress *progress, const fpc_scan *scan, const 
     return FPC_OK;
 }
 
-/* The same of a sequential scan: all coefficients of its components. libjpeg doesn't look at what else its header
+/* Notes the same of a sequential scan: all coefficients of its components. libjpeg doesn't look at what else its header
  * says. */
 static int note_sequential(fpc_progress *progress, const fpc_scan *scan) {
     for (int i = 0; i < scan->count; i++) {
@@ -50,7 +51,7 @@ static int is_complete(const fpc_progress *progress, int components) {
     return 1;
 }
 
-/* A sequential scan of some of the components, into the stores. */
+/* Decodes a sequential scan of some of the components into the stores. */
 static int sequential_scan(fpc_jpeg *jpeg, const uint8_t *input) {
     int columns, rows, status = fpc_scan_start(jpeg, input, 0);
     fpc_scan_size(jpeg, &columns, &rows);
@@ -61,16 +62,16 @@ static int sequential_scan(fpc_jpeg *jpeg, const uint8_t *input) {
     return status;
 }
 
-/* Behind a scan's data: the first marker that isn't a restart marker. */
+/* Finds the first marker behind a scan's data that isn't a restart marker. */
 static int marker_behind(fpc_jpeg *jpeg, size_t *position) {
     int marker;
-    while ((marker = fpc_bits_marker(&jpeg->bits)) >= FPC_RST0 && marker <= FPC_RST7)
-        fpc_bits_start(&jpeg->bits, jpeg->bits.input + 2, jpeg->bits.end);
+    while ((marker = fpc_bitstream_marker(&jpeg->bits)) >= FPC_RST0 && marker <= FPC_RST7)
+        fpc_bitstream_start(&jpeg->bits, jpeg->bits.input + 2, jpeg->bits.end);
     *position = (size_t)(jpeg->bits.input - jpeg->data);
     return marker == FPC_END_OF_DATA ? FPC_TRUNCATED : FPC_OK;
 }
 
-/* The segments between two scans. FPC_OK with *marker FPC_SOS or FPC_EOI, and *position behind the marker. */
+/* Reads the segments between two scans. FPC_OK with *marker FPC_SOS or FPC_EOI, and *position behind the marker. */
 static int walk_between(fpc_jpeg *jpeg, size_t *position, int *marker) {
     for (;;) {
         if (jpeg->length - *position < 2) return FPC_TRUNCATED;
@@ -86,7 +87,7 @@ static int walk_between(fpc_jpeg *jpeg, size_t *position, int *marker) {
         if (size < 2) return FPC_BAD_MARKER;
         if (jpeg->length - *position < size) return FPC_TRUNCATED;
         int status = FPC_OK;
-        if (*marker == FPC_DHT) status = fpc_read_codes(&jpeg->tables, at + 4, size - 2);
+        if (*marker == FPC_DHT) status = fpc_read_huffman_specs(&jpeg->tables, at + 4, size - 2);
         if (*marker == FPC_DRI) status = fpc_read_interval(&jpeg->tables, at + 4, size - 2);
         if (status) return status;
         *position += size;

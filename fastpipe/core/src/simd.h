@@ -2,8 +2,8 @@
  *
  * A `vec` is 32 bytes in two halves of 16. As AVX2 has it, what moves bytes about (pack, unpack, shuffle) works in each
  * half by itself. The number in a name is the width in bits of an element; `s` is signed saturation, `us` unsigned.
- * Loads and stores need no alignment. For isa_avx2.c, isa_avx512.c and isa_neon.c alone; without either the plain bodies serve.
- * Where an operation has no name here yet: add it in both forms.
+ * Loads and stores need no alignment. For isa_avx2.c, isa_avx512.c and isa_neon.c alone; without either the plain
+ * bodies serve. Where an operation has no name here yet: add it in both forms.
  */
 #ifndef FPC_SIMD_H
 #define FPC_SIMD_H
@@ -86,7 +86,7 @@ SIMD vec v_add_us8(vec a, vec b) { return _mm256_adds_epu8(a, b); }
 SIMD vec v_add16(vec a, vec b) { return _mm256_add_epi16(a, b); }
 SIMD vec v_abs16(vec a) { return _mm256_abs_epi16(a); }
 SIMD vec v_min_s16(vec a, vec b) { return _mm256_min_epi16(a, b); }
-/* All bits where they are equal, else none; and a where the mask has all bits, b where it has none. */
+/* Masks: all bits where two are equal, else none; and a where the mask has all bits, b where it has none. */
 SIMD vec v_equal16(vec a, vec b) { return _mm256_cmpeq_epi16(a, b); }
 SIMD vec v_select(vec mask, vec a, vec b) { return _mm256_blendv_epi8(b, a, mask); }
 /* 32 bytes in eight sums of 32 bits, no matter which where. */
@@ -147,7 +147,7 @@ SIMD vec v_cut_float(vecf a) { return _mm256_cvttps_epi32(a); }
 /* a * b + c, rounded once */
 SIMD vecf v_fma_float(vecf a, vecf b, vecf c) { return _mm256_fmadd_ps(a, b, c); }
 SIMD void v_store_float(float *to, vecf a) { _mm256_storeu_ps(to, a); }
-/* To nearest, ties to even; not for NaN. */
+/* Rounds to nearest, ties to even; not for NaN. */
 SIMD void v_store_float16(uint16_t *to, vecf a) {
     _mm_storeu_si128((__m128i *)to, _mm256_cvtps_ph(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
 }

@@ -1,4 +1,4 @@
-/* sink.c: bytes as they are or as floating-point levels, to where the sink's strides say. */
+/* sink.c: rows as they are or as floats, to where the sink's strides say. */
 #include "sink.h"
 
 #include <string.h>
@@ -11,7 +11,7 @@ int fpc_sink_check(const fpc_sink *sink) {
     if (!sink->data || sink->dtype < FPC_UINT8 || sink->dtype > FPC_BFLOAT16) return FPC_BAD_OPERATION;
     if (sink->channels != 1 && sink->channels != 3) return FPC_BAD_OPERATION;
     const int32_t known = FPC_NORMALIZE | FPC_MULTIPLY;
-    if (sink->normalize & ~known || (sink->normalize && sink->dtype == FPC_UINT8)) return FPC_BAD_OPERATION;
+    if (sink->flags & ~known || (sink->flags && sink->dtype == FPC_UINT8)) return FPC_BAD_OPERATION;
     const int64_t size = element_size(sink); /* elements have to be aligned */
     if ((uintptr_t)sink->data % (uintptr_t)size || sink->row_stride % size || sink->column_stride % size ||
         sink->channel_stride % size) {
@@ -31,7 +31,7 @@ static bool channels_apart(const fpc_sink *sink) {
     return sink->channels == 3 && sink->column_stride == element_size(sink);
 }
 
-/* One element after the other, each to its place. */
+/* Writes elements that are together to their places. */
 static void scatter(const fpc_sink *sink, const uint8_t *elements, uint8_t *out) {
     const size_t size = (size_t)element_size(sink);
     for (int64_t x = 0; x < sink->width; x++) {
@@ -49,7 +49,7 @@ static int fill_bytes(const fpc_sink *sink, fpc_stage *from, uint8_t *row) {
     for (int64_t y = 0; y < sink->height; y++) {
         uint8_t *out = (uint8_t *)sink->data + y * sink->row_stride;
         const bool straight = dense && (sink->height - 1 - y) * bytes >= FPC_ROW_SLACK;
-        const int status = fpc_stage_pull(from, straight ? out : row);
+        const int status = fpc_pull_row(from, straight ? out : row);
         if (status != FPC_OK) return status;
         if (straight) continue;
         if (together) {
@@ -64,30 +64,30 @@ static int fill_bytes(const fpc_sink *sink, fpc_stage *from, uint8_t *row) {
     return FPC_OK;
 }
 
-static int fill_levels(const fpc_sink *sink, fpc_stage *from, const fpc_levels *levels, uint8_t *row,
+static int fill_floats(const fpc_sink *sink, fpc_stage *from, const fpc_normalizer *normalizer, uint8_t *row,
                        uint8_t *elements) {
     const fpc_kernels *kernels = from->kernels;
     const int64_t count = (int64_t)sink->width * sink->channels;
     const bool together = channels_together(sink), apart = channels_apart(sink);
     int status = FPC_OK;
     for (int64_t y = 0; y < sink->height; y++) {
-        status = fpc_stage_pull(from, row);
+        status = fpc_pull_row(from, row);
         if (status != FPC_OK) break;
         uint8_t *out = (uint8_t *)sink->data + y * sink->row_stride;
         if (apart) {
             void *const planes[3] = {out, out + sink->channel_stride, out + 2 * sink->channel_stride};
-            kernels->levels_planar(row, sink->width, levels, planes);
+            kernels->normalize_planar(row, sink->width, normalizer, planes);
         } else if (together) {
-            kernels->levels_in_turn(row, count, levels, sink->channels, out);
+            kernels->normalize_interleaved(row, count, normalizer, sink->channels, out);
         } else {
-            kernels->levels_in_turn(row, count, levels, sink->channels, elements);
+            kernels->normalize_interleaved(row, count, normalizer, sink->channels, elements);
             scatter(sink, elements, out);
         }
     }
     return status;
 }
 
-int fpc_sink_fill(const fpc_sink *sink, fpc_stage *from, fpc_levels *levels, fpc_buffer *row) {
+int fpc_sink_fill(const fpc_sink *sink, fpc_stage *from, fpc_normalizer *normalizer, fpc_buffer *row) {
     if (sink->height != from->height || sink->width != from->width || sink->channels != from->channels) {
         return FPC_BAD_OPERATION;
     }
@@ -95,6 +95,6 @@ int fpc_sink_fill(const fpc_sink *sink, fpc_stage *from, fpc_levels *levels, fpc
     const int64_t bytes = row_bytes * (1 + (sink->dtype == FPC_UINT8 ? 0 : element_size(sink)));
     if ((uint64_t)bytes > SIZE_MAX || !fpc_buffer_need(row, (size_t)bytes)) return FPC_NO_MEMORY;
     if (sink->dtype == FPC_UINT8) return fill_bytes(sink, from, row->data);
-    fpc_levels_make(levels, sink, from->kernels);
-    return fill_levels(sink, from, levels, row->data, row->data + row_bytes);
+    fpc_normalizer_make(normalizer, sink, from->kernels);
+    return fill_floats(sink, from, normalizer, row->data, row->data + row_bytes);
 }

@@ -1,29 +1,29 @@
 /* sink_plain.h: rows of bytes into the caller's memory, by table. */
-#include "levels.h"
+#include "normalize.h"
 
 #include <string.h>
 
-static inline void levels_put(const fpc_levels *levels, int channel, uint8_t value, void *out, int64_t at) {
-    if (levels->dtype == FPC_FLOAT32) {
-        ((float *)out)[at] = levels->values[channel][value];
+static inline void normalize_put(const fpc_normalizer *normalizer, int channel, uint8_t value, void *out, int64_t at) {
+    if (normalizer->dtype == FPC_FLOAT32) {
+        ((float *)out)[at] = normalizer->values[channel][value];
     } else {
-        ((uint16_t *)out)[at] = levels->halves[channel][value];
+        ((uint16_t *)out)[at] = normalizer->halves[channel][value];
     }
 }
 
 /* Pixels [first, count). */
-static inline void levels_planar_plain(const uint8_t *rgb, int32_t first, int32_t count, const fpc_levels *levels,
-                                       void *const out[3]) {
+static inline void normalize_planar_plain(const uint8_t *rgb, int32_t first, int32_t count,
+                                          const fpc_normalizer *normalizer, void *const out[3]) {
     for (int c = 0; c < 3; c++) {
-        for (int32_t x = first; x < count; x++) levels_put(levels, c, rgb[3 * (int64_t)x + c], out[c], x);
+        for (int32_t x = first; x < count; x++) normalize_put(normalizer, c, rgb[3 * (int64_t)x + c], out[c], x);
     }
 }
 
 /* Elements [first, count); `first` is an element of the first channel. */
-static inline void levels_in_turn_plain(const uint8_t *row, int64_t first, int64_t count, const fpc_levels *levels,
-                                        int32_t channels, void *out) {
+static inline void normalize_interleaved_plain(const uint8_t *row, int64_t first, int64_t count,
+                                               const fpc_normalizer *normalizer, int32_t channels, void *out) {
     for (int64_t at = first; at < count; at += channels) {
-        for (int c = 0; c < channels && at + c < count; c++) levels_put(levels, c, row[at + c], out, at + c);
+        for (int c = 0; c < channels && at + c < count; c++) normalize_put(normalizer, c, row[at + c], out, at + c);
     }
 }
 
@@ -34,12 +34,13 @@ static inline void split_channels_plain(const uint8_t *rgb, int32_t first, int32
 }
 
 #ifndef FPC_SIMD_H
-static void levels_planar(const uint8_t *rgb, int32_t count, const fpc_levels *levels, void *const out[3]) {
-    levels_planar_plain(rgb, 0, count, levels, out);
+static void normalize_planar(const uint8_t *rgb, int32_t count, const fpc_normalizer *normalizer, void *const out[3]) {
+    normalize_planar_plain(rgb, 0, count, normalizer, out);
 }
 
-static void levels_in_turn(const uint8_t *row, int64_t count, const fpc_levels *levels, int32_t channels, void *out) {
-    levels_in_turn_plain(row, 0, count, levels, channels, out);
+static void normalize_interleaved(const uint8_t *row, int64_t count, const fpc_normalizer *normalizer, int32_t channels,
+                                  void *out) {
+    normalize_interleaved_plain(row, 0, count, normalizer, channels, out);
 }
 
 static void split_channels(const uint8_t *rgb, int32_t count, uint8_t *const out[3]) {

@@ -1,5 +1,5 @@
 /* sink_simd.h: rows of bytes into the caller's memory, eight or more at once. Divisions are multiplications by
- * reciprocals in two terms where levels->exact says that these give the same (levels.c: fast_way_is_exact). */
+ * reciprocals in two terms where normalizer->exact says that these give the same (normalize.c: fast_way_is_exact). */
 #include "sink_plain.h"
 
 #define NONE 255
@@ -38,15 +38,15 @@ SIMD void sink_store(void *out, int64_t at, vecf value, const int dtype) {
 }
 
 /* Returns how many pixels are done: the whole eights. */
-SIMD int32_t sink_planar(const uint8_t *rgb, int32_t count, const fpc_levels *levels, void *const out[3],
+SIMD int32_t sink_planar(const uint8_t *rgb, int32_t count, const fpc_normalizer *normalizer, void *const out[3],
                          const int dtype, const int normalize) {
-    const vecf by_255 = v_all_float(levels->by_255[0]), by_255_rest = v_all_float(levels->by_255[1]);
+    const vecf by_255 = v_all_float(normalizer->by_255[0]), by_255_rest = v_all_float(normalizer->by_255[1]);
     const vec spread[3] = {v_load_twice(sink_spread[0]), v_load_twice(sink_spread[1]), v_load_twice(sink_spread[2])};
     sink_factors factors[3];
     for (int c = 0; c < 3; c++) {
-        factors[c].offset = v_all_float(levels->offset[c]);
-        factors[c].by_std = v_all_float(levels->by_std[0][c]);
-        factors[c].by_std_rest = v_all_float(levels->by_std[1][c]);
+        factors[c].offset = v_all_float(normalizer->offset[c]);
+        factors[c].by_std = v_all_float(normalizer->by_std[0][c]);
+        factors[c].by_std_rest = v_all_float(normalizer->by_std[1][c]);
     }
     const int32_t whole = count & ~7;
     for (int32_t x = 0; x < whole; x += 8) {
@@ -59,32 +59,32 @@ SIMD int32_t sink_planar(const uint8_t *rgb, int32_t count, const fpc_levels *le
     return whole;
 }
 
-static void levels_planar(const uint8_t *rgb, int32_t count, const fpc_levels *levels, void *const out[3]) {
+static void normalize_planar(const uint8_t *rgb, int32_t count, const fpc_normalizer *normalizer, void *const out[3]) {
     int32_t done = 0;
-    if (levels->exact) {
-        const int normalize = (levels->normalize & FPC_NORMALIZE) != 0;
-        if (levels->dtype == FPC_FLOAT16) {
-            done = sink_planar(rgb, count, levels, out, FPC_FLOAT16, normalize);
-        } else if (levels->dtype == FPC_BFLOAT16) {
-            done = sink_planar(rgb, count, levels, out, FPC_BFLOAT16, normalize);
+    if (normalizer->exact) {
+        const int normalize = (normalizer->flags & FPC_NORMALIZE) != 0;
+        if (normalizer->dtype == FPC_FLOAT16) {
+            done = sink_planar(rgb, count, normalizer, out, FPC_FLOAT16, normalize);
+        } else if (normalizer->dtype == FPC_BFLOAT16) {
+            done = sink_planar(rgb, count, normalizer, out, FPC_BFLOAT16, normalize);
         } else {
-            done = normalize ? sink_planar(rgb, count, levels, out, FPC_FLOAT32, 1)
-                             : sink_planar(rgb, count, levels, out, FPC_FLOAT32, 0);
+            done = normalize ? sink_planar(rgb, count, normalizer, out, FPC_FLOAT32, 1)
+                             : sink_planar(rgb, count, normalizer, out, FPC_FLOAT32, 0);
         }
     }
-    levels_planar_plain(rgb, done, count, levels, out);
+    normalize_planar_plain(rgb, done, count, normalizer, out);
 }
 
 /* Returns how many elements are done: whole groups of 24, which hold as many of each channel. */
-SIMD int64_t sink_in_turn(const uint8_t *row, int64_t count, const fpc_levels *levels, int32_t channels, void *out,
-                          const int dtype) {
-    const vecf by_255 = v_all_float(levels->by_255[0]), by_255_rest = v_all_float(levels->by_255[1]);
+SIMD int64_t sink_interleaved(const uint8_t *row, int64_t count, const fpc_normalizer *normalizer, int32_t channels,
+                              void *out, const int dtype) {
+    const vecf by_255 = v_all_float(normalizer->by_255[0]), by_255_rest = v_all_float(normalizer->by_255[1]);
     float terms[3][24];
     for (int i = 0; i < 24; i++) {
         const int c = channels == 3 ? i % 3 : 0;
-        terms[0][i] = levels->offset[c];
-        terms[1][i] = levels->by_std[0][c];
-        terms[2][i] = levels->by_std[1][c];
+        terms[0][i] = normalizer->offset[c];
+        terms[1][i] = normalizer->by_std[0][c];
+        terms[2][i] = normalizer->by_std[1][c];
     }
     sink_factors factors[3];
     for (int i = 0; i < 3; i++) {
@@ -102,19 +102,20 @@ SIMD int64_t sink_in_turn(const uint8_t *row, int64_t count, const fpc_levels *l
     return whole;
 }
 
-static void levels_in_turn(const uint8_t *row, int64_t count, const fpc_levels *levels, int32_t channels, void *out) {
+static void normalize_interleaved(const uint8_t *row, int64_t count, const fpc_normalizer *normalizer, int32_t channels,
+                                  void *out) {
     int64_t done = 0;
     /* Without a mean and deviation these are 0, 1 and 0, which change nothing. */
-    if (levels->exact) {
-        if (levels->dtype == FPC_FLOAT16) {
-            done = sink_in_turn(row, count, levels, channels, out, FPC_FLOAT16);
-        } else if (levels->dtype == FPC_BFLOAT16) {
-            done = sink_in_turn(row, count, levels, channels, out, FPC_BFLOAT16);
+    if (normalizer->exact) {
+        if (normalizer->dtype == FPC_FLOAT16) {
+            done = sink_interleaved(row, count, normalizer, channels, out, FPC_FLOAT16);
+        } else if (normalizer->dtype == FPC_BFLOAT16) {
+            done = sink_interleaved(row, count, normalizer, channels, out, FPC_BFLOAT16);
         } else {
-            done = sink_in_turn(row, count, levels, channels, out, FPC_FLOAT32);
+            done = sink_interleaved(row, count, normalizer, channels, out, FPC_FLOAT32);
         }
     }
-    levels_in_turn_plain(row, done, count, levels, channels, out);
+    normalize_interleaved_plain(row, done, count, normalizer, channels, out);
 }
 
 static void split_channels(const uint8_t *rgb, int32_t count, uint8_t *const out[3]) {

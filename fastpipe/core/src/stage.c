@@ -1,86 +1,118 @@
-/* stage.c: what all stages share, and where rows come from. */
+/* stage.c: chains of stages, and how one gets its rows from the other. */
 #include "stage.h"
 
 #include <string.h>
+
+/* ---- chains ---- */
+
+void fpc_chain_start(fpc_chain *chain, int64_t max_bytes) {
+    chain->max_bytes = max_bytes;
+    chain->count = 0;
+    chain->last = NULL;
+    chain->turn = 0;
+}
+
+void *fpc_chain_add(fpc_chain *chain, size_t size, fpc_next_row *next) {
+    if (chain->count == FPC_MOST_STAGES) return NULL;
+    fpc_slot *slot = &chain->slots[chain->count];
+    fpc_stage *stage = (fpc_stage *)(void *)fpc_buffer_need(&slot->state, size);
+    if (!stage) return NULL;
+    memset(stage, 0, size);
+    stage->next = next;
+    stage->slot = slot;
+    stage->kernels = chain->kernels;
+    stage->from = chain->last;
+    if (stage->from) {
+        stage->height = stage->from->height;
+        stage->width = stage->from->width;
+        stage->channels = stage->from->channels;
+    }
+    chain->last = stage;
+    chain->count++;
+    return stage;
+}
+
+void fpc_chain_free(fpc_chain *chain) {
+    for (int i = 0; i < FPC_MOST_STAGES; i++) {
+        fpc_buffer_free(&chain->slots[i].state);
+        fpc_buffer_free(&chain->slots[i].rows);
+        fpc_axis_free(&chain->slots[i].horizontal);
+        fpc_axis_free(&chain->slots[i].vertical);
+    }
+    for (int i = 0; i < 2; i++) fpc_buffer_free(&chain->images[i]);
+}
+
+size_t fpc_chain_bytes(const fpc_chain *chain) {
+    size_t bytes = chain->images[0].size + chain->images[1].size;
+    for (int i = 0; i < FPC_MOST_STAGES; i++) {
+        const fpc_slot *slot = &chain->slots[i];
+        bytes += slot->state.size + slot->rows.size + slot->horizontal.memory.size + slot->vertical.memory.size;
+    }
+    return bytes;
+}
+
+/* ---- rows ---- */
 
 int64_t fpc_row_bytes(int32_t width, int32_t channels) {
     return ((int64_t)width * channels + FPC_ROW_SLACK + 63) / 64 * 64;
 }
 
-int fpc_stage_pull(fpc_stage *stage, uint8_t *row) {
+uint8_t *fpc_need_rows(fpc_stage *stage, int32_t count) {
+    const int64_t row_bytes = fpc_row_bytes(stage->from->width, stage->from->channels);
+    return fpc_buffer_need(&stage->slot->rows, (size_t)row_bytes * (size_t)count);
+}
+
+int fpc_pull_row(fpc_stage *stage, uint8_t *row) {
     if (stage->given >= stage->height) return FPC_BAD_REGION;
     const int status = stage->next(stage, row);
     stage->given++;
     return status;
 }
 
-/* Whether pixels lie as rows on their way do. */
-static bool together(const fpc_pixels *pixels) {
-    return pixels->column_stride == pixels->channels && (pixels->channels == 1 || pixels->channel_stride == 1);
-}
-
-static int next_pixels(fpc_stage *stage, uint8_t *row) {
-    const fpc_pixels *pixels = &stage->pixels;
-    const uint8_t *in = pixels->data + stage->given * pixels->row_stride;
-    const int64_t channels = stage->channels;
-    if (together(pixels)) {
-        memcpy(row, in, (size_t)stage->width * (size_t)channels);
+int fpc_borrow_row(fpc_stage *stage, uint8_t *room, const uint8_t **row) {
+    /* The slack behind a row has to lie in the rows below. */
+    if (stage->memory && stage->stride >= FPC_ROW_SLACK && stage->given < stage->height - 1) {
+        *row = stage->memory + stage->given++ * stage->stride;
         return FPC_OK;
     }
-    for (int64_t c = 0; c < channels; c++) {
-        const uint8_t *from = in + c * pixels->channel_stride;
-        for (int64_t x = 0; x < stage->width; x++) row[x * channels + c] = from[x * pixels->column_stride];
+    *row = room;
+    return fpc_pull_row(stage, room);
+}
+
+/* ---- whole images ---- */
+
+/* The one of the two buffers whose turn it is, with at least `bytes`. */
+static uint8_t *take_buffer(fpc_chain *chain, int64_t bytes) {
+    uint8_t *data = fpc_buffer_need(&chain->images[chain->turn], (size_t)bytes);
+    if (data) chain->turn ^= 1;
+    return data;
+}
+
+int fpc_materialize_image(fpc_chain *chain, fpc_stage *stage, fpc_image *image) {
+    fpc_stage *from = stage->from;
+    const int64_t stride = (int64_t)from->width * from->channels;
+    const int64_t bytes = stride * from->height + FPC_ROW_SLACK;
+    if ((chain->max_bytes > 0 && bytes > chain->max_bytes) || (uint64_t)bytes > SIZE_MAX) return FPC_TOO_LARGE;
+    uint8_t *rows = take_buffer(chain, bytes);
+    if (!rows) return FPC_NO_MEMORY;
+    for (int32_t y = 0; y < from->height; y++) { /* a row's slack is where the next one comes */
+        const int status = fpc_pull_row(from, rows + y * stride);
+        if (status != FPC_OK) return status;
     }
+    *image = (fpc_image){.rows = rows, .stride = stride, .height = from->height};
     return FPC_OK;
 }
 
-int fpc_stage_borrow(fpc_stage *stage, uint8_t *room, const uint8_t **row) {
-    const fpc_pixels *pixels = &stage->pixels;
-    *row = room;
-    /* What lies behind a row is read, too: it has to be of the rows below. */
-    if (stage->next == next_pixels && stage->given < stage->height && together(pixels) &&
-        pixels->row_stride >= FPC_ROW_SLACK && stage->given < stage->height - 1) {
-        *row = pixels->data + stage->given++ * pixels->row_stride;
-        return FPC_OK;
-    }
-    return fpc_stage_pull(stage, room);
-}
-
-const uint8_t *fpc_stage_whole(fpc_stage *stage) {
-    const fpc_pixels *pixels = &stage->pixels;
-    if (stage->next != next_pixels || stage->given > 0 || !together(pixels)) return NULL;
-    if (pixels->row_stride != (int64_t)stage->width * stage->channels) return NULL;
-    stage->given = stage->height;
-    return pixels->data;
-}
-
-void fpc_stage_pixels(fpc_stage *stage, const fpc_pixels *pixels) {
-    stage->height = pixels->height;
-    stage->width = pixels->width;
-    stage->channels = pixels->channels;
-    stage->given = 0;
-    stage->pixels = *pixels;
-    stage->next = next_pixels;
-}
-
-static int next_jpeg(fpc_stage *stage, uint8_t *row) { return fpc_rows_next(stage->jpeg, row); }
-
-void fpc_stage_jpeg(fpc_stage *stage, fpc_rows *rows, int32_t height, int32_t width) {
-    stage->height = height;
-    stage->width = width;
-    stage->channels = 3;
-    stage->given = 0;
-    stage->jpeg = rows;
-    stage->next = next_jpeg;
-}
-
-static int next_png(fpc_stage *stage, uint8_t *row) { return fpc_png_next(stage->png, row); }
-
-void fpc_stage_png(fpc_stage *stage, fpc_png *png, int32_t height, int32_t width, int32_t channels) {
-    stage->height = height;
-    stage->width = width;
-    stage->channels = channels;
-    stage->given = 0;
-    stage->png = png;
-    stage->next = next_png;
+int fpc_borrow_image(fpc_chain *chain, fpc_stage *stage, fpc_image *image) {
+    fpc_stage *from = stage->from;
+    const int64_t stride = (int64_t)from->width * from->channels;
+    const bool dense = from->memory && from->given == 0 && from->stride == stride;
+    /* Of narrower images more than a row would lie in the slack behind a row. */
+    if (!dense || stride < FPC_ROW_SLACK) return fpc_materialize_image(chain, stage, image);
+    uint8_t *last_row = take_buffer(chain, stride + FPC_ROW_SLACK);
+    if (!last_row) return FPC_NO_MEMORY;
+    memcpy(last_row, from->memory + (from->height - 1) * stride, (size_t)stride);
+    *image = (fpc_image){from->memory, last_row, stride, from->height};
+    from->given = from->height;
+    return FPC_OK;
 }

@@ -1,4 +1,4 @@
-/* status.c: what the outcomes are called. */
+/* status.c: the outcomes in words. */
 #include "fastpipe_core.h"
 
 static const char *const TEXTS[FPC_STATUS_COUNT] = {

@@ -2,23 +2,23 @@
 #include "upsample.h"
 
 /* jdsample.c, jinit_upsampler, with do_fancy_upsampling as it is by default. */
-static fpc_upsampling choose(int across, int down, int width) {
-    if (across == 1 && down == 1) return FPC_UP_NONE;
-    if (across == 1 && down == 2) return FPC_UP_DOWN;
-    if (across == 2 && down <= 2 && width > 2) return down == 1 ? FPC_UP_ACROSS : FPC_UP_BOTH;
+static fpc_upsampling choose(int horizontal, int vertical, int width) {
+    if (horizontal == 1 && vertical == 1) return FPC_UP_NONE;
+    if (horizontal == 1 && vertical == 2) return FPC_UP_VERTICAL;
+    if (horizontal == 2 && vertical <= 2 && width > 2) return vertical == 1 ? FPC_UP_HORIZONTAL : FPC_UP_BOTH;
     return FPC_UP_REPEAT;
 }
 
-void fpc_sampled_make(fpc_sampled *sampled, int across, int down, int width, int height, int top, int left,
+void fpc_sampled_make(fpc_sampled *sampled, int horizontal, int vertical, int width, int height, int top, int left,
                       int box_height, int box_width) {
-    sampled->how = choose(across, down, width);
-    sampled->across = across;
-    sampled->down = down;
+    sampled->how = choose(horizontal, vertical, width);
+    sampled->horizontal = horizontal;
+    sampled->vertical = vertical;
     sampled->width = width;
     sampled->height = height;
-    const int margin = sampled->how == FPC_UP_ACROSS || sampled->how == FPC_UP_BOTH;
-    sampled->first_column = fpc_clamp(left / across - margin, width);
-    sampled->last_column = fpc_clamp((left + box_width - 1) / across + margin, width);
+    const int margin = sampled->how == FPC_UP_HORIZONTAL || sampled->how == FPC_UP_BOTH;
+    sampled->first_column = fpc_clamp(left / horizontal - margin, width);
+    sampled->last_column = fpc_clamp((left + box_width - 1) / horizontal + margin, width);
     sampled->origin = sampled->first_column / 8 * 8;
     const int bottom = top + box_height - 1;
     const int above = fpc_sampled_neighbour(sampled, top), below = fpc_sampled_neighbour(sampled, bottom);
@@ -59,15 +59,15 @@ void fpc_upsample_row(const fpc_sampled *sampled, const uint8_t *row, const uint
     const int start = left - sampled->origin; /* for the ways in which columns are pixels */
     switch (sampled->how) {
     case FPC_UP_NONE: break;
-    case FPC_UP_ACROSS:
+    case FPC_UP_HORIZONTAL:
     case FPC_UP_BOTH: mix_columns(sampled, wide, left, width, out); break;
-    case FPC_UP_DOWN: { /* h1v2_fancy_upsample: rounded down in the upper and up in the lower row of two */
+    case FPC_UP_VERTICAL: { /* h1v2_fancy_upsample: rounded down in the upper and up in the lower row of two */
         const int bias = y & 1 ? 2 : 1;
         for (int i = 0; i < width; i++) out[i] = (uint8_t)((3 * row[start + i] + neighbour[start + i] + bias) >> 2);
         break;
     }
     case FPC_UP_REPEAT:
-        for (int i = 0; i < width; i++) out[i] = row[(left + i) / sampled->across - sampled->origin];
+        for (int i = 0; i < width; i++) out[i] = row[(left + i) / sampled->horizontal - sampled->origin];
         break;
     }
 }

@@ -1,14 +1,27 @@
 /* warp.c: affine and perspective warps, as Pillow's Geometry.c does them: each pixel of the result shows a point of the
  * image, or the fill where that is outside. With the nearest pixel an affine warp has three ways of its own, as there:
  * without turning and shearing (positions are added up in float64), in fixed point, and else in float64. */
-#include "stage.h"
+#include "operations.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+typedef struct warp_stage {
+    fpc_stage stage;
+    fpc_image image; /* of the input; the source has the same */
+    fpc_warp_source source;
+    int32_t filter;
+    bool perspective;
+    double coefficients[8];
+    uint8_t *scratch;   /* what the ways below keep of a row, or from row to row */
+    int32_t first, end; /* next_scaled: the columns that show something of the image */
+} warp_stage;
+
+static const warp_stage *warp_of(const fpc_stage *stage) { return (const warp_stage *)stage; }
+
 static void fill_pixels(const fpc_stage *stage, uint8_t *row, int64_t first, int64_t end) {
-    const uint8_t *fill = stage->warp.fill;
+    const uint8_t *fill = warp_of(stage)->source.fill;
     if (stage->channels == 1 || (fill[0] == fill[1] && fill[0] == fill[2])) {
         if (end > first) memset(row + first * stage->channels, fill[0], (size_t)((end - first) * stage->channels));
         return;
@@ -19,33 +32,34 @@ static void fill_pixels(const fpc_stage *stage, uint8_t *row, int64_t first, int
 /* ---- points in float64 ---- */
 
 /* The pixel under a point; 1 where there is one. COORD in Geometry.c. */
-static bool pixel_at(const fpc_warp *warp, double x, double y, int64_t *at) {
+static bool pixel_at(const fpc_warp_source *warp, double x, double y, int64_t *at) {
     if (!(x >= 0.0 && x < (double)warp->width && y >= 0.0 && y < (double)warp->height)) return false;
     *at = ((int64_t)y * warp->width + (int64_t)x) * warp->channels;
     return true;
 }
 
 static void nearest_row(const fpc_stage *stage, const double *xs, const double *ys, uint8_t *row) {
+    const fpc_warp_source *source = &warp_of(stage)->source;
     int64_t at;
     if (stage->channels == 1) {
         for (int32_t x = 0; x < stage->width; x++) {
-            row[x] = pixel_at(&stage->warp, xs[x], ys[x], &at) ? stage->image[at] : stage->warp.fill[0];
+            row[x] = pixel_at(source, xs[x], ys[x], &at) ? source->image[at] : source->fill[0];
         }
         return;
     }
-    for (int32_t x = 0; x < stage->width;
-         x++, row += 3) { /* four bytes at once: the next pixel comes behind, or slack */
-        memcpy(row, pixel_at(&stage->warp, xs[x], ys[x], &at) ? stage->image + at : stage->warp.fill, 4);
+    /* four bytes at once: the next pixel comes behind, or slack */
+    for (int32_t x = 0; x < stage->width; x++, row += 3) {
+        memcpy(row, pixel_at(source, xs[x], ys[x], &at) ? source->image + at : source->fill, 4);
     }
 }
 
 static int next_warped(fpc_stage *stage, uint8_t *row) {
-    double *xs = (double *)(void *)stage->rows.data, *ys = xs + stage->width;
-    const bool perspective = stage->operation->kind == FPC_OP_PERSPECTIVE;
-    stage->kernels->warp_points(stage->operation->d, perspective, stage->given, stage->width, xs, ys);
-    switch (stage->operation->i[2]) {
-    case FPC_BILINEAR: stage->kernels->warp_bilinear(&stage->warp, xs, ys, stage->width, row); break;
-    case FPC_BICUBIC: stage->kernels->warp_bicubic(&stage->warp, xs, ys, stage->width, row); break;
+    const warp_stage *warp = warp_of(stage);
+    double *xs = (double *)(void *)warp->scratch, *ys = xs + stage->width;
+    stage->kernels->warp_points(warp->coefficients, warp->perspective, stage->given, stage->width, xs, ys);
+    switch (warp->filter) {
+    case FPC_BILINEAR: stage->kernels->warp_bilinear(&warp->source, xs, ys, stage->width, row); break;
+    case FPC_BICUBIC: stage->kernels->warp_bicubic(&warp->source, xs, ys, stage->width, row); break;
     default: nearest_row(stage, xs, ys, row);
     }
     return FPC_OK;
@@ -53,8 +67,8 @@ static int next_warped(fpc_stage *stage, uint8_t *row) {
 
 /* An affine warp too large for fixed point: the points are added up. */
 static int next_added_up(fpc_stage *stage, uint8_t *row) {
-    const double *c = stage->operation->d;
-    double *starts = (double *)(void *)stage->rows.data, *xs = starts + 2, *ys = xs + stage->width;
+    const double *c = warp_of(stage)->coefficients;
+    double *starts = (double *)(void *)warp_of(stage)->scratch, *xs = starts + 2, *ys = xs + stage->width;
     if (stage->given == 0) {
         starts[0] = c[2] + c[1] * 0.5 + c[0] * 0.5;
         starts[1] = c[5] + c[4] * 0.5 + c[3] * 0.5;
@@ -74,7 +88,7 @@ static int next_added_up(fpc_stage *stage, uint8_t *row) {
 
 /* ---- without turning and shearing ---- */
 
-/* For each of `count` pixels of an axis its source, -1 outside; [*first, *end) are the ones inside. */
+/* Finds the source of each of `count` pixels of an axis, -1 outside; [*first, *end) are the ones inside. */
 static void scaled_sources(double step, double offset, int32_t size, int32_t count, int32_t *sources, int32_t *first,
                            int32_t *end) {
     double at = offset + step * 0.5;
@@ -90,16 +104,17 @@ static void scaled_sources(double step, double offset, int32_t size, int32_t cou
 }
 
 static int next_scaled(fpc_stage *stage, uint8_t *row) {
-    const int32_t *columns = (const int32_t *)(const void *)stage->rows.data, *rows = columns + stage->width;
-    const int32_t y = rows[stage->given], first = stage->warp_first, end = stage->warp_end;
+    const warp_stage *warp = warp_of(stage);
+    const int32_t *columns = (const int32_t *)(const void *)warp->scratch, *rows = columns + stage->width;
+    const int32_t y = rows[stage->given], first = warp->first, end = warp->end;
     const int64_t channels = stage->channels;
     if (y < 0 || first >= end) {
         fill_pixels(stage, row, 0, stage->width);
         return FPC_OK;
     }
     fill_pixels(stage, row, 0, first);
-    const uint8_t *in = fpc_image_row(stage, y);
-    if (stage->operation->d[0] == 1.0 && columns[end - 1] - columns[first] == end - 1 - first) {
+    const uint8_t *in = fpc_image_row(&warp->image, y);
+    if (warp->coefficients[0] == 1.0 && columns[end - 1] - columns[first] == end - 1 - first) {
         memcpy(row + first * channels, in + columns[first] * channels, (size_t)((end - first) * channels));
     } else if (channels == 1) {
         for (int32_t x = first; x < end; x++) row[x] = in[columns[x]];
@@ -110,12 +125,13 @@ static int next_scaled(fpc_stage *stage, uint8_t *row) {
     return FPC_OK;
 }
 
-static void start_scaled(fpc_stage *stage) {
-    const double *c = stage->operation->d;
-    int32_t *columns = (int32_t *)(void *)stage->rows.data, first, end;
-    scaled_sources(c[4], c[5], stage->warp.height, stage->height, columns + stage->width, &first, &end);
-    scaled_sources(c[0], c[2], stage->warp.width, stage->width, columns, &stage->warp_first, &stage->warp_end);
-    stage->next = next_scaled;
+static void start_scaled(warp_stage *warp) {
+    const double *c = warp->coefficients;
+    const int32_t height = warp->stage.height, width = warp->stage.width;
+    int32_t *columns = (int32_t *)(void *)warp->scratch, first, end;
+    scaled_sources(c[4], c[5], warp->source.height, height, columns + width, &first, &end);
+    scaled_sources(c[0], c[2], warp->source.width, width, columns, &warp->first, &warp->end);
+    warp->stage.next = next_scaled;
 }
 
 /* ---- fixed point ---- */
@@ -152,7 +168,7 @@ static void narrow(int64_t at, int64_t step, int64_t size, int64_t *first, int64
 }
 
 /* Pixels of a row side by side, which go up or down by dy parts of 2**16: copied as far as they are of one row. */
-static void copy_runs(const fpc_warp *warp, int64_t x, int64_t y, int64_t dy, int64_t count, uint8_t *out) {
+static void copy_runs(const fpc_warp_source *warp, int64_t x, int64_t y, int64_t dy, int64_t count, uint8_t *out) {
     const int64_t channels = warp->channels, stride = warp->width * channels;
     const uint8_t *in = warp->image + (x >> 16) * channels;
     for (int64_t k = 0; k < count;) {
@@ -167,13 +183,13 @@ static void copy_runs(const fpc_warp *warp, int64_t x, int64_t y, int64_t dy, in
 #define SHORTEST_RUN 8 /* pixels: shorter ones are sooner gathered */
 
 static int next_fixed(fpc_stage *stage, uint8_t *row) {
-    const int32_t *steps = (const int32_t *)(const void *)stage->rows.data, width = stage->width;
-    const fpc_warp *warp = &stage->warp;
+    const int32_t *steps = (const int32_t *)(const void *)warp_of(stage)->scratch, width = stage->width;
+    const fpc_warp_source *warp = &warp_of(stage)->source;
     const int64_t channels = stage->channels, dx = steps[0], dy = steps[3];
     /* Sums that wrap around, as those that Pillow adds up. */
-    const uint32_t down = (uint32_t)stage->given;
-    const int32_t x0 = (int32_t)((uint32_t)steps[2] + (uint32_t)steps[1] * down);
-    const int32_t y0 = (int32_t)((uint32_t)steps[5] + (uint32_t)steps[4] * down);
+    const uint32_t line = (uint32_t)stage->given;
+    const int32_t x0 = (int32_t)((uint32_t)steps[2] + (uint32_t)steps[1] * line);
+    const int32_t y0 = (int32_t)((uint32_t)steps[5] + (uint32_t)steps[4] * line);
     if (llabs(x0 + dx * width) <= INT32_MAX && llabs(y0 + dy * width) <= INT32_MAX) {
         int64_t first = 0, end = width;
         narrow(x0, dx, warp->width, &first, &end);
@@ -194,67 +210,86 @@ static int next_fixed(fpc_stage *stage, uint8_t *row) {
         fill_pixels(stage, row, x, (int64_t)x + 1);
         if (!inside(xs, warp->width) || !inside(ys, warp->height)) continue;
         const int64_t at = ((int64_t)(ys >> 16) * warp->width + (xs >> 16)) * channels;
-        memcpy(row + x * channels, stage->image + at, (size_t)channels);
+        memcpy(row + x * channels, warp->image + at, (size_t)channels);
     }
     return FPC_OK;
 }
 
 /* Reads the image once in its order: across rows, as it is read then, no processor sees what comes next. */
-static void warm(const fpc_stage *stage) {
-    const int64_t bytes = (int64_t)stage->warp.height * stage->warp.width * stage->warp.channels;
+static void warm(const fpc_warp_source *source) {
+    const int64_t bytes = (int64_t)source->height * source->width * source->channels;
     uint8_t sum = 0;
-    for (int64_t i = 0; i < bytes; i += 64) sum ^= stage->image[i];
+    for (int64_t i = 0; i < bytes; i += 64) sum ^= source->image[i];
     volatile uint8_t seen = sum;
     (void)seen;
 }
 
-static void start_fixed(fpc_stage *stage) {
-    warm(stage);
-    const double *c = stage->operation->d;
-    int32_t *steps = (int32_t *)(void *)stage->rows.data;
+static void start_fixed(warp_stage *warp) {
+    warm(&warp->source);
+    const double *c = warp->coefficients;
+    int32_t *steps = (int32_t *)(void *)warp->scratch;
     for (int i = 0; i < 6; i++) steps[i] = fixed(c[i]);
     steps[2] = fixed(c[2] + c[0] * 0.5 + c[1] * 0.5);
     steps[5] = fixed(c[5] + c[3] * 0.5 + c[4] * 0.5);
-    stage->next = next_fixed;
+    warp->stage.next = next_fixed;
 }
 
-int fpc_stage_warp(fpc_stage *stage, fpc_images *images) {
-    const fpc_operation *operation = stage->operation;
-    const int32_t *i = operation->i;
-    const double *c = operation->d;
-    const bool affine = operation->kind == FPC_OP_AFFINE;
-    if (i[0] < 1 || i[0] > FPC_LARGEST_SIDE || i[1] < 1 || i[1] > FPC_LARGEST_SIDE) return FPC_BAD_OPERATION;
-    if (i[2] != FPC_NEAREST && i[2] != FPC_BILINEAR && i[2] != FPC_BICUBIC) return FPC_BAD_OPERATION;
-    for (int k = 0; k < (affine ? 6 : 8); k++) {
-        if (!isfinite(c[k])) return FPC_BAD_OPERATION;
+/* ---- which of them ---- */
+
+static bool is_side(int32_t side) { return side >= 1 && side <= FPC_LARGEST_SIDE; }
+
+/* Takes the arguments over; false where they aren't possible. */
+static bool take_arguments(warp_stage *warp, const fpc_operation *operation) {
+    const fpc_op_warp *given = &operation->warp;
+    fpc_stage *stage = &warp->stage;
+    warp->perspective = operation->kind == FPC_OP_PERSPECTIVE;
+    warp->filter = given->filter;
+    if (!is_side(given->height) || !is_side(given->width)) return false;
+    if (given->filter != FPC_NEAREST && given->filter != FPC_BILINEAR && given->filter != FPC_BICUBIC) return false;
+    for (int k = 0; k < (warp->perspective ? 8 : 6); k++) {
+        if (!isfinite(given->coefficients[k])) return false;
+        warp->coefficients[k] = given->coefficients[k];
     }
     for (int32_t channel = 0; channel < stage->channels; channel++) {
-        if (i[3 + channel] < 0 || i[3 + channel] > 255) return FPC_BAD_OPERATION;
-        stage->warp.fill[channel] = (uint8_t)i[3 + channel];
+        if (given->fill[channel] < 0 || given->fill[channel] > 255) return false;
+        warp->source.fill[channel] = (uint8_t)given->fill[channel];
     }
-    stage->warp.height = stage->height;
-    stage->warp.width = stage->width;
-    stage->warp.channels = stage->channels;
-    stage->height = i[0];
-    stage->width = i[1];
-    /* two doubles a column and two more, or an int32 a column and row */
-    const int64_t bytes = 16 * ((int64_t)stage->width + 1) + 4 * (int64_t)stage->height + 32;
-    if (images->max_bytes > 0 && bytes > images->max_bytes) return FPC_TOO_LARGE;
-    if (!fpc_buffer_need(&stage->rows, (size_t)bytes)) return FPC_NO_MEMORY;
+    warp->source.height = stage->height;
+    warp->source.width = stage->width;
+    warp->source.channels = stage->channels;
+    stage->height = given->height;
+    stage->width = given->width;
+    return true;
+}
+
+int fpc_add_warp(fpc_chain *chain, const fpc_operation *operation) {
+    warp_stage *warp = fpc_chain_add(chain, sizeof *warp, next_warped);
+    if (!warp) return FPC_NO_MEMORY;
+    fpc_stage *stage = &warp->stage;
+    if (!take_arguments(warp, operation)) return FPC_BAD_OPERATION;
     const int32_t height = stage->height, width = stage->width;
-    const bool nearest = affine && i[2] == FPC_NEAREST, scaled = nearest && c[1] == 0.0 && c[3] == 0.0;
+    /* two doubles a column and two more, or an int32 a column and row */
+    const int64_t bytes = 16 * ((int64_t)width + 1) + 4 * (int64_t)height + 32;
+    if (chain->max_bytes > 0 && bytes > chain->max_bytes) return FPC_TOO_LARGE;
+    warp->scratch = fpc_buffer_need(&stage->slot->rows, (size_t)bytes);
+    if (!warp->scratch) return FPC_NO_MEMORY;
+    const double *c = warp->coefficients;
+    const bool nearest = !warp->perspective && warp->filter == FPC_NEAREST;
+    const bool scaled = nearest && c[1] == 0.0 && c[3] == 0.0;
     const bool in_fixed_point =
         nearest && !scaled && fits(c, 0, 0) && fits(c, width, height) && fits(c, 0, height) && fits(c, width, 0);
     /* These read nothing behind the image, the others a few bytes. */
-    const int status = scaled || in_fixed_point ? fpc_see_image(stage, images) : fpc_take_image(stage, images);
+    const bool borrows = scaled || in_fixed_point;
+    const int status =
+        borrows ? fpc_borrow_image(chain, stage, &warp->image) : fpc_materialize_image(chain, stage, &warp->image);
     if (status != FPC_OK) return status;
-    stage->warp.image = stage->image;
+    warp->source.image = warp->image.rows;
     if (scaled) {
-        start_scaled(stage);
+        start_scaled(warp);
     } else if (in_fixed_point) {
-        start_fixed(stage);
-    } else {
-        stage->next = nearest ? next_added_up : next_warped;
+        start_fixed(warp);
+    } else if (nearest) {
+        stage->next = next_added_up;
     }
     return FPC_OK;
 }

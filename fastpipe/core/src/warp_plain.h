@@ -1,23 +1,24 @@
-/* warp_plain.h: points of an image, and pixels between pixels, as Pillow's Geometry.c: in float64, pixel 0 from 0 to 1. */
+/* warp_plain.h: points of an image, and pixels between pixels, as Pillow's Geometry.c: in float64, pixel 0 from 0 to
+ * 1. */
 #include <stdint.h>
 #include <string.h>
 
 static void warp_points(const double *c, bool perspective, int32_t y, int32_t count, double *xs, double *ys) {
-    const double down = (double)y + 0.5, x_down = c[1] * down, y_down = c[4] * down;
+    const double y_center = (double)y + 0.5, x_start = c[1] * y_center, y_start = c[4] * y_center;
     for (int32_t x = 0; x < count; x++) {
-        const double across = (double)x + 0.5;
-        xs[x] = c[0] * across + x_down + c[2];
-        ys[x] = c[3] * across + y_down + c[5];
+        const double x_center = (double)x + 0.5;
+        xs[x] = c[0] * x_center + x_start + c[2];
+        ys[x] = c[3] * x_center + y_start + c[5];
     }
     if (!perspective) return;
     for (int32_t x = 0; x < count; x++) {
-        const double depth = c[6] * ((double)x + 0.5) + c[7] * down + 1.0;
+        const double depth = c[6] * ((double)x + 0.5) + c[7] * y_center + 1.0;
         xs[x] /= depth;
         ys[x] /= depth;
     }
 }
 
-/* Where a point's neighbours are. */
+/* A point's neighbours. */
 typedef struct warp_place {
     int32_t x, y; /* of the pixel whose centre is left of and above the point, -1 at least */
     double dx, dy;
@@ -26,7 +27,7 @@ typedef struct warp_place {
 enum { WARP_OUTSIDE, WARP_INSIDE, WARP_NOWHERE };
 
 /* Nowhere is what is no number (0 / 0): Pillow's comparisons let it pass, and its conversions make 0 of it. */
-static inline int warp_find(const fpc_warp *warp, double x, double y, warp_place *place) {
+static inline int warp_find(const fpc_warp_source *warp, double x, double y, warp_place *place) {
     if (x < 0.0 || x >= (double)warp->width || y < 0.0 || y >= (double)warp->height) return WARP_OUTSIDE;
     if (x != x || y != y) return WARP_NOWHERE;
     x -= 0.5;
@@ -40,13 +41,13 @@ static inline int warp_find(const fpc_warp *warp, double x, double y, warp_place
 
 static inline int32_t warp_clip(int32_t i, int32_t size) { return i < 0 ? 0 : i < size ? i : size - 1; }
 
-static inline const uint8_t *warp_row(const fpc_warp *warp, int32_t y) {
+static inline const uint8_t *warp_row(const fpc_warp_source *warp, int32_t y) {
     return warp->image + (int64_t)warp_clip(y, warp->height) * warp->width * warp->channels;
 }
 
 static inline double warp_line(double a, double b, double d) { return a + (b - a) * d; }
 
-static inline void warp_bilinear_pixel(const fpc_warp *warp, const warp_place *place, uint8_t *out) {
+static inline void warp_bilinear_pixel(const fpc_warp_source *warp, const warp_place *place, uint8_t *out) {
     const int32_t channels = warp->channels;
     const uint8_t *upper = warp_row(warp, place->y), *lower = warp_row(warp, place->y + 1);
     const int64_t left = (int64_t)warp_clip(place->x, warp->width) * channels;
@@ -63,7 +64,7 @@ static inline double warp_cubic(double a, double b, double c, double d, double t
     return b + t * (p2 + t * (p3 + t * p4));
 }
 
-static inline void warp_bicubic_pixel(const fpc_warp *warp, const warp_place *place, uint8_t *out) {
+static inline void warp_bicubic_pixel(const fpc_warp_source *warp, const warp_place *place, uint8_t *out) {
     const int32_t channels = warp->channels;
     int64_t x[4];
     for (int i = 0; i < 4; i++) x[i] = (int64_t)warp_clip(place->x - 1 + i, warp->width) * channels;
@@ -95,8 +96,8 @@ static inline int32_t warp_step(int32_t at, int32_t by, int32_t times) {
     return (int32_t)((uint32_t)at + (uint32_t)by * (uint32_t)times);
 }
 
-static inline void warp_fixed_plain(const fpc_warp *warp, int32_t x, int32_t y, int32_t dx, int32_t dy, int32_t first,
-                                    int32_t count, uint8_t *out) {
+static inline void warp_fixed_plain(const fpc_warp_source *warp, int32_t x, int32_t y, int32_t dx, int32_t dy,
+                                    int32_t first, int32_t count, uint8_t *out) {
     const int64_t channels = warp->channels, stride = warp->width * channels;
     for (int32_t k = first; k < count; k++) {
         const uint8_t *in = warp->image + (warp_step(y, dy, k) >> 16) * stride + (warp_step(x, dx, k) >> 16) * channels;
@@ -105,16 +106,17 @@ static inline void warp_fixed_plain(const fpc_warp *warp, int32_t x, int32_t y, 
 }
 
 #ifndef FPC_SIMD_H
-static void warp_fixed(const fpc_warp *warp, int32_t x, int32_t y, int32_t dx, int32_t dy, int32_t count,
+static void warp_fixed(const fpc_warp_source *warp, int32_t x, int32_t y, int32_t dx, int32_t dy, int32_t count,
                        uint8_t *out) {
     warp_fixed_plain(warp, x, y, dx, dy, 0, count, out);
 }
 
-static void warp_bilinear(const fpc_warp *warp, const double *xs, const double *ys, int32_t count, uint8_t *out) {
+static void warp_bilinear(const fpc_warp_source *warp, const double *xs, const double *ys, int32_t count,
+                          uint8_t *out) {
     WARP_ROW(warp_bilinear_pixel)
 }
 
-static void warp_bicubic(const fpc_warp *warp, const double *xs, const double *ys, int32_t count, uint8_t *out) {
+static void warp_bicubic(const fpc_warp_source *warp, const double *xs, const double *ys, int32_t count, uint8_t *out) {
     WARP_ROW(warp_bicubic_pixel)
 }
 #endif

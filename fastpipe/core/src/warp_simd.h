@@ -2,7 +2,7 @@
 #include "warp_plain.h"
 
 #if defined(FPC_SIMD_AVX2)
-/* Of four pixels of four bytes the first three of each. */
+/* The first three bytes of each of four pixels of four bytes. */
 static const uint8_t warp_joined[16] = {0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 13, 14, 255, 255, 255, 255};
 
 SIMD __m128i warp_load(const uint8_t *pixel) { /* four bytes: another pixel's, or slack, is behind */
@@ -24,9 +24,9 @@ SIMD __m256d warp_between(const uint8_t *left, const uint8_t *right, __m256d d) 
     return _mm256_add_pd(_mm256_cvtepi32_pd(a), rise);
 }
 
-/* A point whose neighbours are all inside, `margin` pixels before it and one more behind: where the first one is, and what
- * is left of the point; NULL for all other points. */
-SIMD const uint8_t *warp_inner(const fpc_warp *warp, double x, double y, int margin, __m128d *rest) {
+/* A point whose neighbours are all inside, `margin` pixels before it and one more behind: where the first one is, and
+ * what is left of the point; NULL for all other points. */
+SIMD const uint8_t *warp_inner(const fpc_warp_source *warp, double x, double y, int margin, __m128d *rest) {
     const __m128d point = _mm_sub_pd(_mm_setr_pd(x, y), _mm_set1_pd(0.5));
     const __m128i whole = _mm_cvttpd_epi32(point);
     const int64_t left = (int64_t)_mm_cvtsi128_si32(whole) - margin,
@@ -44,9 +44,10 @@ SIMD void warp_bilinear_at(const uint8_t *upper, const uint8_t *lower, int64_t r
     warp_store(out, _mm256_add_pd(above, _mm256_mul_pd(_mm256_sub_pd(below, above), dy)));
 }
 
-/* Eight points at once, in float32, which is off by less than WARP_UNSURE: by the fractions' and each step's rounding, 7e-5
- * together. Values that near to a whole number may have to be cut to another one: false then, and nothing is done, unless all
- * four neighbours are equal, whose mean float32 has, too. All have to be inner ones in an image of less than 2**31 bytes. */
+/* Eight points at once, in float32, which is off by less than WARP_UNSURE: by the fractions' and each step's rounding,
+ * 7e-5 together. Values that near to a whole number may have to be cut to another one: false then, and nothing is done,
+ * unless all four neighbours are equal, whose mean float32 has, too. All have to be inner ones in an image of less than
+ * 2**31 bytes. */
 #define WARP_UNSURE (1.0f / 8192.0f)
 
 SIMD __m256 warp_channel(__m256i pixels, int bits) {
@@ -55,7 +56,7 @@ SIMD __m256 warp_channel(__m256i pixels, int bits) {
 
 SIMD __m256 warp_between_eight(__m256 a, __m256 b, __m256 d) { return _mm256_fmadd_ps(_mm256_sub_ps(b, a), d, a); }
 
-/* What is left of the points behind their whole part. */
+/* The points less their whole parts. */
 SIMD __m256 warp_rests(__m256d first, __m256d second, __m256i whole) {
     const __m256d a = _mm256_sub_pd(first, _mm256_cvtepi32_pd(_mm256_castsi256_si128(whole)));
     const __m256d b = _mm256_sub_pd(second, _mm256_cvtepi32_pd(_mm256_extracti128_si256(whole, 1)));
@@ -71,7 +72,7 @@ SIMD __m256i warp_pairs(const uint8_t *image, const int32_t *places) {
     return _mm256_set_m128i(_mm_unpacklo_epi64(c, d), _mm_unpacklo_epi64(a, b));
 }
 
-/* Of two such fours the eight first pixels in order, and the second ones, in the lower three bytes. */
+/* The eight first pixels of two such fours in order, and the second ones, in the lower three bytes. */
 SIMD __m256i warp_firsts(__m256i first, __m256i second) {
     return _mm256_castps_si256(_mm256_shuffle_ps(_mm256_castsi256_ps(first), _mm256_castsi256_ps(second), 0x88));
 }
@@ -80,7 +81,7 @@ SIMD __m256i warp_seconds(__m256i first, __m256i second) {
     return warp_firsts(_mm256_srli_epi64(first, 24), _mm256_srli_epi64(second, 24));
 }
 
-SIMD bool warp_bilinear_eight(const fpc_warp *warp, const double *xs, const double *ys, uint8_t *out) {
+SIMD bool warp_bilinear_eight(const fpc_warp_source *warp, const double *xs, const double *ys, uint8_t *out) {
     const __m256d half = _mm256_set1_pd(0.5);
     const __m256d x0 = _mm256_sub_pd(_mm256_loadu_pd(xs), half), x1 = _mm256_sub_pd(_mm256_loadu_pd(xs + 4), half);
     const __m256d y0 = _mm256_sub_pd(_mm256_loadu_pd(ys), half), y1 = _mm256_sub_pd(_mm256_loadu_pd(ys + 4), half);
@@ -123,20 +124,21 @@ SIMD bool warp_bilinear_eight(const fpc_warp *warp, const double *xs, const doub
 }
 
 /* Whether all eight points are outside of the image, and no number among them is none. */
-SIMD bool warp_all_outside(const fpc_warp *warp, const double *xs, const double *ys) {
+SIMD bool warp_all_outside(const fpc_warp_source *warp, const double *xs, const double *ys) {
     const __m256d zero = _mm256_setzero_pd(), width = _mm256_set1_pd(warp->width),
                   height = _mm256_set1_pd(warp->height);
     __m256d outside = _mm256_cmp_pd(zero, zero, _CMP_EQ_OQ);
     for (int k = 0; k < 8; k += 4) {
         const __m256d x = _mm256_loadu_pd(xs + k), y = _mm256_loadu_pd(ys + k);
-        const __m256d across = _mm256_or_pd(_mm256_cmp_pd(x, zero, _CMP_LT_OQ), _mm256_cmp_pd(x, width, _CMP_GE_OQ));
-        const __m256d down = _mm256_or_pd(_mm256_cmp_pd(y, zero, _CMP_LT_OQ), _mm256_cmp_pd(y, height, _CMP_GE_OQ));
-        outside = _mm256_and_pd(outside, _mm256_or_pd(across, down));
+        const __m256d outside_x = _mm256_or_pd(_mm256_cmp_pd(x, zero, _CMP_LT_OQ), _mm256_cmp_pd(x, width, _CMP_GE_OQ));
+        const __m256d outside_y =
+            _mm256_or_pd(_mm256_cmp_pd(y, zero, _CMP_LT_OQ), _mm256_cmp_pd(y, height, _CMP_GE_OQ));
+        outside = _mm256_and_pd(outside, _mm256_or_pd(outside_x, outside_y));
     }
     return _mm256_movemask_pd(outside) == 15;
 }
 
-SIMD void warp_bilinear_rgb(const fpc_warp *warp, const warp_place *place, uint8_t *out) {
+SIMD void warp_bilinear_rgb(const fpc_warp_source *warp, const warp_place *place, uint8_t *out) {
     const int64_t left = 3 * (int64_t)warp_clip(place->x, warp->width);
     const int64_t right = 3 * (int64_t)warp_clip(place->x + 1, warp->width) - left;
     warp_bilinear_at(warp_row(warp, place->y) + left, warp_row(warp, place->y + 1) + left, right,
@@ -169,7 +171,7 @@ SIMD void warp_bicubic_at(const uint8_t *const rows[4], const int64_t *x, __m256
     warp_store(out, warp_polynomial(b, _mm256_sub_pd(c, a), p3, p4, dy));
 }
 
-SIMD void warp_bicubic_rgb(const fpc_warp *warp, const warp_place *place, uint8_t *out) {
+SIMD void warp_bicubic_rgb(const fpc_warp_source *warp, const warp_place *place, uint8_t *out) {
     int64_t x[4];
     const uint8_t *rows[4];
     for (int i = 0; i < 4; i++) {
@@ -200,13 +202,14 @@ SIMD void warp_bicubic_rgb(const fpc_warp *warp, const warp_place *place, uint8_
         out += 3;                                                                                                      \
     }
 
-static void warp_bilinear_rgb_row(const fpc_warp *warp, const double *xs, const double *ys, int32_t count,
+static void warp_bilinear_rgb_row(const fpc_warp_source *warp, const double *xs, const double *ys, int32_t count,
                                   uint8_t *out) {
     const int64_t stride = 3 * (int64_t)warp->width;
     WARP_ROW_RGB(warp_bilinear_rgb, 0, warp_bilinear_at(at, at + stride, 3, dx, dy, out))
 }
 
-static void warp_bilinear(const fpc_warp *warp, const double *xs, const double *ys, int32_t count, uint8_t *out) {
+static void warp_bilinear(const fpc_warp_source *warp, const double *xs, const double *ys, int32_t count,
+                          uint8_t *out) {
     if (warp->channels != 3) {
         WARP_ROW(warp_bilinear_pixel)
         return;
@@ -231,7 +234,7 @@ SIMD void warp_bicubic_inner(const uint8_t *at, int64_t stride, __m256d dx, __m2
     warp_bicubic_at(rows, x, dx, dy, out);
 }
 
-static void warp_bicubic(const fpc_warp *warp, const double *xs, const double *ys, int32_t count, uint8_t *out) {
+static void warp_bicubic(const fpc_warp_source *warp, const double *xs, const double *ys, int32_t count, uint8_t *out) {
     const int64_t stride = 3 * (int64_t)warp->width;
     if (warp->channels == 3) {
         WARP_ROW_RGB(warp_bicubic_rgb, 1, warp_bicubic_inner(at, stride, dx, dy, out))
@@ -241,7 +244,7 @@ static void warp_bicubic(const fpc_warp *warp, const double *xs, const double *y
 }
 
 /* Eight pixels at once, four bytes of each; of the image's last one those that end with it. */
-static void warp_fixed(const fpc_warp *warp, int32_t x, int32_t y, int32_t dx, int32_t dy, int32_t count,
+static void warp_fixed(const fpc_warp_source *warp, int32_t x, int32_t y, int32_t dx, int32_t dy, int32_t count,
                        uint8_t *out) {
     int32_t k = 0;
     const int64_t pixels = (int64_t)warp->height * warp->width;
@@ -268,16 +271,17 @@ static void warp_fixed(const fpc_warp *warp, int32_t x, int32_t y, int32_t dx, i
     warp_fixed_plain(warp, x, y, dx, dy, k, count, out);
 }
 #else
-static void warp_fixed(const fpc_warp *warp, int32_t x, int32_t y, int32_t dx, int32_t dy, int32_t count,
+static void warp_fixed(const fpc_warp_source *warp, int32_t x, int32_t y, int32_t dx, int32_t dy, int32_t count,
                        uint8_t *out) {
     warp_fixed_plain(warp, x, y, dx, dy, 0, count, out);
 }
 
-static void warp_bilinear(const fpc_warp *warp, const double *xs, const double *ys, int32_t count, uint8_t *out) {
+static void warp_bilinear(const fpc_warp_source *warp, const double *xs, const double *ys, int32_t count,
+                          uint8_t *out) {
     WARP_ROW(warp_bilinear_pixel)
 }
 
-static void warp_bicubic(const fpc_warp *warp, const double *xs, const double *ys, int32_t count, uint8_t *out) {
+static void warp_bicubic(const fpc_warp_source *warp, const double *xs, const double *ys, int32_t count, uint8_t *out) {
     WARP_ROW(warp_bicubic_pixel)
 }
 #endif

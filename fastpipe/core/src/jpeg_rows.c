@@ -1,14 +1,15 @@
-/* rows.c: from the MCU rows of coefficients to rows of RGB, one after the other.
+/* jpeg_rows.c: from the MCU rows of coefficients to rows of RGB, one after the other.
  *
  * Each component has a ring of sample rows, long enough for two MCU rows: the one that is read, and the one before or
  * behind it, whose nearest row upsampling mixes in. Rows and columns that the box doesn't need aren't computed. */
 #include <stdlib.h>
 #include <string.h>
 
+#include "codecs.h"
 #include "jpeg.h"
 #include "upsample.h"
 
-/* In bytes: in front of a row (one number of 16 bits is written there), and behind it (kernels take whole groups of 32). */
+/* Bytes in front of a row, where one number of 16 bits is written, and behind it, as kernels take groups of 32. */
 #define MARGIN 64
 #define BLOCK 8
 
@@ -22,7 +23,8 @@ typedef struct component {
     size_t ring_stride;
 } component;
 
-struct fpc_rows {
+/* A decoder of JPEGs: of their coefficients, and of rows made of these. */
+typedef struct jpeg_rows {
     const fpc_kernels *kernels;
     fpc_jpeg *jpeg;
     component components[3];
@@ -33,31 +35,33 @@ struct fpc_rows {
     int next_mcu_row;
     int status;
     fpc_buffer edge; /* the first group of pixels, where the box begins at an odd column */
-};
+} jpeg_rows;
 
-fpc_rows *fpc_rows_new(int isa) {
-    const fpc_kernels *kernels = fpc_kernels_of(isa);
-    fpc_rows *rows = kernels ? calloc(1, sizeof *rows) : NULL;
-    if (!rows) return NULL;
-    rows->kernels = kernels;
-    rows->status = FPC_BAD_REGION; /* not started */
-    return rows;
-}
-
-void fpc_rows_free(fpc_rows *rows) {
-    if (!rows) return;
+static void destroy(void *decoder) {
+    jpeg_rows *rows = decoder;
     for (int c = 0; c < 3; c++) {
         fpc_buffer_free(&rows->components[c].ring);
         fpc_buffer_free(&rows->components[c].wide);
         fpc_buffer_free(&rows->components[c].full);
     }
     fpc_buffer_free(&rows->edge);
+    fpc_jpeg_free(rows->jpeg);
     free(rows);
 }
 
-size_t fpc_rows_bytes(const fpc_rows *rows) {
-    if (!rows) return 0;
-    size_t bytes = sizeof *rows + rows->edge.size;
+static void *create(const fpc_kernels *kernels) {
+    jpeg_rows *rows = calloc(1, sizeof *rows);
+    if (!rows) return NULL;
+    rows->kernels = kernels;
+    rows->jpeg = fpc_jpeg_new(kernels);
+    if (rows->jpeg) return rows;
+    destroy(rows);
+    return NULL;
+}
+
+static size_t bytes_of(const void *decoder) {
+    const jpeg_rows *rows = decoder;
+    size_t bytes = sizeof *rows + rows->edge.size + fpc_jpeg_bytes(rows->jpeg);
     for (int c = 0; c < 3; c++) {
         const component *one = &rows->components[c];
         bytes += one->ring.size + one->wide.size + one->full.size;
@@ -65,7 +69,18 @@ size_t fpc_rows_bytes(const fpc_rows *rows) {
     return bytes;
 }
 
-/* What of the component the box needs, and how it is upsampled. */
+static int open_file(void *decoder, const uint8_t *data, size_t length, bool indices, int64_t max_bytes,
+                     const fpc_header **header) {
+    jpeg_rows *rows = decoder;
+    (void)max_bytes;
+    rows->status = FPC_BAD_REGION; /* not started */
+    const int status = fpc_jpeg_open(rows->jpeg, data, length);
+    if (status != FPC_OK) return status;
+    *header = &fpc_jpeg_frame(rows->jpeg)->header;
+    return indices ? FPC_UNSUPPORTED_COLOR : FPC_OK;
+}
+
+/* The part of the component that the box needs, and how it is upsampled. */
 static int start_component(component *one, const fpc_frame *frame, const fpc_plane *plane, int top, int left,
                            int height, int width) {
     const int alone = frame->header.components == 1;
@@ -73,9 +88,9 @@ static int start_component(component *one, const fpc_frame *frame, const fpc_pla
     /* jdsample.c: "Fractional sampling not implemented". */
     if (!alone && (frame->largest_horizontal % plane->horizontal || frame->largest_vertical % plane->vertical))
         return FPC_UNSUPPORTED_COLOR;
-    const int across = alone ? 1 : frame->largest_horizontal / plane->horizontal;
-    const int down = alone ? 1 : frame->largest_vertical / plane->vertical;
-    fpc_sampled_make(&one->sampled, across, down, plane->width, plane->height, top, left, height, width);
+    const int horizontal = alone ? 1 : frame->largest_horizontal / plane->horizontal;
+    const int vertical = alone ? 1 : frame->largest_vertical / plane->vertical;
+    fpc_sampled_make(&one->sampled, horizontal, vertical, plane->width, plane->height, top, left, height, width);
     one->first_block = one->sampled.origin / BLOCK;
     one->block_end = one->sampled.last_column / BLOCK + 1;
     one->vertical = plane->vertical;
@@ -88,19 +103,19 @@ static int start_component(component *one, const fpc_frame *frame, const fpc_pla
 }
 
 /* Whether two components at half the columns can go with the conversion of colors. */
-static int can_fuse(const fpc_rows *rows) {
+static int can_fuse(const jpeg_rows *rows) {
     const fpc_upsampling how = rows->components[1].sampled.how;
     return rows->color == FPC_YCBCR && rows->components[0].sampled.how == FPC_UP_NONE &&
-           (how == FPC_UP_ACROSS || how == FPC_UP_BOTH) && rows->components[2].sampled.how == how;
+           (how == FPC_UP_HORIZONTAL || how == FPC_UP_BOTH) && rows->components[2].sampled.how == how;
 }
 
-static size_t wide_bytes(const component *one) { return one->sampled.across == 2 ? 2 * one->ring_stride : 0; }
+static size_t wide_bytes(const component *one) { return one->sampled.horizontal == 2 ? 2 * one->ring_stride : 0; }
 
-static size_t full_bytes(const fpc_rows *rows, const component *one) {
+static size_t full_bytes(const jpeg_rows *rows, const component *one) {
     return one->sampled.how == FPC_UP_NONE || rows->fused ? 0 : (size_t)rows->width + MARGIN;
 }
 
-static int allocate(fpc_rows *rows, int64_t max_bytes, int64_t *left_over) {
+static int allocate(jpeg_rows *rows, int64_t max_bytes, int64_t *left_over) {
     size_t bytes = 0;
     for (int c = 0; c < rows->component_count; c++) {
         const component *one = &rows->components[c];
@@ -120,15 +135,15 @@ static int allocate(fpc_rows *rows, int64_t max_bytes, int64_t *left_over) {
     return fpc_buffer_need(&rows->edge, 3 * 32 + FPC_ROW_SLACK) ? FPC_OK : FPC_NO_MEMORY;
 }
 
-static int start(fpc_rows *rows, fpc_jpeg *jpeg, int top, int left, int height, int width, int64_t max_bytes) {
-    const fpc_frame *frame = fpc_jpeg_frame(jpeg);
+static int prepare(jpeg_rows *rows, const fpc_box *box, int64_t max_bytes) {
+    const int top = box->top, left = box->left, height = box->height, width = box->width;
+    const fpc_frame *frame = fpc_jpeg_frame(rows->jpeg);
     const fpc_header *header = &frame->header;
     const int three = header->components == 3 && (header->color == FPC_YCBCR || header->color == FPC_RGB);
     if (!three && !(header->components == 1 && header->color == FPC_GRAY)) return FPC_UNSUPPORTED_COLOR;
     if (top < 0 || left < 0 || height < 1 || width < 1 || height > header->height || width > header->width)
         return FPC_BAD_REGION;
     if (top > header->height - height || left > header->width - width) return FPC_BAD_REGION;
-    rows->jpeg = jpeg;
     rows->component_count = header->components;
     rows->color = header->color;
     rows->y = top;
@@ -153,11 +168,12 @@ static int start(fpc_rows *rows, fpc_jpeg *jpeg, int top, int left, int height, 
     rows->next_mcu_row = row;
     int64_t left_over;
     const int status = allocate(rows, max_bytes, &left_over);
-    return status ? status : fpc_jpeg_start(jpeg, column, column_end, row, row_end, left_over);
+    return status ? status : fpc_jpeg_start(rows->jpeg, column, column_end, row, row_end, left_over);
 }
 
-int fpc_rows_start(fpc_rows *rows, fpc_jpeg *jpeg, int top, int left, int height, int width, int64_t max_bytes) {
-    rows->status = start(rows, jpeg, top, left, height, width, max_bytes);
+static int start_box(void *decoder, const fpc_box *box, int64_t max_bytes) {
+    jpeg_rows *rows = decoder;
+    rows->status = prepare(rows, box, max_bytes);
     return rows->status;
 }
 
@@ -166,8 +182,8 @@ static uint8_t *ring_row(const component *one, int row) {
     return one->ring.data + (size_t)(row & (one->ring_rows - 1)) * one->ring_stride + MARGIN;
 }
 
-/* The next MCU row into the rings. */
-static int decode_mcu_row(fpc_rows *rows) {
+/* Decodes the next MCU row into the rings. */
+static int decode_mcu_row(jpeg_rows *rows) {
     const int status = fpc_jpeg_next_row(rows->jpeg);
     if (status) return status;
     const fpc_frame *frame = fpc_jpeg_frame(rows->jpeg);
@@ -188,8 +204,8 @@ static int decode_mcu_row(fpc_rows *rows) {
     return bad ? FPC_BAD_CODE : FPC_OK;
 }
 
-/* For a component at half the columns: its row before they are mixed, from sampled.origin on. */
-static const uint16_t *wide_row(const fpc_rows *rows, const component *one, int y) {
+/* The row of a component at half the columns before they are mixed, from sampled.origin on. */
+static const uint16_t *wide_row(const jpeg_rows *rows, const component *one, int y) {
     uint16_t *wide = (uint16_t *)(void *)one->wide.data + MARGIN / 2;
     fpc_upsample_widen(rows->kernels, &one->sampled, ring_row(one, fpc_sampled_row(&one->sampled, y)),
                        ring_row(one, fpc_sampled_neighbour(&one->sampled, y)), wide);
@@ -197,20 +213,20 @@ static const uint16_t *wide_row(const fpc_rows *rows, const component *one, int 
 }
 
 /* The component's pixels of row y, from the box's first column on. */
-static const uint8_t *full_row(const fpc_rows *rows, const component *one, int y) {
+static const uint8_t *full_row(const jpeg_rows *rows, const component *one, int y) {
     const fpc_sampled *sampled = &one->sampled;
     const uint8_t *row = ring_row(one, fpc_sampled_row(sampled, y));
     const uint8_t *neighbour = ring_row(one, fpc_sampled_neighbour(sampled, y));
     if (sampled->how == FPC_UP_NONE) return row + (rows->left - sampled->origin);
-    const int mixes_columns = sampled->how == FPC_UP_ACROSS || sampled->how == FPC_UP_BOTH;
+    const int mixes_columns = sampled->how == FPC_UP_HORIZONTAL || sampled->how == FPC_UP_BOTH;
     const uint16_t *wide = mixes_columns ? wide_row(rows, one, y) : NULL;
     fpc_upsample_row(sampled, row, neighbour, wide, y, rows->left, rows->width, one->full.data);
     return one->full.data;
 }
 
-/* Kernels take pairs of columns. Where the box begins with the second of a pair, the first 32 pixels are made beside the
- * row, and 31 of them copied. */
-static void fused_row(fpc_rows *rows, int y, uint8_t *rgb) {
+/* Kernels take pairs of columns. Where the box begins with the second of a pair, the first 32 pixels are made beside
+ * the row, and 31 of them copied. */
+static void fused_row(jpeg_rows *rows, int y, uint8_t *rgb) {
     const component *components = rows->components;
     const int sums = components[1].sampled.how == FPC_UP_BOTH;
     const uint16_t *cb = wide_row(rows, &components[1], y), *cr = wide_row(rows, &components[2], y);
@@ -227,7 +243,7 @@ static void fused_row(fpc_rows *rows, int y, uint8_t *rgb) {
     rows->kernels->ycc_half_to_rgb(luma, cb, cr, sums, rgb, count);
 }
 
-static void make_row(fpc_rows *rows, int y, uint8_t *rgb) {
+static void make_row(jpeg_rows *rows, int y, uint8_t *rgb) {
     const component *components = rows->components;
     if (rows->fused) {
         fused_row(rows, y, rgb);
@@ -246,7 +262,7 @@ static void make_row(fpc_rows *rows, int y, uint8_t *rgb) {
 }
 
 /* Whether pixel row y needs samples of MCU rows that aren't decoded. */
-static int needs_more(const fpc_rows *rows, int y) {
+static int needs_more(const jpeg_rows *rows, int y) {
     for (int c = 0; c < rows->component_count; c++) {
         const component *one = &rows->components[c];
         const int row = fpc_sampled_row(&one->sampled, y), neighbour = fpc_sampled_neighbour(&one->sampled, y);
@@ -255,10 +271,39 @@ static int needs_more(const fpc_rows *rows, int y) {
     return 0;
 }
 
-int fpc_rows_next(fpc_rows *rows, uint8_t *rgb) {
-    if (rows->status == FPC_OK && rows->y >= rows->bottom) rows->status = FPC_BAD_REGION;
-    while (rows->status == FPC_OK && needs_more(rows, rows->y)) rows->status = decode_mcu_row(rows);
-    if (rows->status) return rows->status;
-    make_row(rows, rows->y++, rgb);
-    return FPC_OK;
+/* Decodes up to what row y needs. */
+static int decode_up_to(jpeg_rows *rows, int y) {
+    while (rows->status == FPC_OK && needs_more(rows, y)) rows->status = decode_mcu_row(rows);
+    return rows->status;
 }
+
+static int next_row(void *decoder, uint8_t *rgb) {
+    jpeg_rows *rows = decoder;
+    if (rows->status == FPC_OK && rows->y >= rows->bottom) rows->status = FPC_BAD_REGION;
+    const int status = decode_up_to(rows, rows->y);
+    if (status == FPC_OK) make_row(rows, rows->y++, rgb);
+    return status;
+}
+
+/* Rows that nobody asked for are decoded, too: they tell whether the file is sound. */
+static int finish_file(void *decoder) {
+    jpeg_rows *rows = decoder;
+    const int status = decode_up_to(rows, rows->bottom - 1);
+    return status == FPC_OK ? fpc_jpeg_finish(rows->jpeg) : status;
+}
+
+static bool recognize(const uint8_t *data, size_t length) {
+    return length >= 3 && data[0] == 0xFF && data[1] == 0xD8 && data[2] == 0xFF;
+}
+
+const fpc_codec fpc_jpeg_codec = {
+    .recognize = recognize,
+    .read_header = fpc_jpeg_read_header,
+    .create = create,
+    .destroy = destroy,
+    .bytes = bytes_of,
+    .open = open_file,
+    .start = start_box,
+    .next = next_row,
+    .finish = finish_file,
+};

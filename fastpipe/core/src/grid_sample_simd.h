@@ -1,5 +1,5 @@
-/* sample_simd.h: eight points of a grid at once; the rest as in plain C. */
-#include "sample_plain.h"
+/* grid_sample_simd.h: eight points of a grid at once; the rest as in plain C. */
+#include "grid_sample_plain.h"
 
 #if defined(FPC_SIMD_AVX2)
 SIMD vecf sample_sum8(vecf a, vecf b, vecf c, bool fused) {
@@ -17,8 +17,8 @@ SIMD __m256 sample_pairs(const uint32_t *pixels, const int32_t *places) {
 
 #define SAMPLE_PLANE8(pixels, bits) v_float(v_and(_mm256_srli_epi32(_mm256_castps_si256(pixels), bits), v_all32(255)))
 
-SIMD void sample_run8(const fpc_sample *sample, const float *xs, const float *ys, int32_t count, bool fused,
-                      float (*rows)[FPC_SAMPLE_BLOCK]) {
+SIMD void sample_run8(const fpc_grid_sample *sample, const float *xs, const float *ys, int32_t count, bool fused,
+                      float (*rows)[FPC_GRID_SAMPLE_BLOCK]) {
     const int32_t stride = sample->width + 4;
     const uint32_t *upper = sample->pixels + 2 * (int64_t)stride + 2, *lower = upper + stride;
     const vecf one = v_all_float(1.0f);
@@ -50,5 +50,5 @@ SIMD void sample_run8(const fpc_sample *sample, const float *xs, const float *ys
     }
 }
 
-static void sample_planes(const fpc_sample *sample) { sample_rows(sample, sample_run8); }
+static void grid_sample(const fpc_grid_sample *sample) { sample_rows(sample, sample_run8); }
 #endif

@@ -1,11 +1,11 @@
-/* bits.h: the bits of a scan, without the zero bytes that are stuffed behind each 0xFF.
+/* bitstream.h: the bits of a scan, without the zero bytes that are stuffed behind each 0xFF.
  *
  * The scan's data is unstuffed ahead, a chunk at a time. The loops that decode it look at `next <= limit` once an
  * MCU and otherwise read without a check: behind `limit` there are FPC_MARGIN bytes that may be read, of the scan's
  * data or, at its end, zeros. Whether more bits were used than the scan has is found out behind each run of MCUs.
  */
-#ifndef FPC_BITS_H
-#define FPC_BITS_H
+#ifndef FPC_BITSTREAM_H
+#define FPC_BITSTREAM_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -29,11 +29,11 @@
 #define FPC_MARGIN (10 * 64 * 31 / 8 + 64)
 #define FPC_CHUNK 16384
 
-/* What ends a scan's data in place of a marker: there is no more. */
+/* Stands for a marker where a scan's data ends because there is no more. */
 #define FPC_END_OF_DATA 0x100
 
-/* What the loops keep in registers: at least `count` of the top bits of `bits` are the next ones; the bits below are
- * those that follow, as far as they are there, so that filling up again changes nothing. */
+/* The reader's state, which the loops keep in registers: at least `count` of the top bits of `bits` are the next ones;
+ * the bits below are those that follow, as far as they are there, so that filling up again changes nothing. */
 typedef struct fpc_reader {
     const uint8_t *next;
     uint64_t bits;
@@ -42,7 +42,7 @@ typedef struct fpc_reader {
 
 struct fpc_kernels;
 
-typedef struct fpc_bits {
+typedef struct fpc_bitstream {
     fpc_reader reader;
     const uint8_t *limit;  /* an MCU may be begun while reader.next isn't behind it */
     const uint8_t *filled; /* the end of the unstuffed data */
@@ -51,9 +51,10 @@ typedef struct fpc_bits {
     int marker;            /* what ends the data; 0 as long as it isn't known */
     const struct fpc_kernels *kernels;
     uint8_t buffer[FPC_MARGIN + 64 + FPC_CHUNK + FPC_MARGIN + 64];
-} fpc_bits;
+} fpc_bitstream;
 
-/* A piece of it, without the zeros, goes from `from` to `to`; up to FPC_UNSTUFF_SLACK bytes behind the limit are written. */
+/* A piece of it, without the zeros, goes from `from` to `to`; up to FPC_UNSTUFF_SLACK bytes behind the limit are
+ * written. */
 #define FPC_UNSTUFF_SLACK 64
 typedef struct fpc_copy {
     const uint8_t *from, *end;
@@ -62,19 +63,19 @@ typedef struct fpc_copy {
 } fpc_copy;
 
 /* Begins at `input`, behind a scan's header or a restart marker. */
-void fpc_bits_start(fpc_bits *bits, const uint8_t *input, const uint8_t *end);
+void fpc_bitstream_start(fpc_bitstream *bits, const uint8_t *input, const uint8_t *end);
 
 /* More data, where reader.next is behind the limit: FPC_OK, or FPC_TRUNCATED where there is no more. */
-int fpc_bits_fill(fpc_bits *bits);
+int fpc_bitstream_fill(fpc_bitstream *bits);
 
 /* Whether more bits were taken than there are. */
-int fpc_bits_overrun(const fpc_bits *bits);
+int fpc_bitstream_overrun(const fpc_bitstream *bits);
 
 /* Goes over what is left of the data to the marker behind it, as libjpeg does; returns it. */
-int fpc_bits_marker(fpc_bits *bits);
+int fpc_bitstream_marker(fpc_bitstream *bits);
 
 /* Takes restart marker `number` (0 to 7) and begins behind it; FPC_OK, FPC_TRUNCATED or FPC_BAD_MARKER. */
-int fpc_bits_restart(fpc_bits *bits, int number);
+int fpc_bitstream_restart(fpc_bitstream *bits, int number);
 
 static FPC_INLINE uint64_t fpc_load_big_endian(const uint8_t *from) {
 #if defined(__GNUC__) && defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
@@ -88,7 +89,8 @@ static FPC_INLINE uint64_t fpc_load_big_endian(const uint8_t *from) {
 #endif
 }
 
-/* At least 56 bits in `bits`. The bytes that fit are counted, and one that fits in part comes again the next time. */
+/* Fills `bits` up to at least 56 bits. The bytes that fit are counted, and one that fits in part comes again the next
+ * time. */
 static FPC_INLINE void fpc_refill(fpc_reader *reader) {
     reader->bits |= fpc_load_big_endian(reader->next) >> reader->count;
     reader->next += (63 - reader->count) >> 3;
@@ -107,7 +109,7 @@ static FPC_INLINE uint32_t fpc_take(fpc_reader *reader, uint32_t length) {
     return value;
 }
 
-/* By the number of bits: all of them, the smallest positive value, and what is added to a negative one. In one
+/* Masks by the number of bits: all of them, the smallest positive value, and what is added to a negative one. In one
  * place, as one address is enough then. */
 typedef struct fpc_sizes {
     int32_t mask[16], half[16], offset[16];

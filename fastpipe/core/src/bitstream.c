@@ -1,11 +1,12 @@
-#include "bits.h"
+/* bitstream.c: the bits of a scan, unstuffed a piece at a time. */
+#include "bitstream.h"
 
 #include "kernels.h"
 
 _Static_assert(FPC_UNSTUFF_SLACK <= 64, "the buffer has 64 bytes behind the margin");
 
 /* Unstuffed bytes behind `filled` up to `to`; fewer where a marker comes. */
-static void unstuff(fpc_bits *bits, uint8_t *from, uint8_t *to) {
+static void unstuff(fpc_bitstream *bits, uint8_t *from, uint8_t *to) {
     fpc_copy copy = {bits->input, bits->end, from, to, 0};
     bits->kernels->unstuff(&copy);
     bits->input = copy.from;
@@ -19,7 +20,7 @@ static void unstuff(fpc_bits *bits, uint8_t *from, uint8_t *to) {
     }
 }
 
-void fpc_bits_start(fpc_bits *bits, const uint8_t *input, const uint8_t *end) {
+void fpc_bitstream_start(fpc_bitstream *bits, const uint8_t *input, const uint8_t *end) {
     bits->input = input;
     bits->end = end;
     bits->marker = 0;
@@ -28,7 +29,7 @@ void fpc_bits_start(fpc_bits *bits, const uint8_t *input, const uint8_t *end) {
     unstuff(bits, bits->buffer, bits->buffer + FPC_MARGIN + FPC_CHUNK / 4);
 }
 
-int fpc_bits_fill(fpc_bits *bits) {
+int fpc_bitstream_fill(fpc_bitstream *bits) {
     if (bits->marker) return FPC_TRUNCATED;
     size_t kept = (size_t)(bits->filled - bits->reader.next);
     memmove(bits->buffer, bits->reader.next, kept);
@@ -37,20 +38,20 @@ int fpc_bits_fill(fpc_bits *bits) {
     return FPC_OK;
 }
 
-int fpc_bits_overrun(const fpc_bits *bits) {
+int fpc_bitstream_overrun(const fpc_bitstream *bits) {
     return bits->marker && (bits->reader.next - bits->filled) * 8 > (ptrdiff_t)bits->reader.count;
 }
 
-int fpc_bits_marker(fpc_bits *bits) {
+int fpc_bitstream_marker(fpc_bitstream *bits) {
     while (!bits->marker) unstuff(bits, bits->buffer, bits->buffer + FPC_MARGIN + FPC_CHUNK);
     return bits->marker;
 }
 
-int fpc_bits_restart(fpc_bits *bits, int number) {
-    if (fpc_bits_overrun(bits)) return FPC_TRUNCATED;
-    int marker = fpc_bits_marker(bits);
+int fpc_bitstream_restart(fpc_bitstream *bits, int number) {
+    if (fpc_bitstream_overrun(bits)) return FPC_TRUNCATED;
+    int marker = fpc_bitstream_marker(bits);
     if (marker == FPC_END_OF_DATA) return FPC_TRUNCATED;
     if (marker != 0xD0 + number) return FPC_BAD_MARKER;
-    fpc_bits_start(bits, bits->input + 2, bits->end);
+    fpc_bitstream_start(bits, bits->input + 2, bits->end);
     return FPC_OK;
 }

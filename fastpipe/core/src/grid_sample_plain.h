@@ -1,15 +1,15 @@
-/* sample_plain.h: points of a grid, and pixels there, as torch's affine_grid and grid_sample have them in float32
- * (aten/src/ATen/native/cpu/GridSamplerKernel.cpp; align_corners=False, zeros outside). `fused`: as torch's loops for AVX2 and
- * AVX-512, where a product and a sum are rounded once. */
+/* grid_sample_plain.h: points of a grid, and pixels there, as torch's affine_grid and grid_sample have them in float32
+ * (aten/src/ATen/native/cpu/GridSamplerKernel.cpp; align_corners=False, zeros outside). `fused`: as torch's loops for
+ * AVX2 and AVX-512, where a product and a sum are rounded once. */
 #include <math.h>
 #include <string.h>
 
 /* a * b + c */
 static inline float sample_sum(float a, float b, float c, bool fused) { return fused ? fmaf(a, b, c) : a * b + c; }
 
-/* Where `count` points from (row, column) on are in the image, whose first pixel's middle is at 0. Beyond its border of
- * zeros all places are alike. */
-static inline void sample_points(const fpc_sample *sample, int32_t row, int32_t column, int32_t count, bool fused,
+/* Positions in the image of `count` points from (row, column) on, whose first pixel's middle is at 0. Beyond its border
+ * of zeros all places are alike. */
+static inline void sample_points(const fpc_grid_sample *sample, int32_t row, int32_t column, int32_t count, bool fused,
                                  float *xs, float *ys) {
     const float *grid = sample->grid, *theta = sample->theta;
     if (grid) {
@@ -21,11 +21,11 @@ static inline void sample_points(const fpc_sample *sample, int32_t row, int32_t 
     } else {
         const float y = (float)row - (float)(sample->out_height - 1) * 0.5f;
         const float left = (float)column - (float)(sample->out_width - 1) * 0.5f;
-        const float down_x = y * theta[2], down_y = y * theta[3];
+        const float x_start = y * theta[2], y_start = y * theta[3];
         for (int32_t k = 0; k < count; k++) {
             const float x = left + (float)k;
-            xs[k] = x * theta[0] + down_x + theta[4];
-            ys[k] = x * theta[1] + down_y + theta[5];
+            xs[k] = x * theta[0] + x_start + theta[4];
+            ys[k] = x * theta[1] + y_start + theta[5];
         }
     }
     const float width = (float)sample->width, height = (float)sample->height;
@@ -40,11 +40,11 @@ static inline void sample_points(const fpc_sample *sample, int32_t row, int32_t 
 /* Both may be negative, but not below -2. */
 static inline int32_t sample_floor(float x) { return (int32_t)(x + 2.0f) - 2 - ((float)((int32_t)(x + 2.0f) - 2) > x); }
 
-/* To nearest, ties to even, of what is nearer to 0 than 2**22. */
+/* Rounds to nearest, ties to even, what is nearer to 0 than 2**22. */
 static inline float sample_round(float x) { return x + 12582912.0f - 12582912.0f; }
 
-static inline void sample_run_plain(const fpc_sample *sample, const float *xs, const float *ys, int32_t count,
-                                    bool fused, float (*rows)[FPC_SAMPLE_BLOCK]) {
+static inline void sample_run_plain(const fpc_grid_sample *sample, const float *xs, const float *ys, int32_t count,
+                                    bool fused, float (*rows)[FPC_GRID_SAMPLE_BLOCK]) {
     const int32_t stride = sample->width + 4, planes = sample->channels + sample->filled;
     for (int32_t k = 0; k < count; k++) {
         const int32_t left = sample_floor(xs[k]), top = sample_floor(ys[k]);
@@ -60,8 +60,8 @@ static inline void sample_run_plain(const fpc_sample *sample, const float *xs, c
     }
 }
 
-static inline void sample_nearest(const fpc_sample *sample, const float *xs, const float *ys, int32_t count,
-                                  float (*rows)[FPC_SAMPLE_BLOCK]) {
+static inline void sample_nearest(const fpc_grid_sample *sample, const float *xs, const float *ys, int32_t count,
+                                  float (*rows)[FPC_GRID_SAMPLE_BLOCK]) {
     const int32_t stride = sample->width + 4;
     for (int32_t k = 0; k < count; k++) {
         const int32_t x = (int32_t)sample_round(xs[k]), y = (int32_t)sample_round(ys[k]);
@@ -72,13 +72,13 @@ static inline void sample_nearest(const fpc_sample *sample, const float *xs, con
     }
 }
 
-typedef void sample_run(const fpc_sample *sample, const float *xs, const float *ys, int32_t count, bool fused,
-                        float (*rows)[FPC_SAMPLE_BLOCK]);
+typedef void sample_run(const fpc_grid_sample *sample, const float *xs, const float *ys, int32_t count, bool fused,
+                        float (*rows)[FPC_GRID_SAMPLE_BLOCK]);
 
 /* One block of a row. */
-static inline void sample_block(const fpc_sample *sample, int32_t row, int32_t column, int32_t count, bool fused,
+static inline void sample_block(const fpc_grid_sample *sample, int32_t row, int32_t column, int32_t count, bool fused,
                                 sample_run *run) {
-    float xs[FPC_SAMPLE_BLOCK], ys[FPC_SAMPLE_BLOCK], rows[4][FPC_SAMPLE_BLOCK];
+    float xs[FPC_GRID_SAMPLE_BLOCK], ys[FPC_GRID_SAMPLE_BLOCK], rows[4][FPC_GRID_SAMPLE_BLOCK];
     sample_points(sample, row, column, count, fused, xs, ys);
     for (int32_t k = count; k % 8; k++) xs[k] = ys[k] = 0.0f; /* for who takes eight at once */
     if (sample->bilinear) {
@@ -103,11 +103,11 @@ static inline void sample_block(const fpc_sample *sample, int32_t row, int32_t c
     }
 }
 
-static inline void sample_rows(const fpc_sample *sample, sample_run *run) {
+static inline void sample_rows(const fpc_grid_sample *sample, sample_run *run) {
     for (int32_t row = 0; row < sample->out_height; row++) {
-        for (int32_t column = 0; column < sample->out_width; column += FPC_SAMPLE_BLOCK) {
+        for (int32_t column = 0; column < sample->out_width; column += FPC_GRID_SAMPLE_BLOCK) {
             const int32_t rest = sample->out_width - column;
-            const int32_t count = rest < FPC_SAMPLE_BLOCK ? rest : FPC_SAMPLE_BLOCK;
+            const int32_t count = rest < FPC_GRID_SAMPLE_BLOCK ? rest : FPC_GRID_SAMPLE_BLOCK;
             if (sample->fused) {
                 sample_block(sample, row, column, count, true, run);
             } else {
@@ -118,5 +118,5 @@ static inline void sample_rows(const fpc_sample *sample, sample_run *run) {
 }
 
 #ifndef FPC_SIMD_AVX2
-static void sample_planes(const fpc_sample *sample) { sample_rows(sample, sample_run_plain); }
+static void grid_sample(const fpc_grid_sample *sample) { sample_rows(sample, sample_run_plain); }
 #endif

@@ -1,7 +1,6 @@
-/* The segments of a JPEG up to its first scan. Markers and segments are those of ITU-T T.81; what counts as a
- * header, and what Pillow has to read instead, is as in fastpipe/readers/_jpeg.py. */
+/* markers.c: the segments of a JPEG up to its first scan. Markers and segments are those of ITU-T T.81; what counts as
+ * a header, and what Pillow has to read instead, is as in fastpipe/readers/_jpeg.py. */
 #include "entropy.h"
-#include "png.h"
 
 #include <string.h>
 
@@ -33,13 +32,13 @@ int fpc_read_quantization(fpc_tables *tables, const uint8_t *data, size_t length
     return FPC_OK;
 }
 
-int fpc_read_codes(fpc_tables *tables, const uint8_t *data, size_t length) {
+int fpc_read_huffman_specs(fpc_tables *tables, const uint8_t *data, size_t length) {
     while (length) {
         uint32_t ac = data[0] >> 4, number = data[0] & 15;
         if (ac > 1 || number >= FPC_MAX_TABLES) return FPC_BAD_TABLE;
-        fpc_code *code = ac ? &tables->ac[number] : &tables->dc[number];
-        size_t bytes = fpc_code_read(code, data + 1, length - 1);
-        if (!bytes || (!ac && !fpc_code_is_dc(code))) return FPC_BAD_TABLE;
+        fpc_huffman_spec *code = ac ? &tables->ac[number] : &tables->dc[number];
+        size_t bytes = fpc_huffman_spec_read(code, data + 1, length - 1);
+        if (!bytes || (!ac && !fpc_huffman_spec_is_dc(code))) return FPC_BAD_TABLE;
         *(ac ? &tables->has_ac : &tables->has_dc) |= 1u << number;
         data += 1 + bytes;
         length -= 1 + bytes;
@@ -130,7 +129,7 @@ static int take_tables(fpc_walker *walker, int marker, size_t start, size_t end)
     if (marker == FPC_DQT && !whole_tables(data, end - start)) return FPC_UNUSUAL_HEADER;
     if (!walker->tables) return FPC_OK;
     if (marker == FPC_DQT) return fpc_read_quantization(walker->tables, data, end - start);
-    if (marker == FPC_DHT) return fpc_read_codes(walker->tables, data, end - start);
+    if (marker == FPC_DHT) return fpc_read_huffman_specs(walker->tables, data, end - start);
     return fpc_read_interval(walker->tables, data, end - start);
 }
 
@@ -236,14 +235,7 @@ int fpc_walk(const uint8_t *data, size_t length, fpc_segments *segments, fpc_tab
     return FPC_TOO_LARGE;
 }
 
-int fpc_read_header(const uint8_t *data, size_t length, fpc_header *header) {
-    if (data && fpc_is_png(data, length)) {
-        fpc_header found;
-        int kind = 0;
-        const int outcome = fpc_png_read_header(data, length, &found, &kind);
-        if (!outcome) *header = found;
-        return outcome;
-    }
+int fpc_jpeg_read_header(const uint8_t *data, size_t length, fpc_header *header) {
     fpc_segments segments;
     int status = length && data ? fpc_walk(data, length, &segments, NULL) : FPC_TRUNCATED;
     if (!status) status = fpc_read_orientation(data, &segments, &segments.header.orientation);

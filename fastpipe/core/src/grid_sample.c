@@ -1,10 +1,10 @@
-/* sample.c: planes of bytes where a grid's points are, as torch's grid_sample finds them. */
+/* grid_sample.c: planes of bytes where a grid's points are, as torch's grid_sample finds them. */
 #include "context.h"
 
 #include <string.h>
 
 /* The image in pixels of four bytes, the fourth one 1, with two of zeros on each side: so no point needs a question. */
-static void spread(const uint8_t *in, const fpc_sample *sample, uint32_t *pixels) {
+static void spread(const uint8_t *in, const fpc_grid_sample *sample, uint32_t *pixels) {
     const int32_t width = sample->width, stride = width + 4;
     const int64_t plane = (int64_t)sample->height * width;
     memset(pixels, 0, 2 * (size_t)stride * sizeof *pixels);
@@ -24,21 +24,21 @@ static void spread(const uint8_t *in, const fpc_sample *sample, uint32_t *pixels
     memset(pixels + (int64_t)(sample->height + 2) * stride, 0, 2 * (size_t)stride * sizeof *pixels);
 }
 
-int fpc_sample_planes(fpc_context *context, const uint8_t *in, const int32_t shape[5], const float *theta,
-                      const float *grid, const float *fill, int flags, void *out) {
-    fpc_sample sample = {.channels = shape[0],
-                         .height = shape[1],
-                         .width = shape[2],
-                         .out_height = shape[3],
-                         .out_width = shape[4],
-                         .theta = theta,
-                         .grid = grid,
-                         .fill = fill,
-                         .out = out,
-                         .filled = fill != NULL,
-                         .bilinear = flags & FPC_SAMPLE_BILINEAR,
-                         .fused = flags & FPC_SAMPLE_FUSED,
-                         .floats = flags & FPC_SAMPLE_FLOATS};
+int fpc_grid_sample_planes(fpc_context *context, const uint8_t *in, const int32_t shape[5], const float *theta,
+                           const float *grid, const float *fill, int flags, void *out) {
+    fpc_grid_sample sample = {.channels = shape[0],
+                              .height = shape[1],
+                              .width = shape[2],
+                              .out_height = shape[3],
+                              .out_width = shape[4],
+                              .theta = theta,
+                              .grid = grid,
+                              .fill = fill,
+                              .out = out,
+                              .filled = fill != NULL,
+                              .bilinear = flags & FPC_GRID_SAMPLE_BILINEAR,
+                              .fused = flags & FPC_GRID_SAMPLE_FUSED,
+                              .floats = flags & FPC_GRID_SAMPLE_FLOATS};
     if (sample.channels != 1 && sample.channels != 3) return FPC_BAD_OPERATION;
     if (sample.height < 1 || sample.width < 1 || sample.out_height < 0 || sample.out_width < 0 || (!theta && !grid)) {
         return FPC_BAD_OPERATION;
@@ -48,11 +48,11 @@ int fpc_sample_planes(fpc_context *context, const uint8_t *in, const int32_t sha
     if (sample.width >= 1 << 22 || sample.height >= 1 << 22) return FPC_TOO_LARGE;
     if (sample.out_width >= 1 << 22 || sample.out_height >= 1 << 22) return FPC_TOO_LARGE;
     const size_t count = ((size_t)sample.height + 4) * ((size_t)sample.width + 4);
-    uint32_t *pixels = (void *)fpc_buffer_need(&context->images.buffers[0], count * sizeof *pixels);
+    uint32_t *pixels = (void *)fpc_buffer_need(&context->chain.images[0], count * sizeof *pixels);
     if (!pixels) return FPC_NO_MEMORY;
     spread(in, &sample, pixels);
     sample.pixels = pixels;
-    context->kernels->sample_planes(&sample);
+    context->kernels->grid_sample(&sample);
     fpc_context_trim(context);
     return FPC_OK;
 }

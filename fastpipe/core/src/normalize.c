@@ -1,5 +1,5 @@
-/* levels.c: tables of 256 values for floating-point sinks, and whether the fast way gives the same. */
-#include "levels.h"
+/* normalize.c: tables of 256 values for floating-point sinks, and whether the fast way gives the same. */
+#include "normalize.h"
 
 #include "kernels.h"
 
@@ -39,56 +39,57 @@ static void reciprocal(float divisor, float *first, float *rest) {
 }
 
 /* Whether the kernel gives the tables' values, to the bit, where it takes the fast way. */
-static bool fast_way_is_exact(fpc_levels *levels, const fpc_kernels *kernels) {
+static bool fast_way_is_exact(fpc_normalizer *normalizer, const fpc_kernels *kernels) {
     uint8_t ramp[3 * 256 + 64];
     float rows[3][256]; /* or half as many bytes */
     memset(ramp, 0, sizeof ramp);
     for (int i = 0; i < 3 * 256; i++) ramp[i] = (uint8_t)(i / 3);
     void *const out[3] = {rows[0], rows[1], rows[2]};
-    levels->exact = true;
-    kernels->levels_planar(ramp, 256, levels, out);
+    normalizer->exact = true;
+    kernels->normalize_planar(ramp, 256, normalizer, out);
     for (int channel = 0; channel < 3; channel++) {
-        const bool equal = levels->dtype == FPC_FLOAT32
-                               ? !memcmp(rows[channel], levels->values[channel], sizeof levels->values[channel])
-                               : !memcmp(rows[channel], levels->halves[channel], sizeof levels->halves[channel]);
+        const bool equal =
+            normalizer->dtype == FPC_FLOAT32
+                ? !memcmp(rows[channel], normalizer->values[channel], sizeof normalizer->values[channel])
+                : !memcmp(rows[channel], normalizer->halves[channel], sizeof normalizer->halves[channel]);
         if (!equal) return false;
     }
     return true;
 }
 
-void fpc_levels_make(fpc_levels *levels, const fpc_sink *sink, const fpc_kernels *kernels) {
-    const size_t three = sizeof levels->mean;
-    if (levels->dtype == sink->dtype && levels->normalize == sink->normalize &&
-        (!(sink->normalize & FPC_NORMALIZE) ||
-         (!memcmp(levels->mean, sink->mean, three) && !memcmp(levels->std, sink->std, three)))) {
+void fpc_normalizer_make(fpc_normalizer *normalizer, const fpc_sink *sink, const fpc_kernels *kernels) {
+    const size_t three = sizeof normalizer->mean;
+    if (normalizer->dtype == sink->dtype && normalizer->flags == sink->flags &&
+        (!(sink->flags & FPC_NORMALIZE) ||
+         (!memcmp(normalizer->mean, sink->mean, three) && !memcmp(normalizer->std, sink->std, three)))) {
         return;
     }
-    memset(levels, 0, sizeof *levels);
-    levels->dtype = sink->dtype;
-    levels->normalize = sink->normalize;
-    const bool normalize = sink->normalize & FPC_NORMALIZE, multiply = sink->normalize & FPC_MULTIPLY;
-    reciprocal(255.0f, &levels->by_255[0], &levels->by_255[1]);
-    if (multiply) levels->by_255[1] = 0.0f; /* x * (1 / 255), the factor in float32 */
+    memset(normalizer, 0, sizeof *normalizer);
+    normalizer->dtype = sink->dtype;
+    normalizer->flags = sink->flags;
+    const bool normalize = sink->flags & FPC_NORMALIZE, multiply = sink->flags & FPC_MULTIPLY;
+    reciprocal(255.0f, &normalizer->by_255[0], &normalizer->by_255[1]);
+    if (multiply) normalizer->by_255[1] = 0.0f; /* x * (1 / 255), the factor in float32 */
     if (normalize) {
-        memcpy(levels->mean, sink->mean, three);
-        memcpy(levels->std, sink->std, three);
-        memcpy(levels->offset, sink->mean, three);
+        memcpy(normalizer->mean, sink->mean, three);
+        memcpy(normalizer->std, sink->std, three);
+        memcpy(normalizer->offset, sink->mean, three);
     }
     for (int channel = 0; channel < 3; channel++) {
-        levels->by_std[0][channel] = 1.0f;
+        normalizer->by_std[0][channel] = 1.0f;
         if (normalize) {
-            reciprocal(sink->std[channel], &levels->by_std[0][channel], &levels->by_std[1][channel]);
+            reciprocal(sink->std[channel], &normalizer->by_std[0][channel], &normalizer->by_std[1][channel]);
         }
         for (int x = 0; x < 256; x++) {
-            float value = multiply ? (float)x * levels->by_255[0] : (float)x / 255.0f;
+            float value = multiply ? (float)x * normalizer->by_255[0] : (float)x / 255.0f;
             if (normalize) {
                 value = value - sink->mean[channel];
                 value = value / sink->std[channel];
             }
-            levels->values[channel][x] = value;
-            levels->halves[channel][x] =
+            normalizer->values[channel][x] = value;
+            normalizer->halves[channel][x] =
                 sink->dtype == FPC_FLOAT16 ? fpc_float16_bits(value) : fpc_bfloat16_bits(value);
         }
     }
-    levels->exact = fast_way_is_exact(levels, kernels);
+    normalizer->exact = fast_way_is_exact(normalizer, kernels);
 }

@@ -1,0 +1,220 @@
+"""The operations of a job, each packed as its struct with one ``struct.pack_into``: calls of a few microseconds."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from struct import Struct
+from typing import NamedTuple
+
+from fastpipe.core.structs import Filter, Kind, Padding, PassOrder, RawJob, RawOperation
+
+MAX_OPERATIONS = 16
+
+# fpc_operation's kind and reserved, and behind them the struct of each kind.
+_KIND = Struct("@2i")
+_CROP = Struct("@2i4i")
+_RESIZE = Struct("@2i12i4d")
+_PAD = Struct("@2i8i")
+_LUT = Struct("@2iP")
+_GRAY = Struct("@2ii")
+_BLEND = Struct("@2id")
+_HUE = Struct("@2ii")
+_WARP = Struct("@2i6i8d")
+_SIZE = ctypes.sizeof(RawOperation)
+_NO_COEFFICIENTS = (0.0,) * 8
+# As plain ints, which cost less to pack.
+_HFLIP_KIND, _RESIZE_KIND = int(Kind.HFLIP), int(Kind.RESIZE)
+
+
+class Packed(NamedTuple):
+    """Operations as the core has them, of a job, to be added to others.
+
+    Attributes:
+        content: an fpc_operation each.
+        number: how many they are.
+        tables: what they point to.
+        address: of the content.
+    """
+
+    content: bytes
+    number: int
+    tables: tuple[bytes, ...]
+    address: int = 0
+
+
+class JobOperations:
+    """A job's operations, in the order in which they are done; `Job` has a source and a sink beside them."""
+
+    __slots__ = ("_bytes", "_count", "_operations", "_own", "_tables", "raw")
+
+    def __init__(self, raw: RawJob) -> None:
+        self.raw = raw
+        """The struct itself, for what has no method here."""
+        self._operations = (RawOperation * MAX_OPERATIONS)()
+        self._bytes = memoryview(self._operations).cast("B")
+        self._count = 0
+        self._tables: list[bytes] = []
+        self._own = raw.operations = ctypes.addressof(self._operations)
+
+    @property
+    def room(self) -> int:
+        """How many operations may follow."""
+        return MAX_OPERATIONS - self._count
+
+    def clear(self) -> None:
+        """No operations."""
+        self._count = 0
+        self._tables.clear()
+        self.raw.operations = self._own
+        self.raw.operation_count = 0
+
+    def mark(self) -> tuple[int, int]:
+        """Where the next operation will stand; see `packed`."""
+        return self._count, len(self._tables)
+
+    def packed(self, mark: tuple[int, int]) -> Packed:
+        """The operations that were added since the mark, for other jobs."""
+        count, tables = mark
+        content = bytes(self._bytes[count * _SIZE : self._count * _SIZE])
+        address = ctypes.cast(ctypes.c_char_p(content), ctypes.c_void_p).value or 0
+        return Packed(content, self._count - count, tuple(self._tables[tables:]), address)
+
+    def add(self, packed: Packed) -> bool:
+        """Adds operations that another job had; False where there is no room for them."""
+        content, number, tables, _ = packed
+        before = self._count
+        if before + number > MAX_OPERATIONS:
+            return False
+        start = before * _SIZE
+        self._bytes[start : start + len(content)] = content
+        self._count = self.raw.operation_count = before + number
+        if tables:
+            self._tables += tables
+        return True
+
+    def crop(self, top: int, left: int, height: int, width: int) -> None:
+        """A box of what the operations before give."""
+        _CROP.pack_into(self._operations, self._next(), Kind.CROP, 0, top, left, height, width)
+
+    def resize(
+        self,
+        whole: tuple[int, int] | None,
+        origin: tuple[int, int],
+        out: tuple[int, int],
+        window: tuple[int, int, int, int],
+        filter: int = Filter.BILINEAR,
+        vertical_first: int = PassOrder.HORIZONTAL_FIRST,
+        box: tuple[float, float, float, float] | None = None,
+    ) -> None:
+        """Pillow's resize of a whole image, of which only parts are there and wanted.
+
+        Args:
+            whole: ``(height, width)`` of the whole input; None where all of it is there, whatever it is.
+            origin: ``(top, left)`` in it of the pixels that are there.
+            out: ``(height, width)`` of the whole output.
+            window: ``(top, left, height, width)`` of the part of the output that is wanted.
+            filter: a `Filter`.
+            vertical_first: a `PassOrder`; Pillow has FEWER_ROWS_FIRST from version 13 on.
+            box: ``(x0, y0, x1, y1)``, the source box in the whole input, as Pillow's ``resize(box=)``.
+        """
+        height, width = whole or (0, 0)
+        x0, y0, x1, y1 = (0.0, 0.0, width, height) if box is None else box
+        _RESIZE.pack_into(
+            self._operations,
+            self._next(),
+            _RESIZE_KIND,
+            0,
+            height,
+            width,
+            *origin,
+            *out,
+            *window,
+            filter,
+            vertical_first,
+            x0,
+            y0,
+            x1,
+            y1,
+        )
+
+    def flip(self) -> None:
+        """Left becomes right."""
+        _KIND.pack_into(self._operations, self._next(), _HFLIP_KIND, 0)
+
+    def flip_vertically(self) -> None:
+        """Top becomes bottom."""
+        self._plain(Kind.VFLIP)
+
+    def transpose(self) -> None:
+        """Rows become columns."""
+        self._plain(Kind.TRANSPOSE)
+
+    def pad(
+        self,
+        left: int,
+        top: int,
+        right: int,
+        bottom: int,
+        mode: int = Padding.CONSTANT,
+        fill: tuple[int, int, int] = (0, 0, 0),
+    ) -> None:
+        """Pixels around, as torchvision's ``pad`` on PIL images."""
+        _PAD.pack_into(self._operations, self._next(), Kind.PAD, 0, left, top, right, bottom, mode, *fill)
+
+    def look_up(self, table: bytes) -> None:
+        """256 bytes for each channel, one table after the other."""
+        self._tables.append(table)
+        address = ctypes.cast(ctypes.c_char_p(table), ctypes.c_void_p).value
+        _LUT.pack_into(self._operations, self._next(), Kind.LUT, 0, address)
+
+    def gray(self, channels: int) -> None:
+        """Pillow's ``convert("L")``, in 1 or 3 channels."""
+        _GRAY.pack_into(self._operations, self._next(), Kind.GRAY, 0, channels)
+
+    def blend(self, kind: int, factor: float) -> None:
+        """Pillow's ``ImageEnhance``: SATURATION, CONTRAST or SHARPNESS by a factor that float32 has."""
+        _BLEND.pack_into(self._operations, self._next(), kind, 0, factor)
+
+    def turn_hue(self, shift: int) -> None:
+        """Pillow's HSV, its hue plus 0 to 255 modulo 256, and back."""
+        _HUE.pack_into(self._operations, self._next(), Kind.HUE, 0, shift)
+
+    def autocontrast(self) -> None:
+        """Pillow's ``ImageOps.autocontrast``."""
+        self._plain(Kind.AUTOCONTRAST)
+
+    def equalize(self) -> None:
+        """Pillow's ``ImageOps.equalize``."""
+        self._plain(Kind.EQUALIZE)
+
+    def warp(
+        self,
+        kind: int,
+        size: tuple[int, int],
+        coefficients: Sequence[float],
+        filter: int = Filter.NEAREST,
+        fill: Sequence[int] = (0, 0, 0),
+    ) -> None:
+        """Pillow's ``transform``.
+
+        Args:
+            kind: AFFINE or PERSPECTIVE.
+            size: ``(height, width)`` of the result.
+            coefficients: six or eight finite numbers, as Pillow has them.
+            filter: NEAREST, BILINEAR or BICUBIC.
+            fill: what the channels are outside of the image, 0 to 255.
+        """
+        padded = (*coefficients, *_NO_COEFFICIENTS[len(coefficients) :])
+        _WARP.pack_into(self._operations, self._next(), kind, 0, *size, filter, *fill, *padded)
+
+    def _plain(self, kind: int) -> None:
+        """An operation without arguments."""
+        _KIND.pack_into(self._operations, self._next(), kind, 0)
+
+    def _next(self) -> int:
+        count = self._count
+        if count == MAX_OPERATIONS:
+            raise ValueError(f"a job has at most {MAX_OPERATIONS} operations")
+        self._count = self.raw.operation_count = count + 1
+        return count * _SIZE

@@ -1,0 +1,30 @@
+/* operations.h: the stages of the operations. A new one is an fpc_kind, a function here, and a row in operations.c. */
+#ifndef FPC_OPERATIONS_H
+#define FPC_OPERATIONS_H
+
+#include "stage.h"
+
+/* Adds an operation's stage to a chain, which has a source: FPC_OK, or FPC_BAD_OPERATION where the arguments don't fit
+ * the image, FPC_TOO_LARGE, FPC_NO_MEMORY, or what the stages before came to. */
+typedef int fpc_add_stage(fpc_chain *chain, const fpc_operation *operation);
+
+/* Any operation but a resize (resample.h). */
+fpc_add_stage fpc_add_operation;
+
+/* geometry.c */
+fpc_add_stage fpc_add_crop, fpc_add_hflip, fpc_add_vflip, fpc_add_transpose, fpc_add_pad;
+/* lut.c */
+fpc_add_stage fpc_add_lut, fpc_add_contrast, fpc_add_autocontrast, fpc_add_equalize;
+/* adjust.c */
+fpc_add_stage fpc_add_gray, fpc_add_saturation, fpc_add_sharpness, fpc_add_hue;
+/* warp.c */
+fpc_add_stage fpc_add_warp;
+
+/* The factor of a blend in float32, as Pillow has it; false where float32 has no such number. */
+static inline bool fpc_blend_factor(const fpc_op_blend *blend, float *factor) {
+    if (!(blend->factor >= -3.0e38 && blend->factor <= 3.0e38)) return false; /* NaN, too */
+    *factor = (float)blend->factor;
+    return true;
+}
+
+#endif

@@ -1,0 +1,14 @@
+/* source.h: the first stage of a chain: pixels in memory, or a decoder's rows. */
+#ifndef FPC_SOURCE_H
+#define FPC_SOURCE_H
+
+#include "codecs.h"
+#include "stage.h"
+
+/* A box of given pixels; the caller has checked that it lies inside. */
+int fpc_add_pixels(fpc_chain *chain, const fpc_pixels *pixels, const fpc_box *box);
+
+/* The box's rows of a decoder, which has to be open. */
+int fpc_add_decoder(fpc_chain *chain, const fpc_codec *codec, void *decoder, const fpc_box *box, int32_t channels);
+
+#endif

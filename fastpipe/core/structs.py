@@ -1,0 +1,277 @@
+"""The numbers and structs of fastpipe_core.h; ``tests/core/layout.c`` holds them against it."""
+
+from __future__ import annotations
+
+import ctypes
+from enum import IntEnum, IntFlag
+from typing import Any
+
+ABI = 8
+"""FPC_ABI of the structs below."""
+
+
+class Status(IntEnum):
+    """fpc_status: how a job ended. From UNKNOWN_FORMAT to BAD_OPERATION it was refused, and another reader decides."""
+
+    OK = 0
+    UNKNOWN_FORMAT = 1
+    UNUSUAL_HEADER = 2
+    UNSUPPORTED_MODE = 3
+    UNSUPPORTED_COLOR = 4
+    BAD_TABLE = 5
+    BAD_SCAN = 6
+    BAD_CODE = 7
+    TRUNCATED = 8
+    BAD_MARKER = 9
+    BAD_CHECKSUM = 10
+    TOO_LARGE = 11
+    BAD_REGION = 12
+    BAD_OPERATION = 13
+    NO_MEMORY = 14
+    IO_ERROR = 15
+
+
+class Isa(IntEnum):
+    """fpc_isa: instruction sets; BEST is the best of this machine."""
+
+    BEST = 0
+    PORTABLE = 1
+    AVX2 = 2
+    NEON = 3
+    AVX512 = 4
+
+
+class Filter(IntEnum):
+    """fpc_filter: Pillow's filters."""
+
+    NEAREST = 0
+    BOX = 1
+    BILINEAR = 2
+    HAMMING = 3
+    BICUBIC = 4
+    LANCZOS = 5
+
+
+class Padding(IntEnum):
+    """fpc_padding: torchvision's padding modes."""
+
+    CONSTANT = 0
+    EDGE = 1
+    REFLECT = 2
+    SYMMETRIC = 3
+
+
+class Kind(IntEnum):
+    """fpc_kind: operations."""
+
+    CROP = 1
+    RESIZE = 2
+    HFLIP = 3
+    VFLIP = 4
+    TRANSPOSE = 5
+    PAD = 6
+    LUT = 7
+    GRAY = 8
+    SATURATION = 9
+    CONTRAST = 10
+    SHARPNESS = 11
+    HUE = 12
+    AUTOCONTRAST = 13
+    EQUALIZE = 14
+    AFFINE = 15
+    PERSPECTIVE = 16
+
+
+class PassOrder(IntEnum):
+    """fpc_pass_order: the pass that a resize begins with."""
+
+    HORIZONTAL_FIRST = 0
+    VERTICAL_FIRST = 1
+    FEWER_ROWS_FIRST = 2
+
+
+class DType(IntEnum):
+    """fpc_dtype: a sink's elements."""
+
+    UINT8 = 1
+    FLOAT32 = 2
+    FLOAT16 = 3
+    BFLOAT16 = 4
+
+
+class Arithmetic(IntFlag):
+    """Flags of fpc_sink: how bytes become floats."""
+
+    NORMALIZE = 1
+    MULTIPLY = 2
+
+
+def _of(kind: Any, *names: str) -> list[tuple[str, Any]]:
+    """Fields of one type, one behind the other."""
+    return [(name, kind) for name in names]
+
+
+_PIXELS = (
+    ("data", ctypes.c_void_p),
+    *_of(ctypes.c_int64, "row_stride", "column_stride", "channel_stride"),
+    *_of(ctypes.c_int32, "height", "width", "channels"),
+)
+
+
+class RawHeader(ctypes.Structure):
+    """fpc_header."""
+
+    _fields_ = (
+        *_of(ctypes.c_int32, "height", "width", "components", "bit_depth", "color"),
+        ("sampling", ctypes.c_int32 * 4),
+        *_of(
+            ctypes.c_int32, "progressive", "orientation", "multi_picture", "plain", "format", "transparency", "animated"
+        ),
+        ("data_offset", ctypes.c_int64),
+    )
+
+
+class RawFile(ctypes.Structure):
+    """fpc_file."""
+
+    _fields_ = (
+        ("path", ctypes.c_void_p),
+        *_of(ctypes.c_int64, "offset", "length"),
+        ("data", ctypes.c_void_p),
+        *_of(ctypes.c_int64, "size", "max_bytes"),
+        *_of(ctypes.c_int32, "status", "os_error", "header_status", "reserved"),
+        ("header", RawHeader),
+    )
+
+
+class RawArray(ctypes.Structure):
+    """fpc_array."""
+
+    _fields_ = (
+        ("path", ctypes.c_void_p),
+        *_of(ctypes.c_int64, "offset", "length"),
+        ("header", ctypes.c_void_p),
+        *_of(ctypes.c_int64, "header_size", "planes", "height", "width", "top", "left", "rows", "columns"),
+        ("out", ctypes.c_void_p),
+        *_of(ctypes.c_int32, "item", "status", "os_error", "reserved"),
+    )
+
+
+class RawBox(ctypes.Structure):
+    """fpc_box."""
+
+    _fields_ = (*_of(ctypes.c_int32, "top", "left", "height", "width"),)
+
+
+class RawResize(ctypes.Structure):
+    """fpc_op_resize."""
+
+    _fields_ = (
+        *_of(ctypes.c_int32, "in_height", "in_width", "in_top", "in_left", "out_height", "out_width"),
+        ("window", RawBox),
+        *_of(ctypes.c_int32, "filter", "pass_order"),
+        *_of(ctypes.c_double, "x0", "y0", "x1", "y1"),
+    )
+
+
+class RawPad(ctypes.Structure):
+    """fpc_op_pad."""
+
+    _fields_ = (*_of(ctypes.c_int32, "left", "top", "right", "bottom", "mode"), ("fill", ctypes.c_int32 * 3))
+
+
+class RawLut(ctypes.Structure):
+    """fpc_op_lut."""
+
+    _fields_ = (("table", ctypes.c_void_p),)
+
+
+class RawGray(ctypes.Structure):
+    """fpc_op_gray."""
+
+    _fields_ = (("channels", ctypes.c_int32),)
+
+
+class RawBlend(ctypes.Structure):
+    """fpc_op_blend."""
+
+    _fields_ = (("factor", ctypes.c_double),)
+
+
+class RawHue(ctypes.Structure):
+    """fpc_op_hue."""
+
+    _fields_ = (("shift", ctypes.c_int32),)
+
+
+class RawWarp(ctypes.Structure):
+    """fpc_op_warp."""
+
+    _fields_ = (
+        *_of(ctypes.c_int32, "height", "width", "filter"),
+        ("fill", ctypes.c_int32 * 3),
+        ("coefficients", ctypes.c_double * 8),
+    )
+
+
+class RawArguments(ctypes.Union):
+    """The union in fpc_operation."""
+
+    _fields_ = (
+        ("crop", RawBox),
+        ("resize", RawResize),
+        ("pad", RawPad),
+        ("lut", RawLut),
+        ("gray", RawGray),
+        ("blend", RawBlend),
+        ("hue", RawHue),
+        ("warp", RawWarp),
+    )
+
+
+class RawOperation(ctypes.Structure):
+    """fpc_operation."""
+
+    _anonymous_ = ("arguments",)
+    _fields_ = (*_of(ctypes.c_int32, "kind", "reserved"), ("arguments", RawArguments))
+
+
+class RawSink(ctypes.Structure):
+    """fpc_sink."""
+
+    _fields_ = (
+        *_PIXELS,
+        *_of(ctypes.c_int32, "dtype", "flags"),
+        ("mean", ctypes.c_float * 3),
+        ("std", ctypes.c_float * 3),
+    )
+
+
+class RawPixels(ctypes.Structure):
+    """fpc_pixels."""
+
+    _fields_ = _PIXELS
+
+
+class _Data(ctypes.Union):
+    """``const uint8_t *data``: set from bytes without a copy, or from an address."""
+
+    _fields_ = (("bytes", ctypes.c_char_p), ("address", ctypes.c_void_p))
+
+
+class RawJob(ctypes.Structure):
+    """fpc_job."""
+
+    _fields_ = (
+        ("path", ctypes.c_char_p),
+        ("data", _Data),
+        ("pixels", ctypes.c_void_p),
+        *_of(ctypes.c_int64, "offset", "length"),
+        ("box", RawBox),
+        *_of(ctypes.c_int32, "expected_height", "expected_width"),
+        *_of(ctypes.c_int64, "max_pixels", "max_bytes"),
+        ("operations", ctypes.c_void_p),
+        *_of(ctypes.c_int32, "operation_count", "indices"),
+        ("sink", RawSink),
+        *_of(ctypes.c_int32, "status", "os_error"),
+    )
