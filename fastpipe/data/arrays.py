@@ -64,17 +64,17 @@ class ArrayBatch:
 class Arrays(ImageDataset):
     """What a dataset of arrays has in place of images; `ArrayFolder` and `ArrayList` are made of it."""
 
-    _form: Form | None = None
-    _given: bool = False
-    _crop: RandomCrop | None = None
+    __form: Form | None = None
+    __given: bool = False
+    __crop: RandomCrop | None = None
 
     def _set_up(self, crop: Any, dtype: Any, shape: Any) -> None:
         if (dtype is None) != (shape is None):
             raise DatasetError("raw arrays need both dtype= and shape=; .npy files say both themselves.")
         if dtype is not None:
-            self._form, self._given = raw_form(dtype, shape), True
+            self.__form, self.__given = raw_form(dtype, shape), True
         if crop is not None:
-            self._crop = RandomCrop(crop)
+            self.__crop = RandomCrop(crop)
 
     def _look(self) -> None:
         """The first file's form, before workers are started; what is wrong with it is told with its sample."""
@@ -85,28 +85,28 @@ class Arrays(ImageDataset):
     @property
     def pipeline(self) -> Pipeline:
         rest = () if self.transform is None else (self.transform,)
-        known = self._pipeline
+        known = self._fastpipe.pipeline
         if known is None or known.rest != rest:
-            self._pipeline = known = Pipeline(() if self._crop is None else (self._crop,), rest)
+            self._fastpipe.pipeline = known = Pipeline(() if self.__crop is None else (self.__crop,), rest)
         return known
 
     @property
     def form(self) -> Form:
         """Type and shape of the arrays: as given, or those of the first file that can be read."""
-        if self._form is None:
+        if self.__form is None:
             for index in range(len(self)):
                 try:
-                    self._form = form_of(self.sample(index)[0])
-                    return self._form
+                    self.__form = form_of(self.sample(index)[0])
+                    return self.__form
                 except OSError:
                     if self.on_error == "raise" or index + 1 == len(self):
                         raise
             raise DatasetError("there is no array in this dataset.")
-        return self._form
+        return self.__form
 
     def _form_at(self, path: str, content: str | bytes | None = None) -> Form:
-        form = self.form if self._given else form_of(path, content)
-        if self._crop is not None and len(form.shape) < 2:
+        form = self.form if self.__given else form_of(path, content)
+        if self.__crop is not None and len(form.shape) < 2:
             raise DatasetError(f"{path} holds {form}: crop= takes arrays with at least two axes.")
         return form
 
@@ -139,7 +139,7 @@ class Arrays(ImageDataset):
             form = self.form
         except OSError:  # as is told one by one
             statuses = [int(core.Status.IO_ERROR)] * len(jobs)
-        if form is not None and self._crop is not None:
+        if form is not None and self.__crop is not None:
             if len(form.shape) < 2:
                 self._form_at(jobs[0].path, contents[0])
             # Bytes at hand are looked at below: an empty name is no file.
@@ -268,7 +268,7 @@ class ArrayFolder(Arrays, ImageFolder):
         cache: Cache | None = None,
     ) -> None:
         self._set_up(crop, dtype, shape)
-        self._endings = extensions or ((".npy",) if dtype is None else _RAW)
+        self._fastpipe_endings = extensions or ((".npy",) if dtype is None else _RAW)
         super().__init__(
             root,
             transform,

@@ -50,7 +50,7 @@ from fastpipe.program import (
 )
 from fastpipe.readers import MaxPixels
 from fastpipe.sources import fetched
-from fastpipe.sources._threads import Threads, kept_threads
+from fastpipe.sources._threads import kept_threads
 from fastpipe.transforms.compose import call, members_of
 from fastpipe.types import Generators, Recipe
 
@@ -97,16 +97,8 @@ class ImageDataset(Recipes, Dataset[tuple[Any, Any]]):
     on_begin: Callable[[int], None] | None = None
     """In a loader's worker: called with the index of each sample that is begun, so that a stall can name its file."""
 
-    _generators: Generators | None = None
-    """What samples are drawn from without a seed; None for the global generators."""
-
-    _draws_images_alone = True
+    _fastpipe_draws_images_alone = True
     """What is drawn for an image doesn't wait for anything else of the sample."""
-
-    # Made in each process when they are needed.
-    _pool: Threads | None = None
-    _pipeline: Pipeline | None = None
-    _members: tuple[Any, ...] | None = None
 
     def __init__(
         self,
@@ -148,7 +140,7 @@ class ImageDataset(Recipes, Dataset[tuple[Any, Any]]):
         self.max_pixels = max_pixels
         self.seed = seed
         self.threads = threads
-        self._epoch = None if seed is None else SharedEpoch()
+        self._fastpipe.epoch = None if seed is None else SharedEpoch()
 
     def sample(self, index: int) -> tuple[str, Any]:
         """The path and target of a sample."""
@@ -170,20 +162,21 @@ class ImageDataset(Recipes, Dataset[tuple[Any, Any]]):
     @property
     def pipeline(self) -> Pipeline:
         """The compiled transform; compiled anew when the transform or its `Compose`'s list has changed."""
-        known, transform = self._members, self.transform
+        state, transform = self._fastpipe, self.transform
+        known = state.members
         members = members_of(transform)
         members = (transform,) if members is None else members
         # Member by member; where there is a Compose within, all the way down.
         if (
             known is None
-            or self._pipeline is None
+            or state.pipeline is None
             or not (len(members) == len(known) and all(map(is_, members, known)))
         ):
             flat = tuple(flatten(transform))
             if known is None or not (len(flat) == len(known) and all(map(is_, flat, known))):
-                self._pipeline, self._members = compile_pipeline(transform), flat
-        assert self._pipeline is not None
-        return self._pipeline
+                state.pipeline, state.members = compile_pipeline(transform), flat
+        assert state.pipeline is not None
+        return state.pipeline
 
     def __getitem__(self, index: int) -> tuple[Any, Any]:
         """The transformed image and the transformed target; None where ``on_error`` leaves a bad sample out."""
@@ -300,9 +293,9 @@ class ImageDataset(Recipes, Dataset[tuple[Any, Any]]):
         keys = None if self.seed is None or pipeline is None else [self._key(job) for job in sound]
         # The global generator is read once for all, unless targets may draw from it in between.
         apart = self.seed is not None or (with_targets and self.target_transform is not None)
-        with contextlib.nullcontext() if apart else drawing(self._generators) as held:
+        with contextlib.nullcontext() if apart else drawing(self._fastpipe.generators) as held:
             recipes: Iterator[Recipe] | None = None
-            if pipeline is not None and pipeline.at_once is not None and self._draws_images_alone:
+            if pipeline is not None and pipeline.at_once is not None and self._fastpipe_draws_images_alone:
                 shapes = [upright(job.encoded.header, job.orientation) for job in sound if job.encoded is not None]
                 if keys is not None:
                     recipes = pipeline.draw_keyed(shapes, keys)
@@ -383,13 +376,13 @@ class ImageDataset(Recipes, Dataset[tuple[Any, Any]]):
     def _map(self, threads: int, function: Callable[..., Any], *arguments: Iterable[Any]) -> Iterable[Any]:
         if threads < 2:
             return map(function, *arguments)
-        pool = self._pool = kept_threads(self._pool, threads, "fastpipe")
+        pool = self._fastpipe.pool = kept_threads(self._fastpipe.pool, threads, "fastpipe")
         return pool.executor.map(function, *arguments)
 
     def end_threads(self) -> None:
         """Ends the threads that decode batches in this process; the next batch that wants some starts its own."""
         end_threads()
-        self._pool = None  # an executor's threads end when it is collected
+        self._fastpipe.pool = None  # an executor's threads end when it is collected
 
     def _rest(self) -> tuple[Callable[[Any], Any], ...]:
         """The transforms that see the image one by one, behind what is planned."""
@@ -488,5 +481,5 @@ class ImageDataset(Recipes, Dataset[tuple[Any, Any]]):
         return "\n".join([f"Dataset {type(self).__name__}", *("    " + line for line in body)])
 
     def __getstate__(self) -> dict[str, Any]:
-        own = (item for item in self.__dict__.items() if item[0] not in ("_members", "_pipeline", "_pool"))
-        return {name: value for name, value in own if getattr(type(self), name, _UNSET) is not value}
+        own = {**self.__dict__, "_fastpipe": self._fastpipe.sendable()}
+        return {name: value for name, value in own.items() if getattr(type(self), name, _UNSET) is not value}

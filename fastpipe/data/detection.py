@@ -58,24 +58,24 @@ class _Wrappable(JointDataset):
     target_keys: frozenset[str] | None = None
     """What the target has as torchvision's v2 classes; None for the target as it comes."""
 
-    _available: frozenset[str] | None = None
-    _default: frozenset[str] = frozenset()
+    _fastpipe_keys: tuple[frozenset[str], frozenset[str]] | None = None
+    """What a target that is a dict may have, and what it has where nothing is said; None for other targets."""
 
     def wrapped(self, target_keys: Any) -> Any:
         """A dataset with targets for v2, everything else the same."""
-        if self._available is None:
+        if self._fastpipe_keys is None:
             if target_keys is not None:
                 raise ValueError(
                     "`target_keys` is currently only supported for `CocoDetection`, `VOCDetection`, `Kitti`, and "
                     f"`WIDERFace`, but got {type(self).__name__}."
                 )
             keys = frozenset({"mask"})
-        elif target_keys is None:
-            keys = self._default
         else:
-            keys = self._available if target_keys == "all" else frozenset(target_keys)
-            if keys - self._available:
-                raise ValueError(f"Target keys {sorted(keys - self._available)} are not available")
+            available, default = self._fastpipe_keys
+            known = {None: default, "all": available}
+            keys = known[target_keys] if target_keys in (None, "all") else frozenset(target_keys)
+            if keys - available:
+                raise ValueError(f"Target keys {sorted(keys - available)} are not available")
         other = copy.copy(self)
         other.target_keys = keys
         return other
@@ -133,8 +133,7 @@ class CocoDetection(_Wrappable):
         DatasetError: the annotation file is none of COCO's format.
     """
 
-    _available = frozenset(_COCO_KEYS)
-    _default = frozenset({"image_id", "boxes", "labels"})
+    _fastpipe_keys = frozenset(_COCO_KEYS), frozenset({"image_id", "boxes", "labels"})
 
     def __init__(
         self,
@@ -191,9 +190,8 @@ class CocoDetection(_Wrappable):
 
 
 class _Voc(_Wrappable):
-    _splits: str
-    _folder: str
-    _ending: str
+    _fastpipe_layout: tuple[str, str, str]
+    """The folders of the lists and of the annotations, and what annotations' names end in."""
 
     def __init__(
         self,
@@ -218,14 +216,14 @@ class _Voc(_Wrappable):
             theirs = getattr(importlib.import_module("torchvision.datasets"), type(self).__name__)
             theirs(root, year, image_set, download=True)
         base = os.path.join(*(["TrainVal"] if year == "2011" else []), "VOCdevkit", f"VOC{year}")
-        self._base = os.path.join(self.root, base)
-        if not os.path.isdir(self._base):
+        self.__base = os.path.join(self.root, base)
+        if not os.path.isdir(self.__base):
             raise RuntimeError("Dataset not found or corrupted. You can use download=True to download it")
-        listed = Path(self._base, "ImageSets", self._splits, f"{image_set}.txt").read_text().splitlines()
+        listed = Path(self.__base, "ImageSets", self._fastpipe_layout[0], f"{image_set}.txt").read_text().splitlines()
         names = [line.strip() for line in listed]
         paths = joined([pack_paths([f"JPEGImages/{name}.jpg" for name in names])])
         table = Table(paths, offsets_of(paths), np.zeros(len(names), np.int32))
-        self.index = ImageIndex.from_table(table, root=self._base, classes=["image"])
+        self.index = ImageIndex.from_table(table, root=self.__base, classes=["image"])
 
     def __len__(self) -> int:
         return len(self.index)
@@ -237,7 +235,8 @@ class _Voc(_Wrappable):
 
     def _beside(self, image: str) -> str:
         name = os.path.splitext(os.path.basename(image))[0]
-        return os.path.join(self._base, self._folder, name + self._ending)
+        _, folder, ending = self._fastpipe_layout
+        return os.path.join(self.__base, folder, name + ending)
 
     @property
     def images(self) -> list[str]:
@@ -268,9 +267,8 @@ class VOCDetection(_Voc):
         ValueError: a year or set that there isn't.
     """
 
-    _splits, _folder, _ending = "Main", "Annotations", ".xml"
-    _available = frozenset({"annotation", "boxes", "labels"})
-    _default = frozenset({"boxes", "labels"})
+    _fastpipe_layout = "Main", "Annotations", ".xml"
+    _fastpipe_keys = frozenset({"annotation", "boxes", "labels"}), frozenset({"boxes", "labels"})
 
     @property
     def annotations(self) -> list[str]:
@@ -327,7 +325,7 @@ class VOCSegmentation(_Voc):
         ValueError: a year or set that there isn't.
     """
 
-    _splits, _folder, _ending = "Segmentation", "SegmentationClass", ".png"
+    _fastpipe_layout = "Segmentation", "SegmentationClass", ".png"
 
     @property
     def masks(self) -> list[str]:

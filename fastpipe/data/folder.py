@@ -97,7 +97,7 @@ class ImageFolder(ImageDataset):
         BadFilesError: of ``dataset[index]``: too many files are bad, or a class has no good one to replace a bad one.
     """
 
-    _endings: tuple[str, ...] = IMG_EXTENSIONS
+    _fastpipe_endings: tuple[str, ...] = IMG_EXTENSIONS
 
     source: ByteSource | None = None
     """What has the files, and keeps them; None for this machine's file system."""
@@ -145,7 +145,7 @@ class ImageFolder(ImageDataset):
         else:
             assert not isinstance(root, ByteSource)
             self.root = local(root) if isinstance(root, str) else root
-        self.extensions = self._endings if is_valid_file is None else None
+        self.extensions = self._fastpipe_endings if is_valid_file is None else None
         self.samples: Samples | list[tuple[str, int]]
         self.targets: Targets | list[int]
         if is_valid_file is None and self._lists_as_usual():
@@ -181,7 +181,7 @@ class ImageFolder(ImageDataset):
     def _opened(self, index: ImageIndex | str | os.PathLike[str] | None) -> ImageIndex:
         assert self.root is not None
         if not isinstance(index, ImageIndex):
-            return ImageIndex.from_folder(self.source or self.root, location=index, extensions=self._endings)
+            return ImageIndex.from_folder(self.source or self.root, location=index, extensions=self._fastpipe_endings)
         if index.source is not None and index.root == self.root:
             cache = self.source.cache if isinstance(self.source, CachedSource) else None
             return index if cache is None else index.read_through(cache.over(index.source))

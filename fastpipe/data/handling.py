@@ -22,6 +22,7 @@ from fastpipe.data.bad_files import (
     warn_again,
 )
 from fastpipe.data.jobs import Job
+from fastpipe.data.private import PrivateState
 from fastpipe.data.table import Array
 from fastpipe.errors import BadFilesError, DatasetError
 from fastpipe.paths import whole
@@ -49,13 +50,13 @@ class BadFileHandling:
 
     on_error: OnError = "raise"
     max_bad_fraction: float = 0.1
-    _record: BadFileRecord | None = None
-    _told_of_log = False
+    _fastpipe: PrivateState
 
     def __init__(
         self, on_error: OnError, bad_files_log: str | os.PathLike[str] | None, max_bad_fraction: float
     ) -> None:
         check_policy(on_error, max_bad_fraction)
+        self._fastpipe = PrivateState()
         self.on_error = on_error
         # Whole, so that workers, ranks and a later chdir all mean the same file.
         self.bad_files_log = None if bad_files_log is None else whole(bad_files_log)
@@ -179,13 +180,13 @@ class BadFileHandling:
         return index + len(self) if index < 0 else index
 
     def _bad_record(self) -> BadFileRecord:
-        if self._record is None or self._record.count != len(self):
-            self._record = BadFileRecord(len(self))
-        return self._record
+        if self._fastpipe.record is None or self._fastpipe.record.count != len(self):
+            self._fastpipe.record = BadFileRecord(len(self))
+        return self._fastpipe.record
 
     def _share_record(self) -> None:
         """Makes the record anew, before workers are forked, so that all have the same."""
-        self._record = None
+        self._fastpipe.record = None
         if self.on_error != "raise":
             self._bad_record()
 
@@ -213,8 +214,8 @@ class BadFileHandling:
         try:
             append_once(self.bad_files_log, bad, self._bad_record(), lambda index: self.sample(index)[0])
         except OSError as error:  # no reason to stop a training
-            if not self._told_of_log:
-                self._told_of_log = True
+            if not self._fastpipe.told_of_log:
+                self._fastpipe.told_of_log = True
                 warn_again(
                     f"bad files can't be listed in {self.bad_files_log} ({error}); they are only counted. Give "
                     "bad_files_log= a file that can be written."

@@ -120,7 +120,7 @@ class JointDataset(ImageDataset):
 
     transforms: Any
 
-    _draws_images_alone = False
+    _fastpipe_draws_images_alone = False
 
     def __init__(
         self,
@@ -136,7 +136,7 @@ class JointDataset(ImageDataset):
             self.transforms = transforms
 
     @property
-    def _joint(self) -> Callable[..., Any] | None:
+    def _fastpipe_joint(self) -> Callable[..., Any] | None:
         """What sees image and target together; None where each has its own transform, or none."""
         return None if isinstance(self.transforms, StandardTransform) else self.transforms
 
@@ -160,19 +160,20 @@ class JointDataset(ImageDataset):
     @property
     def pipeline(self) -> Pipeline:
         """The compiled transforms; see `ImageDataset.pipeline`."""
-        joint = self._joint
+        joint = self._fastpipe_joint
         if joint is None:
             return super().pipeline
         flat = tuple(flatten(joint))
-        known = self._members
-        if self._pipeline is None or known is None or len(known) != len(flat) or any(map(is_not, known, flat)):
-            self._pipeline, self._members = compile_pipeline(joint, v2_alone=True), flat
-        return self._pipeline
+        state = self._fastpipe
+        known = state.members
+        if state.pipeline is None or known is None or len(known) != len(flat) or any(map(is_not, known, flat)):
+            state.pipeline, state.members = compile_pipeline(joint, v2_alone=True), flat
+        return state.pipeline
 
     def _rest(self) -> tuple[Callable[..., Any], ...]:
-        if self._joint is None:
+        if self._fastpipe_joint is None:
             return super()._rest()
-        return self.pipeline.rest if self.plans else (self._joint,)
+        return self.pipeline.rest if self.plans else (self._fastpipe_joint,)
 
     def _draw_one(
         self,
@@ -189,7 +190,7 @@ class JointDataset(ImageDataset):
         shape = upright(header, job.orientation)
         try:
             targets = self.targets_of(job.target, shape.size)
-            if self._joint is None:  # transform and target_transform, apart
+            if self._fastpipe_joint is None:  # transform and target_transform, apart
                 job.target = self._alone(self._made_now(targets))
                 super()._draw_one(job, pipeline, with_targets, generators)
                 return
@@ -231,7 +232,7 @@ class JointDataset(ImageDataset):
 
     def _decode(self, job: Job) -> Any:
         image = super()._decode(job)
-        if self._joint is not None and job.recipe is not None:
+        if self._fastpipe_joint is not None and job.recipe is not None:
             job.target = v2_samples().with_pixels(job.target, image, _mask_of)
             lap("masks")
         return image
@@ -245,15 +246,15 @@ class JointDataset(ImageDataset):
 
     def _fits(self, builder: Any, position: int, job: Job) -> bool:
         """Samples of joint transforms are collated: what they are made of is the transforms' to say."""
-        return self._joint is None and super()._fits(builder, position, job)
+        return self._fastpipe_joint is None and super()._fits(builder, position, job)
 
     def _assembled(self, job: Job, image: Any) -> Any:
         if job.finished is not None:
             return job.finished
-        return (image, job.target) if self._joint is None else job.target
+        return (image, job.target) if self._fastpipe_joint is None else job.target
 
     def _finish(self, job: Job, image: Any) -> Any:
-        if self._joint is None:
+        if self._fastpipe_joint is None:
             return super()._finish(job, image)
         sample = job.target if job.finished is None else job.finished
         if not self.plans:
@@ -267,7 +268,7 @@ class JointDataset(ImageDataset):
                 raise
 
     def _recipe_of(self, job: Job, generators: Generators) -> Recipe:
-        if self._joint is None:
+        if self._fastpipe_joint is None:
             return super()._recipe_of(job, generators)
         job = self._read(job)
         assert job.encoded is not None
@@ -279,7 +280,7 @@ class JointDataset(ImageDataset):
 
     def replay(self, recipe: Recipe, index: int | None = None) -> tuple[Any, Any]:
         """As `ImageDataset.replay`, where there are no joint transforms: a recipe says nothing of boxes and masks."""
-        if self._joint is None:
+        if self._fastpipe_joint is None:
             return super().replay(recipe, index)
         raise PlanError("a recipe says nothing of boxes and masks: take dataset[index] with a seed, which repeats.")
 
@@ -371,7 +372,7 @@ class SampleDataset(JointDataset):
         return tuple(placed(part, size) for part in target)
 
     def _assembled(self, job: Job, image: Any) -> Any:
-        if self._joint is not None or job.finished is not None:
+        if self._fastpipe_joint is not None or job.finished is not None:
             return super()._assembled(job, image)
         return (image, *job.target)
 

@@ -91,5 +91,5 @@ def _drawn(dataset: ImageDataset, jobs: Sequence[Job], files: core.Files) -> Seq
     if dataset.seed is not None:
         places = (dataset._from_front(job.place) for job in jobs)
         return pipeline.crops_keyed(shapes, sample_keys(dataset.seed, jobs[0].epoch or 0, places))
-    with drawing(dataset._generators) as held:
+    with drawing(dataset._fastpipe.generators) as held:
         return pipeline.crops(shapes, held)

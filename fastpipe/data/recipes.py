@@ -23,7 +23,6 @@ class Recipes(BadFileHandling):
 
     apply_exif: bool
     seed: int | None = None
-    _epoch: SharedEpoch | None = None
     _read: Callable[[Job], Job]
     _decode: Callable[[Job], Any]
     _finish: Callable[[Job, Any], tuple[Any, Any]]
@@ -38,20 +37,21 @@ class Recipes(BadFileHandling):
 
     @property
     def epoch(self) -> int:
-        """The epoch that samples are drawn for; always 0 without a seed."""
-        return 0 if self._epoch is None else self._epoch.get()
+        """The epoch that samples are drawn for; without a seed that of another base class, or 0."""
+        if self._fastpipe.epoch is not None:
+            return self._fastpipe.epoch.get()
+        return getattr(super(), "epoch", 0)
 
     def set_epoch(self, epoch: int) -> None:
         """Chooses the epoch whose random numbers the next samples get; running workers follow.
 
-        Raises:
-            DatasetError: the dataset has no seed.
+        Without a seed the samples stay as they are. Where another base class has a ``set_epoch``, it is called, too.
         """
-        if self._epoch is None:
-            raise DatasetError(
-                "set_epoch chooses among the streams of a seed: give the dataset one, seed=0 for example."
-            )
-        self._epoch.set(epoch)
+        following = getattr(super(), "set_epoch", None)
+        if following is not None:
+            following(epoch)
+        if self._fastpipe.epoch is not None:
+            self._fastpipe.epoch.set(epoch)
         if self.on_error != "raise" and not (record := self._bad_record()).has_loader:
             record.begin(len(self), by_loader=False)
 
@@ -63,9 +63,10 @@ class Recipes(BadFileHandling):
         Warns where a loader that counts no epochs begins one again.
         """
         indices = [operator.index(index) for index in indices]
-        if self._epoch is not None and epochs and self._epoch in epochs:
-            return indices, epochs[self._epoch]
-        if self._epoch is not None and self._epoch.repeats(indices, lambda index: self.sample(index)[0]):
+        counted = self._fastpipe.epoch
+        if counted is not None and epochs and counted in epochs:
+            return indices, epochs[counted]
+        if counted is not None and counted.repeats(indices, lambda index: self.sample(index)[0]):
             warn_again(
                 f"epoch {self.epoch} has begun a second time: with seed={self.seed}, each sample gets the same random "
                 "numbers again. Call dataset.set_epoch(epoch) before each epoch, or use fastpipe.DataLoader, which "
@@ -74,7 +75,7 @@ class Recipes(BadFileHandling):
         return indices, self._epoch_now()
 
     def _epoch_now(self) -> int | None:
-        return None if self._epoch is None else self._epoch.get()
+        return None if self._fastpipe.epoch is None else self._fastpipe.epoch.get()
 
     def _key(self, job: Job) -> int:
         assert self.seed is not None  # a job has an epoch only where there is a seed

@@ -24,7 +24,7 @@ def goes_straight(dataset: ImageDataset) -> bool:
         and not dataset.pipeline.rest
         and dataset.fidelity == "torchvision"
         and dataset.target_transform is None
-        and dataset._draws_images_alone
+        and dataset._fastpipe_draws_images_alone
         and works_together()
     )
 
@@ -37,7 +37,7 @@ def straight(dataset: ImageDataset, job: Job) -> torch.Tensor | None:
     shape = upright(encoded.header, 1)
     try:
         if dataset.seed is None:
-            with drawing(dataset._generators) as held:
+            with drawing(dataset._fastpipe.generators) as held:
                 found = pipeline.crops((shape,), held)
         else:
             found = pipeline.crops_keyed((shape,), (dataset._key(job),))

@@ -97,7 +97,7 @@ def load_batch(
                 f"generator= can't reach {type(held.pipeline.rest[0]).__name__}: if it draws, it does so from the "
                 "global generators. Seed those with torch.manual_seed instead."
             )
-        held._generators = Generators(generator, random)
+        held._fastpipe.generators = Generators(generator, random)
     return held.load(out)
 
 

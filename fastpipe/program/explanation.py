@@ -174,7 +174,7 @@ def explain(subject: Any, *, shape: ImageShape | None = None, fidelity: Fidelity
     while isinstance(subject, torch.utils.data.Subset):
         subject = subject.dataset
     is_dataset = hasattr(subject, "__getitem__") and hasattr(subject, "transform")
-    joint = getattr(subject, "_joint", None)  # transforms of image and targets together
+    joint = getattr(subject, "_fastpipe_joint", None)  # transforms of image and targets together
     transform = joint or (subject.transform if is_dataset else subject)
     chosen: Fidelity = getattr(subject, "fidelity", "torchvision") if fidelity is None else fidelity
     if chosen not in get_args(Fidelity):
