@@ -22,6 +22,7 @@ from fastpipe.data.lots import read_lot
 from fastpipe.data.recipes import Recipes, upright
 from fastpipe.data.standard import StandardTransform, default_loader
 from fastpipe.data.straight import straight
+from fastpipe.data.torchvision_bases import derive_from_torchvision
 from fastpipe.errors import DatasetError
 from fastpipe.program import (
     BatchBuilder,
@@ -117,6 +118,7 @@ class ImageDataset(Recipes, Dataset[tuple[Any, Any]]):
         bad_files_log: str | os.PathLike[str] | None = None,
         max_bad_fraction: float = 0.1,
     ) -> None:
+        derive_from_torchvision(type(self))
         super().__init__(on_error, bad_files_log, max_bad_fraction)
         if threads < 0:
             raise DatasetError(f"threads={threads}: give the number of threads that decode a batch, or 0.")
@@ -483,3 +485,7 @@ class ImageDataset(Recipes, Dataset[tuple[Any, Any]]):
     def __getstate__(self) -> dict[str, Any]:
         own = {**self.__dict__, "_fastpipe": self._fastpipe.sendable()}
         return {name: value for name, value in own.items() if getattr(type(self), name, _UNSET) is not value}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        derive_from_torchvision(type(self))
+        self.__dict__.update(state)

@@ -7,6 +7,7 @@ import importlib
 import os
 from collections import defaultdict
 from collections.abc import Callable, Collection
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -21,7 +22,7 @@ from fastpipe.data.index import ImageIndex
 from fastpipe.data.joint import JointDataset, MaskFile, placed, v2_samples
 from fastpipe.data.table import Table, joined, offsets_of, pack_paths
 from fastpipe.errors import DatasetError
-from fastpipe.paths import local
+from fastpipe.paths import local, whole
 
 __all__ = ["CocoDetection", "VOCDetection", "VOCSegmentation", "wrap_dataset_for_transforms_v2"]
 
@@ -128,6 +129,8 @@ class CocoDetection(_Wrappable):
 
     Attributes:
         ids: the images' ids, sorted.
+        annFile: the annotation file's whole path.
+        coco: the annotations as pycocotools' object, which is made when it is first asked for.
 
     Raises:
         DatasetError: the annotation file is none of COCO's format.
@@ -146,7 +149,30 @@ class CocoDetection(_Wrappable):
     ) -> None:
         super().__init__(transform, target_transform, transforms, **options)
         self.root = local(root)
+        self.annFile = whole(annFile)
         self.annotations = CocoFile(annFile).open()
+
+    @cached_property
+    def coco(self) -> Any:
+        """A ``pycocotools.coco.COCO`` of the annotation file, which is read when this is first asked for.
+
+        Samples don't follow changes to it. It isn't sent to workers.
+
+        Raises:
+            DatasetError: pycocotools isn't installed.
+        """
+        try:
+            api = importlib.import_module("pycocotools.coco")
+        except ImportError as error:
+            raise DatasetError(
+                "CocoDetection.coco is an object of pycocotools, which isn't installed: pip install 'fastpipe[coco]'."
+            ) from error
+        return api.COCO(self.annFile)
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = super().__getstate__()
+        state.pop("coco", None)
+        return state
 
     @property
     def ids(self) -> list[int]:

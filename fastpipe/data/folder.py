@@ -86,6 +86,8 @@ class ImageFolder(ImageDataset):
         samples, imgs: ``(path, class index)`` pairs: a view that makes them on demand and equals a list of them.
             Assign a list to change what the dataset holds.
         targets: the class index of each sample, a view as well.
+        extensions: endings of the files that count; None with `is_valid_file`.
+        is_valid_file: as given.
         index: the `ImageIndex`, None where the samples are lists.
 
     Raises:
@@ -98,6 +100,8 @@ class ImageFolder(ImageDataset):
     """
 
     _fastpipe_endings: tuple[str, ...] = IMG_EXTENSIONS
+
+    is_valid_file: Callable[[str], bool] | None = None
 
     source: ByteSource | None = None
     """What has the files, and keeps them; None for this machine's file system."""
@@ -146,6 +150,7 @@ class ImageFolder(ImageDataset):
             assert not isinstance(root, ByteSource)
             self.root = local(root) if isinstance(root, str) else root
         self.extensions = self._fastpipe_endings if is_valid_file is None else None
+        self.is_valid_file = is_valid_file
         self.samples: Samples | list[tuple[str, int]]
         self.targets: Targets | list[int]
         if is_valid_file is None and self._lists_as_usual():
@@ -228,13 +233,14 @@ class ImageFolder(ImageDataset):
 
     def __getstate__(self) -> dict[str, Any]:
         state = super().__getstate__()
+        state.pop("is_valid_file", None)  # it was called when the files were listed; many can't be pickled
         # A thousand class names would be most of what is sent to a worker, and the index has them.
         if self.index is not None and _classes_of(self.index) == (self.classes, self.class_to_idx):
             del state["classes"], state["class_to_idx"]
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
+        super().__setstate__(state)
         if self.index is not None and "classes" not in state:
             self.classes, self.class_to_idx = _classes_of(self.index)
 
