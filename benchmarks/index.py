@@ -1,6 +1,7 @@
 """What an index costs and saves with ten million files, and how fast a folder is listed, beside torchvision.
 
-    python benchmarks/index.py [--entries 10000000] [--draws 2000000] [--workers 4] [--files 500000] [--json FILE]
+    python benchmarks/index.py [--entries 10000000] [--draws 2000000] [--workers 4] [--files 500000] [--lines 10000000]
+                               [--json FILE]
 
 The first part needs no image files: it makes 1,000 empty folders, an index that says that they hold ImageNet-like
 paths, and opens `ImageFolder` on it, all checks included. A torchvision dataset is given the same samples as the list
@@ -8,6 +9,9 @@ that it keeps. Forked DataLoader workers then read random entries of each, as th
 growth is that of a worker's private memory (USS) from its first batch to its last, with all workers alive.
 
 The second part makes empty files in 1,000 folders and lists them with either package in turn; figures are medians.
+
+The third part writes a list of "path label" lines, and two processes, one after the other, open an `ImageList` of it:
+the first parses it, the second finds what was kept. Memory is the most that each process held.
 
 Everything is made in a temporary folder (TMPDIR chooses where) and removed again. psutil and torchvision are needed:
 pip install 'fastpipe[bench]'.
@@ -21,6 +25,7 @@ import json
 import os
 import pickle
 import statistics
+import subprocess
 import sys
 import tempfile
 import time
@@ -224,6 +229,36 @@ def scanning(root: Path, files: int, rounds: int) -> dict[str, Any]:
     }
 
 
+_OPENING = """
+import json, resource, sys, time
+import fastpipe
+fastpipe.ImageList
+def most_mb():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1e6 if sys.platform == "darwin" else 1e3)
+imported, start = most_mb(), time.perf_counter()
+dataset = fastpipe.ImageList(sys.argv[1])
+seconds = time.perf_counter() - start
+print(json.dumps([len(dataset), seconds, most_mb(), imported, dataset.index.table.nbytes / 1e6]))
+"""
+
+
+def listed(path: Path, lines: int) -> dict[str, Any]:
+    names = class_names()
+    with open(path, "w") as file:
+        for start in range(0, lines, 100_000):
+            some = range(start, min(start + 100_000, lines))
+            kinds = ((number, names[number * 7919 % FOLDERS]) for number in some)
+            file.write("".join(f"train/{name}/{name}_{number:09d}.JPEG {name}\n" for number, name in kinds))
+    result: dict[str, Any] = {"lines": lines, "list, MB": round(path.stat().st_size / 1e6, 1)}
+    for opening in ("first opening", "second opening"):
+        command = [sys.executable, "-c", _OPENING, str(path)]
+        count, seconds, most, imported, index = json.loads(subprocess.check_output(command))
+        assert count == lines
+        result |= {"index, MB": round(index, 1), "importing fastpipe, MB": round(imported, 1)}
+        result |= {f"{opening}, s": round(seconds, 4), f"{opening}, MB": round(most, 1)}
+    return result
+
+
 def show(result: dict[str, Any], indent: str = "") -> None:
     for name, value in result.items():
         if isinstance(value, dict):
@@ -242,6 +277,7 @@ def main() -> None:
     parser.add_argument("--draws", type=int, default=2_000_000)
     parser.add_argument("--workers", type=int, default=4)
     parser.add_argument("--files", type=int, default=500_000, help="empty files; 0 leaves the second part out")
+    parser.add_argument("--lines", type=int, default=10_000_000, help="of a list; 0 leaves the third part out")
     parser.add_argument("--rounds", type=int, default=7, help="rounds of the second part")
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
@@ -256,6 +292,9 @@ def main() -> None:
                 Path(folder) / "large", Path(folder), arguments.entries, arguments.draws, arguments.workers
             )
             show({"large": results["large"]})
+        if arguments.lines:
+            results["list"] = listed(Path(folder) / "list.txt", arguments.lines)
+            show({"list": results["list"]})
     if arguments.json:
         arguments.json.write_text(json.dumps(results, indent=1), encoding="utf-8")
 

@@ -28,17 +28,17 @@ _RAW = (".bin", ".raw", ".dat")
 class Arrays(ImageDataset):
     """What a dataset of arrays has in place of images; `ArrayFolder` and `ArrayList` are made of it."""
 
-    _form: Form | None = None
-    _given: bool = False
-    _crop: RandomCrop | None = None
+    __form: Form | None = None
+    __given: bool = False
+    __crop: RandomCrop | None = None
 
     def _set_up(self, crop: Any, dtype: Any, shape: Any) -> None:
         if (dtype is None) != (shape is None):
             raise DatasetError("raw arrays need both dtype= and shape=; .npy files say both themselves.")
         if dtype is not None:
-            self._form, self._given = raw_form(dtype, shape), True
+            self.__form, self.__given = raw_form(dtype, shape), True
         if crop is not None:
-            self._crop = RandomCrop(crop)
+            self.__crop = RandomCrop(crop)
 
     def _look(self) -> None:
         """The first file's form, before workers are started; what is wrong with it is told with its sample."""
@@ -49,39 +49,36 @@ class Arrays(ImageDataset):
     @property
     def pipeline(self) -> Pipeline:
         rest = () if self.transform is None else (self.transform,)
-        known = self._pipeline
+        known = self._fastpipe.pipeline
         if known is None or known.rest != rest:
-            self._pipeline = known = Pipeline(() if self._crop is None else (self._crop,), rest)
+            self._fastpipe.pipeline = known = Pipeline(() if self.__crop is None else (self.__crop,), rest)
         return known
 
     @property
     def form(self) -> Form:
         """Type and shape of the arrays: as given, or those of the first file that can be read."""
-        if self._form is None:
+        if self.__form is None:
             for index in range(len(self)):
                 try:
-                    self.__dict__["_form"] = found = form_of(self.sample(index)[0])  # nothing was made of it yet
+                    self.__form = found = form_of(self.sample(index)[0])
                     return found
                 except OSError:
                     if self.on_error == "raise" or index + 1 == len(self):
                         raise
             raise DatasetError("there is no array in this dataset.")
-        return self._form
+        return self.__form
 
-    def _stages(self, pipeline: Pipeline, policy: BadFileHandler) -> Any:
+    def _fastpipe_stages(self, pipeline: Pipeline, policy: BadFileHandler, options: dict[str, Any]) -> Any:
         return ArrayStages(
             pipeline,
-            self._decode_options(),
+            self._fastpipe_decoding,
             policy,
             self.target_transform,
-            form=self._known_form,
-            form_is_given=self._given,
-            crops=self._crop is not None,
-            **self._stage_options(),
+            form=lambda: self.form,
+            form_is_given=self.__given,
+            crops=self.__crop is not None,
+            **options,
         )
-
-    def _known_form(self) -> Form:
-        return self.form
 
 
 class ArrayFolder(Arrays, ImageFolder):
@@ -135,7 +132,7 @@ class ArrayFolder(Arrays, ImageFolder):
         cache: Cache | None = None,
     ) -> None:
         self._set_up(crop, dtype, shape)
-        self._endings = extensions or ((".npy",) if dtype is None else _RAW)
+        self._fastpipe_endings = extensions or ((".npy",) if dtype is None else _RAW)
         super().__init__(
             root,
             transform,

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -26,6 +26,9 @@ from fastpipe.data.bad_files import (
 )
 from fastpipe.errors import BadFilesError, DatasetError
 from fastpipe.program import SampleTask, sample_key
+
+if TYPE_CHECKING:
+    from fastpipe.data.private import PrivateState
 
 _TRIES = 32
 
@@ -76,22 +79,30 @@ class BadFileHandler:
 
     Args:
         dataset: whose samples they are.
-        policy: as chosen.
-        record: gives what is known of bad samples, in memory that all processes share.
-        task: from a sample's number, an epoch and the place that it is taken for to a task.
+        state: has the policy as chosen, and what is known of bad samples, in memory that all processes share.
+        tasks_of: as of `BatchExecutor`.
         planned: fastpipe's readers read the files, and not a loader of the user's, which may raise anything.
     """
 
     def __init__(
         self,
         dataset: SampleSource,
-        policy: BadFilePolicy,
-        record: Callable[[], BadFileRecord],
-        task: Callable[[int, int | None, int | None], SampleTask],
+        state: PrivateState,
+        tasks_of: Callable[[Sequence[int], int | None], list[SampleTask]],
         planned: bool,
     ) -> None:
-        self._dataset, self.policy, self._record, self._task, self._planned = dataset, policy, record, task, planned
+        self._dataset, self._state, self._tasks_of, self._planned = dataset, state, tasks_of, planned
+        self.policy = state.policy
         self._told_of_log = False
+
+    def _record(self) -> BadFileRecord:
+        return self._state.bad_record(len(self._dataset))
+
+    def _task(self, index: int, instead_of: SampleTask) -> SampleTask:
+        """The task of a sample that is taken in another one's place, with its random numbers."""
+        (task,) = self._tasks_of([index], instead_of.epoch)
+        task.place, task.key = instead_of.place, instead_of.key
+        return task
 
     def failed(self, task: SampleTask, error: Exception) -> None:
         """Notes in a task that its file is bad; raises other errors, and with ``on_error="raise"`` all."""
@@ -161,7 +172,7 @@ class BadFileHandler:
         tried = 0
         others = self._dataset.alternatives(bad.index, np.random.default_rng(key))
         for index in itertools.islice(others, _TRIES):
-            other = self._task(index, task.epoch, task.place)
+            other = self._task(index, task)
             yield other
             self._list(self._bad_file(other))  # or it would have been the last
             tried += 1
@@ -188,7 +199,7 @@ class BadFileHandler:
                     f"on_error returned {answer!r:.80} for {bad.path}: return None to leave the sample out, the index "
                     "of another one, or a finished (image, target)."
                 )
-            other = self._task(int(answer), task.epoch, task.place)
+            other = self._task(int(answer), task)
             yield other
             bad = self._bad_file(other)
             self._list(bad)

@@ -6,7 +6,6 @@ import operator
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from operator import is_
 from typing import Any, get_args
 
 import numpy as np
@@ -15,10 +14,12 @@ from torch.utils.data import Dataset, get_worker_info
 from fastpipe import readers
 from fastpipe.config import MachineConfig, current_config, readers_asked
 from fastpipe.data.bad_file_policy import BadFileHandler, BadFilePolicy
-from fastpipe.data.bad_files import BadFileCounts, BadFileRecord, NothingLeftError, OnError, alike, warn_again
+from fastpipe.data.bad_files import BadFileCounts, NothingLeftError, OnError, alike, warn_again
 from fastpipe.data.in_python import python_part
+from fastpipe.data.private import PrivateState
 from fastpipe.data.standard import StandardTransform, default_loader
 from fastpipe.data.table import Array
+from fastpipe.data.torchvision_bases import derive_from_torchvision
 from fastpipe.errors import DatasetError, PlanError
 from fastpipe.paths import whole
 from fastpipe.program import (
@@ -32,22 +33,17 @@ from fastpipe.program import (
     Pipeline,
     SampleTask,
     SharedEpoch,
-    compile_pipeline,
     copied_generators,
-    flatten,
     keyed_generators,
     mark,
     sample_keys,
 )
 from fastpipe.readers import MaxPixels
-from fastpipe.transforms.compose import members_of
 from fastpipe.types import Generators, Recipe
 
 __all__ = ["ImageDataset", "StandardTransform", "default_loader"]
 
 _UNSET = object()
-_MADE_HERE = ("_members", "_pipeline", "_executor")
-"""Attributes that each process makes when it needs them."""
 
 
 class ImageDataset(Dataset[tuple[Any, Any]]):
@@ -87,12 +83,7 @@ class ImageDataset(Dataset[tuple[Any, Any]]):
     on_begin: Callable[[int], None] | None = None
     """In a loader's worker: called with the index of each sample that is begun, so that a stall can name its file."""
 
-    _policy = BadFilePolicy()
-    _record: BadFileRecord | None = None
-    _epoch: SharedEpoch | None = None
-    _pipeline: Pipeline | None = None
-    _members: tuple[Any, ...] | None = None
-    _executor: BatchExecutor | None = None
+    _fastpipe: PrivateState
 
     def __init__(
         self,
@@ -111,9 +102,11 @@ class ImageDataset(Dataset[tuple[Any, Any]]):
         bad_files_log: str | os.PathLike[str] | None = None,
         max_bad_fraction: float = 0.1,
     ) -> None:
+        derive_from_torchvision(type(self))
         # Whole, so that workers, ranks and a later chdir all mean the same file.
         log = None if bad_files_log is None else whole(bad_files_log)
-        self._policy = BadFilePolicy(on_error, log, max_bad_fraction)
+        epoch = None if seed is None else SharedEpoch()
+        self._fastpipe = PrivateState(BadFilePolicy(on_error, log, max_bad_fraction), epoch)
         if threads < 0:
             raise DatasetError(f"threads={threads}: give the number of threads that decode a batch, or 0.")
         if fidelity not in get_args(Fidelity):
@@ -136,7 +129,6 @@ class ImageDataset(Dataset[tuple[Any, Any]]):
         self.max_pixels = max_pixels
         self.seed = seed
         self.threads = threads
-        self._epoch = None if seed is None else SharedEpoch()
 
     # -- what a subclass says
 
@@ -160,9 +152,9 @@ class ImageDataset(Dataset[tuple[Any, Any]]):
             index: the bad sample.
             generator: seeded by (seed, epoch, index).
         """
-        return alike(len(self), index, generator, self._labels(), lambda position: self.sample(position)[1])
+        return alike(len(self), index, generator, self._fastpipe_labels(), lambda position: self.sample(position)[1])
 
-    def _labels(self) -> Array | None:
+    def _fastpipe_labels(self) -> Array | None:
         """All targets as an array, where there is one."""
         return None
 
@@ -170,7 +162,9 @@ class ImageDataset(Dataset[tuple[Any, Any]]):
 
     def __setattr__(self, name: str, value: Any) -> None:
         super().__setattr__(name, value)
-        self.__dict__.pop("_executor", None)  # it was made of the attributes
+        state = self.__dict__.get("_fastpipe")
+        if state is not None:
+            state.executor = None  # it was made of the attributes
 
     @property
     def plans(self) -> bool:
@@ -188,46 +182,35 @@ class ImageDataset(Dataset[tuple[Any, Any]]):
 
         With a loader of the user's nothing of it is drawn ahead.
         """
-        return self._compiled(self.transform)
-
-    def _compiled(self, transform: Any, **options: Any) -> Pipeline:
-        known = self._members
-        members = members_of(transform)
-        members = (transform,) if members is None else members
-        # Member by member; where there is a Compose within, all the way down.
-        if known is None or not (len(members) == len(known) and all(map(is_, members, known))):
-            flat = tuple(flatten(transform))
-            if known is None or not (len(flat) == len(known) and all(map(is_, flat, known))):
-                self._pipeline, self._members = compile_pipeline(transform, **options), flat
-        assert self._pipeline is not None
-        return self._pipeline
+        return self._fastpipe.compiled(self.transform)
 
     @property
     def executor(self) -> BatchExecutor:
         """Makes the samples; made anew when an attribute of the dataset, or what it transforms by, has changed."""
-        pipeline = self.pipeline
-        known = self._executor
+        state, pipeline = self._fastpipe, self.pipeline
+        known = state.executor
         if known is None or known.stages.compiled is not pipeline:
-            policy = self._handler()
-            known = BatchExecutor(self._tasks, self._stages(pipeline, policy), policy, self.threads)
-            self.__dict__["_executor"] = known
+            policy = self._fastpipe_handler()
+            stages = self._fastpipe_stages(pipeline, policy, self._fastpipe_options())
+            known = state.executor = BatchExecutor(self._fastpipe_tasks, stages, policy, self.threads)
         return known
 
-    def _stages(self, pipeline: Pipeline, policy: BadFileHandler) -> Any:
-        """What is done to samples; `BatchExecutor` has it."""
-        return ImageStages(pipeline, self._decode_options(), policy, self.target_transform, **self._stage_options())
+    def _fastpipe_handler(self) -> BadFileHandler:
+        """What becomes of bad samples."""
+        return BadFileHandler(self, self._fastpipe, self._fastpipe_tasks, self.plans)
 
-    def _handler(self) -> BadFileHandler:
-        """What becomes of bad samples; `BatchExecutor` has it, too."""
-        return BadFileHandler(self, self._policy, self._bad_record, self._task, self.plans)
+    def _fastpipe_stages(self, pipeline: Pipeline, policy: BadFileHandler, options: dict[str, Any]) -> Any:
+        """What is done to samples, with the options of `ImageStages`."""
+        return ImageStages(pipeline, self._fastpipe_decoding, policy, self.target_transform, **options)
 
-    def _decode_options(self) -> DecodeOptions:
+    @property
+    def _fastpipe_decoding(self) -> DecodeOptions:
         return DecodeOptions(self.reader, self.config, self.fidelity, self.apply_exif, self.max_pixels)
 
-    def _stage_options(self) -> dict[str, Any]:
+    def _fastpipe_options(self) -> dict[str, Any]:
         return {"loader": None if self.plans else self.loader, "seeded": self.seed is not None}
 
-    def _tasks(self, indices: Sequence[int], epoch: int | None) -> list[SampleTask]:
+    def _fastpipe_tasks(self, indices: Sequence[int], epoch: int | None) -> list[SampleTask]:
         """What is to be made; `BatchExecutor.tasks_of`."""
         if self.on_begin is not None:
             for index in indices:
@@ -242,19 +225,11 @@ class ImageDataset(Dataset[tuple[Any, Any]]):
             for place, (path, target), key in zip(places, found, keys, strict=True)
         ]
 
-    def _task(self, index: int, epoch: int | None, place: int | None = None) -> SampleTask:
-        """The task of a sample, taken in another one's place."""
-        (task,) = self._tasks([index], epoch)
-        if place is not None and self.seed is not None:
-            task.place = place
-            (task.key,) = sample_keys(self.seed, epoch or 0, (place,))
-        return task
-
     def __getitem__(self, index: int) -> tuple[Any, Any]:
         """The transformed image and the transformed target; None where ``on_error`` leaves a bad sample out."""
         if get_worker_info() is not None:  # a loader asks, if there is a wrapper between
-            self._asked([index])
-        return self.one(index, self._epoch_now())
+            _asked(self, [index])
+        return self.one(index, self._fastpipe_epoch)
 
     def one(self, index: int, epoch: int | None) -> tuple[Any, Any]:
         """``dataset[index]`` in an epoch; None without a seed."""
@@ -285,7 +260,7 @@ class ImageDataset(Dataset[tuple[Any, Any]]):
 
         Samples that `on_error` leaves out are missing; without options all are a list.
         """
-        indices, epoch = self._asked(indices, None if options is None else options.epochs)
+        indices, epoch = _asked(self, indices, None if options is None else options.epochs)
         if type(self).__getitem__ is not ImageDataset.__getitem__:  # a subclass may say what a sample is
             return [one for one in map(self.__getitem__, indices) if self.on_error == "raise" or one is not None]
         made: list[tuple[Any, Any]] | ImageBatch = self.executor.run(indices, epoch, options)
@@ -296,7 +271,7 @@ class ImageDataset(Dataset[tuple[Any, Any]]):
 
         To be called where nothing of the dataset is Python code of the user's; in the thread that waits for it.
         """
-        indices, epoch = self._asked(indices, options.epochs)
+        indices, epoch = _asked(self, indices, options.epochs)
         return self.executor.submit(indices, epoch, options)
 
     def end_threads(self) -> None:
@@ -307,93 +282,60 @@ class ImageDataset(Dataset[tuple[Any, Any]]):
 
     @property
     def epoch(self) -> int:
-        """The epoch that samples are drawn for; always 0 without a seed."""
-        return 0 if self._epoch is None else self._epoch.get()
+        """The epoch that samples are drawn for; without a seed that of another base class, or 0."""
+        counted = self._fastpipe.epoch
+        return getattr(super(), "epoch", 0) if counted is None else counted.get()
+
+    @property
+    def _fastpipe_epoch(self) -> int | None:
+        counted = self._fastpipe.epoch
+        return None if counted is None else counted.get()
 
     def set_epoch(self, epoch: int) -> None:
         """Chooses the epoch whose random numbers the next samples get; running workers follow.
 
-        Raises:
-            DatasetError: the dataset has no seed.
+        Without a seed the samples stay as they are. Where another base class has a ``set_epoch``, it is called, too.
         """
-        if self._epoch is None:
-            raise DatasetError(
-                "set_epoch chooses among the streams of a seed: give the dataset one, seed=0 for example."
-            )
-        self._epoch.set(epoch)
-        self._bad_files.begin_epoch(len(self), by_loader=False)
-
-    def _asked(
-        self, indices: Sequence[int], epochs: Mapping[SharedEpoch, int] | None = None
-    ) -> tuple[list[int], int | None]:
-        """The samples that are asked for, as integers, and the epoch that they are of: as given, else the current one.
-
-        Warns where a loader that counts no epochs begins one again.
-        """
-        indices = [operator.index(index) for index in indices]
-        if self._epoch is not None and epochs and self._epoch in epochs:
-            return indices, epochs[self._epoch]
-        if self._epoch is not None and self._epoch.repeats(indices, lambda index: self.sample(index)[0]):
-            warn_again(
-                f"epoch {self.epoch} has begun a second time: with seed={self.seed}, each sample gets the same random "
-                "numbers again. Call dataset.set_epoch(epoch) before each epoch, or use fastpipe.DataLoader, which "
-                "counts them by itself."
-            )
-        return indices, self._epoch_now()
-
-    def _epoch_now(self) -> int | None:
-        return None if self._epoch is None else self._epoch.get()
+        following = getattr(super(), "set_epoch", None)
+        if following is not None:
+            following(epoch)
+        if self._fastpipe.epoch is not None:
+            self._fastpipe.epoch.set(epoch)
+        self._fastpipe_handler().begin_epoch(len(self), by_loader=False)
 
     # -- bad files
 
     @property
     def on_error(self) -> OnError:
-        return self._policy.on_error
+        return self._fastpipe.policy.on_error
 
     @on_error.setter
     def on_error(self, value: OnError) -> None:
-        self._policy = replace(self._policy, on_error=value)
+        self._fastpipe.policy = replace(self._fastpipe.policy, on_error=value)
 
     @property
     def bad_files_log(self) -> str | None:
-        return self._policy.log
+        return self._fastpipe.policy.log
 
     @property
     def max_bad_fraction(self) -> float:
-        return self._policy.max_bad_fraction
+        return self._fastpipe.policy.max_bad_fraction
 
     @property
     def bad_files(self) -> BadFileCounts:
         """How many samples couldn't be read, in this epoch and in all, by whichever worker; zeros with "raise"."""
-        return self._bad_files.counts()
+        return self._fastpipe_handler().counts()
 
     def begin_epoch(self, samples: int) -> None:
         """A loader is about to ask for an epoch of that many samples, and will call `end_epoch`.
 
         `fastpipe.DataLoader` does; another loader needn't: then each `set_epoch` begins an epoch of all samples.
         """
-        self._bad_files.begin_epoch(samples, by_loader=True)
+        self._fastpipe_handler().begin_epoch(samples, by_loader=True)
 
     def end_epoch(self) -> None:
         """The loader has got its samples: warns, if any were bad."""
-        self._bad_files.end_epoch()
-
-    @property
-    def _bad_files(self) -> BadFileHandler:
-        handler: Any = self.executor.policy
-        return handler  # type: ignore[no-any-return]
-
-    def _bad_record(self) -> BadFileRecord:
-        if self._record is None or self._record.count != len(self):
-            self.__dict__["_record"] = BadFileRecord(len(self))
-        assert self._record is not None
-        return self._record
-
-    def _share_record(self) -> None:
-        """Makes the record anew, before workers are forked, so that all have the same."""
-        self._record = None
-        if self.on_error != "raise":
-            self._bad_record()
+        self._fastpipe_handler().end_epoch()
 
     # -- recipes
 
@@ -416,7 +358,7 @@ class ImageDataset(Dataset[tuple[Any, Any]]):
                 "recipe(index, epoch) needs a dataset with a seed: the global generators know no epochs."
             )
         index = operator.index(index)
-        (task,) = self._tasks([index], self._epoch_now() if epoch is None else epoch)
+        (task,) = self._fastpipe_tasks([index], self._fastpipe_epoch if epoch is None else epoch)
         if generators is None:
             generators = copied_generators() if task.key is None else keyed_generators(task.key)
         return replace(self.executor.stages.recipe(task, generators), index=index, epoch=task.epoch)
@@ -439,19 +381,9 @@ class ImageDataset(Dataset[tuple[Any, Any]]):
             raise PlanError("this recipe doesn't say which sample it is for: give replay the index.")
         if not self.plans:
             raise PlanError("a dataset with a loader of its own loads whole images: it can't replay recipes.")
-        epoch = self._epoch_now()
-        (task,) = self._tasks([index], epoch if epoch is None or recipe.epoch is None else recipe.epoch)
-        stages = self.executor.stages
-        stages.read_one(task)
-        if task.error is not None:
-            raise task.error
-        if task.shape != recipe.shape:
-            raise PlanError(f"the recipe is for an image of shape {tuple(recipe.shape)}, {task.path} is another one.")
-        task.recipe = recipe
-        stages.lower([task])
-        stages.make(task, None)
-        stages.transform_target(task)
-        made: tuple[Any, Any] = stages.finish(task)
+        epoch = self._fastpipe_epoch
+        (task,) = self._fastpipe_tasks([index], epoch if epoch is None or recipe.epoch is None else recipe.epoch)
+        made: tuple[Any, Any] = self.executor.stages.replay(task, recipe)
         return made
 
     def extra_repr(self) -> str:
@@ -468,5 +400,31 @@ class ImageDataset(Dataset[tuple[Any, Any]]):
         return "\n".join([f"Dataset {type(self).__name__}", *("    " + line for line in body)])
 
     def __getstate__(self) -> dict[str, Any]:
-        own = (item for item in self.__dict__.items() if item[0] not in _MADE_HERE)
-        return {name: value for name, value in own if getattr(type(self), name, _UNSET) is not value}
+        own = {**self.__dict__, "_fastpipe": self._fastpipe.sendable()}
+        return {name: value for name, value in own.items() if getattr(type(self), name, _UNSET) is not value}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        derive_from_torchvision(type(self))
+        self.__dict__.update(state)
+
+
+def _asked(
+    dataset: ImageDataset, indices: Sequence[int], epochs: Mapping[SharedEpoch, int] | None = None
+) -> tuple[list[int], int | None]:
+    """The samples that are asked for, as integers, and the epoch that they are of: as given, else the current one.
+
+    Warns where a loader that counts no epochs begins one again.
+    """
+    indices = [operator.index(index) for index in indices]
+    counted = dataset._fastpipe.epoch
+    if counted is None:
+        return indices, None
+    if epochs and counted in epochs:
+        return indices, epochs[counted]
+    if counted.repeats(indices, lambda index: dataset.sample(index)[0]):
+        warn_again(
+            f"epoch {counted.get()} has begun a second time: with seed={dataset.seed}, each sample gets the same "
+            "random numbers again. Call dataset.set_epoch(epoch) before each epoch, or use fastpipe.DataLoader, which "
+            "counts them by itself."
+        )
+    return indices, counted.get()

@@ -136,7 +136,7 @@ class ContainerSource:
                 if path in by_others:
                     state, listing = by_others[path]
                     return state, self._part(path, listing)
-                state = _settled_state(path)  # before listing: what changes meanwhile shows the next time
+                state = settled_state(path)  # before listing: what changes meanwhile shows the next time
                 if old is not None and unchanged and path in unchanged:
                     return state, _taken_over(old, unchanged[path], self.value_names is not None)
                 return state, self._part(path, self.listing(path))
@@ -171,7 +171,7 @@ class ContainerSource:
             containers=np.repeat(np.array(holders, np.int32), counts),
             starts=_joined([part.starts for part in parts]),
             container_paths=joined([pack_paths([*map(self._relative, self.paths), *unpacked])]),
-            container_states=np.array([*states, *map(_state_of, unpacked)], np.int64).reshape(-1, 3),
+            container_states=np.array([*states, *map(state_of, unpacked)], np.int64).reshape(-1, 3),
             container_starts=np.concatenate([[0], np.cumsum(counts, dtype=np.int64)]),
         )
         taken_over = _joined([part.taken_over for part in parts])
@@ -198,7 +198,7 @@ class ContainerSource:
         cluster = current_cluster()
         if cluster is None or len(paths) < 2:
             return {}
-        states = [_settled_state(path) for path in paths]
+        states = [settled_state(path) for path in paths]
         # A task needn't carry the names of all the others.
         answers = dict(cluster.map(_listing_of, ((replace(self, paths=(path,)), path) for path in paths)))
         return {path: (states[number], Listing(*answers[number])) for number, path in enumerate(paths)}
@@ -241,19 +241,19 @@ def _name_in_index(path: str) -> str:
     return path.key if isinstance(path, Stored) else os.path.normpath(path)
 
 
-def _state_of(path: str) -> tuple[int, int, int]:
+def state_of(path: str) -> tuple[int, int, int]:
     if isinstance(path, Stored):
         return path.length, path.version, 0
     status = os.stat(path)
     return status.st_size, status.st_mtime_ns, status.st_ctime_ns
 
 
-def _settled_state(path: str) -> tuple[int, int, int]:
+def settled_state(path: str) -> tuple[int, int, int]:
     """Times tick: a file that changed just now may change again without its times moving."""
     if isinstance(path, Stored):
-        return _state_of(path)
+        return state_of(path)
     now = time.time_ns()
-    size, mtime, ctime = _state_of(path)
+    size, mtime, ctime = state_of(path)
     settled = mtime > 0 and max(mtime, ctime) <= now - scan._SETTLED_NS
     return size, mtime if settled else scan.NEVER_EQUAL, ctime
 
@@ -275,10 +275,10 @@ def _is_unchanged(index: ImageIndex, number: int, path: str) -> bool:
     states = index.table.container_states
     assert states is not None
     if isinstance(path, Stored):
-        return path.version != 0 and _state_of(path) == tuple(states[number].tolist())
+        return path.version != 0 and state_of(path) == tuple(states[number].tolist())
     try:
         return all(
-            _state_of(index.containers[one]) == tuple(states[one].tolist())
+            state_of(index.containers[one]) == tuple(states[one].tolist())
             for one in {number, _holder(index.table, number)}
         )
     except OSError:  # what was unpacked is gone

@@ -7,6 +7,7 @@ import importlib
 import os
 from collections import defaultdict
 from collections.abc import Callable, Collection
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -22,7 +23,7 @@ from fastpipe.data.joint import JointDataset, MaskFile, placed
 from fastpipe.data.joint_stages import v2_samples
 from fastpipe.data.table import Table, joined, offsets_of, pack_paths
 from fastpipe.errors import DatasetError
-from fastpipe.paths import local
+from fastpipe.paths import local, whole
 
 __all__ = ["CocoDetection", "VOCDetection", "VOCSegmentation", "wrap_dataset_for_transforms_v2"]
 
@@ -59,24 +60,24 @@ class _Wrappable(JointDataset):
     target_keys: frozenset[str] | None = None
     """What the target has as torchvision's v2 classes; None for the target as it comes."""
 
-    _available: frozenset[str] | None = None
-    _default: frozenset[str] = frozenset()
+    _fastpipe_keys: tuple[frozenset[str], frozenset[str]] | None = None
+    """What a target that is a dict may have, and what it has where nothing is said; None for other targets."""
 
     def wrapped(self, target_keys: Any) -> Any:
         """A dataset with targets for v2, everything else the same."""
-        if self._available is None:
+        if self._fastpipe_keys is None:
             if target_keys is not None:
                 raise ValueError(
                     "`target_keys` is currently only supported for `CocoDetection`, `VOCDetection`, `Kitti`, and "
                     f"`WIDERFace`, but got {type(self).__name__}."
                 )
             keys = frozenset({"mask"})
-        elif target_keys is None:
-            keys = self._default
         else:
-            keys = self._available if target_keys == "all" else frozenset(target_keys)
-            if keys - self._available:
-                raise ValueError(f"Target keys {sorted(keys - self._available)} are not available")
+            available, default = self._fastpipe_keys
+            known = {None: default, "all": available}
+            keys = known[target_keys] if target_keys in (None, "all") else frozenset(target_keys)
+            if keys - available:
+                raise ValueError(f"Target keys {sorted(keys - available)} are not available")
         other = copy.copy(self)
         other.target_keys = keys
         return other
@@ -129,13 +130,14 @@ class CocoDetection(_Wrappable):
 
     Attributes:
         ids: the images' ids, sorted.
+        annFile: the annotation file's whole path.
+        coco: the annotations as pycocotools' object, which is made when it is first asked for.
 
     Raises:
         DatasetError: the annotation file is none of COCO's format.
     """
 
-    _available = frozenset(_COCO_KEYS)
-    _default = frozenset({"image_id", "boxes", "labels"})
+    _fastpipe_keys = frozenset(_COCO_KEYS), frozenset({"image_id", "boxes", "labels"})
 
     def __init__(
         self,
@@ -148,7 +150,30 @@ class CocoDetection(_Wrappable):
     ) -> None:
         super().__init__(transform, target_transform, transforms, **options)
         self.root = local(root)
+        self.annFile = whole(annFile)
         self.annotations = CocoFile(annFile).open()
+
+    @cached_property
+    def coco(self) -> Any:
+        """A ``pycocotools.coco.COCO`` of the annotation file, which is read when this is first asked for.
+
+        Samples don't follow changes to it. It isn't sent to workers.
+
+        Raises:
+            DatasetError: pycocotools isn't installed.
+        """
+        try:
+            api = importlib.import_module("pycocotools.coco")
+        except ImportError as error:
+            raise DatasetError(
+                "CocoDetection.coco is an object of pycocotools, which isn't installed: pip install 'fastpipe[coco]'."
+            ) from error
+        return api.COCO(self.annFile)
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = super().__getstate__()
+        state.pop("coco", None)
+        return state
 
     @property
     def ids(self) -> list[int]:
@@ -160,7 +185,7 @@ class CocoDetection(_Wrappable):
 
     def sample(self, index: int) -> tuple[str, int]:
         """The file, and the sample's number: `targets_of` looks its annotations up."""
-        number = self._number(index)
+        number = self._fastpipe_number(index)
         return os.path.join(os.fspath(self.root or ""), self.annotations.path(number)), number
 
     def targets_of(self, target: Any, size: tuple[int, int]) -> tuple[Any, ...]:
@@ -192,9 +217,8 @@ class CocoDetection(_Wrappable):
 
 
 class _Voc(_Wrappable):
-    _splits: str
-    _folder: str
-    _ending: str
+    _fastpipe_layout: tuple[str, str, str]
+    """The folders of the lists and of the annotations, and what annotations' names end in."""
 
     def __init__(
         self,
@@ -219,26 +243,27 @@ class _Voc(_Wrappable):
             theirs = getattr(importlib.import_module("torchvision.datasets"), type(self).__name__)
             theirs(root, year, image_set, download=True)
         base = os.path.join(*(["TrainVal"] if year == "2011" else []), "VOCdevkit", f"VOC{year}")
-        self._base = os.path.join(self.root, base)
-        if not os.path.isdir(self._base):
+        self.__base = os.path.join(self.root, base)
+        if not os.path.isdir(self.__base):
             raise RuntimeError("Dataset not found or corrupted. You can use download=True to download it")
-        listed = Path(self._base, "ImageSets", self._splits, f"{image_set}.txt").read_text().splitlines()
+        listed = Path(self.__base, "ImageSets", self._fastpipe_layout[0], f"{image_set}.txt").read_text().splitlines()
         names = [line.strip() for line in listed]
         paths = joined([pack_paths([f"JPEGImages/{name}.jpg" for name in names])])
         table = Table(paths, offsets_of(paths), np.zeros(len(names), np.int32))
-        self.index = ImageIndex.from_table(table, root=self._base, classes=["image"])
+        self.index = ImageIndex.from_table(table, root=self.__base, classes=["image"])
 
     def __len__(self) -> int:
         return len(self.index)
 
     def sample(self, index: int) -> tuple[str, str]:
         """The image's file, and its annotation's."""
-        image = self.index.path(self._number(index))
+        image = self.index.path(self._fastpipe_number(index))
         return image, self._beside(image)
 
     def _beside(self, image: str) -> str:
         name = os.path.splitext(os.path.basename(image))[0]
-        return os.path.join(self._base, self._folder, name + self._ending)
+        _, folder, ending = self._fastpipe_layout
+        return os.path.join(self.__base, folder, name + ending)
 
     @property
     def images(self) -> list[str]:
@@ -269,9 +294,8 @@ class VOCDetection(_Voc):
         ValueError: a year or set that there isn't.
     """
 
-    _splits, _folder, _ending = "Main", "Annotations", ".xml"
-    _available = frozenset({"annotation", "boxes", "labels"})
-    _default = frozenset({"boxes", "labels"})
+    _fastpipe_layout = "Main", "Annotations", ".xml"
+    _fastpipe_keys = frozenset({"annotation", "boxes", "labels"}), frozenset({"boxes", "labels"})
 
     @property
     def annotations(self) -> list[str]:
@@ -328,7 +352,7 @@ class VOCSegmentation(_Voc):
         ValueError: a year or set that there isn't.
     """
 
-    _splits, _folder, _ending = "Segmentation", "SegmentationClass", ".png"
+    _fastpipe_layout = "Segmentation", "SegmentationClass", ".png"
 
     @property
     def masks(self) -> list[str]:

@@ -86,6 +86,8 @@ class ImageFolder(ImageDataset):
         samples, imgs: ``(path, class index)`` pairs: a view that makes them on demand and equals a list of them.
             Assign a list to change what the dataset holds.
         targets: the class index of each sample, a view as well.
+        extensions: endings of the files that count; None with `is_valid_file`.
+        is_valid_file: as given.
         index: the `ImageIndex`, None where the samples are lists.
 
     Raises:
@@ -97,7 +99,9 @@ class ImageFolder(ImageDataset):
         BadFilesError: of ``dataset[index]``: too many files are bad, or a class has no good one to replace a bad one.
     """
 
-    _endings: tuple[str, ...] = IMG_EXTENSIONS
+    _fastpipe_endings: tuple[str, ...] = IMG_EXTENSIONS
+
+    is_valid_file: Callable[[str], bool] | None = None
 
     source: ByteSource | None = None
     """What has the files, and keeps them; None for this machine's file system."""
@@ -145,7 +149,8 @@ class ImageFolder(ImageDataset):
         else:
             assert not isinstance(root, ByteSource)
             self.root = local(root) if isinstance(root, str) else root
-        self.extensions = self._endings if is_valid_file is None else None
+        self.extensions = self._fastpipe_endings if is_valid_file is None else None
+        self.is_valid_file = is_valid_file
         self.samples: Samples | list[tuple[str, int]]
         self.targets: Targets | list[int]
         if is_valid_file is None and self._lists_as_usual():
@@ -172,7 +177,7 @@ class ImageFolder(ImageDataset):
             )
             self.targets = [target for _, target in self.samples]
         self.imgs = self.samples
-        self._share_record()
+        self._fastpipe.share_record(self)
 
     @classmethod
     def _lists_as_usual(cls) -> bool:
@@ -181,7 +186,7 @@ class ImageFolder(ImageDataset):
     def _opened(self, index: ImageIndex | str | os.PathLike[str] | None) -> ImageIndex:
         assert self.root is not None
         if not isinstance(index, ImageIndex):
-            return ImageIndex.from_folder(self.source or self.root, location=index, extensions=self._endings)
+            return ImageIndex.from_folder(self.source or self.root, location=index, extensions=self._fastpipe_endings)
         if index.source is not None and index.root == self.root:
             cache = self.source.cache if isinstance(self.source, CachedSource) else None
             return index if cache is None else index.read_through(cache.over(index.source))
@@ -223,18 +228,19 @@ class ImageFolder(ImageDataset):
     def __len__(self) -> int:
         return len(self.samples)
 
-    def _labels(self) -> Array | None:
+    def _fastpipe_labels(self) -> Array | None:
         return self.samples.index_.labels if isinstance(self.samples, Samples) else None
 
     def __getstate__(self) -> dict[str, Any]:
         state = super().__getstate__()
+        state.pop("is_valid_file", None)  # it was called when the files were listed; many can't be pickled
         # A thousand class names would be most of what is sent to a worker, and the index has them.
         if self.index is not None and _classes_of(self.index) == (self.classes, self.class_to_idx):
             del state["classes"], state["class_to_idx"]
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
+        super().__setstate__(state)
         if self.index is not None and "classes" not in state:
             self.classes, self.class_to_idx = _classes_of(self.index)
 

@@ -16,6 +16,7 @@ from fastpipe.data.bad_files import OnError
 from fastpipe.data.base import ImageDataset, default_loader
 from fastpipe.data.folder import ImageFolder
 from fastpipe.data.index import ImageIndex
+from fastpipe.data.list_source import ListSource
 from fastpipe.data.table import Array
 from fastpipe.data.views import Samples, Targets
 from fastpipe.paths import local
@@ -37,6 +38,7 @@ class ImageList(ImageDataset):
             - ``(paths, labels)``, two sequences; paths may be str, bytes or `os.PathLike`,
             - an `ImageIndex`.
 
+            What is parsed of a large file is kept in fastpipe's cache folder until the file's size or times change.
             Labels that are all integers are the targets as they stand; otherwise they are class names, and targets
             count the sorted classes from 0.
         transform: takes a PIL image (a fastpipe transform: is compiled).
@@ -102,9 +104,15 @@ class ImageList(ImageDataset):
             self.root = _name_of(root, store)
             self._use(source if store is None else source.read_through(store))
             return
-        rows, texts = read_list(source, columns)
         store = source_of(root, None)
+        if isinstance(source, (str, os.PathLike)):
+            if store is not None or cache is not None:
+                store = source_of(store or root, cache)
+            self.root = _name_of(root, store)
+            self._use(ListSource(local(source), columns, self.root or "", store).index())
+            return
         self.root = folder = _name_of(root, store)
+        rows, texts = read_list(source, columns)
         table, classes, values, start, own = table_of(rows, texts, "" if store else folder or "")
         store = own or store  # paths in a store say themselves what has them
         if store is not None or cache is not None:
@@ -143,7 +151,7 @@ class ImageList(ImageDataset):
         self.samples: Samples | list[tuple[str, int]] = Samples(index)
         self.targets: Targets | list[int] = Targets(index)
         self.imgs = self.samples
-        self._share_record()
+        self._fastpipe.share_record(self)
 
     @property
     def classes(self) -> list[str]:
@@ -164,7 +172,7 @@ class ImageList(ImageDataset):
     def __len__(self) -> int:
         return len(self.samples)
 
-    def _labels(self) -> Array | None:
+    def _fastpipe_labels(self) -> Array | None:
         return self.samples.index_.labels if isinstance(self.samples, Samples) else None
 
     def subset(self: Self, indices: Sequence[int] | slice | Array) -> Self:

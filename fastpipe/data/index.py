@@ -286,6 +286,12 @@ class ImageIndex:
         other.__dict__ = {**self.__dict__, "source": source}
         return other
 
+    def without_root(self) -> ImageIndex:
+        """The same index, of paths that are whole by themselves."""
+        other = ImageIndex.__new__(ImageIndex)
+        other.__dict__ = {**self.__dict__, "root": "", "prefix": ""}
+        return other
+
     def damaged_arrays(self) -> tuple[str, ...]:
         """The names of the arrays whose content is no longer what was written; reads all of them."""
         if self.location is None:

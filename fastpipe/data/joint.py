@@ -96,7 +96,7 @@ class JointDataset(ImageDataset):
 
     transforms: Any
 
-    _spreads_targets = False
+    _fastpipe_spreads_targets = False
     """A sample is the image and each of its targets, where nothing sees both; else the image and one target."""
 
     def __init__(
@@ -113,11 +113,11 @@ class JointDataset(ImageDataset):
             self.transforms = transforms
 
     @property
-    def _joint(self) -> Callable[..., Any] | None:
+    def _fastpipe_joint(self) -> Callable[..., Any] | None:
         """What sees image and target together; None where each has its own transform, or none."""
         return None if isinstance(self.transforms, StandardTransform) else self.transforms
 
-    def _number(self, index: int) -> int:
+    def _fastpipe_number(self, index: int) -> int:
         """A sample's number from the front."""
         if not -len(self) <= index < len(self):
             raise IndexError(f"sample {index} of {len(self)}")
@@ -137,25 +137,24 @@ class JointDataset(ImageDataset):
     @property
     def pipeline(self) -> Pipeline:
         """The compiled transforms; see `ImageDataset.pipeline`."""
-        joint = self._joint
-        return super().pipeline if joint is None else self._compiled(joint, v2_alone=True)
+        joint = self._fastpipe_joint
+        return super().pipeline if joint is None else self._fastpipe.compiled(joint, v2_alone=True)
 
-    def _stages(self, pipeline: Pipeline, policy: BadFileHandler) -> Any:
-        kind = TargetStages if self._joint is None else JointStages
-        options, given = self._decode_options(), self._stage_options()
+    def _fastpipe_stages(self, pipeline: Pipeline, policy: BadFileHandler, options: dict[str, Any]) -> Any:
+        kind = TargetStages if self._fastpipe_joint is None else JointStages
         return kind(
             pipeline,
-            options,
+            self._fastpipe_decoding,
             policy,
             self.target_transform,
             targets_of=self.targets_of,
-            spreads_targets=self._spreads_targets,
-            **given,
+            spreads_targets=self._fastpipe_spreads_targets,
+            **options,
         )
 
     def replay(self, recipe: Recipe, index: int | None = None) -> tuple[Any, Any]:
         """As `ImageDataset.replay`, where there are no joint transforms: a recipe says nothing of boxes and masks."""
-        if self._joint is None:
+        if self._fastpipe_joint is None:
             return super().replay(recipe, index)
         raise PlanError("a recipe says nothing of boxes and masks: take dataset[index] with a seed, which repeats.")
 
@@ -205,7 +204,7 @@ class SampleDataset(JointDataset):
         DatasetError: the function gives something else, or the length is negative.
     """
 
-    _spreads_targets = True
+    _fastpipe_spreads_targets = True
 
     def __init__(
         self,
@@ -221,7 +220,7 @@ class SampleDataset(JointDataset):
         self.length = length
 
     def sample(self, index: int) -> tuple[str, Any]:
-        made = self.function(self._number(index))
+        made = self.function(self._fastpipe_number(index))
         if not isinstance(made, tuple) or not made or not isinstance(made[0], (str, bytes, os.PathLike)):
             raise DatasetError(
                 f"the function gives {type(made).__name__} for sample {index}: give a tuple, the image's path first."

@@ -44,6 +44,7 @@ SCHEMA = {
     "container_paths": "u1",
     "container_states": "i8",
     "container_starts": "i8",
+    "list_state": "i8",
 }
 """The arrays by name, and the NumPy type of each (little-endian on disk)."""
 
@@ -78,6 +79,8 @@ class Table:
         container_states: int64 ``(k, 3)``; bytes, modification time and change time in ns, as in `folder_states`.
         container_starts: int64 ``(l + 1,)``; the first file of each of the first l containers: those that were listed.
             The others hold what was unpacked of these. None where files were picked.
+        list_state: int64 ``(4,)``; bytes, modification time and change time in ns of the list file that all was read
+            from, as in `folder_states`, and whether its paths start from the root. None where there is none.
     """
 
     paths: Array
@@ -100,6 +103,7 @@ class Table:
     container_paths: Array | None = None
     container_states: Array | None = None
     container_starts: Array | None = None
+    list_state: Array | None = None
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -132,7 +136,7 @@ class Table:
         chosen = {
             name: array if name.startswith("container_") else array[picks]
             for name, array in self.arrays()
-            if not name.startswith("folder_") and name not in ("paths", "offsets", "container_starts")
+            if not name.startswith("folder_") and name not in ("paths", "offsets", "container_starts", "list_state")
         }
         return Table(paths, offsets, **chosen)
 

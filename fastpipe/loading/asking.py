@@ -64,8 +64,8 @@ def sample_of(dataset: Any, index: Any, options: BatchOptions) -> Any:
             part = bisect_right(ends, place) - 1
             return sample_of(dataset.datasets[part], place - ends[part], options)
     own = getattr(type(dataset), "__getitem__", None) is ImageDataset.__getitem__
-    if own and dataset._epoch in options.epochs:
-        return dataset.one(index, options.epochs[dataset._epoch])
+    if own and dataset._fastpipe.epoch in options.epochs:
+        return dataset.one(index, options.epochs[dataset._fastpipe.epoch])
     return dataset[index]
 
 
@@ -73,7 +73,7 @@ def within_subsets(dataset: Any, indices: Sequence[Any], options: BatchOptions) 
     """The dataset behind torch's `Subset` and `GrowingDataset`, and the samples' numbers there."""
     while type(dataset) in SUBSETS:
         if type(dataset) is GrowingDataset:
-            indices = dataset.inner(indices, options.epochs.get(dataset.dataset._epoch))
+            indices = dataset.inner(indices, options.epochs.get(dataset.dataset._fastpipe.epoch))
         else:
             indices = [dataset.indices[index] for index in indices]
         dataset = dataset.dataset

@@ -124,7 +124,7 @@ class GrowingDataset(Subset[Any]):
 
     def __len__(self) -> int:
         """The samples of the current epoch; decides it."""
-        return self.length_at(self.dataset._epoch.get())
+        return self.length_at(self.dataset._fastpipe.epoch.get())
 
     def length_at(self, epoch: int) -> int:
         """The samples of an epoch, which is decided now if it wasn't before."""
@@ -145,7 +145,7 @@ class GrowingDataset(Subset[Any]):
 
     def inner(self, places: Sequence[int], epoch: int | None = None) -> list[int]:
         """The positions in the source of places in an epoch, None for the current one, 0 ≤ place < its length."""
-        window = self._window(self.dataset._epoch.get() if epoch is None else epoch)
+        window = self._window(self.dataset._fastpipe.epoch.get() if epoch is None else epoch)
         self._arrivals.begin(window)
         asked = np.asarray(places, np.int64)
         if asked.size and not (asked.min() >= 0 and asked.max() < len(window)):
@@ -163,7 +163,7 @@ class GrowingDataset(Subset[Any]):
 
     def statistics(self) -> GrowingStatistics:
         """How it is doing now."""
-        epoch = self.dataset._epoch.get()
+        epoch = self.dataset._fastpipe.epoch.get()
         window = self._window(epoch)
         arrived = self._arrivals.arrived()
         return GrowingStatistics(
@@ -334,7 +334,7 @@ def _read_through(source: Any, cache: Cache | None, seed: int) -> tuple[ImageDat
     if hasattr(other, "source"):
         other.source = index.source
     if other.seed is None:
-        other.seed, other._epoch = seed, SharedEpoch()
+        other.seed, other._fastpipe.epoch = seed, SharedEpoch()
     return other, index, cache
 
 

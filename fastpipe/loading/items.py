@@ -145,16 +145,16 @@ class _Items(ImageDataset):
         item = self._items[index]
         return f"items[{index}]" if isinstance(item, bytes) else item, index
 
-    def _tasks(self, indices: Sequence[int], epoch: int | None) -> list[SampleTask]:
-        tasks = super()._tasks(indices, epoch)
+    def _fastpipe_tasks(self, indices: Sequence[int], epoch: int | None) -> list[SampleTask]:
+        tasks = super()._fastpipe_tasks(indices, epoch)
         for task in tasks:
             task.source = self._items[task.index]
         return tasks
 
-    def _handler(self) -> BadFileHandler:
-        return _ItemHandler(self, self._policy, self._bad_record, self._task, True)
+    def _fastpipe_handler(self) -> BadFileHandler:
+        return _ItemHandler(self, self._fastpipe, self._fastpipe_tasks, True)
 
-    def _stage_options(self) -> dict[str, Any]:
+    def _fastpipe_options(self) -> dict[str, Any]:
         return {"generators": self._generators, "out": self._out, "shared": False}
 
     def load(self) -> torch.Tensor:
@@ -205,7 +205,7 @@ class _ItemHandler(BadFileHandler):
         for _ in range(_TRIES):
             if not self._dataset.other(bad):
                 return
-            other = self._task(task.index, None, None)
+            other = self._task(task.index, task)
             yield other
             bad = self._bad_file(other)
         raise BadFilesError(f"on_error gave {_TRIES} items in a row for {bad.path}, and all are bad: {bad.reason}")

@@ -22,7 +22,7 @@ from torch.utils.data import (
 )
 from torch.utils.data import DataLoader as TorchDataLoader
 
-from fastpipe.data import BadFileCounts
+from fastpipe.data import BadFileCounts, ImageDataset
 from fastpipe.environment import usable_cpus
 from fastpipe.errors import DatasetError, FastpipeWarning
 from fastpipe.loading.anew import note_given, warn_of_repetition
@@ -48,7 +48,7 @@ from fastpipe.loading.watch import (
     explained,
 )
 from fastpipe.loading.worker import WorkerInit
-from fastpipe.program import BatchOptions, Slots
+from fastpipe.program import BatchOptions, SharedEpoch, Slots
 
 __all__ = ["DataLoader", "image_datasets"]
 
@@ -261,7 +261,7 @@ class DataLoader(TorchDataLoader[Any]):
 
     def _epochs_now(self) -> dict[Any, int]:
         """The epoch of each dataset that has a seed."""
-        return {part._epoch: part._epoch.get() for part in image_datasets(self.dataset) if part._epoch is not None}
+        return {count: count.get() for count in _seeded(image_datasets(self.dataset)).values()}
 
     def _epoch_ahead(self) -> Callable[[], Ahead | None]:
         """What gives the next epoch's batches of indices, where they are known before it is begun.
@@ -279,8 +279,7 @@ class DataLoader(TorchDataLoader[Any]):
             order = sampler.ahead(epoch)
             if order is None:
                 return None
-            epochs = {part._epoch: epoch for part in parts if part._epoch is not None}
-            return iter(BatchSampler(order, size, cut)), epochs
+            return iter(BatchSampler(order, size, cut)), dict.fromkeys(_seeded(parts).values(), epoch)
 
         return ahead
 
@@ -308,7 +307,7 @@ class DataLoader(TorchDataLoader[Any]):
         """Begins the epoch that was chosen since the last iteration; else the one behind that iteration's."""
         sampler: Any = self._sampler()
         counts_too = hasattr(sampler, "next_epoch")
-        seeded = {dataset: dataset._epoch for dataset in image_datasets(self.dataset) if dataset._epoch is not None}
+        seeded = _seeded(image_datasets(self.dataset))
         following = [count.get() for count in seeded.values()]
         chosen = [count.get() for count in seeded.values() if count.is_chosen]
         if any(dataset in epoch.datasets for epoch in _running if epoch.loader is not self for dataset in seeded):
@@ -340,8 +339,7 @@ class DataLoader(TorchDataLoader[Any]):
 
     def _set_datasets(self, epoch: int) -> None:
         for dataset in image_datasets(self.dataset):
-            if dataset.seed is not None:
-                dataset.set_epoch(epoch)
+            dataset.set_epoch(epoch)
 
     @property
     def bad_files(self) -> BadFileCounts:
@@ -478,7 +476,12 @@ def _shuffled(dataset: Any, generator: torch.Generator | None) -> Sampler[int]:
     return RandomSampler(dataset, generator) if seed is None else ShuffledSampler(dataset, seed)
 
 
-_OF_NO_ACCOUNT = frozenset({"_members", "_pipeline", "_executor", "_record", "_epoch", "on_begin"})
+def _seeded(datasets: Iterable[ImageDataset]) -> dict[ImageDataset, SharedEpoch]:
+    """The datasets that have a seed, and the epoch of each."""
+    return {one: epoch for one in datasets if (epoch := one._fastpipe.epoch) is not None}
+
+
+_OF_NO_ACCOUNT = frozenset({"_fastpipe", "on_begin"})
 """Attributes of a dataset that come and go."""
 
 _running: weakref.WeakSet[_Epoch[Any]] = weakref.WeakSet()

@@ -52,8 +52,8 @@ class Break:
 
     Attributes:
         transform: it, in one line.
-        cause: ``"albumentations"``, ``"draw"``, ``"foreign"``, ``"hook"``, ``"lambda"``, ``"member"``, ``"pixels"``,
-            ``"subclass"`` or ``"torchvision"``.
+        cause: ``"albumentations"``, ``"dataset"`` (its own code makes samples), ``"draw"``, ``"foreign"``, ``"hook"``,
+            ``"lambda"``, ``"member"``, ``"pixels"``, ``"subclass"`` or ``"torchvision"``.
         reason: why its random numbers can't be drawn from the image's size.
         advice: what mends it, one sentence each, the best first.
         runs: it runs as it is, only slower; else it raises until it is mended.

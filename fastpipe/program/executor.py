@@ -14,6 +14,7 @@ from fastpipe.program.batch import BatchOptions, ImageBatch
 from fastpipe.program.core_run import CoreRun, PlacedTask, end_threads
 from fastpipe.program.tasks import FailurePolicy, SampleTask
 from fastpipe.sources._threads import Threads, kept_threads
+from fastpipe.types import Generators, Recipe
 
 CHUNK = 64
 """Samples of a batch that are read before the first of them is decoded: a batch's files may be more than fit in memory,
@@ -69,6 +70,12 @@ class Stages(Protocol):
     def finish(self, task: SampleTask) -> Any:
         """The finished sample: what isn't planned, and may draw, is done now."""
 
+    def recipe(self, task: SampleTask, generators: Generators) -> Recipe:
+        """The recipe that would be drawn for a sample."""
+
+    def replay(self, task: SampleTask, recipe: Recipe) -> Any:
+        """The sample by a recipe that was drawn before."""
+
 
 class BatchExecutor:
     """Makes samples.
@@ -102,7 +109,8 @@ class BatchExecutor:
             options: what is wanted of the batch; None for a list.
         """
         if self.stages.one_by_one and len(indices) > 1:
-            return [sample for index in indices for sample in self.submit([index], epoch).result()]
+            alone: list[Any] = [self.submit([index], epoch).result() for index in indices]
+            return [sample for samples in alone for sample in samples]
         return self.submit(indices, epoch, options).result()
 
     def submit(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import random
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, get_args
 
@@ -15,7 +15,8 @@ from fastpipe import readers
 from fastpipe.errors import PlanError
 from fastpipe.ops import ToPlanarTensor, contracts_of
 from fastpipe.program.breaks import Break, diagnose, one_line
-from fastpipe.program.compile import Pipeline, compile_pipeline
+from fastpipe.program.compile import Pipeline, compile_pipeline, flatten
+from fastpipe.program.foreign_loading import ForeignLoading, foreign_loading, path_finder, shape_in_memory
 from fastpipe.program.lower import lower
 from fastpipe.program.program import Fidelity, Program, Views, steps_in_words
 from fastpipe.program.serving import who_serves
@@ -68,6 +69,8 @@ class Explanation:
         broken_by: what ends the plan, and what mends it; None where all is planned.
         rest: the transforms that run one by one, image by image.
         notes: what else there is to know.
+        loaded_by: what is decoded, and by whom, where code of the dataset's own loads the images, and nothing is
+            planned; else empty.
     """
 
     subject: str
@@ -87,6 +90,7 @@ class Explanation:
     broken_by: Break | None
     rest: tuple[str, ...]
     notes: tuple[str, ...] = ()
+    loaded_by: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
@@ -114,20 +118,24 @@ class Explanation:
         decode = f"rows {box.top}–{box.bottom}, columns {box.left}–{box.right} of {height}×{width}"
         decode += f" ({100 * self.share:.0f}% of the pixels)"
         decode += f", at 1/{self.scale} of the size (approximate)" if self.scale > 1 else ", equal to Pillow's"
+        nothing = "nothing"
+        if self.loaded_by:
+            decode, nothing = self.loaded_by, "nothing by plan"
         under = [f"{format}: {how}" for format, how in self.decoders]
         drawn = "from the size in the file's header, before a pixel is decoded"
         branches: list[_Branch] = [
-            ("draw    " + (drawn if self.drawn else "nothing"), list(self.drawn)),
-            (f"example {self.example}: {'; '.join(self.recipe) or 'nothing is drawn'}", []),
+            ("draw    " + (drawn if self.drawn else nothing), list(self.drawn)),
+            (f"example {self.example}: {'; '.join(self.recipe) or f'{nothing} is drawn'}", []),
             ("decode  " + decode, [self.why_whole, *under] if self.why_whole else under),
-            ("run     " + ("on each image's pixels" if self.steps else "nothing"), list(map(_promised, self.steps))),
+            ("run     " + ("on each image's pixels" if self.steps else nothing), list(map(_promised, self.steps))),
             ("batch   " + self.batch, []),
             ("serve   " + self.serve, []),
         ]
         if self.broken_by is None:
             branches.append(("then    nothing: the whole transform is planned", []))
         else:
-            branches.append(_broken(self.broken_by, self.rest[1:]))
+            behind = self.rest if self.broken_by.cause == "dataset" else self.rest[1:]
+            branches.append(_broken(self.broken_by, behind))
         return branches + [("note    " + note, []) for note in self.notes]
 
 
@@ -139,6 +147,8 @@ def _broken(found: Break, behind: Sequence[str]) -> _Branch:
     under: list[Any] = [f"why: {found.reason}"]
     under += [f"mend: {advice}" for advice in found.advice]
     correct = "it gets what torchvision would hand it: correct, only slower"
+    if found.cause == "dataset":
+        correct = "samples are what its code makes them: correct, only slower"
     under.append(f"until then {correct if found.runs else 'it raises, as it takes no image'}")
     if behind:
         under.append(f"behind it, one by one: {', '.join(behind)}")
@@ -174,14 +184,19 @@ def explain(subject: Any, *, shape: ImageShape | None = None, fidelity: Fidelity
     while isinstance(subject, torch.utils.data.Subset):
         subject = subject.dataset
     is_dataset = hasattr(subject, "__getitem__") and hasattr(subject, "transform")
-    joint = getattr(subject, "_joint", None)  # transforms of image and targets together
+    joint = getattr(subject, "_fastpipe_joint", None)  # transforms of image and targets together
     transform = joint or (subject.transform if is_dataset else subject)
     chosen: Fidelity = getattr(subject, "fidelity", "torchvision") if fidelity is None else fidelity
     if chosen not in get_args(Fidelity):
         raise ValueError(f"fidelity={chosen!r}: choose one of {', '.join(map(repr, get_args(Fidelity)))}.")
+    foreign = foreign_loading(subject) if is_dataset else None
     pipeline = compile_pipeline(transform, v2_alone=joint is not None)
     if not (transform is None or callable(transform)):
         raise PlanError(f"explain takes a transform, or a dataset with one, not {type(transform).__name__}")
+    if foreign is not None and foreign.decode:  # each transform is called with an image that is there
+        if transform is None:
+            transform = getattr(subject, "transforms", None)
+        pipeline, joint = Pipeline((), tuple(flatten(transform))), None
     headers, example = _examples(subject if is_dataset else None, shape)
     size = ImageShape(headers[0].height, headers[0].width)
     try:
@@ -192,10 +207,9 @@ def explain(subject: Any, *, shape: ImageShape | None = None, fidelity: Fidelity
         raise PlanError(f"{what}: {error}. Give another shape.") from error
     program = lower(recipe, chosen)
     box = program.box
+    loaded_by = foreign.decode if foreign else ""
     notes: tuple[str, ...] = ()
-    if not getattr(subject, "plans", True):
-        notes = ("this dataset has a loader of its own, which loads whole images: nothing above applies",)
-    elif is_dataset and shape is None and hasattr(subject, "sample") and example.startswith(_MADE):
+    if is_dataset and shape is None and hasattr(subject, "sample") and example.startswith(_MADE):
         notes = (f"no file's header could be read, of up to {_FILES} that were tried: `fastpipe check` says why",)
     return Explanation(
         subject=_named(subject, is_dataset, pipeline),
@@ -207,17 +221,27 @@ def explain(subject: Any, *, shape: ImageShape | None = None, fidelity: Fidelity
         box=(box.top, box.left, box.height, box.width),
         share=box.height * box.width / max(1, size.height * size.width),
         scale=program.request.scale,
-        why_whole="" if program.request.box is not None else _why_whole(recipe, program, pipeline),
-        decoders=_decoders(subject, headers, program),
+        why_whole="" if program.request.box is not None or loaded_by else _why_whole(recipe, program, pipeline),
+        decoders=() if loaded_by else _decoders(subject, headers, program),
         steps=tuple(_explained(program.all_steps)),
-        batch=_about_batches(program, pipeline) if joint is None else _ABOUT_JOINT_BATCHES,
+        batch=_ABOUT_FOREIGN_BATCHES
+        if foreign
+        else _about_batches(program, pipeline)
+        if joint is None
+        else _ABOUT_JOINT_BATCHES,
         serve=who_serves(
-            program, pipeline, str(getattr(subject, "in_python", "")) if is_dataset else "", joint=joint is not None
+            program, pipeline, _in_python(subject, foreign) if is_dataset else "", joint=joint is not None
         ),
-        broken_by=_diagnosed(pipeline),
+        broken_by=foreign.ends if foreign else _diagnosed(pipeline),
         rest=tuple(map(one_line, pipeline.rest)),
         notes=notes,
+        loaded_by=loaded_by,
     )
+
+
+def _in_python(dataset: Any, foreign: ForeignLoading | None) -> str:
+    """The dataset's Python code, as `ImageDataset.in_python` has it; empty where there is none."""
+    return str(getattr(dataset, "in_python", "") or (foreign.ends.transform if foreign else ""))
 
 
 def _named(subject: Any, is_dataset: bool, pipeline: Pipeline) -> str:
@@ -231,21 +255,24 @@ def _named(subject: Any, is_dataset: bool, pipeline: Pipeline) -> str:
 
 def _examples(dataset: Any, shape: ImageShape | None) -> tuple[list[Header], str]:
     """The headers to show the decoding for, the first one being the example's, and the example's name."""
-    if shape is None and hasattr(dataset, "sample"):
+    path_of = path_finder(dataset)
+    if shape is None and path_of is not None:
         length = len(dataset)
         places = dict.fromkeys(number * length // _FILES for number in range(_FILES))
-        found = [one for one in (_example(dataset, place) for place in places if place < length) if one is not None]
+        examples = (_example(dataset, path_of, place) for place in places if place < length)
+        found = [one for one in examples if one is not None]
         if found:
             return [header for header, _ in found], found[0][1]
-    height, width, *_ = shape or _SHAPE
+    in_memory = None if dataset is None else shape_in_memory(dataset)
+    height, width, *_ = shape or in_memory or _SHAPE
     made = [_made_header(format, height, width) for format in ("JPEG", "PNG", "WEBP")]
     return made, f"{_MADE} {height}×{width}"
 
 
-def _example(dataset: Any, index: int) -> tuple[Header, str] | None:
+def _example(dataset: Any, path_of: Callable[[int], Any], index: int) -> tuple[Header, str] | None:
     """The header of a dataset's file, as the dataset turns it, and the file's name; None where it can't be read."""
     try:
-        path, _ = dataset.sample(index)
+        path = path_of(index)
         header = readers.read_header(path)
     except (OSError, ValueError, IndexError):
         return None
@@ -316,6 +343,7 @@ def _explained(steps: Sequence[Step], place: str = "") -> Iterator[ExplainedStep
             yield ExplainedStep(f"{place}{step}", found[0].name, promise)
 
 
+_ABOUT_FOREIGN_BATCHES = "samples are made one by one and collated, as the dataset's own code makes them"
 _ABOUT_JOINT_BATCHES = "samples are made one by one and collated, as image and targets belong together"
 
 

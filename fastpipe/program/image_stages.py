@@ -13,6 +13,7 @@ from torch.utils.data import get_worker_info
 
 from fastpipe import core, readers
 from fastpipe.config import MachineConfig
+from fastpipe.errors import PlanError
 from fastpipe.kernels import memory
 from fastpipe.program.batch import BatchBuilder, BatchOptions
 from fastpipe.program.borders import without_border
@@ -199,6 +200,23 @@ class ImageStages:
         header = readers.read_header(task.source)
         return self.pipeline.draw(upright(header, header.orientation if self.options.apply_exif else 1), generators)
 
+    def replay(self, task: SampleTask, recipe: Recipe) -> Any:
+        """Makes a sample by a recipe that was drawn before.
+
+        Raises:
+            PlanError: the recipe is for an image of another size.
+        """
+        self.read_one(task)
+        if task.error is not None:
+            raise task.error
+        if task.shape != recipe.shape:
+            raise PlanError(f"the recipe is for an image of shape {tuple(recipe.shape)}, {task.path} is another one.")
+        task.recipe = recipe
+        self.lower([task])
+        self.make(task, None)
+        self.transform_target(task)
+        return self.finish(task)
+
     def lower(self, tasks: Sequence[SampleTask]) -> None:
         fidelity = self.options.fidelity
         for task in tasks:
@@ -295,8 +313,9 @@ class _Places:
     def __init__(self, slots: BatchBuilder | None) -> None:
         self._slots = slots
         self.memory = None if slots is None else slots.images
-        takes_dtype = self.memory is not None and self.memory.dtype in DIRECT
-        self._places = core.Places(self.memory) if takes_dtype else None
+        self._places: core.Places | None = None
+        if self.memory is not None and self.memory.dtype in DIRECT:
+            self._places = core.Places(self.memory)
         self._conversion: Any = None
         self._sink: tuple[Any, ...] = ()
 

@@ -58,13 +58,13 @@ def lower(recipe: Recipe, fidelity: Fidelity = "torchvision", *, orientation: in
             stored = ImageShape(stored.width, stored.height, stored.channels)
     steps, tail = _split(steps)
     shapes = _shapes(steps, stored)
-    before, tail = _ahead_of_tensor(tail, shapes[-1])
-    in_rows = bool(tail) and isinstance(tail[0], PilToTensor)
+    before, behind = _ahead_of_tensor(tail, shapes[-1])
+    in_rows = bool(behind) and isinstance(behind[0], PilToTensor)
     for moved in before:
         in_rows = in_rows and not leaves_contiguous(moved, shapes[-1])
         shapes.append(moved.output_shape(shapes[-1]))
     shape = shapes[-1]
-    conversion, after, tv_image = _converted(tail, shape.channels, torch.get_default_dtype())
+    conversion, after, tv_image = _converted(behind, shape.channels, torch.get_default_dtype())
     box, local = _backwards((*steps, *before), shapes)
     request = _WHOLE if box == (0, 0, stored.height, stored.width) else DecodeRequest(box)
     if fidelity == "fast":

@@ -52,7 +52,7 @@ class Comparison:
 
     def __post_init__(self) -> None:
         self.dataset = copy.copy(self.given)
-        self.dataset.seed = self.dataset._epoch = None
+        self.dataset.seed = self.dataset._fastpipe.epoch = None
         self.dataset.on_error = "raise"
         self.joint = recipes.is_joint(self.dataset)
         if not self.joint:

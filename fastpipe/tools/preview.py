@@ -260,7 +260,7 @@ class _Maker:
             return _Drawing(f"epoch {epoch}", color, key, recipe, dataset.replay(recipe)[0])
         if joint:  # its seed isn't asked
             dataset = copy.copy(dataset)
-            dataset.seed = dataset._epoch = None
+            dataset.seed = dataset._fastpipe.epoch = None
         key = sample_key(self.seed, number, index)
         with keyed_globals(key):
             known = dataset.recipe(index) if dataset.plans else None  # draws from copies of the generators

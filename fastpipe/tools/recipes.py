@@ -92,7 +92,7 @@ def _generators(seed: int) -> Generators:
 
 def is_joint(dataset: Any) -> bool:
     """Whether the transforms of a dataset see the image and its targets together."""
-    return isinstance(dataset, JointDataset) and dataset._joint is not None
+    return isinstance(dataset, JointDataset) and dataset._fastpipe_joint is not None
 
 
 def make_sample(dataset: ImageDataset, index: int, data: bytes, seed: int) -> None:

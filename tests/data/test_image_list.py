@@ -7,6 +7,7 @@ import itertools
 import os
 import pickle
 import sys
+import tracemalloc
 from collections import Counter
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from PIL import Image
 import fastpipe
 from fastpipe import ImageList
 from fastpipe import transforms as T
+from fastpipe.data import _lists, list_source, scan
 from fastpipe.errors import DatasetError
 
 
@@ -128,8 +130,169 @@ class TestParquet:
 
     def test_without_pyarrow(self, tmp_path, monkeypatch):
         monkeypatch.setitem(sys.modules, "pyarrow", None)
+        (tmp_path / "list.parquet").write_bytes(b"PAR1 nonsense PAR1")
         with pytest.raises(DatasetError, match=r"pip install 'fastpipe\[parquet\]'"):
             ImageList(tmp_path / "list.parquet")
+
+
+def lines_of(count: int, start: int = 0) -> list[tuple[str, int]]:
+    return [(f"n{i % 7:08d}/n{i % 7:08d}_{i:07d}.JPEG", i % 7) for i in range(start, start + count)]
+
+
+def text_of(rows: list[tuple[str, int]], separator: str = " ") -> str:
+    return "".join(f"{path}{separator}{label}\n" for path, label in rows)
+
+
+class TestKept:
+    """What was parsed of a large file is kept, as long as the file's size and times stay."""
+
+    @pytest.fixture(params=["txt", "tsv"])
+    def path(self, request, tmp_path, settled):
+        path = tmp_path / f"list.{request.param}"
+        self.separator = {"txt": " ", "tsv": "\t"}[request.param]
+        path.write_text(text_of(lines_of(3000), self.separator))
+        return path
+
+    def open(self, path, **options):
+        return ImageList(path, columns=(0, 1), **options)
+
+    def test_is_parsed_once(self, path, monkeypatch):
+        first = self.open(path, root="photos")
+        assert first.samples == [(os.path.join("photos", *name.split("/")), label) for name, label in lines_of(3000)]
+        monkeypatch.setattr(list_source, "read_list", None)
+        again = self.open(str(path), root="photos")
+        assert again.samples == first.samples
+        assert again.classes == [*map(str, range(7))]
+        assert again.index.generation == first.index.generation
+        assert not again.index.table.paths.flags.owndata  # mapped, so that processes share it
+        assert pickle.loads(pickle.dumps(again)).samples == first.samples
+        assert len(pickle.dumps(again)) < 2048
+
+    def test_is_another_with_another_root_or_other_columns(self, path):
+        assert self.open(path).samples == lines_of(3000)
+        assert self.open(path, root="other").samples[5][0].startswith("other")
+        if path.suffix == ".tsv":
+            turned = ImageList(path, columns=(1, 0))
+            assert turned.samples[8] == ("1", sorted(name for name, _ in lines_of(3000)).index(lines_of(9)[8][0]))
+
+    def test_changes_are_seen(self, path):
+        before = os.stat(path)
+        assert self.open(path).samples == lines_of(3000)
+        path.write_text(text_of(lines_of(3000, 1000), self.separator))  # of the same size, at another time
+        os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns + 1))
+        assert self.open(path).samples == lines_of(3000, 1000)
+        with open(path, "a") as file:
+            file.write(text_of(lines_of(5), self.separator))
+        os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns + 1))
+        assert self.open(path).samples == lines_of(3000, 1000) + lines_of(5)
+
+    def test_a_file_that_was_just_written_is_parsed_again(self, path, monkeypatch):
+        monkeypatch.setattr(scan, "_SETTLED_NS", 10**18)
+        assert self.open(path).samples == lines_of(3000)
+        parsed = []
+        monkeypatch.setattr(list_source, "read_list", lambda *given: parsed.append(1) or _lists.read_list(*given))
+        assert self.open(path).samples == lines_of(3000)
+        assert parsed
+
+    def test_what_settles_while_it_is_read_holds(self, path, monkeypatch):
+        """Where the file system's times are finer than what reading takes."""
+        monkeypatch.setattr(scan, "_SETTLED_NS", 10**18)
+        read = _lists.read_list
+
+        def reading(*given):
+            monkeypatch.setattr(scan, "_SETTLED_NS", -(10**18))
+            return read(*given)
+
+        monkeypatch.setattr(list_source, "read_list", reading)
+        monkeypatch.setattr(list_source, "_MS", 10**9 + 7)  # whatever this disk's times are
+        assert self.open(path).samples == lines_of(3000)
+        monkeypatch.setattr(list_source, "read_list", None)
+        assert self.open(path).samples == lines_of(3000)
+
+    def test_damage_is_noticed(self, path):
+        index = self.open(path).index
+        file = index.location / index.generation / "paths.npy"
+        file.write_bytes(file.read_bytes()[:-1])
+        assert self.open(path).samples == lines_of(3000)
+
+    def test_absolute_paths(self, path, tmp_path):
+        other = str(tmp_path / "other.jpg")
+        with open(path, "a") as file:
+            file.write(f"{other}{self.separator}1\n")
+        expected = [(os.path.join("photos", *name.split("/")), label) for name, label in lines_of(3000)]
+        for _ in range(2):
+            images = self.open(path, root="photos")
+            assert images.samples == [*expected, (other, 1)]
+            assert pickle.loads(pickle.dumps(images)).samples == images.samples
+
+    def test_where_nothing_can_be_kept(self, path, monkeypatch, tmp_path):
+        (tmp_path / "file").write_text("")
+        monkeypatch.setenv("FASTPIPE_CACHE", str(tmp_path / "file"))
+        with pytest.warns(fastpipe.errors.FastpipeWarning, match="can't be kept"):
+            assert self.open(path).samples == lines_of(3000)
+
+
+class TestPieces:
+    """Files are parsed a piece at a time."""
+
+    @given(
+        st.lists(
+            st.tuples(st.text("ab/ \t\u3000é😀", max_size=9), st.sampled_from([" ", "\t ", "\x0b"]), st.text("7x"))
+        )
+    )
+    def test_any_text(self, tmp_path_factory, rows):
+        """Equal to the whole text split into lines, wherever pieces end."""
+        text = "".join(f"{path}{space}{label}\n" for path, space, label in rows)
+        file = tmp_path_factory.mktemp("lists") / "list.txt"
+        file.write_bytes(text.encode())
+        expected = [line.rsplit(None, 1) for line in text.split("\n") if line.strip()]
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(_lists, "_PIECE", 5)
+            patch.setattr(_lists, "_ROWS", 2)
+            if all(len(parts) == 2 and not os.path.isabs(parts[0].strip()) for parts in expected):
+                images = ImageList(file)
+                paths = [path.strip().replace("/", os.sep) for path, _ in expected]
+                assert [path for path, _ in images.samples] == paths
+                names = {value: name for name, value in images.class_to_idx.items()}
+                labels = [label for _, label in expected]
+                assert [names[target] for target in images.targets] == labels
+            elif any(len(parts) != 2 for parts in expected):
+                lines = text.split("\n")
+                bad = next(
+                    at for at, line in enumerate(lines, 1) if len(line.split()) and len(line.rsplit(None, 1)) != 2
+                )
+                with pytest.raises(
+                    DatasetError, match=rf"list\.txt, line {bad}: .* is not a path, a space and a label"
+                ):
+                    ImageList(file)
+
+    @pytest.mark.parametrize("ending", ["txt", "csv"])
+    def test_memory(self, tmp_path, ending):
+        """Beside what the index itself takes, a list of any length needs a few MB."""
+        path = tmp_path / f"list.{ending}"
+        path.write_text(text_of(lines_of(200_000), " " if ending == "txt" else ","))
+        tracemalloc.start()
+        try:
+            table, *_ = _lists.table_of(*_lists.read_list(path, (0, 1)), "")
+            assert tracemalloc.get_traced_memory()[1] < table.nbytes * 1.4 + 40e6
+        finally:
+            tracemalloc.stop()
+        assert len(table) == 200_000
+
+    @pytest.mark.parametrize("place", [0, 4, 9])
+    def test_errors_name_the_row_in_any_block(self, monkeypatch, tmp_path, place):
+        monkeypatch.setattr(_lists, "_ROWS", 4)
+        monkeypatch.setattr(_lists, "_PIECE", 20)
+        paths, labels = [f"{i}.jpg" for i in range(10)], [*range(10)]
+        paths[place] = "\0.jpg"
+        with pytest.raises(DatasetError, match=rf"item {place}: the path .* has a NUL"):
+            ImageList((paths, labels))
+        (tmp_path / "list.txt").write_text("".join(f"{path} 1\n" for path in paths))
+        with pytest.raises(DatasetError, match=rf"line {place + 1}: the path .* has a NUL"):
+            ImageList(tmp_path / "list.txt")
+        paths[place], labels[place] = "x.jpg", 2**31
+        with pytest.raises(DatasetError, match=rf"item {place}: the label 2147483648 is outside"):
+            ImageList((paths, labels))
 
 
 class TestSequences:

@@ -308,6 +308,15 @@ def who(make, pixels) -> list[int]:
     return [index for index in GOOD if same(plain[index][0], pixels)]
 
 
+@pytest.mark.filterwarnings("ignore::fastpipe.errors.FastpipeWarning")
+@pytest.mark.parametrize("seed", [None, 0])
+def test_set_epoch_begins_the_counts_anew(make, seed):
+    dataset = make(on_error="skip", seed=seed)
+    dataset.__getitems__(range(COUNT))
+    dataset.set_epoch(1)
+    assert dataset.bad_files == BadFileCounts(skipped=0, replaced=0, total=len(BAD))
+
+
 class TestFunction:
     def test_is_told_all_about_the_file(self, make, spoiled_index):
         told = []

@@ -189,6 +189,79 @@ def test_a_dataset_is_explained_on_its_first_file(root: Path) -> None:
     assert "a loader of its own" in str(explain(own))
 
 
+class Alone(fastpipe.ImageFolder):
+    def __getitem__(self, index: int) -> Any:
+        path, label = self.samples[index]
+        return self.transform(self.loader(path)), label
+
+
+class Asks(fastpipe.ImageFolder):
+    def load(self, index: int) -> Any:
+        return super().__getitem__(index)
+
+    def __getitem__(self, index: int) -> Any:
+        return (*self.load(index), index)
+
+
+class Photos(torch.utils.data.Dataset[Any]):
+    transform = TRAIN
+
+    def __getitem__(self, index: int) -> Any: ...
+
+    def __len__(self) -> int:
+        return 3
+
+
+def _in_memory(name: str, data: Any) -> Any:
+    """torchvision's class, without its download."""
+    dataset = getattr(torchvision.datasets, name).__new__(getattr(torchvision.datasets, name))
+    dataset.data, dataset.transform, dataset.root = data, TRAIN, "nowhere"
+    return dataset
+
+
+def test_datasets_that_load_images_themselves(root: Path) -> None:
+    """Nothing is planned: the transform gets whole images from whatever loads them."""
+
+    def load(path: str) -> Any: ...
+
+    names = [one_line(member) for member in TRAIN.transforms]
+    for dataset, decode, breaks, shape in (
+        (torchvision.datasets.ImageFolder(str(root), TRAIN), "all of the image, by Pillow", "ImageFolder", (30, 40)),
+        (_in_memory("CIFAR10", np.zeros((5, 32, 32, 3))), "nothing: CIFAR10 has its images in", "CIFAR10", (32, 32)),
+        (_in_memory("MNIST", torch.zeros(5, 28, 27)), "nothing: MNIST has its images in", "MNIST", (28, 27)),
+        (_in_memory("STL10", np.zeros((5, 3, 96, 95))), "nothing: STL10 has its images in", "STL10", (96, 95)),
+        (Photos(), "whatever Photos.__getitem__ decodes", "Photos", (375, 500)),
+        (Alone(root, TRAIN), "whatever Alone.__getitem__ decodes", "Alone", (30, 40)),
+        (fastpipe.ImageFolder(root, TRAIN, loader=load), "all of the image, by ", "", (30, 40)),
+    ):
+        found = explain(torch.utils.data.Subset(dataset, [0]))
+        text = str(found)
+        assert f"── decode  {decode}" in text
+        assert (found.drawn, found.recipe, found.steps, found.decoders, found.share) == ((), (), (), (), 1.0)
+        assert found.shape == shape
+        assert found.rest == tuple(names)
+        assert found.broken_by is not None
+        assert found.broken_by.transform.startswith(breaks)
+        assert "whole transform is planned" not in text
+        assert "core" not in text
+        assert f"behind it, one by one: {', '.join(names)}" in text
+        assert found.serve.startswith("worker processes")
+        assert json.loads(json.dumps(found.to_dict()))["loaded_by"].startswith(decode)
+    assert "mend: use fastpipe.ImageFolder" in str(explain(torchvision.datasets.ImageFolder(str(root), TRAIN)))
+    both = torchvision.datasets.VisionDataset(root, transforms=function)
+    assert explain(both).rest == (one_line(function),)
+
+
+def test_a_getitem_around_fastpipes(root: Path) -> None:
+    """Its own part is told, and what it gets from fastpipe's is planned as ever."""
+    found, planned = (explain(kind(root, TRAIN, config=MachineConfig())) for kind in (Asks, fastpipe.ImageFolder))
+    assert (found.box, found.recipe, found.decoders) == (planned.box, planned.recipe, planned.decoders)
+    assert found.broken_by is not None
+    assert found.broken_by.transform == "Asks.__getitem__"
+    assert "whole transform is planned" not in str(found)
+    assert "one by one" in found.batch
+
+
 def test_every_format_of_a_dataset_s_files_is_told(root: Path) -> None:
     for number, (mode, ending) in enumerate([("RGB", "png"), ("L", "jpg"), ("RGB", "jpg"), ("CMYK", "jpg")]):
         Image.new(mode, (40, 30)).save(root / "cat" / f"1{number}.{ending}")
