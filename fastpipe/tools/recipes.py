@@ -130,29 +130,20 @@ def by_torchvision(functional: Any, step: Step, image: Any) -> Any:
     function = getattr(functional, step.op, None) if isinstance(step, Operation) else None
     if function is None or not isinstance(step, Operation):
         return step.apply(own_memory(image))
-    return function(own_memory(image), **_translated(step, functional))
+    return function(own_memory(image), **step.arguments())
 
 
 def by_tensor_backend(functional: Any, step: Step, image: Any) -> Any:
     """The step by torchvision on a tensor; None where it doesn't take such arguments."""
     assert isinstance(step, Operation)
     tensor = functional.pil_to_tensor(image)
-    arguments = _translated(step, functional)
+    arguments = step.arguments()
     if isinstance(arguments.get("fill"), (int, float)):
         arguments["fill"] = [float(arguments["fill"])] * tensor.shape[0]
     try:
         return getattr(functional, step.op)(tensor, **arguments)
     except (TypeError, ValueError, RuntimeError):
         return None
-
-
-def _translated(step: Operation, functional: Any) -> dict[str, Any]:
-    """The arguments with torchvision's enum."""
-    arguments = step.arguments()
-    mode: Any = arguments.get("interpolation")
-    if hasattr(mode, "value"):
-        arguments["interpolation"] = functional.InterpolationMode(mode.value)
-    return arguments
 
 
 def own_memory(image: Any) -> Any:

@@ -16,7 +16,7 @@ from typing import Any
 import torch
 
 from fastpipe.ops import Operation
-from fastpipe.ops.interpolation import interpolation_from_int
+from fastpipe.ops.interpolation import InterpolationMode, interpolation_from_int
 from fastpipe.transforms._float32 import float32
 from fastpipe.transforms.functional._types import Fill, Image
 from fastpipe.transforms.words import Source, Words, plain
@@ -158,6 +158,9 @@ class Shown:
 class Transform(Shown, torch.nn.Module):
     """The base of transforms that TorchScript compiles."""
 
+    # TorchScript would take a mode's type from its `__class__`, which is torchvision's where that is loaded.
+    interpolation: InterpolationMode
+
 
 class WithChance(Transform):
     """The base of transforms that do one operation, with a probability.
@@ -249,8 +252,10 @@ def setup_angle(x: Any, name: str, req_sizes: tuple[int, ...] = (2,)) -> list[fl
 
 
 def check_interpolation(interpolation: Any) -> Any:
-    """The argument, with one of Pillow's integers turned into an `InterpolationMode`."""
-    return interpolation_from_int(interpolation) if isinstance(interpolation, int) else interpolation
+    """The argument, with one of Pillow's integers, or torchvision's mode, turned into an `InterpolationMode`."""
+    if isinstance(interpolation, int):
+        return interpolation_from_int(interpolation)
+    return InterpolationMode.adopt(interpolation)
 
 
 def check_fill(fill: Any) -> Any:

@@ -120,7 +120,7 @@ class AugMix(Filled):
         self.chain_depth = chain_depth
         self.alpha = alpha
         self.all_ops = all_ops
-        self.interpolation = interpolation
+        self.interpolation = InterpolationMode.adopt(interpolation)
         self.fill = fill
 
     def _augmentation_space(self, num_bins: int, image_size: tuple[int, int]) -> dict[str, tuple[Tensor, bool]]:

@@ -1,11 +1,11 @@
 """Learned and random policies of many operations: AutoAugment, RandAugment, TrivialAugment; and AugMix."""
 
-from enum import Enum
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from fastpipe.ops.enums import TorchvisionEnum
 from fastpipe.transforms import _policies
 from fastpipe.transforms import functional as F
 from fastpipe.transforms._base import Filled, draw_integer
@@ -30,7 +30,7 @@ from fastpipe.types import Generators, ImageShape, Step
 __all__ = ["AugMix", "AutoAugment", "AutoAugmentPolicy", "RandAugment", "TrivialAugmentWide"]
 
 
-class AutoAugmentPolicy(Enum):
+class AutoAugmentPolicy(TorchvisionEnum):
     """The data sets that AutoAugment's policies were learned on."""
 
     IMAGENET = "imagenet"
@@ -61,12 +61,13 @@ class AutoAugment(Filled):
         fill: Any = None,
     ) -> None:
         super().__init__()
-        self.policy = policy
-        self.interpolation = interpolation
+        self.policy = AutoAugmentPolicy.adopt(policy)
+        self.interpolation = InterpolationMode.adopt(interpolation)
         self.fill = fill
         self.policies = self._get_policies(policy)
 
     def _get_policies(self, policy: AutoAugmentPolicy) -> _policies.Policy:
+        policy = AutoAugmentPolicy.adopt(policy)
         if not isinstance(policy, AutoAugmentPolicy):
             raise ValueError(f"The provided policy {policy} is not recognized.")
         return list(getattr(_policies, policy.name))
@@ -180,7 +181,7 @@ class RandAugment(Filled):
         self.num_ops = num_ops
         self.magnitude = magnitude
         self.num_magnitude_bins = num_magnitude_bins
-        self.interpolation = interpolation
+        self.interpolation = InterpolationMode.adopt(interpolation)
         self.fill = fill
 
     def _augmentation_space(self, num_bins: int, image_size: tuple[int, int]) -> dict[str, tuple[Tensor, bool]]:
@@ -228,7 +229,7 @@ class TrivialAugmentWide(Filled):
     ) -> None:
         super().__init__()
         self.num_magnitude_bins = num_magnitude_bins
-        self.interpolation = interpolation
+        self.interpolation = InterpolationMode.adopt(interpolation)
         self.fill = fill
 
     def _augmentation_space(self, num_bins: int) -> dict[str, tuple[Tensor, bool]]:

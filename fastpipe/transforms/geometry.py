@@ -253,7 +253,7 @@ class RandomVerticalFlip(WithChance):
         return _VFLIP
 
 
-class RandomResizedCrop(torch.nn.Module):
+class RandomResizedCrop(Transform):
     """Crops a part of random area and aspect ratio at a random place, and resizes it: Inception-style training.
 
     Args:

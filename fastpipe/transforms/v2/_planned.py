@@ -14,10 +14,12 @@ from torchvision.transforms import v2 as theirs
 
 from fastpipe.errors import PlanError
 from fastpipe.ops import ToImage, ToPureTensor
+from fastpipe.ops.interpolation import InterpolationMode
 from fastpipe.transforms._base import draw_chance
+from fastpipe.transforms.autoaugment import AutoAugmentPolicy
 from fastpipe.transforms.compose import draw_all
 from fastpipe.transforms.v2 import _draws
-from fastpipe.transforms.v2._by_class import ByClass
+from fastpipe.transforms.v2._attributes import Attribute, by_class
 from fastpipe.transforms.v2._drawing_from import drawing_from
 from fastpipe.transforms.v2._stand_ins import (
     PilStandIn,
@@ -35,7 +37,8 @@ _STAND_INS = (PilStandIn, TensorStandIn, PureStandIn)
 class Planned:
     """The part of a v2 transform that is fastpipe's."""
 
-    _fill, dtype = ByClass(), ByClass()
+    _fill, dtype = Attribute(by_class), Attribute(by_class)
+    interpolation, policy = Attribute(InterpolationMode.adopt), Attribute(AutoAugmentPolicy.adopt)
 
     def forward(self, *inputs: Any) -> Any:
         """As torchvision's; a uint8 array that is the sample's image is transformed as a PIL image would be."""
