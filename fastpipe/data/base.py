@@ -36,12 +36,9 @@ from fastpipe.program import (
     Started,
     Work,
     compile_pipeline,
-    drawing,
     end_threads,
     execute,
     flatten,
-    keyed_generators,
-    keyed_globals,
     lap,
     lower,
     start_together,
@@ -49,6 +46,7 @@ from fastpipe.program import (
     works_together,
 )
 from fastpipe.readers import MaxPixels
+from fastpipe.rng import drawing, keyed_generators, keyed_globals
 from fastpipe.sources import fetched
 from fastpipe.sources._threads import Threads, kept_threads
 from fastpipe.transforms.compose import call, members_of

@@ -25,7 +25,7 @@ from fastpipe.data.jobs import Job
 from fastpipe.data.table import Array
 from fastpipe.errors import BadFilesError, DatasetError
 from fastpipe.paths import whole
-from fastpipe.program import sample_key
+from fastpipe.rng import sample_key
 
 _TRIES = 32
 

@@ -23,18 +23,9 @@ from fastpipe.data.jobs import Job
 from fastpipe.data.recipes import upright
 from fastpipe.data.standard import StandardTransform
 from fastpipe.errors import DatasetError, PlanError
-from fastpipe.program import (
-    Pipeline,
-    compile_pipeline,
-    drawing,
-    execute,
-    flatten,
-    keyed_globals,
-    lower,
-    needed,
-    to_pil,
-)
+from fastpipe.program import Pipeline, compile_pipeline, execute, flatten, lower, needed, to_pil
 from fastpipe.program.laps import lap
+from fastpipe.rng import drawing, keyed_globals, rewound_on
 from fastpipe.types import Box, Generators, ImageShape, Recipe
 
 __all__ = ["Boxes", "JointDataset", "KeyPoints", "MaskFile", "SampleDataset", "collate_fn", "placed", "v2_samples"]
@@ -212,17 +203,10 @@ class JointDataset(ImageDataset):
     ) -> tuple[Recipe | None, Any]:
         v2 = v2_samples()
         with drawing(generators) as held:
-            source = held.torch
-            state = torch.get_rng_state() if source is None else source.get_state()
-            try:
+            with contextlib.suppress(v2.Untraceable), rewound_on(v2.Untraceable, held.torch):
                 drawn = v2.draw_sample(pipeline.drawn, shape, targets, held)
-            except v2.Untraceable:  # once more, on the image itself
-                if source is None:
-                    torch.set_rng_state(state)
-                else:
-                    source.set_state(state)
-            else:
                 return Recipe(shape, drawn.steps), drawn.sample
+            # Once more, on the image itself.
             whole = lower(Recipe(shape, ()), orientation=job.orientation)
             assert job.encoded is not None
             sample = (to_pil(execute(whole, job.encoded)), *self._made_now(targets))

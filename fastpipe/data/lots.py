@@ -9,9 +9,9 @@ from fastpipe import core, ops, readers
 from fastpipe.data.bad_files import noted
 from fastpipe.data.jobs import Job
 from fastpipe.data.straight import goes_straight
-from fastpipe.program import Encoded, Lot, drawing, lap, read_together
-from fastpipe.program.seeding import sample_keys
+from fastpipe.program import Encoded, Lot, lap, read_together
 from fastpipe.program.straight import Followed, followed
+from fastpipe.rng import drawing, sample_keys
 from fastpipe.sources import fetched
 from fastpipe.types import DecodeRequest, Header, ImageShape, Recipe
 

@@ -12,7 +12,8 @@ from fastpipe.data.bad_files import warn_again
 from fastpipe.data.handling import BadFileHandling
 from fastpipe.data.jobs import Job
 from fastpipe.errors import DatasetError, PlanError
-from fastpipe.program import Pipeline, SharedEpoch, copied_generators, keyed_generators, sample_key
+from fastpipe.program import Pipeline, SharedEpoch
+from fastpipe.rng import copied_generators, keyed_generators, sample_key
 from fastpipe.types import Generators, Header, ImageShape, Recipe
 
 __all__ = ["Recipes", "upright"]

@@ -10,7 +10,8 @@ from fastpipe import ops
 from fastpipe.data.bad_files import noted
 from fastpipe.data.jobs import Job
 from fastpipe.data.recipes import upright
-from fastpipe.program import cropped_whole, drawing, works_together
+from fastpipe.program import cropped_whole, works_together
+from fastpipe.rng import drawing
 from fastpipe.types import Recipe
 
 if TYPE_CHECKING:

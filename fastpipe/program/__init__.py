@@ -8,24 +8,16 @@ from fastpipe.program.batch import (
     batch_memory,
 )
 from fastpipe.program.compile import Pipeline, compile_pipeline, flatten
+from fastpipe.program.epochs import SharedEpoch
 from fastpipe.program.execute import Encoded, execute, to_pil
 from fastpipe.program.explanation import explain
 from fastpipe.program.laps import lap, listen
 from fastpipe.program.lots import Lot
 from fastpipe.program.lower import lower, needed
 from fastpipe.program.program import Fidelity, Program, Views, in_words, steps_in_words
-from fastpipe.program.seeding import (
-    SharedEpoch,
-    copied_generators,
-    drawing,
-    keyed_generators,
-    keyed_globals,
-    sample_key,
-)
 from fastpipe.program.shared_memory import shared_memory_room, too_small
 from fastpipe.program.slots import Slots
 from fastpipe.program.straight import cropped_whole
-from fastpipe.program.streams import Streams, StreamState
 from fastpipe.program.together import (
     Started,
     Work,
@@ -52,24 +44,18 @@ __all__ = [
     "SharedEpoch",
     "Slots",
     "Started",
-    "StreamState",
-    "Streams",
     "Views",
     "Work",
     "batch_bytes",
     "batch_memory",
     "compile_pipeline",
-    "copied_generators",
     "cropped_whole",
     "done_with",
-    "drawing",
     "end_threads",
     "execute",
     "explain",
     "flatten",
     "in_words",
-    "keyed_generators",
-    "keyed_globals",
     "lap",
     "listen",
     "lower",
@@ -77,7 +63,6 @@ __all__ = [
     "pool_of",
     "read_together",
     "run_together",
-    "sample_key",
     "shared_memory_room",
     "start_together",
     "steps_in_words",

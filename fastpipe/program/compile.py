@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fastpipe.core import Drawn
-from fastpipe.transforms._base import drawable
+from fastpipe.rng import StreamGenerators, drawing, keyed_generators
+from fastpipe.transforms._base import drawable, draws_from_stream
 from fastpipe.transforms.compose import members_of
 from fastpipe.transforms.crops import SHAPELESS, CropsAndFlips
-from fastpipe.transforms.drawing import WordGenerators, drawing, draws_from_words, keyed_generators, torch_seed, usable
 from fastpipe.types import Generators, ImageShape, Recipe, Step
 
 
@@ -34,7 +34,7 @@ class Pipeline:
 
     def __post_init__(self) -> None:
         looks = max((number for number, one in enumerate(self.drawn) if type(one) not in SHAPELESS), default=0)
-        draws = ((one.draw, draws_from_words(one), number < looks) for number, one in enumerate(self.drawn))
+        draws = ((one.draw, draws_from_stream(one), number < looks) for number, one in enumerate(self.drawn))
         object.__setattr__(self, "_draws", tuple(draws))  # frozen
         object.__setattr__(self, "at_once", CropsAndFlips.of(self.drawn))
 
@@ -46,7 +46,7 @@ class Pipeline:
             generators: where the numbers come from; None for the global generators, as torchvision. For many
                 samples in a row, what ``with drawing(generators)`` gives: their state is then read only once.
         """
-        if isinstance(generators, WordGenerators):
+        if isinstance(generators, StreamGenerators):
             return self._drawn(shape, generators)
         with drawing(generators) as held:
             return next(self.draw_each((shape,), held))
@@ -54,9 +54,9 @@ class Pipeline:
     def draw_each(self, shapes: Sequence[ImageShape], held: Generators) -> Iterator[Recipe]:
         """`draw`, for one image after the other, from what ``with drawing()`` gives; drawn ahead where it can be."""
         done, count = 0, len(shapes)
-        at_once = self.at_once if isinstance(held, WordGenerators) and held.has_source else None
+        at_once = self.at_once if isinstance(held, StreamGenerators) and held.has_source else None
         while done < count:
-            for steps in [] if at_once is None else at_once.draw(shapes[done:], held.words):
+            for steps in [] if at_once is None else at_once.draw(shapes[done:], held.stream):
                 yield Recipe(shapes[done], steps)
                 done += 1
             if done < count:
@@ -65,30 +65,27 @@ class Pipeline:
 
     def crops(self, shapes: Sequence[tuple[int, int, int]], held: Generators) -> Sequence[Drawn]:
         """What `at_once` draws of what ``with drawing()`` gives: of the first of these images, or of none."""
-        if self.at_once is None or not isinstance(held, WordGenerators) or not held.has_source:
+        if self.at_once is None or not isinstance(held, StreamGenerators) or not held.has_source:
             return ()
-        return self.at_once.numbers(shapes, held.words)
+        return self.at_once.numbers(shapes, held.stream)
 
     def crops_keyed(self, shapes: Sequence[tuple[int, int, int]], keys: Sequence[int]) -> Sequence[Drawn]:
         """The same, each from generators that a key seeds; height 0 of an image that it can't draw for."""
-        if self.at_once is None or not usable():
-            return ()
-        return self.at_once.numbers_seeded(shapes, [torch_seed(key) for key in keys])
+        return () if self.at_once is None else self.at_once.numbers_keyed(shapes, keys)
 
     def draw_keyed(self, shapes: Sequence[ImageShape], keys: Sequence[int]) -> Iterator[Recipe]:
         """`draw`, for each image from generators of its own, which a key seeds."""
-        known: Sequence[tuple[Step, ...] | None] = [None] * len(shapes)
-        if self.at_once is not None and usable():
-            known = self.at_once.draw_seeded(shapes, [torch_seed(key) for key in keys])
+        at_once = self.at_once
+        known = [None] * len(shapes) if at_once is None else at_once.draw_keyed(shapes, keys)
         for shape, key, steps in zip(shapes, keys, known, strict=True):
             yield self.draw(shape, keyed_generators(key)) if steps is None else Recipe(shape, steps)
 
     def _drawn(self, start: ImageShape, generators: Generators) -> Recipe:
         steps: list[Step] = []
         shape = start
-        for draw, takes_words, is_seen in self._draws:
+        for draw, takes_streams, is_seen in self._draws:
             given = generators
-            if not takes_words and isinstance(generators, WordGenerators):
+            if not takes_streams and isinstance(generators, StreamGenerators):
                 given = generators.plain()
             drawn = draw(shape, given)
             if drawn:

@@ -12,8 +12,9 @@ from fastpipe import readers
 from fastpipe.data.base import ImageDataset
 from fastpipe.data.joint import JointDataset
 from fastpipe.ops import EXACT, WARP, Contract, LookUp, Operation, ToNormalizedTensor, ToPlanarTensor, contracts_of
-from fastpipe.program import Encoded, Views, execute, keyed_globals, lower, steps_in_words, to_pil
+from fastpipe.program import Encoded, Views, execute, lower, steps_in_words, to_pil
 from fastpipe.program.breaks import shortened
+from fastpipe.rng import keyed_globals
 from fastpipe.types import Box, DecodeRequest, Generators, Header, ImageShape, Recipe, Step
 
 if TYPE_CHECKING:

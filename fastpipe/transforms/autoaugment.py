@@ -6,10 +6,11 @@ import torch
 from torch import Tensor
 
 from fastpipe.ops.enums import TorchvisionEnum
+from fastpipe.rng.draws import rand, randint
+from fastpipe.rng.float32 import float32
 from fastpipe.transforms import _policies
 from fastpipe.transforms import functional as F
-from fastpipe.transforms._base import Filled, draw_integer
-from fastpipe.transforms._float32 import float32
+from fastpipe.transforms._base import Filled
 from fastpipe.transforms._operations import apply_op as _apply_op
 from fastpipe.transforms._operations import (
     auto_augment_space,
@@ -24,7 +25,6 @@ from fastpipe.transforms._operations import (
 from fastpipe.transforms.augmix import AugMix
 from fastpipe.transforms.functional import InterpolationMode
 from fastpipe.transforms.functional._types import Image
-from fastpipe.transforms.words import Words
 from fastpipe.types import Generators, ImageShape, Step
 
 __all__ = ["AugMix", "AutoAugment", "AutoAugmentPolicy", "RandAugment", "TrivialAugmentWide"]
@@ -84,7 +84,7 @@ class AutoAugment(Filled):
         Args:
             transform_num: the number of sub-policies.
         """
-        return _draw_policy(transform_num)
+        return randint(0, transform_num), torch.rand([2]), torch.randint(0, 2, [2])
 
     def forward(self, img: Image) -> Image:
         """The augmented image."""
@@ -99,14 +99,10 @@ class AutoAugment(Filled):
         return img
 
     def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
-        words = generators.words
-        if isinstance(words, Words):
-            index = words.integer(0, len(self.policies))
-            probs: Any = [_Chance(words.fraction()), _Chance(words.fraction())]
-            signs: Any = [words.integer(0, 2), words.integer(0, 2)]
-        else:
-            index, probs, signs = _draw_policy(len(self.policies), words)
-            probs, signs = _as_numbers(probs, signs)
+        generator = generators.stream
+        index = randint(0, len(self.policies), generator)
+        probs: Any = [_Chance(rand(generator)), _Chance(rand(generator))]
+        signs: Any = [randint(0, 2, generator), randint(0, 2, generator)]
         space = self._augmentation_space(10, (shape.height, shape.width))
         steps: list[Step] = []
         for op_name, magnitude in _chosen_operations(self.policies[index], space, probs, signs):
@@ -124,13 +120,6 @@ class _Chance(float):
 def _as_numbers(probs: Any, signs: Any) -> tuple[Any, Any]:
     """Drawn tensors as lists, which are compared in a tenth of the time."""
     return [_Chance(p) for p in probs.tolist()], signs.tolist()
-
-
-def _draw_policy(count: int, generator: torch.Generator | None = None) -> tuple[int, Tensor, Tensor]:
-    index = draw_integer(0, count, generator)
-    probs = torch.rand([2], generator=generator)
-    signs = torch.randint(0, 2, [2], generator=generator)
-    return index, probs, signs
 
 
 def _chosen_operations(
@@ -203,7 +192,7 @@ class RandAugment(Filled):
         space = listed_space(rand_augment_space, self.num_magnitude_bins, (shape.height, shape.width))
         steps: list[Step] = []
         for _ in range(self.num_ops):
-            op_name, magnitude = draw_listed(space, self.magnitude, 0, generators.words)
+            op_name, magnitude = draw_listed(space, self.magnitude, 0, generators.stream)
             steps += op_calls(op_name, magnitude, self.interpolation, self.fill)
         return tuple(steps)
 
@@ -247,5 +236,5 @@ class TrivialAugmentWide(Filled):
 
     def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
         space = listed_space(trivial_augment_space, self.num_magnitude_bins)
-        op_name, magnitude = draw_listed(space, None, 0, generators.words)
+        op_name, magnitude = draw_listed(space, None, 0, generators.stream)
         return op_calls(op_name, magnitude, self.interpolation, self.fill)

@@ -7,8 +7,9 @@ import torch
 from torch import Tensor
 
 from fastpipe import ops
+from fastpipe.rng.draws import bernoulli, randperm, uniform
 from fastpipe.transforms import functional as F
-from fastpipe.transforms._base import Transform, WithChance, draw_chance, draw_permutation, draw_uniform
+from fastpipe.transforms._base import Transform, WithChance
 from fastpipe.transforms.functional._types import Floats, Image
 from fastpipe.types import Generators, ImageShape, Step
 
@@ -102,8 +103,8 @@ class ColorJitter(Transform):
         return img
 
     def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
-        order = draw_permutation(4, generators.words)
-        factors = _draw_factors(self.brightness, self.contrast, self.saturation, self.hue, generators.words)
+        order = randperm(4, generators.stream)
+        factors = _draw_factors(self.brightness, self.contrast, self.saturation, self.hue, generators.stream)
         return tuple(_JITTERED[index](factors[index]) for index in order if factors[index] is not None)
 
 
@@ -117,10 +118,10 @@ def _draw_factors(
     hue: Floats | None,
     generator: torch.Generator | None = None,
 ) -> tuple[float | None, float | None, float | None, float | None]:
-    b = None if brightness is None else draw_uniform(brightness[0], brightness[1], generator)
-    c = None if contrast is None else draw_uniform(contrast[0], contrast[1], generator)
-    s = None if saturation is None else draw_uniform(saturation[0], saturation[1], generator)
-    h = None if hue is None else draw_uniform(hue[0], hue[1], generator)
+    b = None if brightness is None else uniform(brightness[0], brightness[1], generator)
+    c = None if contrast is None else uniform(contrast[0], contrast[1], generator)
+    s = None if saturation is None else uniform(saturation[0], saturation[1], generator)
+    h = None if hue is None else uniform(hue[0], hue[1], generator)
     return b, c, s, h
 
 
@@ -161,12 +162,12 @@ class RandomGrayscale(Transform):
     def forward(self, img: Image) -> Image:
         """The gray image, or ``img`` itself."""
         num_output_channels, _, _ = F.get_dimensions(img)
-        if draw_chance(float(self.p)):
+        if bernoulli(float(self.p)):
             return F.rgb_to_grayscale(img, num_output_channels=num_output_channels)
         return img
 
     def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
-        if draw_chance(float(self.p), generators.words):
+        if bernoulli(float(self.p), generators.stream):
             return (ops.RgbToGrayscale(shape.channels),)
         return ()
 

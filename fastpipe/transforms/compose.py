@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import torch
 
 from fastpipe.errors import PlanError
-from fastpipe.transforms._base import Shown, drawable, is_scripting
-from fastpipe.transforms._float32 import float32
-from fastpipe.transforms.drawing import draw_steps
+from fastpipe.rng.draws import is_scripting
+from fastpipe.rng.float32 import float32
+from fastpipe.rng.mt19937 import AnyGenerator, MT19937Stream
+from fastpipe.transforms._base import Shown, draw_steps, drawable
 from fastpipe.transforms.functional._types import Image
-from fastpipe.transforms.words import Source, Words
 from fastpipe.types import Generators, ImageShape, Step
 
 # An attempt to script a Compose ends with torchvision's error (a Tensor can't be called) and not with an obscure one
@@ -159,7 +159,7 @@ class RandomApply(_OfTransforms, torch.nn.Module):
         return img
 
     def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
-        if _draw_skip(float(self.p), generators.words):
+        if _draw_skip(float(self.p), generators.stream):
             return ()
         return draw_all(self.transforms, shape, generators)
 
@@ -204,11 +204,11 @@ class RandomChoice(RandomTransforms):
         return f"{super().__repr__()}(p={self.p})"
 
 
-def _draw_skip(p: float, generator: Source = None) -> bool:
+def _draw_skip(p: float, generator: AnyGenerator = None) -> bool:
     """``p < torch.rand(1)``: unlike in the other transforms, equality applies."""
     if not is_scripting():  # noqa: SIM102 - TorchScript must not see the inner one
-        if isinstance(generator, Words):
-            return generator.fraction() > float32(p)
+        if isinstance(generator, MT19937Stream):
+            return generator.rand() > float32(p)
     return bool(torch.rand([1], generator=generator) > p)
 
 

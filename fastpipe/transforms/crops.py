@@ -9,11 +9,13 @@ from typing import Any
 import torch
 
 from fastpipe import core, ops
-from fastpipe.transforms._base import cached_log_ratio
-from fastpipe.transforms._float32 import float32, span_of
+from fastpipe.rng import MT19937Stream
+from fastpipe.rng.draws import cached_log_ratio
+from fastpipe.rng.float32 import float32, span_of
+from fastpipe.rng.generators import usable
+from fastpipe.rng.keys import torch_seed
 from fastpipe.transforms.conversion import ConvertImageDtype, Normalize, PILToTensor, ToTensor
 from fastpipe.transforms.geometry import RandomHorizontalFlip, RandomResizedCrop, RandomVerticalFlip
-from fastpipe.transforms.words import Words
 from fastpipe.types import Generators, ImageShape, Step
 
 _FLIPS = (RandomHorizontalFlip, RandomVerticalFlip)
@@ -47,19 +49,19 @@ class CropsAndFlips:
         made = cls(transforms[0], transforms[1:])
         return made if len(made._flips) <= core.MOST_CHANCES else None
 
-    def draw(self, shapes: Sequence[ImageShape], words: Words) -> list[Steps]:
+    def draw(self, shapes: Sequence[ImageShape], stream: MT19937Stream) -> list[Steps]:
         """The steps of the first of these images; the others are to be drawn transform by transform.
 
         Args:
             shapes: of the images.
-            words: of a generator; it is left behind what was drawn.
+            stream: of a generator; it is left behind what was drawn.
         """
-        steps: list[Steps] = self._steps(self.numbers(shapes, words))
+        steps: list[Steps] = self._steps(self.numbers(shapes, stream))
         return steps
 
-    def draw_seeded(self, shapes: Sequence[ImageShape], seeds: Sequence[int]) -> list[Steps | None]:
-        """The steps of each image, drawn from a seed of its own; None where they are to be drawn one by one."""
-        steps: list[Steps | None] = self._steps(self.numbers_seeded(shapes, seeds))
+    def draw_keyed(self, shapes: Sequence[ImageShape], keys: Sequence[int]) -> list[Steps | None]:
+        """The steps of each image, drawn as from its `keyed_generators`; None where they are to be drawn one by one."""
+        steps: list[Steps | None] = self._steps(self.numbers_keyed(shapes, keys))
         return steps or [None] * len(shapes)
 
     @property
@@ -67,15 +69,15 @@ class CropsAndFlips:
         """All flips that can be drawn, a bit for each."""
         return (1 << len(self._flips)) - 1
 
-    def numbers(self, shapes: Sequence[Shape], words: Words) -> Sequence[core.Drawn]:
+    def numbers(self, shapes: Sequence[Shape], stream: MT19937Stream) -> Sequence[core.Drawn]:
         """What `draw` makes steps of."""
         draws = self._draws()
-        return () if draws is None else words.advanced(lambda state: draws.from_state(state, shapes))
+        return () if draws is None else stream.advance(lambda state: draws.from_state(state, shapes))
 
-    def numbers_seeded(self, shapes: Sequence[Shape], seeds: Sequence[int]) -> Sequence[core.Drawn]:
-        """What `draw_seeded` makes steps of: a height of 0 where they are to be drawn one by one, or nothing at all."""
-        draws = self._draws()
-        return () if draws is None else draws.from_seeds(seeds, shapes)
+    def numbers_keyed(self, shapes: Sequence[Shape], keys: Sequence[int]) -> Sequence[core.Drawn]:
+        """What `draw_keyed` makes steps of: a height of 0 where they are to be drawn one by one, or nothing at all."""
+        draws = self._draws() if usable() else None
+        return () if draws is None else draws.from_seeds([torch_seed(key) for key in keys], shapes)
 
     def _draws(self) -> core.CropDraws | None:
         # Read anew each time: attributes of transforms may change.

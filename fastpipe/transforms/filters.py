@@ -5,8 +5,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from fastpipe import ops
+from fastpipe.rng.draws import uniform
 from fastpipe.transforms import functional as F
-from fastpipe.transforms._base import Transform, WithChance, draw_uniform, setup_size
+from fastpipe.transforms._base import Transform, WithChance, setup_size
 from fastpipe.transforms.functional._types import Image
 from fastpipe.types import Generators, ImageShape, Step
 
@@ -49,7 +50,7 @@ class GaussianBlur(Transform):
             sigma_min: its lower bound, in pixels.
             sigma_max: its upper bound, in pixels.
         """
-        return draw_uniform(sigma_min, sigma_max)
+        return uniform(sigma_min, sigma_max)
 
     def forward(self, img: Image) -> Image:
         """The blurred image."""
@@ -57,7 +58,7 @@ class GaussianBlur(Transform):
         return F.gaussian_blur(img, self.kernel_size, [sigma, sigma])
 
     def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
-        sigma = draw_uniform(self.sigma[0], self.sigma[1], generators.words)
+        sigma = uniform(self.sigma[0], self.sigma[1], generators.stream)
         return (ops.GaussianBlur(list(self.kernel_size), [sigma, sigma]),)
 
 

@@ -9,22 +9,12 @@ from typing import Any
 import torch
 
 from fastpipe import ops
+from fastpipe.rng.draws import bernoulli, cached_log_ratio, randint, rectangle_sides, uniform
+from fastpipe.rng.mt19937 import AnyGenerator
 from fastpipe.transforms import functional as F
-from fastpipe.transforms._base import (
-    Transform,
-    WithChance,
-    cached_log_ratio,
-    check_interpolation,
-    draw_chance,
-    draw_integer,
-    draw_sides,
-    draw_uniform,
-    is_scripting,
-    setup_size,
-)
+from fastpipe.transforms._base import Transform, WithChance, check_interpolation, setup_size
 from fastpipe.transforms.functional import InterpolationMode
 from fastpipe.transforms.functional._types import Floats, Image
-from fastpipe.transforms.words import Source, Words
 from fastpipe.types import Generators, ImageShape, Step
 
 _TWO_SIZES = "Please provide only two dimensions (h, w) for size."
@@ -203,7 +193,7 @@ class RandomCrop(Transform):
         if self.pad_if_needed and missing_height > 0:
             steps.append(ops.Pad([0, missing_height], self.fill, self.padding_mode))
             shape = steps[-1].output_shape(shape)
-        steps.append(ops.Crop(*_draw_crop(shape.height, shape.width, self.size, generators.words)))
+        steps.append(ops.Crop(*_draw_crop(shape.height, shape.width, self.size, generators.stream)))
         return tuple(steps)
 
 
@@ -216,8 +206,8 @@ def _draw_crop(
         raise ValueError(f"Required crop size {(th, tw)} is larger than input image size {(height, width)}")
     if width == tw and height == th:
         return 0, 0, height, width
-    i = draw_integer(0, height - th + 1, generator)
-    j = draw_integer(0, width - tw + 1, generator)
+    i = randint(0, height - th + 1, generator)
+    j = randint(0, width - tw + 1, generator)
     return i, j, th, tw
 
 
@@ -228,7 +218,7 @@ class RandomHorizontalFlip(WithChance):
         p: the probability.
     """
 
-    _chance = staticmethod(draw_chance)
+    _chance = staticmethod(bernoulli)
 
     def _changed(self, img: Image) -> Image:
         return F.hflip(img)
@@ -244,7 +234,7 @@ class RandomVerticalFlip(WithChance):
         p: the probability.
     """
 
-    _chance = staticmethod(draw_chance)
+    _chance = staticmethod(bernoulli)
 
     def _changed(self, img: Image) -> Image:
         return F.vflip(img)
@@ -308,7 +298,7 @@ class RandomResizedCrop(Transform):
 
     def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
         log_ratio = cached_log_ratio(tuple(self.ratio), torch.get_default_dtype())
-        box = _draw_resized_crop(shape.height, shape.width, self.scale, self.ratio, log_ratio, generators.words)
+        box = _draw_resized_crop(shape.height, shape.width, self.scale, self.ratio, log_ratio, generators.stream)
         return ops.Crop(*box), self._resize()
 
     def _resize(self) -> ops.Resize:
@@ -328,21 +318,16 @@ def _draw_resized_crop(
     scale: Floats,
     ratio: Floats,
     log_ratio: list[float],
-    generator: Source = None,
+    generator: AnyGenerator = None,
 ) -> tuple[int, int, int, int]:
     """``(top, left, height, width)``: the first of ten tries that fits, else the largest central crop of that ratio."""
-    if not is_scripting():  # noqa: SIM102 - TorchScript must not see the inner one
-        if isinstance(generator, Words):
-            at_once: tuple[int, int, int, int] | None = generator.resized_crop(height, width, scale, log_ratio)
-            if at_once is not None:
-                return at_once
     area = height * width
     for _ in range(10):
-        target_area = area * draw_uniform(scale[0], scale[1], generator)
-        w, h = draw_sides(target_area, log_ratio[0], log_ratio[1], generator)
+        target_area = area * uniform(scale[0], scale[1], generator)
+        w, h = rectangle_sides(target_area, log_ratio[0], log_ratio[1], generator)
         if 0 < w <= width and 0 < h <= height:
-            i = draw_integer(0, height - h + 1, generator)
-            j = draw_integer(0, width - w + 1, generator)
+            i = randint(0, height - h + 1, generator)
+            j = randint(0, width - w + 1, generator)
             return i, j, h, w
 
     in_ratio = float(width) / float(height)

@@ -17,7 +17,8 @@ import fastpipe
 from fastpipe import transforms as T
 from fastpipe.errors import DatasetError, PlanError
 from fastpipe.loading.asking import batch_of, sample_of
-from fastpipe.program import BatchOptions, SharedEpoch, sample_key
+from fastpipe.program import BatchOptions, SharedEpoch
+from fastpipe.rng import sample_key
 from fastpipe.types import Generators, ImageShape, Recipe
 
 METHODS = ["fork", "spawn"] if sys.platform != "win32" else ["spawn"]

@@ -24,7 +24,7 @@ from fastpipe import transforms as T
 from fastpipe.errors import DatasetError, DecodeError, FastpipeWarning, LoaderError
 from fastpipe.loading.bad_files import image_datasets
 from fastpipe.loading.threads import in_the_way
-from fastpipe.program import Streams
+from fastpipe.rng import Streams
 
 ROOT = Path(__file__).resolve().parents[2]
 STEPS = [T.RandomResizedCrop(16), T.RandomHorizontalFlip(), T.ColorJitter(0.3), T.ToTensor(), T.Normalize([0.5], [0.2])]

@@ -12,9 +12,8 @@ from transform_cases import same, seeded
 import fastpipe.transforms as T
 from fastpipe import core
 from fastpipe.program import Pipeline, compile_pipeline
-from fastpipe.program.seeding import keyed_generators
+from fastpipe.rng import drawing, keyed_generators
 from fastpipe.transforms.crops import CropsAndFlips
-from fastpipe.transforms.drawing import drawing
 from fastpipe.types import Generators, ImageShape
 
 pytestmark = pytest.mark.skipif(not core.available(), reason="there is no core")
@@ -76,7 +75,7 @@ def test_each_from_a_seed(name: str) -> None:
 def test_most_are_drawn_together() -> None:
     found = CropsAndFlips.of(CHAINS["training"])
     assert found is not None
-    steps = found.draw_seeded([ImageShape(375, 500)] * 10_000, range(10_000))
+    steps = found.draw_keyed([ImageShape(375, 500)] * 10_000, range(10_000))
     assert 0 < steps.count(None) < 50  # where a side is near the middle between two numbers
 
 
