@@ -1,29 +1,59 @@
 """Random numbers as torchvision draws them, under the names of torch's functions.
 
-Each makes torch's calls in torchvision's order with its rounding: from torch's global generator, from one that is
-given, or from an `MT19937Stream` of one. TorchScript compiles them as part of ``forward``, without the streams.
+Each makes torch's calls in torchvision's order with its rounding, from torch's global generator or from one that is
+given; or calls a method of an `MT19937Stream`. TorchScript compiles torch's calls alone, as part of ``forward``.
 """
 
 import functools
 import math
 from collections.abc import Callable
+from typing import Any, TypeVar
 
 import torch
 
-from fastpipe.rng.float32 import float32
 from fastpipe.rng.mt19937 import AnyGenerator, MT19937Stream
 
-# TorchScript knows this function by itself, whatever its name, and leaves out what stands in a block of its own
-# behind ``if not is_scripting():``, but compiles the rest of a longer condition: hence the nested ones below.
-is_scripting: Callable[[], bool] = torch.jit.is_scripting  # type: ignore[attr-defined]
+Draw = TypeVar("Draw", bound=Callable[..., Any])
 
 
+def _scripted_as(torchs: Callable[..., Any]) -> Callable[[Draw], Draw]:
+    """Has TorchScript compile torch's calls in the place of a function that also takes streams."""
+
+    def mark(function: Draw) -> Draw:
+        function.__prepare_scriptable__ = lambda: torchs  # type: ignore[attr-defined]
+        return function
+
+    return mark
+
+
+def _torch_bernoulli(p: float, generator: AnyGenerator = None) -> bool:
+    return bool(torch.rand([1], generator=generator) < p)
+
+
+@_scripted_as(_torch_bernoulli)
 def bernoulli(p: float, generator: AnyGenerator = None) -> bool:
     """``torch.rand(1) < p``, compared in float32 as a tensor with a number is."""
-    if not is_scripting():  # noqa: SIM102 - TorchScript must not see the inner one
-        if isinstance(generator, MT19937Stream):
-            return generator.rand() < float32(p)
-    return bool(torch.rand([1], generator=generator) < p)
+    return generator.bernoulli(p) if type(generator) is MT19937Stream else _torch_bernoulli(p, generator)
+
+
+def _torch_exceeds(p: float, generator: AnyGenerator = None) -> bool:
+    return bool(torch.rand([1], generator=generator) > p)
+
+
+@_scripted_as(_torch_exceeds)
+def exceeds(p: float, generator: AnyGenerator = None) -> bool:
+    """``torch.rand(1) > p``, compared in float32."""
+    return generator.exceeds(p) if type(generator) is MT19937Stream else _torch_exceeds(p, generator)
+
+
+def _torch_rand(generator: AnyGenerator = None) -> float:
+    return float(torch.rand([1], generator=generator).item())
+
+
+@_scripted_as(_torch_rand)
+def rand(generator: AnyGenerator = None) -> float:
+    """``torch.rand(1).item()``."""
+    return generator.rand() if type(generator) is MT19937Stream else _torch_rand(generator)
 
 
 def bernoulli_float64(p: float, generator: AnyGenerator = None) -> bool:
@@ -31,30 +61,28 @@ def bernoulli_float64(p: float, generator: AnyGenerator = None) -> bool:
     return rand(generator) < p
 
 
-def rand(generator: AnyGenerator = None) -> float:
-    """``torch.rand(1).item()``."""
-    if not is_scripting():  # noqa: SIM102 - TorchScript must not see the inner one
-        if isinstance(generator, MT19937Stream):
-            return generator.rand()
-    return float(torch.rand([1], generator=generator).item())
-
-
-def uniform(low: float, high: float, generator: AnyGenerator = None) -> float:
-    """A float32 from ``[low, high)``, as a Python float."""
-    if not is_scripting():  # noqa: SIM102 - TorchScript must not see the inner one
-        if isinstance(generator, MT19937Stream):
-            return generator.uniform(low, high)
+def _torch_uniform(low: float, high: float, generator: AnyGenerator = None) -> float:
     return float(torch.empty([1]).uniform_(low, high, generator=generator).item())
 
 
-def rectangle_sides(area: float, log_low: float, log_high: float, generator: AnyGenerator = None) -> tuple[int, int]:
-    """Two sides of a rectangle, in whole pixels; the logarithm of first / second is uniform."""
-    if not is_scripting():  # noqa: SIM102 - TorchScript must not see the inner one
-        if isinstance(generator, MT19937Stream):
-            return generator.rectangle_sides(area, log_low, log_high)
+@_scripted_as(_torch_uniform)
+def uniform(low: float, high: float, generator: AnyGenerator = None) -> float:
+    """A float32 from ``[low, high)``, as a Python float."""
+    return generator.uniform(low, high) if type(generator) is MT19937Stream else _torch_uniform(low, high, generator)
+
+
+def _torch_sides(area: float, log_low: float, log_high: float, generator: AnyGenerator = None) -> tuple[int, int]:
     ratio = float(torch.exp(torch.empty([1]).uniform_(log_low, log_high, generator=generator)).item())
     # ``int(round(…))``, here and in other draws: TorchScript's round gives a float.
     return int(round(math.sqrt(area * ratio))), int(round(math.sqrt(area / ratio)))  # noqa: RUF046
+
+
+@_scripted_as(_torch_sides)
+def rectangle_sides(area: float, log_low: float, log_high: float, generator: AnyGenerator = None) -> tuple[int, int]:
+    """Two sides of a rectangle, in whole pixels; the logarithm of first / second is uniform."""
+    if type(generator) is MT19937Stream:
+        return generator.rectangle_sides(area, log_low, log_high)
+    return _torch_sides(area, log_low, log_high, generator)
 
 
 @functools.lru_cache(maxsize=64)
@@ -64,27 +92,32 @@ def cached_log_ratio(ratio: tuple[float, ...], dtype: torch.dtype) -> list[float
     return logarithms
 
 
-def randint(low: int, high: int, generator: AnyGenerator = None) -> int:
-    """An integer from ``[low, high)``."""
-    if not is_scripting():  # noqa: SIM102 - TorchScript must not see the inner one
-        if isinstance(generator, MT19937Stream):
-            return generator.randint(low, high)
+def _torch_randint(low: int, high: int, generator: AnyGenerator = None) -> int:
     return int(torch.randint(low, high, [1], generator=generator).item())
 
 
+@_scripted_as(_torch_randint)
+def randint(low: int, high: int, generator: AnyGenerator = None) -> int:
+    """An integer from ``[low, high)``."""
+    return generator.randint(low, high) if type(generator) is MT19937Stream else _torch_randint(low, high, generator)
+
+
 def randperm(n: int, generator: AnyGenerator = None) -> list[int]:
-    """The numbers from 0 to ``n - 1``, a handful, in random order."""
-    if isinstance(generator, MT19937Stream):
+    """The numbers from 0 to ``n - 1``, a handful, in random order. Not for TorchScript."""
+    if type(generator) is MT19937Stream:
         return generator.randperm(n)
     order: list[int] = torch.randperm(n, generator=generator).tolist()
     return order
 
 
+def _torch_randn(size: list[int], generator: AnyGenerator = None) -> torch.Tensor:
+    return torch.empty(size, dtype=torch.float32).normal_(generator=generator)
+
+
+@_scripted_as(_torch_randn)
 def randn(size: list[int], generator: AnyGenerator = None) -> torch.Tensor:
     """A tensor of float32 normal numbers, which torch alone can draw."""
-    if not is_scripting():
-        generator = torch_generator(generator)
-    return torch.empty(size, dtype=torch.float32).normal_(generator=generator)
+    return _torch_randn(size, torch_generator(generator))
 
 
 def random_seed(generator: AnyGenerator = None) -> int:

@@ -18,7 +18,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from fastpipe.rng.float32 import STEP, arithmetic, multiply_add, span_of
+from fastpipe.rng.float32 import STEP, arithmetic, float32, multiply_add, span_of
 
 # The 5,056 bytes of get_state: seed (uint64), left (int32), seeded (int32), next (uint64), 624 words as uint64, then
 # the normal numbers that are kept for later. left is 625 - next; a fresh seed has (1, 0): no word is left.
@@ -62,27 +62,15 @@ class MT19937Stream:
             so that others may draw from it in between.
     """
 
-    __slots__ = (
-        "_array",
-        "_at",
-        "_chunk",
-        "_key",
-        "_read",
-        "_seed",
-        "_source",
-        "_start",
-        "_state",
-        "_words",
-    )
+    __slots__ = ("_array", "_chunk", "_key", "_read", "_seed", "_source", "_state", "_stop", "_words")
 
     def __init__(self, source: torch.Generator | None) -> None:
         self._source = source
         self._seed = 0
-        self._words: list[int] = []  # at hand; none where the source has to be read first
-        self._at = 0  # the next of them
-        self._start = 0  # where they start in their block
+        self._words: list[int] = []  # at hand, the next one last; none where the source has to be read first
+        self._stop = 0  # the position in the block behind them
         self._read = False
-        self._key = b""  # the block that the words in _chunk are of
+        self._key = b""  # the block that the words in _chunk, up to _stop, are of
         self._chunk: list[int] = []
 
     @classmethod
@@ -91,16 +79,17 @@ class MT19937Stream:
         stream = cls(None)
         stream._seed = seed
         _scratch.legacy.seed(seed & 0xFFFFFFFF)
-        stream._words = _scratch.bits.random_raw(_SEEDED_CHUNK).tolist()
+        stream._words, stream._stop = _scratch.bits.random_raw(_SEEDED_CHUNK)[::-1].tolist(), _SEEDED_CHUNK
         return stream
 
     def generator(self) -> torch.Generator:
         """The generator, at the state that the draws so far have led to; the next draw reads it anew."""
         if self._source is None:
             self._source = torch.Generator().manual_seed(self._seed)
-            if self._at:
-                torch.empty([self._at], dtype=torch.float32, device="cpu").uniform_(generator=self._source)
-            self._words, self._at = [], 0
+            drawn = self._stop - len(self._words)
+            if drawn:
+                torch.empty([drawn], dtype=torch.float32, device="cpu").uniform_(generator=self._source)
+            self._words = []
         self.flush()
         return self._source
 
@@ -108,30 +97,28 @@ class MT19937Stream:
         """Writes the state that the draws so far have led to into the generator."""
         if self._read and self._source is not None:
             # At least 1: there's no state before a block's first number, which an interrupted draw may not have taken.
-            position = max(self._start + self._at, 1)
+            position = max(self._stop - len(self._words), 1)
             _LEFT.pack_into(self._array, _LEFT_AT, _COUNT + 1 - position)
             _NEXT.pack_into(self._array, _NEXT_AT, position)
             self._source.set_state(self._state)
-            self._words, self._at, self._read = [], 0, False
+            self._words, self._read = [], False
 
-    def _refill(self) -> None:
-        """Puts the next words into `_words`, where those at hand have come to an end."""
+    def _refill(self) -> int:
+        """Puts words into `_words`, where those at hand have come to an end, and takes the next."""
         if self._source is None:
             self.generator()
-        if self._read:
-            position = self._start + len(self._words)
-        else:
-            position = self._load()
-            if position < _COUNT and 0 <= position - self._start < len(self._chunk):
-                self._words, self._at, self._read = self._chunk, position - self._start, True
-                return
-        if position == _COUNT:
-            self._turn()
-            position = 0
-        stop = position - position % _CHUNK + _CHUNK
-        key = self._array[_KEY].view(np.uint64)[position:stop].astype(np.uint32)
-        self._chunk = self._words = _tempered(key).tolist()
-        self._start, self._at, self._read = position, 0, True
+        position = self._stop if self._read else self._load()
+        chunk, stop = self._chunk, self._stop
+        if position == _COUNT or not stop - len(chunk) <= position < stop:
+            if position == _COUNT:
+                self._turn()
+                position = 0
+            stop = position - position % _CHUNK + _CHUNK
+            key = self._array[_KEY].view(np.uint64)[position:stop].astype(np.uint32)
+            chunk = _tempered(key)[::-1].tolist()
+        words = chunk[: stop - position]
+        self._chunk, self._words, self._stop, self._read = chunk, words, stop, True  # at once, for signal handlers
+        return words.pop()
 
     def _load(self) -> int:
         """Reads the source's state, and returns the position in its block."""
@@ -156,17 +143,19 @@ class MT19937Stream:
 
     def word(self) -> int:
         """The next 32 bits."""
-        try:
-            word = self._words[self._at]
-        except IndexError:
-            self._refill()
-            word = self._words[self._at]
-        self._at += 1
-        return word
+        return self._words.pop() if self._words else self._refill()
 
     def rand(self) -> float:
         """``torch.rand(1).item()``."""
-        return (self.word() & _MASK) * STEP
+        return ((self._words.pop() if self._words else self._refill()) & _MASK) * STEP
+
+    def bernoulli(self, p: float) -> bool:
+        """``bool(torch.rand(1) < p)``."""
+        return ((self._words.pop() if self._words else self._refill()) & _MASK) * STEP < float32(p)
+
+    def exceeds(self, p: float) -> bool:
+        """``bool(torch.rand(1) > p)``."""
+        return self.rand() > float32(p)
 
     def uniform(self, low: float, high: float) -> float:
         """``torch.empty(1).uniform_(low, high).item()``."""
@@ -174,7 +163,7 @@ class MT19937Stream:
         if span is None:  # torch knows what to do or to say
             return float(torch.empty([1]).uniform_(low, high, generator=self.generator()).item())
         start, width, end, exact = span
-        fraction = (self.word() & _MASK) * STEP
+        fraction = ((self._words.pop() if self._words else self._refill()) & _MASK) * STEP
         value: float
         if exact:
             value = _unpack(_pack(fraction * width + start))[0]
@@ -221,7 +210,7 @@ class MT19937Stream:
                 return int(torch.randint(low, high, [1], generator=self.generator()).item())
             upper = self.word()
             return int(low + (upper << 32 | self.word()) % count)
-        return int(low + self.word() % count)
+        return low + (self._words.pop() if self._words else self._refill()) % count
 
     def randperm(self, n: int) -> list[int]:
         """``torch.randperm(n).tolist()``, for a small ``n``."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -14,8 +13,8 @@ from fastpipe.data.joint import JointDataset
 from fastpipe.ops import EXACT, WARP, Contract, LookUp, Operation, ToNormalizedTensor, ToPlanarTensor, contracts_of
 from fastpipe.program import Encoded, Views, execute, lower, steps_in_words, to_pil
 from fastpipe.program.breaks import shortened
-from fastpipe.rng import keyed_globals
-from fastpipe.types import Box, DecodeRequest, Generators, Header, ImageShape, Recipe, Step
+from fastpipe.rng import keyed_generators, keyed_globals
+from fastpipe.types import Box, DecodeRequest, Header, ImageShape, Recipe, Step
 
 if TYPE_CHECKING:
     from fastpipe.reporting.pictures import Normalizations
@@ -83,12 +82,8 @@ def resizes(dataset: ImageDataset, header: Header) -> bool:
 
 def _sizing_step(dataset: ImageDataset, height: int, width: int) -> object:
     """The first step drawn for such an image that changes its size; None where there is none."""
-    recipe = dataset.pipeline.draw(ImageShape(height, width), _generators(0))
+    recipe = dataset.pipeline.draw(ImageShape(height, width), keyed_generators(0))
     return next((step for step in recipe if part_of(step)[0].endswith(("crop", "resize"))), None)
-
-
-def _generators(seed: int) -> Generators:
-    return Generators(torch.Generator().manual_seed(seed), random.Random(seed))
 
 
 def is_joint(dataset: Any) -> bool:
@@ -99,7 +94,7 @@ def is_joint(dataset: Any) -> bool:
 def make_sample(dataset: ImageDataset, index: int, data: bytes, seed: int) -> None:
     """All of an image's work between reading and collating, of sample ``index`` in a file of another make."""
     header = readers.parse_header(data)
-    generators = _generators(seed)
+    generators = keyed_generators(seed)
     if is_joint(dataset):
         recipe = dataset.recipe(index, generators=generators)
     else:

@@ -74,23 +74,23 @@ def draw_steps(transform: Any, shape: ImageShape, generators: Generators) -> tup
     return steps
 
 
-class Shown:
-    """The base of what is printed as torchvision prints it: its name, and attributes as `_shown` has them."""
+class ReprMixin:
+    """Prints a transform as torchvision does: its name, and attributes as in `_repr_format`."""
 
-    _shown = ""
+    _repr_format = ""
 
     def __repr__(self) -> str:
-        return f"{self.__class__.__name__}({self._shown.format(self)})"
+        return f"{self.__class__.__name__}({self._repr_format.format(self)})"
 
 
-class Transform(Shown, torch.nn.Module):
+class Transform(ReprMixin, torch.nn.Module):
     """The base of transforms that TorchScript compiles."""
 
     # TorchScript would take a mode's type from its `__class__`, which is torchvision's where that is loaded.
     interpolation: InterpolationMode
 
 
-class WithChance(Transform):
+class RandomOp(Transform):
     """The base of transforms that do one operation, with a probability.
 
     A subclass says what it does as a function, which TorchScript compiles, and as an operation.
@@ -99,9 +99,9 @@ class WithChance(Transform):
         p: the probability.
     """
 
-    _shown = "p={0.p}"
+    _repr_format = "p={0.p}"
 
-    _chance = staticmethod(bernoulli_float64)
+    _bernoulli = staticmethod(bernoulli_float64)
 
     def __init__(self, p: float = 0.5) -> None:
         super().__init__()
@@ -115,12 +115,12 @@ class WithChance(Transform):
 
     def forward(self, img: Image) -> Image:
         """The changed image, or ``img`` itself."""
-        if self._chance(float(self.p)):
+        if self._bernoulli(float(self.p)):
             return self._changed(img)
         return img
 
     def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
-        return (self._operation(),) if self._chance(float(self.p), generators.stream) else ()
+        return (self._operation(),) if self._bernoulli(float(self.p), generators.stream) else ()
 
 
 class Filled(Transform):

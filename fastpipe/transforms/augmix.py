@@ -96,7 +96,7 @@ class AugMix(Filled):
         ValueError: ``severity`` is out of its range.
     """
 
-    _shown = (
+    _repr_format = (
         "severity={0.severity}, mixture_width={0.mixture_width}, chain_depth={0.chain_depth}, alpha={0.alpha}"
         ", all_ops={0.all_ops}, interpolation={0.interpolation}, fill={0.fill}"
     )

@@ -52,7 +52,7 @@ class AutoAugment(Filled):
         ValueError: ``policy`` isn't an `AutoAugmentPolicy`.
     """
 
-    _shown = "policy={0.policy}, fill={0.fill}"
+    _repr_format = "policy={0.policy}, fill={0.fill}"
 
     def __init__(
         self,
@@ -153,7 +153,7 @@ class RandAugment(Filled):
         fill: the value outside of a warped image: a number, or one for each channel; None for 0.
     """
 
-    _shown = (
+    _repr_format = (
         "num_ops={0.num_ops}, magnitude={0.magnitude}, num_magnitude_bins={0.num_magnitude_bins}"
         ", interpolation={0.interpolation}, fill={0.fill}"
     )
@@ -208,7 +208,7 @@ class TrivialAugmentWide(Filled):
         fill: the value outside of a warped image: a number, or one for each channel; None for 0.
     """
 
-    _shown = "num_magnitude_bins={0.num_magnitude_bins}, interpolation={0.interpolation}, fill={0.fill}"
+    _repr_format = "num_magnitude_bins={0.num_magnitude_bins}, interpolation={0.interpolation}, fill={0.fill}"
 
     def __init__(
         self,

@@ -9,7 +9,7 @@ from torch import Tensor
 from fastpipe import ops
 from fastpipe.rng.draws import bernoulli, randperm, uniform
 from fastpipe.transforms import functional as F
-from fastpipe.transforms._base import Transform, WithChance
+from fastpipe.transforms._base import RandomOp, Transform
 from fastpipe.transforms.functional._types import Floats, Image
 from fastpipe.types import Generators, ImageShape, Step
 
@@ -30,7 +30,7 @@ class ColorJitter(Transform):
         ValueError: a value out of its range.
     """
 
-    _shown = "brightness={0.brightness}, contrast={0.contrast}, saturation={0.saturation}, hue={0.hue}"
+    _repr_format = "brightness={0.brightness}, contrast={0.contrast}, saturation={0.saturation}, hue={0.hue}"
 
     def __init__(
         self,
@@ -105,7 +105,8 @@ class ColorJitter(Transform):
     def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
         order = randperm(4, generators.stream)
         factors = _draw_factors(self.brightness, self.contrast, self.saturation, self.hue, generators.stream)
-        return tuple(_JITTERED[index](factors[index]) for index in order if factors[index] is not None)
+        steps = [_JITTERED[index](factors[index]) for index in order if factors[index] is not None]
+        return tuple(steps)
 
 
 _JITTERED: Any = (ops.AdjustBrightness, ops.AdjustContrast, ops.AdjustSaturation, ops.AdjustHue)
@@ -132,7 +133,7 @@ class Grayscale(Transform):
         num_output_channels: 1, or 3 equal ones.
     """
 
-    _shown = "num_output_channels={0.num_output_channels}"
+    _repr_format = "num_output_channels={0.num_output_channels}"
 
     def __init__(self, num_output_channels: int = 1) -> None:
         super().__init__()
@@ -153,7 +154,7 @@ class RandomGrayscale(Transform):
         p: the probability.
     """
 
-    _shown = "p={0.p}"
+    _repr_format = "p={0.p}"
 
     def __init__(self, p: float = 0.1) -> None:
         super().__init__()
@@ -172,7 +173,7 @@ class RandomGrayscale(Transform):
         return ()
 
 
-class RandomInvert(WithChance):
+class RandomInvert(RandomOp):
     """Inverts an image, with probability ``p``.
 
     Args:
@@ -186,7 +187,7 @@ class RandomInvert(WithChance):
         return _INVERT
 
 
-class RandomPosterize(WithChance):
+class RandomPosterize(RandomOp):
     """Keeps only the upper bits of every value, with probability ``p``. For uint8 images.
 
     Args:
@@ -194,7 +195,7 @@ class RandomPosterize(WithChance):
         p: the probability.
     """
 
-    _shown = "bits={0.bits},p={0.p}"
+    _repr_format = "bits={0.bits},p={0.p}"
 
     def __init__(self, bits: int, p: float = 0.5) -> None:
         super().__init__(p)
@@ -207,7 +208,7 @@ class RandomPosterize(WithChance):
         return ops.Posterize(self.bits)
 
 
-class RandomSolarize(WithChance):
+class RandomSolarize(RandomOp):
     """Inverts all values from a threshold on, with probability ``p``.
 
     Args:
@@ -215,7 +216,7 @@ class RandomSolarize(WithChance):
         p: the probability.
     """
 
-    _shown = "threshold={0.threshold},p={0.p}"
+    _repr_format = "threshold={0.threshold},p={0.p}"
 
     def __init__(self, threshold: float, p: float = 0.5) -> None:
         super().__init__(p)
@@ -228,7 +229,7 @@ class RandomSolarize(WithChance):
         return ops.Solarize(self.threshold)
 
 
-class RandomAutocontrast(WithChance):
+class RandomAutocontrast(RandomOp):
     """Stretches each channel to the full range, with probability ``p``.
 
     Args:
@@ -242,7 +243,7 @@ class RandomAutocontrast(WithChance):
         return _AUTOCONTRAST
 
 
-class RandomEqualize(WithChance):
+class RandomEqualize(RandomOp):
     """Equalizes each channel's histogram, with probability ``p``. For uint8 images.
 
     Args:

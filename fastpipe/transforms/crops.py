@@ -1,4 +1,4 @@
-"""What most training draws, for many images at one go: a random resized crop, flips, and nothing behind them."""
+"""A random resized crop and flips behind it, drawn by the core for many images in one call."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from fastpipe.types import Generators, ImageShape, Step
 
 _FLIPS = (RandomHorizontalFlip, RandomVerticalFlip)
 SHAPELESS = frozenset({*_FLIPS, ConvertImageDtype, Normalize, PILToTensor, ToTensor})
-"""What is drawn for them is the same for images of any shape."""
+"""Transforms that draw the same for images of any shape."""
 
 _NOTHING = Generators()
 _ANY = ImageShape(1, 1)
@@ -29,7 +29,10 @@ Shape = tuple[int, int, int]
 
 
 class CropsAndFlips:
-    """Transforms that the core draws together; see `of`."""
+    """Transforms that the core draws in one call; see `of`.
+
+    Attributes of the transforms are read for every call: they may change.
+    """
 
     __slots__ = ("_behind", "_crop", "_flips")
 
@@ -40,7 +43,7 @@ class CropsAndFlips:
 
     @classmethod
     def of(cls, transforms: Sequence[Any]) -> CropsAndFlips | None:
-        """These transforms, where they are a crop, flips, and what draws nothing; None for others."""
+        """Recognises a `RandomResizedCrop`, flips, and transforms that draw nothing; None for any others."""
         roles = [_role(one) for one in transforms]
         if not roles or roles[0] != "crop" or not {"flip", "flip of pixels", "no draw"}.issuperset(roles[1:]):
             return None
@@ -50,7 +53,7 @@ class CropsAndFlips:
         return made if len(made._flips) <= core.MOST_CHANCES else None
 
     def draw(self, shapes: Sequence[ImageShape], stream: MT19937Stream) -> list[Steps]:
-        """The steps of the first of these images; the others are to be drawn transform by transform.
+        """Draws the steps of the first of these images; the others are to be drawn transform by transform.
 
         Args:
             shapes: of the images.
@@ -60,7 +63,7 @@ class CropsAndFlips:
         return steps
 
     def draw_keyed(self, shapes: Sequence[ImageShape], keys: Sequence[int]) -> list[Steps | None]:
-        """The steps of each image, drawn as from its `keyed_generators`; None where they are to be drawn one by one."""
+        """Draws each image's steps as from its `keyed_generators`; None for one to be drawn transform by transform."""
         steps: list[Steps | None] = self._steps(self.numbers_keyed(shapes, keys))
         return steps or [None] * len(shapes)
 
@@ -70,17 +73,16 @@ class CropsAndFlips:
         return (1 << len(self._flips)) - 1
 
     def numbers(self, shapes: Sequence[Shape], stream: MT19937Stream) -> Sequence[core.Drawn]:
-        """What `draw` makes steps of."""
+        """Draws ``(top, left, height, width, flips)`` as `draw` does, without steps."""
         draws = self._draws()
         return () if draws is None else stream.advance(lambda state: draws.from_state(state, shapes))
 
     def numbers_keyed(self, shapes: Sequence[Shape], keys: Sequence[int]) -> Sequence[core.Drawn]:
-        """What `draw_keyed` makes steps of: a height of 0 where they are to be drawn one by one, or nothing at all."""
+        """The same for `draw_keyed`: a height of 0, or no result at all, where that gives None."""
         draws = self._draws() if usable() else None
         return () if draws is None else draws.from_seeds([torch_seed(key) for key in keys], shapes)
 
     def _draws(self) -> core.CropDraws | None:
-        # Read anew each time: attributes of transforms may change.
         if not core.available():
             return None
         crop = self._crop
@@ -101,7 +103,7 @@ class CropsAndFlips:
         return made
 
     def behind_crop(self, flips: int) -> Steps:
-        """The steps that follow the crop, where these flips were drawn."""
+        """The steps behind the crop, for these flips: a bit mask, lowest bit first."""
         steps: list[Step] = [self._crop._resize()]
         shape = _ANY
         for one in self._behind:

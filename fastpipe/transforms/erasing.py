@@ -34,7 +34,7 @@ class RandomErasing(Transform):
             the image doesn't have channels.
     """
 
-    _shown = "p={0.p}, scale={0.scale}, ratio={0.ratio}, value={0.value}, inplace={0.inplace}"
+    _repr_format = "p={0.p}, scale={0.scale}, ratio={0.ratio}, value={0.value}, inplace={0.inplace}"
 
     def __init__(
         self,

@@ -7,7 +7,7 @@ from typing import Any
 from fastpipe import ops
 from fastpipe.rng.draws import uniform
 from fastpipe.transforms import functional as F
-from fastpipe.transforms._base import Transform, WithChance, setup_size
+from fastpipe.transforms._base import RandomOp, Transform, setup_size
 from fastpipe.transforms.functional._types import Image
 from fastpipe.types import Generators, ImageShape, Step
 
@@ -23,7 +23,7 @@ class GaussianBlur(Transform):
         ValueError: ``kernel_size`` or ``sigma`` isn't as above.
     """
 
-    _shown = "kernel_size={0.kernel_size}, sigma={0.sigma}"
+    _repr_format = "kernel_size={0.kernel_size}, sigma={0.sigma}"
 
     def __init__(self, kernel_size: Any, sigma: Any = (0.1, 2.0)) -> None:
         super().__init__()
@@ -62,7 +62,7 @@ class GaussianBlur(Transform):
         return (ops.GaussianBlur(list(self.kernel_size), [sigma, sigma]),)
 
 
-class RandomAdjustSharpness(WithChance):
+class RandomAdjustSharpness(RandomOp):
     """Sharpens or smooths an image, with probability ``p``.
 
     Args:
@@ -70,7 +70,7 @@ class RandomAdjustSharpness(WithChance):
         p: the probability.
     """
 
-    _shown = "sharpness_factor={0.sharpness_factor},p={0.p}"
+    _repr_format = "sharpness_factor={0.sharpness_factor},p={0.p}"
 
     def __init__(self, sharpness_factor: float, p: float = 0.5) -> None:
         super().__init__(p)

@@ -12,7 +12,7 @@ from fastpipe import ops
 from fastpipe.rng.draws import bernoulli, cached_log_ratio, randint, rectangle_sides, uniform
 from fastpipe.rng.mt19937 import AnyGenerator
 from fastpipe.transforms import functional as F
-from fastpipe.transforms._base import Transform, WithChance, check_interpolation, setup_size
+from fastpipe.transforms._base import RandomOp, Transform, check_interpolation, setup_size
 from fastpipe.transforms.functional import InterpolationMode
 from fastpipe.transforms.functional._types import Floats, Image
 from fastpipe.types import Generators, ImageShape, Step
@@ -38,7 +38,9 @@ class Resize(Transform):
         ValueError: ``size`` doesn't have 1 or 2 elements.
     """
 
-    _shown = "size={0.size}, interpolation={0.interpolation.value}, max_size={0.max_size}, antialias={0.antialias}"
+    _repr_format = (
+        "size={0.size}, interpolation={0.interpolation.value}, max_size={0.max_size}, antialias={0.antialias}"
+    )
 
     def __init__(
         self,
@@ -72,7 +74,7 @@ class CenterCrop(Transform):
         size: ``(height, width)`` of the crop; an int, or a sequence of one, for a square.
     """
 
-    _shown = "size={0.size}"
+    _repr_format = "size={0.size}"
 
     def __init__(self, size: Any) -> None:
         super().__init__()
@@ -100,7 +102,7 @@ class Pad(Transform):
         ValueError: another mode, or another number of paddings than 1, 2 or 4.
     """
 
-    _shown = "padding={0.padding}, fill={0.fill}, padding_mode={0.padding_mode}"
+    _repr_format = "padding={0.padding}, fill={0.fill}, padding_mode={0.padding_mode}"
 
     def __init__(self, padding: Any, fill: Any = 0, padding_mode: str = "constant") -> None:
         super().__init__()
@@ -141,7 +143,7 @@ class RandomCrop(Transform):
         ValueError: when called, an image smaller than the crop.
     """
 
-    _shown = "size={0.size}, padding={0.padding}"
+    _repr_format = "size={0.size}, padding={0.padding}"
 
     @staticmethod
     def get_params(img: Image, output_size: tuple[int, int]) -> tuple[int, int, int, int]:
@@ -211,14 +213,14 @@ def _draw_crop(
     return i, j, th, tw
 
 
-class RandomHorizontalFlip(WithChance):
+class RandomHorizontalFlip(RandomOp):
     """Mirrors left and right, with probability ``p``.
 
     Args:
         p: the probability.
     """
 
-    _chance = staticmethod(bernoulli)
+    _bernoulli = staticmethod(bernoulli)
 
     def _changed(self, img: Image) -> Image:
         return F.hflip(img)
@@ -227,14 +229,14 @@ class RandomHorizontalFlip(WithChance):
         return _HFLIP
 
 
-class RandomVerticalFlip(WithChance):
+class RandomVerticalFlip(RandomOp):
     """Mirrors top and bottom, with probability ``p``.
 
     Args:
         p: the probability.
     """
 
-    _chance = staticmethod(bernoulli)
+    _bernoulli = staticmethod(bernoulli)
 
     def _changed(self, img: Image) -> Image:
         return F.vflip(img)
@@ -358,7 +360,7 @@ class FiveCrop(Transform):
         ValueError: when called, an image smaller than the crops.
     """
 
-    _shown = "size={0.size}"
+    _repr_format = "size={0.size}"
 
     def __init__(self, size: Any) -> None:
         super().__init__()
@@ -380,7 +382,7 @@ class TenCrop(Transform):
         ValueError: when called, an image smaller than the crops.
     """
 
-    _shown = "size={0.size}, vertical_flip={0.vertical_flip}"
+    _repr_format = "size={0.size}, vertical_flip={0.vertical_flip}"
 
     def __init__(self, size: Any, vertical_flip: bool = False) -> None:
         super().__init__()

@@ -207,7 +207,7 @@ class RandomPerspective(Filled):
         TypeError: ``fill`` is neither a number nor a sequence.
     """
 
-    _shown = "p={0.p}"
+    _repr_format = "p={0.p}"
 
     def __init__(
         self,
@@ -279,7 +279,7 @@ class ElasticTransform(Transform):
         ValueError: a sequence ``alpha`` or ``sigma`` that doesn't have two elements.
     """
 
-    _shown = "alpha={0.alpha}, sigma={0.sigma}, interpolation={0.interpolation}, fill={0.fill}"
+    _repr_format = "alpha={0.alpha}, sigma={0.sigma}, interpolation={0.interpolation}, fill={0.fill}"
 
     def __init__(
         self,

@@ -95,7 +95,8 @@ def _color_jitter(transform: Any, shape: ImageShape, source: Any) -> Steps | Non
         return None
     order = randperm(4, source)
     factors = color._draw_factors(transform.brightness, transform.contrast, transform.saturation, transform.hue, source)
-    return tuple(color._JITTERED[index](factors[index]) for index in order if factors[index] is not None)
+    steps = [color._JITTERED[index](factors[index]) for index in order if factors[index] is not None]
+    return tuple(steps)
 
 
 def _to_image(transform: Any, shape: ImageShape, source: Any) -> Steps:
