@@ -125,7 +125,7 @@ def draws_of_torchvision(dataset: Any, sizes: list[tuple[int, int]]) -> float:
 
 
 def draws(dataset: Any, sizes: list[tuple[int, int]]) -> float:
-    from fastpipe.program import drawing
+    from fastpipe.rng import drawing
     from fastpipe.types import ImageShape
 
     shapes = [ImageShape(*size) for size in sizes]

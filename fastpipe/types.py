@@ -233,8 +233,8 @@ class Generators:
     python: Any = field(default=random)
 
     @property
-    def words(self) -> Any:
-        """What fastpipe's own transforms draw from: `torch`, or a pipeline's `Words` of it, which are faster."""
+    def stream(self) -> Any:
+        """What fastpipe's own transforms draw from: `torch`, or an `MT19937Stream` of it, which is faster."""
         return self.torch
 
 

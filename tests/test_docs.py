@@ -187,6 +187,7 @@ PACKAGES = [
     "fastpipe.ops",
     "fastpipe.program",
     "fastpipe.readers",
+    "fastpipe.rng",
     "fastpipe.tools.doctor",
     "fastpipe.tools.preview",
     "fastpipe.tools.verify",

@@ -25,7 +25,8 @@ from fastpipe.data.bad_files import (
     without_frames,
 )
 from fastpipe.errors import BadFilesError, DatasetError
-from fastpipe.program import SampleTask, sample_key
+from fastpipe.program import SampleTask
+from fastpipe.rng import sample_key
 
 if TYPE_CHECKING:
     from fastpipe.data.private import PrivateState

@@ -33,12 +33,10 @@ from fastpipe.program import (
     Pipeline,
     SampleTask,
     SharedEpoch,
-    copied_generators,
-    keyed_generators,
     mark,
-    sample_keys,
 )
 from fastpipe.readers import MaxPixels
+from fastpipe.rng import copied_generators, keyed_generators, sample_keys
 from fastpipe.types import Generators, Recipe
 
 __all__ = ["ImageDataset", "StandardTransform", "default_loader"]

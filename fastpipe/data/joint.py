@@ -52,6 +52,8 @@ class KeyPoints:
 class MaskFile:
     """A mask in an image file: a ``tv_tensors.Mask`` ``(1, H, W)`` of the file's values, class numbers in most.
 
+    The shape is that of ``tv_tensors.Mask(PIL.Image.open(path))``; ``tv_tensors.Mask`` of an array has the array's.
+
     It is as large as the sample's image. It's read behind the draws, and only what is left of it is transformed.
 
     Attributes:

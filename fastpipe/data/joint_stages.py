@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import sys
 from collections.abc import Callable, Sequence
@@ -10,7 +11,8 @@ from typing import Any
 import torch
 
 from fastpipe.errors import PlanError
-from fastpipe.program import ImageStages, SampleTask, drawing, execute, lower, mark, needed, to_pil
+from fastpipe.program import ImageStages, SampleTask, execute, lower, mark, needed, to_pil
+from fastpipe.rng import drawing, rewound_on
 from fastpipe.types import Generators, ImageShape, Recipe
 
 _SAMPLES = "fastpipe.transforms.v2._samples"
@@ -109,17 +111,10 @@ class JointStages(TargetStages):
         v2 = v2_samples()
         drawn = self.pipeline.drawn
         with drawing(generators) as held:
-            source = held.torch
-            state = torch.get_rng_state() if source is None else source.get_state()
-            try:
+            with contextlib.suppress(v2.Untraceable), rewound_on(v2.Untraceable, held.torch):
                 found = v2.draw_sample(drawn, shape, targets, held)
-            except v2.Untraceable:  # once more, on the image itself
-                if source is None:
-                    torch.set_rng_state(state)
-                else:
-                    source.set_state(state)
-            else:
                 return Recipe(shape, found.steps), found.sample
+            # Once more, on the image itself.
             whole = lower(Recipe(shape, ()), orientation=task.orientation)
             sample = (to_pil(execute(whole, task.encoded)), *with_masks(targets))
             with v2.drawing_from(held):

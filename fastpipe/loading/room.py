@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import random
 import warnings
 from collections.abc import Iterable
-
-import torch
 
 from fastpipe.data import ImageDataset
 from fastpipe.errors import FastpipeError, FastpipeWarning
 from fastpipe.program import BatchOptions, batch_bytes, shared_memory_room, too_small
-from fastpipe.types import Generators, ImageShape
+from fastpipe.rng import keyed_generators
+from fastpipe.types import ImageShape
 
 # Batches have one size whatever the images' sizes are, so that one drawn size serves; no file is read.
 _ANY_SHAPE = ImageShape(480, 640)
@@ -45,9 +43,8 @@ def check_shared_memory(datasets: Iterable[ImageDataset], batch_size: int, ahead
 def _batch_bytes(dataset: ImageDataset, batch_size: int, options: BatchOptions) -> int | None:
     if not dataset.plans or dataset.pipeline.rest:
         return None
-    generators = Generators(torch.Generator().manual_seed(0), random.Random(0))
     try:
-        recipe = dataset.pipeline.draw(_ANY_SHAPE, generators)
+        recipe = dataset.pipeline.draw(_ANY_SHAPE, keyed_generators(0))
     except (FastpipeError, ValueError):  # a transform that wants another size; its own error tells that better
         return None
     return batch_bytes(recipe, batch_size, options, dataset.fidelity)

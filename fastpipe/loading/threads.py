@@ -31,7 +31,8 @@ from fastpipe.data import ImageDataset
 from fastpipe.errors import FastpipeWarning, LoaderError
 from fastpipe.loading.asking import SUBSETS, batch_of, sample_of, within_subsets
 from fastpipe.loading.watch import PATIENCE_S
-from fastpipe.program import BatchOptions, PendingBatch, SharedEpoch, Streams, StreamState
+from fastpipe.program import BatchOptions, PendingBatch, SharedEpoch
+from fastpipe.rng import GeneratorStates, Streams
 
 AHEAD = 3
 """Batches that are made ahead, where nobody says how many. With two the core's threads run dry: they slept for 20% of
@@ -89,7 +90,7 @@ class _Task:
     def __init__(self, indices: Any, options: BatchOptions) -> None:
         self.indices = indices
         self.options = options
-        self.state: StreamState | None = None
+        self.state: GeneratorStates | None = None
         self.result: Any = None
         self.error: BaseException | None = None
         self.done = False

@@ -19,7 +19,7 @@ from fastpipe.errors import DatasetError
 from fastpipe.loading.collate import DeferredImages, map_tensors
 from fastpipe.loading.loader import DataLoader, image_datasets
 from fastpipe.loading.threads import AHEAD, in_the_way
-from fastpipe.program import keyed_globals
+from fastpipe.rng import keyed_globals
 
 _NEARLY = 0.95  # of the best throughput: within the noise of a short trial, so memory decides
 _ENDLESS = 10**12

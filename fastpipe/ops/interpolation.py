@@ -3,11 +3,17 @@
 # TorchScript needs narrow annotations; eagerly wider values arrive, which the type checker calls unreachable.
 # mypy: no-warn-unreachable
 
-from enum import Enum
+from collections.abc import Callable
 from typing import Any
 
+import torch
 
-class InterpolationMode(Enum):
+from fastpipe.ops.enums import TorchvisionEnum
+
+_is_scripting: Callable[[], bool] = torch.jit.is_scripting  # type: ignore[attr-defined]
+
+
+class InterpolationMode(TorchvisionEnum):
     """How pixels between pixels are worked out; the values are torch's names.
 
     Tensors take ``NEAREST``, ``NEAREST_EXACT``, ``BILINEAR`` and ``BICUBIC``; PIL images and uint8 ndarrays all.
@@ -44,21 +50,25 @@ def interpolation_from_int(value: int) -> InterpolationMode:
 
 def interpolation_of(given: Any) -> InterpolationMode:
     """The mode of one of Pillow's integers, of a mode's name, or of torchvision's mode."""
-    return (
-        interpolation_from_int(given) if isinstance(given, int) else InterpolationMode(getattr(given, "value", given))
-    )
+    return interpolation_from_int(given) if isinstance(given, int) else InterpolationMode(given)
 
 
 def checked_interpolation(interpolation: InterpolationMode) -> InterpolationMode:
-    """An argument of a function that TorchScript compiles; eagerly also one of Pillow's integers.
+    """An argument of a function that TorchScript compiles; eagerly also torchvision's mode or one of Pillow's integers.
 
     Raises:
         TypeError: it is neither.
     """
-    if isinstance(interpolation, int):
-        return interpolation_from_int(interpolation)
-    if not isinstance(interpolation, InterpolationMode):
+    if not _is_scripting():  # noqa: SIM102 - TorchScript must not see the inner one
+        if not isinstance(interpolation, InterpolationMode):
+            return _checked(interpolation)
+    return interpolation
+
+
+def _checked(given: Any) -> InterpolationMode:
+    try:
+        return interpolation_of(None if isinstance(given, str) else given)
+    except ValueError:
         raise TypeError(
             "Argument interpolation should be a InterpolationMode or a corresponding Pillow integer constant"
-        )
-    return interpolation
+        ) from None

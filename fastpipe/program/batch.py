@@ -15,10 +15,10 @@ from typing import Any
 import torch
 
 from fastpipe.ops import ToNormalizedTensor, ToPlanarTensor
+from fastpipe.program.epochs import SharedEpoch
 from fastpipe.program.lower import lower
 from fastpipe.program.memory import reused
 from fastpipe.program.program import Fidelity, Program
-from fastpipe.program.seeding import SharedEpoch
 from fastpipe.program.shared_memory import too_small
 from fastpipe.program.slots import Slot, WorkerSlots
 from fastpipe.program.tasks import SampleTask

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from fastpipe.transforms._base import drawable
+from fastpipe.rng import StreamGenerators, drawing
+from fastpipe.transforms._base import drawable, draws_from_stream
 from fastpipe.transforms.compose import members_of
-from fastpipe.transforms.drawing import WordGenerators, drawing, draws_from_words
 from fastpipe.types import Generators, ImageShape, Recipe, Step
 
 
@@ -30,7 +30,7 @@ class Pipeline:
 
     def __post_init__(self) -> None:
         looks = max((number for number, one in enumerate(self.drawn) if _looks_at_shape(one)), default=0)
-        draws = ((one.draw, draws_from_words(one), number < looks) for number, one in enumerate(self.drawn))
+        draws = ((one.draw, draws_from_stream(one), number < looks) for number, one in enumerate(self.drawn))
         object.__setattr__(self, "_draws", tuple(draws))  # frozen
 
     def draw(self, shape: ImageShape, generators: Generators | None = None) -> Recipe:
@@ -41,16 +41,16 @@ class Pipeline:
             generators: where the numbers come from; None for the global generators, as torchvision. For many
                 samples in a row, what ``with drawing(generators)`` gives: their state is then read only once.
         """
-        if not isinstance(generators, WordGenerators):
+        if not isinstance(generators, StreamGenerators):
             with drawing(generators) as held:
                 if held is not generators:
                     return self.draw(shape, held)
         assert generators is not None
         start = shape
         steps: list[Step] = []
-        for draw, takes_words, is_seen in self._draws:
+        for draw, takes_streams, is_seen in self._draws:
             given = generators
-            if not takes_words and isinstance(generators, WordGenerators):
+            if not takes_streams and isinstance(generators, StreamGenerators):
                 given = generators.plain()
             drawn = draw(shape, given)
             if drawn:

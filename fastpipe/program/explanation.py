@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import random
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -20,8 +19,9 @@ from fastpipe.program.foreign_loading import ForeignLoading, foreign_loading, pa
 from fastpipe.program.lower import lower
 from fastpipe.program.program import Fidelity, Program, Views, steps_in_words
 from fastpipe.program.serving import who_serves
+from fastpipe.rng import keyed_generators
 from fastpipe.transforms._base import drawable
-from fastpipe.types import Box, Generators, Header, ImageShape, Recipe, Step
+from fastpipe.types import Box, Header, ImageShape, Recipe, Step
 
 _LONG = 120
 _SHAPE = ImageShape(375, 500)
@@ -200,7 +200,7 @@ def explain(subject: Any, *, shape: ImageShape | None = None, fidelity: Fidelity
     headers, example = _examples(subject if is_dataset else None, shape)
     size = ImageShape(headers[0].height, headers[0].width)
     try:
-        generators = Generators(torch.Generator().manual_seed(0), random.Random(0))
+        generators = keyed_generators(0)
         recipe = pipeline.draw(size, generators) if joint is None else subject.recipe(0, generators=generators)
     except ValueError as error:
         what = f"an image of {size.height}×{size.width} can't be transformed"

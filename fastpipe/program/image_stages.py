@@ -23,8 +23,8 @@ from fastpipe.program.execute import DIRECT, Encoded, execute, finish_tensor, to
 from fastpipe.program.lower import lower
 from fastpipe.program.profiling import mark
 from fastpipe.program.program import Fidelity, Program
-from fastpipe.program.seeding import drawing, keyed_generators, keyed_globals
 from fastpipe.program.tasks import FailurePolicy, SampleTask
+from fastpipe.rng import drawing, keyed_generators, keyed_globals
 from fastpipe.sources import fetched
 from fastpipe.transforms.compose import call
 from fastpipe.types import DecodeRequest, Generators, Header, ImageShape, Recipe

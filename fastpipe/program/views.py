@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from fastpipe.program.program import Views
-from fastpipe.transforms._base import drawable
-from fastpipe.transforms.drawing import draw_steps
+from fastpipe.transforms._base import draw_steps, drawable
 from fastpipe.types import Generators, ImageShape, Step
 
 

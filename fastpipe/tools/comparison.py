@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import hashlib
 import io
-import random
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -18,12 +17,12 @@ from torch.utils._pytree import tree_flatten
 
 from fastpipe import readers
 from fastpipe.data import ImageDataset, JointDataset
-from fastpipe.program import keyed_globals
 from fastpipe.reporting.pictures import arrays_of, same_size
+from fastpipe.rng import GeneratorStates, keyed_globals
 from fastpipe.tools import recipes
 from fastpipe.tools.certificate import Certificate, Check, Difference, StepResult, Worst
 from fastpipe.tools.twin import mirror
-from fastpipe.types import Generators, Member, Recipe
+from fastpipe.types import Member, Recipe
 
 _METADATA = ("format", "canvas_size", "clamping_mode")
 
@@ -91,14 +90,14 @@ class Comparison:
                 expected = copy.deepcopy(self.whole)
                 for twin in self.twins:
                     expected = self.called(twin, recipes.own_memory(expected))
-                end = states()
+                end = GeneratorStates.of()
         except Exception as error:  # torchvision's own, such as for a crop larger than the image
             self._both_refuse(key, error, where)
             return
         with keyed_globals(key):
             sample = self.dataset[self.index]
             actual = sample if self.joint else sample[0]
-            same_end = same_states(states(), end)
+            same_end = GeneratorStates.of().draws_like(end)
         self.compared += 1
         self.hashes.append(digest(actual))
         if self.hashes[-1] == digest(expected) and same_end:
@@ -116,13 +115,13 @@ class Comparison:
 
         torchvision's is the one that stays.
         """
-        start = states()
+        start = GeneratorStates.of()
         theirs = self.called(twin, copy.deepcopy(before))
-        end = states()
-        set_states(start)
+        end = GeneratorStates.of()
+        start.restore()
         ours = self.called(member, copy.deepcopy(before))
-        same = same_states(states(), end)
-        set_states(end)
+        same = GeneratorStates.of().draws_like(end)
+        end.restore()
         return ours, theirs, same
 
     def images_of(self, sample: Any, undo: Any = ()) -> list[Any]:
@@ -179,23 +178,6 @@ def compare(difference: Difference, ours: Sequence[Any], theirs: Sequence[Any]) 
         for one, other in zip(ours, theirs, strict=True):
             difference.add(one, other)
     return difference.max > before
-
-
-def states(generators: Generators | None = None) -> tuple[torch.Tensor, Any]:
-    """Where torch's and Python's generators stand: the global ones, or these."""
-    if generators is None or generators.torch is None:
-        return torch.get_rng_state(), random.getstate()
-    return generators.torch.get_state(), generators.python.getstate()
-
-
-def set_states(found: tuple[torch.Tensor, Any]) -> None:
-    """Puts the global generators where `states` found them."""
-    torch.set_rng_state(found[0])
-    random.setstate(found[1])
-
-
-def same_states(one: tuple[torch.Tensor, Any], other: tuple[torch.Tensor, Any]) -> bool:
-    return torch.equal(one[0], other[0]) and one[1] == other[1]
 
 
 def loaded(path: str, apply_exif: bool = False) -> Image.Image:

@@ -21,9 +21,10 @@ from fastpipe import transforms as fastpipe_transforms
 from fastpipe.data import ImageDataset
 from fastpipe.data._progress import SlowBar
 from fastpipe.errors import DatasetError, DecodeError, FastpipeError
-from fastpipe.program import flatten, keyed_globals, sample_key
+from fastpipe.program import flatten
 from fastpipe.program.breaks import shortened
 from fastpipe.reporting.pictures import Cell, arrays_of, fitted, grid, pictures_of, same_size
+from fastpipe.rng import keyed_globals, sample_key
 from fastpipe.tools import recipes
 from fastpipe.tools.certificate import difference_cell
 from fastpipe.tools.subject import dataset_of

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -12,9 +11,10 @@ from fastpipe import readers
 from fastpipe.data.base import ImageDataset
 from fastpipe.data.joint import JointDataset
 from fastpipe.ops import EXACT, WARP, Contract, LookUp, Operation, ToNormalizedTensor, ToPlanarTensor, contracts_of
-from fastpipe.program import Encoded, Views, execute, keyed_globals, lower, steps_in_words, to_pil
+from fastpipe.program import Encoded, Views, execute, lower, steps_in_words, to_pil
 from fastpipe.program.breaks import shortened
-from fastpipe.types import Box, DecodeRequest, Generators, Header, ImageShape, Recipe, Step
+from fastpipe.rng import keyed_generators, keyed_globals
+from fastpipe.types import Box, DecodeRequest, Header, ImageShape, Recipe, Step
 
 if TYPE_CHECKING:
     from fastpipe.reporting.pictures import Normalizations
@@ -82,12 +82,8 @@ def resizes(dataset: ImageDataset, header: Header) -> bool:
 
 def _sizing_step(dataset: ImageDataset, height: int, width: int) -> object:
     """The first step drawn for such an image that changes its size; None where there is none."""
-    recipe = dataset.pipeline.draw(ImageShape(height, width), _generators(0))
+    recipe = dataset.pipeline.draw(ImageShape(height, width), keyed_generators(0))
     return next((step for step in recipe if part_of(step)[0].endswith(("crop", "resize"))), None)
-
-
-def _generators(seed: int) -> Generators:
-    return Generators(torch.Generator().manual_seed(seed), random.Random(seed))
 
 
 def is_joint(dataset: Any) -> bool:
@@ -98,7 +94,7 @@ def is_joint(dataset: Any) -> bool:
 def make_sample(dataset: ImageDataset, index: int, data: bytes, seed: int) -> None:
     """All of an image's work between reading and collating, of sample ``index`` in a file of another make."""
     header = readers.parse_header(data)
-    generators = _generators(seed)
+    generators = keyed_generators(seed)
     if is_joint(dataset):
         recipe = dataset.recipe(index, generators=generators)
     else:
@@ -130,29 +126,20 @@ def by_torchvision(functional: Any, step: Step, image: Any) -> Any:
     function = getattr(functional, step.op, None) if isinstance(step, Operation) else None
     if function is None or not isinstance(step, Operation):
         return step.apply(own_memory(image))
-    return function(own_memory(image), **_translated(step, functional))
+    return function(own_memory(image), **step.arguments())
 
 
 def by_tensor_backend(functional: Any, step: Step, image: Any) -> Any:
     """The step by torchvision on a tensor; None where it doesn't take such arguments."""
     assert isinstance(step, Operation)
     tensor = functional.pil_to_tensor(image)
-    arguments = _translated(step, functional)
+    arguments = step.arguments()
     if isinstance(arguments.get("fill"), (int, float)):
         arguments["fill"] = [float(arguments["fill"])] * tensor.shape[0]
     try:
         return getattr(functional, step.op)(tensor, **arguments)
     except (TypeError, ValueError, RuntimeError):
         return None
-
-
-def _translated(step: Operation, functional: Any) -> dict[str, Any]:
-    """The arguments with torchvision's enum."""
-    arguments = step.arguments()
-    mode: Any = arguments.get("interpolation")
-    if hasattr(mode, "value"):
-        arguments["interpolation"] = functional.InterpolationMode(mode.value)
-    return arguments
 
 
 def own_memory(image: Any) -> Any:

@@ -101,15 +101,17 @@ def seeded_pass(call: Callable[[int], Any], count: int) -> Callable[[int], float
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """One thread for torch and cv2, and torch's generator as it was afterwards."""
+    """One thread for torch and cv2, and the global generators as they were afterwards."""
     import cv2
     import torch
+
+    from fastpipe.rng import preserved_globals
 
     threads, cv2_threads = torch.get_num_threads(), cv2.getNumThreads()
     torch.set_num_threads(1)
     cv2.setNumThreads(1)
     try:
-        with torch.random.fork_rng(devices=[]):
+        with preserved_globals():
             yield
     finally:
         torch.set_num_threads(threads)

@@ -143,5 +143,4 @@ def _value(value: Any, name: str, into: Any, notes: list[str]) -> Any:
     if name == "transforms":
         members = [mirror(member, into, notes) for member in value]
         return torch.nn.ModuleList(members) if isinstance(value, torch.nn.ModuleList) else members
-    kind = type(value).__name__
-    return getattr(into, kind)(value.value) if kind in ("InterpolationMode", "AutoAugmentPolicy") else value
+    return value

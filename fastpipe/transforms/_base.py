@@ -1,30 +1,19 @@
-"""What the transform classes share: which of them can be drawn, checks of arguments, and the simplest draws.
+"""What the transform classes share: whether they can be drawn, base classes, and checks of arguments."""
 
-The ``draw_*`` functions here and in the classes' files are torchvision's random numbers: the same calls in the same
-order with the same rounding, from torch's global generator or from one that is given, or from a generator's `Words`.
-TorchScript compiles them as part of a class's ``forward``, without what is for words.
-"""
-
-import functools
 import inspect
-import math
 import numbers
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 
 from fastpipe.ops import Operation
-from fastpipe.ops.interpolation import interpolation_from_int
-from fastpipe.transforms._float32 import float32
+from fastpipe.ops.interpolation import InterpolationMode, interpolation_from_int
+from fastpipe.rng import StreamGenerators
+from fastpipe.rng.draws import bernoulli_float64
 from fastpipe.transforms.functional._types import Fill, Image
-from fastpipe.transforms.words import Source, Words, plain
 from fastpipe.types import Generators, ImageShape, Step
-
-# TorchScript knows this function by itself, whatever its name, and leaves out what stands in a block of its own
-# behind ``if not is_scripting():``, but compiles the rest of a longer condition: hence the nested ones below.
-is_scripting: Callable[[], bool] = torch.jit.is_scripting  # type: ignore[attr-defined]
 
 # A subclass may add or replace these and still be drawn by what it inherits: they have no say in an image's fate.
 _HARMLESS = frozenset({"__init__", "__repr__", "__str__", "extra_repr"})
@@ -72,94 +61,36 @@ def _is_ours(base: type) -> bool:
     return base.__module__.startswith("fastpipe.transforms.")
 
 
-def draw_chance(p: float, generator: Source = None) -> bool:
-    """``torch.rand(1) < p``, compared in float32 as a tensor with a number is."""
-    if not is_scripting():  # noqa: SIM102 - TorchScript must not see the inner one
-        if isinstance(generator, Words):
-            return generator.fraction() < float32(p)
-    return bool(torch.rand([1], generator=generator) < p)
+def draws_from_stream(transform: Any) -> bool:
+    """Whether a transform's ``draw`` is fastpipe's own, which takes an `MT19937Stream`."""
+    return bool(type(transform).draw.__module__.startswith("fastpipe."))
 
 
-def draw_chance_exact(p: float, generator: Source = None) -> bool:
-    """``torch.rand(1).item() < p``, compared in float64: torchvision has both kinds."""
-    return draw_fraction(generator) < p
+def draw_steps(transform: Any, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
+    """``transform.draw(shape, generators)``, with torch's own generator for a class that isn't fastpipe's."""
+    if isinstance(generators, StreamGenerators) and not draws_from_stream(transform):
+        generators = generators.plain()
+    steps: tuple[Step, ...] = transform.draw(shape, generators)
+    return steps
 
 
-def draw_fraction(generator: Source = None) -> float:
-    """``torch.rand(1).item()``."""
-    if not is_scripting():  # noqa: SIM102 - TorchScript must not see the inner one
-        if isinstance(generator, Words):
-            return generator.fraction()
-    return float(torch.rand([1], generator=generator).item())
+class ReprMixin:
+    """Prints a transform as torchvision does: its name, and attributes as in `_repr_format`."""
 
-
-def draw_uniform(low: float, high: float, generator: Source = None) -> float:
-    """A float32 from ``[low, high)``, as a Python float."""
-    if not is_scripting():  # noqa: SIM102 - TorchScript must not see the inner one
-        if isinstance(generator, Words):
-            return generator.uniform(low, high)
-    return float(torch.empty([1]).uniform_(low, high, generator=generator).item())
-
-
-def draw_sides(area: float, log_low: float, log_high: float, generator: Source = None) -> tuple[int, int]:
-    """Two sides of a rectangle, in whole pixels: the first by the second is a ratio whose logarithm is uniform."""
-    if not is_scripting():  # noqa: SIM102 - TorchScript must not see the inner one
-        if isinstance(generator, Words):
-            return generator.sides(area, log_low, log_high)
-    ratio = float(torch.exp(torch.empty([1]).uniform_(log_low, log_high, generator=generator)).item())
-    # ``int(round(…))``, here and in other draws: TorchScript's round gives a float.
-    return int(round(math.sqrt(area * ratio))), int(round(math.sqrt(area / ratio)))  # noqa: RUF046
-
-
-@functools.lru_cache(maxsize=64)
-def cached_log_ratio(ratio: tuple[float, ...], dtype: torch.dtype) -> list[float]:
-    """The logarithms in float32 (torch's default ``dtype``, which is part of the key), as torchvision rounds them."""
-    logarithms: list[float] = torch.log(torch.tensor(ratio)).tolist()
-    return logarithms
-
-
-def draw_integer(low: int, high: int, generator: Source = None) -> int:
-    """An integer from ``[low, high)``."""
-    if not is_scripting():  # noqa: SIM102 - TorchScript must not see the inner one
-        if isinstance(generator, Words):
-            return generator.integer(low, high)
-    return int(torch.randint(low, high, [1], generator=generator).item())
-
-
-def draw_permutation(count: int, generator: Source = None) -> list[int]:
-    """The numbers from 0 to ``count - 1``, a handful, in random order."""
-    if isinstance(generator, Words):
-        return generator.permutation(count)
-    order: list[int] = torch.randperm(count, generator=generator).tolist()
-    return order
-
-
-def draw_normal(size: list[int], generator: Source = None) -> torch.Tensor:
-    """A tensor of float32 normal numbers, which torch alone can draw."""
-    if not is_scripting():
-        generator = plain(generator)
-    return torch.empty(size, dtype=torch.float32).normal_(generator=generator)
-
-
-def draw_seed(generator: Source = None) -> int:
-    """A seed for another library's generator: an integer from ``[0, 2**63)``."""
-    return draw_integer(0, 2**63 - 1, generator)
-
-
-class Shown:
-    """The base of what is printed as torchvision prints it: its name, and attributes as `_shown` has them."""
-
-    _shown = ""
+    _repr_format = ""
 
     def __repr__(self) -> str:
-        return f"{self.__class__.__name__}({self._shown.format(self)})"
+        return f"{self.__class__.__name__}({self._repr_format.format(self)})"
 
 
-class Transform(Shown, torch.nn.Module):
+class Transform(ReprMixin, torch.nn.Module):
     """The base of transforms that TorchScript compiles."""
 
+    # TorchScript would take a mode's type from its `__class__`, which is torchvision's where that is loaded.
+    interpolation: InterpolationMode
 
-class WithChance(Transform):
+
+class RandomOp(Transform):
     """The base of transforms that do one operation, with a probability.
 
     A subclass says what it does as a function, which TorchScript compiles, and as an operation.
@@ -168,9 +99,9 @@ class WithChance(Transform):
         p: the probability.
     """
 
-    _shown = "p={0.p}"
+    _repr_format = "p={0.p}"
 
-    _chance = staticmethod(draw_chance_exact)
+    _bernoulli = staticmethod(bernoulli_float64)
 
     def __init__(self, p: float = 0.5) -> None:
         super().__init__()
@@ -184,12 +115,12 @@ class WithChance(Transform):
 
     def forward(self, img: Image) -> Image:
         """The changed image, or ``img`` itself."""
-        if self._chance(float(self.p)):
+        if self._bernoulli(float(self.p)):
             return self._changed(img)
         return img
 
     def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
-        return (self._operation(),) if self._chance(float(self.p), generators.words) else ()
+        return (self._operation(),) if self._bernoulli(float(self.p), generators.stream) else ()
 
 
 class Filled(Transform):
@@ -249,8 +180,10 @@ def setup_angle(x: Any, name: str, req_sizes: tuple[int, ...] = (2,)) -> list[fl
 
 
 def check_interpolation(interpolation: Any) -> Any:
-    """The argument, with one of Pillow's integers turned into an `InterpolationMode`."""
-    return interpolation_from_int(interpolation) if isinstance(interpolation, int) else interpolation
+    """The argument, with one of Pillow's integers, or torchvision's mode, turned into an `InterpolationMode`."""
+    if isinstance(interpolation, int):
+        return interpolation_from_int(interpolation)
+    return InterpolationMode.adopt(interpolation)
 
 
 def check_fill(fill: Any) -> Any:

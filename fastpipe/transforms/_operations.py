@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from fastpipe import ops
+from fastpipe.rng.draws import randint
 from fastpipe.transforms import functional as F
-from fastpipe.transforms._base import draw_integer
 from fastpipe.transforms.functional import InterpolationMode
 from fastpipe.transforms.functional._types import Fill, Image
 
@@ -128,14 +128,14 @@ def draw_operation(
         levels: see there; 0 for all.
         generator: torch's generator; None for the global one.
     """
-    op_name = list(op_meta.keys())[draw_integer(0, len(op_meta), generator)]
+    op_name = list(op_meta.keys())[randint(0, len(op_meta), generator)]
     magnitudes, signed = op_meta[op_name]
     magnitude = 0.0
     if magnitudes.ndim > 0:
         if level is None:
-            level = draw_integer(0, levels if levels > 0 else len(magnitudes), generator)
+            level = randint(0, levels if levels > 0 else len(magnitudes), generator)
         magnitude = float(magnitudes[level].item())
-    if signed and draw_integer(0, 2, generator) != 0:
+    if signed and randint(0, 2, generator) != 0:
         magnitude *= -1.0
     return op_name, magnitude
 
@@ -144,13 +144,13 @@ def draw_listed(
     operations: Listed, level: int | None, levels: int, generator: torch.Generator | None = None
 ) -> tuple[str, float]:
     """`draw_operation` from a `listed_space`, without a tensor."""
-    op_name, magnitudes, signed = operations[draw_integer(0, len(operations), generator)]
+    op_name, magnitudes, signed = operations[randint(0, len(operations), generator)]
     magnitude = 0.0
     if magnitudes is not None:
         if level is None:
-            level = draw_integer(0, levels if levels > 0 else len(magnitudes), generator)
+            level = randint(0, levels if levels > 0 else len(magnitudes), generator)
         magnitude = magnitudes[level]
-    if signed and draw_integer(0, 2, generator) != 0:
+    if signed and randint(0, 2, generator) != 0:
         magnitude *= -1.0
     return op_name, magnitude
 

@@ -13,7 +13,7 @@ import torch
 from PIL import Image
 
 from fastpipe.errors import PlanError
-from fastpipe.transforms._base import draw_seed
+from fastpipe.rng.draws import random_seed
 from fastpipe.types import Generators, ImageShape, Step
 
 # An albumentations transform keeps its random state and its last parameters in itself.
@@ -53,10 +53,10 @@ class Albumentations:
         self.transform = transform
 
     def __call__(self, img: Any) -> Any:
-        return SeededCall(self.transform, draw_seed()).apply(img)
+        return SeededCall(self.transform, random_seed()).apply(img)
 
     def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
-        return (SeededCall(self.transform, draw_seed(generators.words)),)
+        return (SeededCall(self.transform, random_seed(generators.stream)),)
 
     def _can_draw(self) -> bool:
         """Only what keeps an image's shape can be drawn from a shape: no crops, and no change of channels."""

@@ -11,12 +11,12 @@ from torch import Tensor
 from fastpipe import ops
 from fastpipe.kernels import planes
 from fastpipe.kernels.conversion import planes_to_array
+from fastpipe.rng.draws import randint, torch_generator
 from fastpipe.transforms import functional as F
-from fastpipe.transforms._base import Filled, draw_integer
+from fastpipe.transforms._base import Filled
 from fastpipe.transforms._operations import apply_op, aug_mix_space, draw_operation, op_calls, space_for
 from fastpipe.transforms.functional import InterpolationMode
 from fastpipe.transforms.functional._types import Image
-from fastpipe.transforms.words import plain
 from fastpipe.types import Generators, ImageShape, Step
 
 
@@ -96,7 +96,7 @@ class AugMix(Filled):
         ValueError: ``severity`` is out of its range.
     """
 
-    _shown = (
+    _repr_format = (
         "severity={0.severity}, mixture_width={0.mixture_width}, chain_depth={0.chain_depth}, alpha={0.alpha}"
         ", all_ops={0.all_ops}, interpolation={0.interpolation}, fill={0.fill}"
     )
@@ -120,7 +120,7 @@ class AugMix(Filled):
         self.chain_depth = chain_depth
         self.alpha = alpha
         self.all_ops = all_ops
-        self.interpolation = interpolation
+        self.interpolation = InterpolationMode.adopt(interpolation)
         self.fill = fill
 
     def _augmentation_space(self, num_bins: int, image_size: tuple[int, int]) -> dict[str, tuple[Tensor, bool]]:
@@ -192,11 +192,11 @@ class AugMix(Filled):
 
     def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
         op_meta = self._augmentation_space(self._PARAMETER_MAX, (shape.height, shape.width))
-        generator = plain(generators.words)
+        generator = torch_generator(generators.stream)
         both = torch._sample_dirichlet(torch.tensor([[self.alpha, self.alpha]]), generator)
         each = torch._sample_dirichlet(torch.tensor([[self.alpha] * self.mixture_width]), generator)
         weights = torch.cat([both[:, :1], each * both[:, 1:]], 1)
-        return (self._mixture(op_meta, weights, generators.words),)
+        return (self._mixture(op_meta, weights, generators.stream),)
 
 
 def _draw_chains(
@@ -209,6 +209,6 @@ def _draw_chains(
     """For each chain, the names and magnitudes of its operations."""
     chains: list[list[tuple[str, float]]] = []
     for _ in range(width):
-        count = depth if depth > 0 else draw_integer(1, 4, generator)
+        count = depth if depth > 0 else randint(1, 4, generator)
         chains.append([draw_operation(op_meta, None, severity, generator) for _ in range(count)])
     return chains

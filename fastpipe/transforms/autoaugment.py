@@ -1,15 +1,16 @@
 """Learned and random policies of many operations: AutoAugment, RandAugment, TrivialAugment; and AugMix."""
 
-from enum import Enum
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from fastpipe.ops.enums import TorchvisionEnum
+from fastpipe.rng.draws import rand, randint
+from fastpipe.rng.float32 import float32
 from fastpipe.transforms import _policies
 from fastpipe.transforms import functional as F
-from fastpipe.transforms._base import Filled, draw_integer
-from fastpipe.transforms._float32 import float32
+from fastpipe.transforms._base import Filled
 from fastpipe.transforms._operations import apply_op as _apply_op
 from fastpipe.transforms._operations import (
     auto_augment_space,
@@ -24,13 +25,12 @@ from fastpipe.transforms._operations import (
 from fastpipe.transforms.augmix import AugMix
 from fastpipe.transforms.functional import InterpolationMode
 from fastpipe.transforms.functional._types import Image
-from fastpipe.transforms.words import Words
 from fastpipe.types import Generators, ImageShape, Step
 
 __all__ = ["AugMix", "AutoAugment", "AutoAugmentPolicy", "RandAugment", "TrivialAugmentWide"]
 
 
-class AutoAugmentPolicy(Enum):
+class AutoAugmentPolicy(TorchvisionEnum):
     """The data sets that AutoAugment's policies were learned on."""
 
     IMAGENET = "imagenet"
@@ -52,7 +52,7 @@ class AutoAugment(Filled):
         ValueError: ``policy`` isn't an `AutoAugmentPolicy`.
     """
 
-    _shown = "policy={0.policy}, fill={0.fill}"
+    _repr_format = "policy={0.policy}, fill={0.fill}"
 
     def __init__(
         self,
@@ -61,12 +61,13 @@ class AutoAugment(Filled):
         fill: Any = None,
     ) -> None:
         super().__init__()
-        self.policy = policy
-        self.interpolation = interpolation
+        self.policy = AutoAugmentPolicy.adopt(policy)
+        self.interpolation = InterpolationMode.adopt(interpolation)
         self.fill = fill
         self.policies = self._get_policies(policy)
 
     def _get_policies(self, policy: AutoAugmentPolicy) -> _policies.Policy:
+        policy = AutoAugmentPolicy.adopt(policy)
         if not isinstance(policy, AutoAugmentPolicy):
             raise ValueError(f"The provided policy {policy} is not recognized.")
         return list(getattr(_policies, policy.name))
@@ -83,7 +84,7 @@ class AutoAugment(Filled):
         Args:
             transform_num: the number of sub-policies.
         """
-        return _draw_policy(transform_num)
+        return randint(0, transform_num), torch.rand([2]), torch.randint(0, 2, [2])
 
     def forward(self, img: Image) -> Image:
         """The augmented image."""
@@ -98,14 +99,10 @@ class AutoAugment(Filled):
         return img
 
     def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
-        words = generators.words
-        if isinstance(words, Words):
-            index = words.integer(0, len(self.policies))
-            probs: Any = [_Chance(words.fraction()), _Chance(words.fraction())]
-            signs: Any = [words.integer(0, 2), words.integer(0, 2)]
-        else:
-            index, probs, signs = _draw_policy(len(self.policies), words)
-            probs, signs = _as_numbers(probs, signs)
+        generator = generators.stream
+        index = randint(0, len(self.policies), generator)
+        probs: Any = [_Chance(rand(generator)), _Chance(rand(generator))]
+        signs: Any = [randint(0, 2, generator), randint(0, 2, generator)]
         space = self._augmentation_space(10, (shape.height, shape.width))
         steps: list[Step] = []
         for op_name, magnitude in _chosen_operations(self.policies[index], space, probs, signs):
@@ -123,13 +120,6 @@ class _Chance(float):
 def _as_numbers(probs: Any, signs: Any) -> tuple[Any, Any]:
     """Drawn tensors as lists, which are compared in a tenth of the time."""
     return [_Chance(p) for p in probs.tolist()], signs.tolist()
-
-
-def _draw_policy(count: int, generator: torch.Generator | None = None) -> tuple[int, Tensor, Tensor]:
-    index = draw_integer(0, count, generator)
-    probs = torch.rand([2], generator=generator)
-    signs = torch.randint(0, 2, [2], generator=generator)
-    return index, probs, signs
 
 
 def _chosen_operations(
@@ -163,7 +153,7 @@ class RandAugment(Filled):
         fill: the value outside of a warped image: a number, or one for each channel; None for 0.
     """
 
-    _shown = (
+    _repr_format = (
         "num_ops={0.num_ops}, magnitude={0.magnitude}, num_magnitude_bins={0.num_magnitude_bins}"
         ", interpolation={0.interpolation}, fill={0.fill}"
     )
@@ -180,7 +170,7 @@ class RandAugment(Filled):
         self.num_ops = num_ops
         self.magnitude = magnitude
         self.num_magnitude_bins = num_magnitude_bins
-        self.interpolation = interpolation
+        self.interpolation = InterpolationMode.adopt(interpolation)
         self.fill = fill
 
     def _augmentation_space(self, num_bins: int, image_size: tuple[int, int]) -> dict[str, tuple[Tensor, bool]]:
@@ -202,7 +192,7 @@ class RandAugment(Filled):
         space = listed_space(rand_augment_space, self.num_magnitude_bins, (shape.height, shape.width))
         steps: list[Step] = []
         for _ in range(self.num_ops):
-            op_name, magnitude = draw_listed(space, self.magnitude, 0, generators.words)
+            op_name, magnitude = draw_listed(space, self.magnitude, 0, generators.stream)
             steps += op_calls(op_name, magnitude, self.interpolation, self.fill)
         return tuple(steps)
 
@@ -218,7 +208,7 @@ class TrivialAugmentWide(Filled):
         fill: the value outside of a warped image: a number, or one for each channel; None for 0.
     """
 
-    _shown = "num_magnitude_bins={0.num_magnitude_bins}, interpolation={0.interpolation}, fill={0.fill}"
+    _repr_format = "num_magnitude_bins={0.num_magnitude_bins}, interpolation={0.interpolation}, fill={0.fill}"
 
     def __init__(
         self,
@@ -228,7 +218,7 @@ class TrivialAugmentWide(Filled):
     ) -> None:
         super().__init__()
         self.num_magnitude_bins = num_magnitude_bins
-        self.interpolation = interpolation
+        self.interpolation = InterpolationMode.adopt(interpolation)
         self.fill = fill
 
     def _augmentation_space(self, num_bins: int) -> dict[str, tuple[Tensor, bool]]:
@@ -246,5 +236,5 @@ class TrivialAugmentWide(Filled):
 
     def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
         space = listed_space(trivial_augment_space, self.num_magnitude_bins)
-        op_name, magnitude = draw_listed(space, None, 0, generators.words)
+        op_name, magnitude = draw_listed(space, None, 0, generators.stream)
         return op_calls(op_name, magnitude, self.interpolation, self.fill)

@@ -7,8 +7,9 @@ import torch
 from torch import Tensor
 
 from fastpipe import ops
+from fastpipe.rng.draws import bernoulli, randperm, uniform
 from fastpipe.transforms import functional as F
-from fastpipe.transforms._base import Transform, WithChance, draw_chance, draw_permutation, draw_uniform
+from fastpipe.transforms._base import RandomOp, Transform
 from fastpipe.transforms.functional._types import Floats, Image
 from fastpipe.types import Generators, ImageShape, Step
 
@@ -31,7 +32,7 @@ class ColorJitter(Transform):
 
     _looks_at_shape = False
 
-    _shown = "brightness={0.brightness}, contrast={0.contrast}, saturation={0.saturation}, hue={0.hue}"
+    _repr_format = "brightness={0.brightness}, contrast={0.contrast}, saturation={0.saturation}, hue={0.hue}"
 
     def __init__(
         self,
@@ -104,8 +105,8 @@ class ColorJitter(Transform):
         return img
 
     def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
-        order = draw_permutation(4, generators.words)
-        factors = _draw_factors(self.brightness, self.contrast, self.saturation, self.hue, generators.words)
+        order = randperm(4, generators.stream)
+        factors = _draw_factors(self.brightness, self.contrast, self.saturation, self.hue, generators.stream)
         return tuple([_JITTERED[index](factors[index]) for index in order if factors[index] is not None])
 
 
@@ -119,10 +120,10 @@ def _draw_factors(
     hue: Floats | None,
     generator: torch.Generator | None = None,
 ) -> tuple[float | None, float | None, float | None, float | None]:
-    b = None if brightness is None else draw_uniform(brightness[0], brightness[1], generator)
-    c = None if contrast is None else draw_uniform(contrast[0], contrast[1], generator)
-    s = None if saturation is None else draw_uniform(saturation[0], saturation[1], generator)
-    h = None if hue is None else draw_uniform(hue[0], hue[1], generator)
+    b = None if brightness is None else uniform(brightness[0], brightness[1], generator)
+    c = None if contrast is None else uniform(contrast[0], contrast[1], generator)
+    s = None if saturation is None else uniform(saturation[0], saturation[1], generator)
+    h = None if hue is None else uniform(hue[0], hue[1], generator)
     return b, c, s, h
 
 
@@ -133,7 +134,7 @@ class Grayscale(Transform):
         num_output_channels: 1, or 3 equal ones.
     """
 
-    _shown = "num_output_channels={0.num_output_channels}"
+    _repr_format = "num_output_channels={0.num_output_channels}"
 
     def __init__(self, num_output_channels: int = 1) -> None:
         super().__init__()
@@ -154,7 +155,7 @@ class RandomGrayscale(Transform):
         p: the probability.
     """
 
-    _shown = "p={0.p}"
+    _repr_format = "p={0.p}"
 
     def __init__(self, p: float = 0.1) -> None:
         super().__init__()
@@ -163,17 +164,17 @@ class RandomGrayscale(Transform):
     def forward(self, img: Image) -> Image:
         """The gray image, or ``img`` itself."""
         num_output_channels, _, _ = F.get_dimensions(img)
-        if draw_chance(float(self.p)):
+        if bernoulli(float(self.p)):
             return F.rgb_to_grayscale(img, num_output_channels=num_output_channels)
         return img
 
     def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
-        if draw_chance(float(self.p), generators.words):
+        if bernoulli(float(self.p), generators.stream):
             return (ops.RgbToGrayscale(shape.channels),)
         return ()
 
 
-class RandomInvert(WithChance):
+class RandomInvert(RandomOp):
     """Inverts an image, with probability ``p``.
 
     Args:
@@ -187,7 +188,7 @@ class RandomInvert(WithChance):
         return _INVERT
 
 
-class RandomPosterize(WithChance):
+class RandomPosterize(RandomOp):
     """Keeps only the upper bits of every value, with probability ``p``. For uint8 images.
 
     Args:
@@ -195,7 +196,7 @@ class RandomPosterize(WithChance):
         p: the probability.
     """
 
-    _shown = "bits={0.bits},p={0.p}"
+    _repr_format = "bits={0.bits},p={0.p}"
 
     def __init__(self, bits: int, p: float = 0.5) -> None:
         super().__init__(p)
@@ -208,7 +209,7 @@ class RandomPosterize(WithChance):
         return ops.Posterize(self.bits)
 
 
-class RandomSolarize(WithChance):
+class RandomSolarize(RandomOp):
     """Inverts all values from a threshold on, with probability ``p``.
 
     Args:
@@ -216,7 +217,7 @@ class RandomSolarize(WithChance):
         p: the probability.
     """
 
-    _shown = "threshold={0.threshold},p={0.p}"
+    _repr_format = "threshold={0.threshold},p={0.p}"
 
     def __init__(self, threshold: float, p: float = 0.5) -> None:
         super().__init__(p)
@@ -229,7 +230,7 @@ class RandomSolarize(WithChance):
         return ops.Solarize(self.threshold)
 
 
-class RandomAutocontrast(WithChance):
+class RandomAutocontrast(RandomOp):
     """Stretches each channel to the full range, with probability ``p``.
 
     Args:
@@ -243,7 +244,7 @@ class RandomAutocontrast(WithChance):
         return _AUTOCONTRAST
 
 
-class RandomEqualize(WithChance):
+class RandomEqualize(RandomOp):
     """Equalizes each channel's histogram, with probability ``p``. For uint8 images.
 
     Args:

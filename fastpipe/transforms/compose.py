@@ -7,11 +7,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import torch
 
 from fastpipe.errors import PlanError
-from fastpipe.transforms._base import Shown, drawable, is_scripting
-from fastpipe.transforms._float32 import float32
-from fastpipe.transforms.drawing import draw_steps
+from fastpipe.rng.draws import exceeds
+from fastpipe.transforms._base import ReprMixin, draw_steps, drawable
 from fastpipe.transforms.functional._types import Image
-from fastpipe.transforms.words import Source, Words
 from fastpipe.types import Generators, ImageShape, Step
 
 # An attempt to script a Compose ends with torchvision's error (a Tensor can't be called) and not with an obscure one
@@ -66,13 +64,13 @@ class _OfTransforms:
 
     if TYPE_CHECKING:  # TorchScript would take an annotation for a member's type
         transforms: Any
-    _shown = ""
+    _repr_format = ""
 
     def _can_draw(self) -> bool:
         return all(map(drawable, self.transforms))
 
     def __repr__(self) -> str:
-        lines = "".join(f"\n    {one}" for one in (*filter(None, [self._shown.format(self)]), *self.transforms))
+        lines = "".join(f"\n    {one}" for one in (*filter(None, [self._repr_format.format(self)]), *self.transforms))
         return f"{self.__class__.__name__}({lines}\n)"
 
 
@@ -97,7 +95,7 @@ class Compose(_OfTransforms):
         return draw_all(self.transforms, shape, generators)
 
 
-class Lambda(Shown):
+class Lambda(ReprMixin):
     """Applies a function of yours. It can't be drawn ahead: what follows it runs transform by transform.
 
     Args:
@@ -143,7 +141,7 @@ class RandomApply(_OfTransforms, torch.nn.Module):
         p: the probability.
     """
 
-    _shown = "p={0.p}"
+    _repr_format = "p={0.p}"
 
     def __init__(self, transforms: Any, p: float = 0.5) -> None:
         super().__init__()
@@ -152,14 +150,14 @@ class RandomApply(_OfTransforms, torch.nn.Module):
 
     def forward(self, img: Image) -> Image:
         """Applies the transforms, or returns ``img`` itself."""
-        if _draw_skip(float(self.p)):
+        if exceeds(float(self.p)):
             return img
         for t in self.transforms:
             img = t(img)
         return img
 
     def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
-        if _draw_skip(float(self.p), generators.words):
+        if exceeds(float(self.p), generators.stream):
             return ()
         return draw_all(self.transforms, shape, generators)
 
@@ -202,14 +200,6 @@ class RandomChoice(RandomTransforms):
 
     def __repr__(self) -> str:
         return f"{super().__repr__()}(p={self.p})"
-
-
-def _draw_skip(p: float, generator: Source = None) -> bool:
-    """``p < torch.rand(1)``: unlike in the other transforms, equality applies."""
-    if not is_scripting():  # noqa: SIM102 - TorchScript must not see the inner one
-        if isinstance(generator, Words):
-            return generator.fraction() > float32(p)
-    return bool(torch.rand([1], generator=generator) > p)
 
 
 def _draw_order(count: int, generator: Any) -> list[int]:

@@ -8,11 +8,11 @@ from torch import Tensor
 
 from fastpipe import ops
 from fastpipe.transforms import functional as F
-from fastpipe.transforms._base import Shown, Transform
+from fastpipe.transforms._base import ReprMixin, Transform
 from fastpipe.types import Generators, ImageShape, Step
 
 
-class ToTensor(Shown):
+class ToTensor(ReprMixin):
     """A PIL image or an ndarray ``(H, W)`` or ``(H, W, C)`` as a tensor ``(C, H, W)``.
 
     uint8 values (and the PIL modes L, LA, P, RGB, YCbCr, RGBA, CMYK, 1) become float32 in [0, 1]; other dtypes are
@@ -31,7 +31,7 @@ class ToTensor(Shown):
         return (_TO_TENSOR,)
 
 
-class PILToTensor(Shown):
+class PILToTensor(ReprMixin):
     """A PIL image as a tensor ``(C, H, W)`` of its own dtype, unscaled; the data is copied. Not scriptable."""
 
     _looks_at_shape = False
@@ -100,7 +100,7 @@ class Normalize(Transform):
 
     _looks_at_shape = False
 
-    _shown = "mean={0.mean}, std={0.std}"
+    _repr_format = "mean={0.mean}, std={0.std}"
 
     def __init__(self, mean: Any, std: Any, inplace: bool = False) -> None:
         super().__init__()

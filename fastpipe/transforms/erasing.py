@@ -9,16 +9,9 @@ import torch
 from torch import Tensor
 
 from fastpipe import ops
+from fastpipe.rng.draws import bernoulli, cached_log_ratio, randint, randn, rectangle_sides, uniform
 from fastpipe.transforms import functional as F
-from fastpipe.transforms._base import (
-    Transform,
-    cached_log_ratio,
-    draw_chance,
-    draw_integer,
-    draw_normal,
-    draw_sides,
-    draw_uniform,
-)
+from fastpipe.transforms._base import Transform
 from fastpipe.transforms.functional._types import Floats
 from fastpipe.types import Generators, ImageShape, Step
 
@@ -41,7 +34,7 @@ class RandomErasing(Transform):
             the image doesn't have channels.
     """
 
-    _shown = "p={0.p}, scale={0.scale}, ratio={0.ratio}, value={0.value}, inplace={0.inplace}"
+    _repr_format = "p={0.p}, scale={0.scale}, ratio={0.ratio}, value={0.value}, inplace={0.inplace}"
 
     def __init__(
         self,
@@ -106,19 +99,19 @@ class RandomErasing(Transform):
 
     def forward(self, img: Tensor) -> Tensor:
         """The tensor with a rectangle erased, or ``img`` itself."""
-        if draw_chance(float(self.p)):
+        if bernoulli(float(self.p)):
             value = self._values(img.shape[-3])
             x, y, h, w, v = self.get_params(img, scale=self.scale, ratio=self.ratio, value=value)  # type: ignore[arg-type]
             return F.erase(img, x, y, h, w, v, self.inplace)
         return img
 
     def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
-        if not draw_chance(float(self.p), generators.words):
+        if not bernoulli(float(self.p), generators.stream):
             return ()
         log_ratio = cached_log_ratio(tuple(self.ratio), torch.get_default_dtype())
         values = self._values(shape.channels)
         i, j, h, w, v = _draw_rectangle(
-            shape.channels, shape.height, shape.width, self.scale, log_ratio, values, generators.words
+            shape.channels, shape.height, shape.width, self.scale, log_ratio, values, generators.stream
         )
         return () if v is None else (ops.Erase(i, j, h, w, v),)
 
@@ -135,14 +128,14 @@ def _draw_rectangle(
     """Top, left, height, width, and values that spread over ``(C, h, w)``; None where none of ten tries fits."""
     area = height * width
     for _ in range(10):
-        erase_area = area * draw_uniform(scale[0], scale[1], generator)
-        h, w = draw_sides(erase_area, log_ratio[0], log_ratio[1], generator)
+        erase_area = area * uniform(scale[0], scale[1], generator)
+        h, w = rectangle_sides(erase_area, log_ratio[0], log_ratio[1], generator)
         if h < height and w < width:
             if value is None:
-                v = draw_normal([channels, h, w], generator)
+                v = randn([channels, h, w], generator)
             else:
                 v = torch.tensor(value)[:, None, None]
-            i = draw_integer(0, height - h + 1, generator)
-            j = draw_integer(0, width - w + 1, generator)
+            i = randint(0, height - h + 1, generator)
+            j = randint(0, width - w + 1, generator)
             return i, j, h, w, v
     return 0, 0, height, width, None

@@ -5,8 +5,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from fastpipe import ops
+from fastpipe.rng.draws import uniform
 from fastpipe.transforms import functional as F
-from fastpipe.transforms._base import Transform, WithChance, draw_uniform, setup_size
+from fastpipe.transforms._base import RandomOp, Transform, setup_size
 from fastpipe.transforms.functional._types import Image
 from fastpipe.types import Generators, ImageShape, Step
 
@@ -22,7 +23,7 @@ class GaussianBlur(Transform):
         ValueError: ``kernel_size`` or ``sigma`` isn't as above.
     """
 
-    _shown = "kernel_size={0.kernel_size}, sigma={0.sigma}"
+    _repr_format = "kernel_size={0.kernel_size}, sigma={0.sigma}"
 
     def __init__(self, kernel_size: Any, sigma: Any = (0.1, 2.0)) -> None:
         super().__init__()
@@ -49,7 +50,7 @@ class GaussianBlur(Transform):
             sigma_min: its lower bound, in pixels.
             sigma_max: its upper bound, in pixels.
         """
-        return draw_uniform(sigma_min, sigma_max)
+        return uniform(sigma_min, sigma_max)
 
     def forward(self, img: Image) -> Image:
         """The blurred image."""
@@ -57,11 +58,11 @@ class GaussianBlur(Transform):
         return F.gaussian_blur(img, self.kernel_size, [sigma, sigma])
 
     def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
-        sigma = draw_uniform(self.sigma[0], self.sigma[1], generators.words)
+        sigma = uniform(self.sigma[0], self.sigma[1], generators.stream)
         return (ops.GaussianBlur(list(self.kernel_size), [sigma, sigma]),)
 
 
-class RandomAdjustSharpness(WithChance):
+class RandomAdjustSharpness(RandomOp):
     """Sharpens or smooths an image, with probability ``p``.
 
     Args:
@@ -69,7 +70,7 @@ class RandomAdjustSharpness(WithChance):
         p: the probability.
     """
 
-    _shown = "sharpness_factor={0.sharpness_factor},p={0.p}"
+    _repr_format = "sharpness_factor={0.sharpness_factor},p={0.p}"
 
     def __init__(self, sharpness_factor: float, p: float = 0.5) -> None:
         super().__init__(p)

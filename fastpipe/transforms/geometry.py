@@ -9,22 +9,12 @@ from typing import Any
 import torch
 
 from fastpipe import ops
+from fastpipe.rng.draws import bernoulli, cached_log_ratio, randint, rectangle_sides, uniform
+from fastpipe.rng.mt19937 import AnyGenerator
 from fastpipe.transforms import functional as F
-from fastpipe.transforms._base import (
-    Transform,
-    WithChance,
-    cached_log_ratio,
-    check_interpolation,
-    draw_chance,
-    draw_integer,
-    draw_sides,
-    draw_uniform,
-    is_scripting,
-    setup_size,
-)
+from fastpipe.transforms._base import RandomOp, Transform, check_interpolation, setup_size
 from fastpipe.transforms.functional import InterpolationMode
 from fastpipe.transforms.functional._types import Floats, Image
-from fastpipe.transforms.words import Source, Words
 from fastpipe.types import Generators, ImageShape, Step
 
 _TWO_SIZES = "Please provide only two dimensions (h, w) for size."
@@ -48,7 +38,9 @@ class Resize(Transform):
         ValueError: ``size`` doesn't have 1 or 2 elements.
     """
 
-    _shown = "size={0.size}, interpolation={0.interpolation.value}, max_size={0.max_size}, antialias={0.antialias}"
+    _repr_format = (
+        "size={0.size}, interpolation={0.interpolation.value}, max_size={0.max_size}, antialias={0.antialias}"
+    )
 
     def __init__(
         self,
@@ -82,7 +74,7 @@ class CenterCrop(Transform):
         size: ``(height, width)`` of the crop; an int, or a sequence of one, for a square.
     """
 
-    _shown = "size={0.size}"
+    _repr_format = "size={0.size}"
 
     def __init__(self, size: Any) -> None:
         super().__init__()
@@ -110,7 +102,7 @@ class Pad(Transform):
         ValueError: another mode, or another number of paddings than 1, 2 or 4.
     """
 
-    _shown = "padding={0.padding}, fill={0.fill}, padding_mode={0.padding_mode}"
+    _repr_format = "padding={0.padding}, fill={0.fill}, padding_mode={0.padding_mode}"
 
     def __init__(self, padding: Any, fill: Any = 0, padding_mode: str = "constant") -> None:
         super().__init__()
@@ -151,7 +143,7 @@ class RandomCrop(Transform):
         ValueError: when called, an image smaller than the crop.
     """
 
-    _shown = "size={0.size}, padding={0.padding}"
+    _repr_format = "size={0.size}, padding={0.padding}"
 
     @staticmethod
     def get_params(img: Image, output_size: tuple[int, int]) -> tuple[int, int, int, int]:
@@ -203,7 +195,7 @@ class RandomCrop(Transform):
         if self.pad_if_needed and missing_height > 0:
             steps.append(ops.Pad([0, missing_height], self.fill, self.padding_mode))
             shape = steps[-1].output_shape(shape)
-        steps.append(ops.Crop(*_draw_crop(shape.height, shape.width, self.size, generators.words)))
+        steps.append(ops.Crop(*_draw_crop(shape.height, shape.width, self.size, generators.stream)))
         return tuple(steps)
 
 
@@ -216,12 +208,12 @@ def _draw_crop(
         raise ValueError(f"Required crop size {(th, tw)} is larger than input image size {(height, width)}")
     if width == tw and height == th:
         return 0, 0, height, width
-    i = draw_integer(0, height - th + 1, generator)
-    j = draw_integer(0, width - tw + 1, generator)
+    i = randint(0, height - th + 1, generator)
+    j = randint(0, width - tw + 1, generator)
     return i, j, th, tw
 
 
-class RandomHorizontalFlip(WithChance):
+class RandomHorizontalFlip(RandomOp):
     """Mirrors left and right, with probability ``p``.
 
     Args:
@@ -230,7 +222,7 @@ class RandomHorizontalFlip(WithChance):
 
     _looks_at_shape = False
 
-    _chance = staticmethod(draw_chance)
+    _bernoulli = staticmethod(bernoulli)
 
     def _changed(self, img: Image) -> Image:
         return F.hflip(img)
@@ -239,7 +231,7 @@ class RandomHorizontalFlip(WithChance):
         return _HFLIP
 
 
-class RandomVerticalFlip(WithChance):
+class RandomVerticalFlip(RandomOp):
     """Mirrors top and bottom, with probability ``p``.
 
     Args:
@@ -248,7 +240,7 @@ class RandomVerticalFlip(WithChance):
 
     _looks_at_shape = False
 
-    _chance = staticmethod(draw_chance)
+    _bernoulli = staticmethod(bernoulli)
 
     def _changed(self, img: Image) -> Image:
         return F.vflip(img)
@@ -257,7 +249,7 @@ class RandomVerticalFlip(WithChance):
         return _VFLIP
 
 
-class RandomResizedCrop(torch.nn.Module):
+class RandomResizedCrop(Transform):
     """Crops a part of random area and aspect ratio at a random place, and resizes it: Inception-style training.
 
     Args:
@@ -312,7 +304,7 @@ class RandomResizedCrop(torch.nn.Module):
 
     def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
         log_ratio = cached_log_ratio(tuple(self.ratio), torch.get_default_dtype())
-        box = _draw_resized_crop(shape.height, shape.width, self.scale, self.ratio, log_ratio, generators.words)
+        box = _draw_resized_crop(shape.height, shape.width, self.scale, self.ratio, log_ratio, generators.stream)
         return ops.Crop(*box), self._resize()
 
     def _resize(self) -> ops.Resize:
@@ -332,21 +324,16 @@ def _draw_resized_crop(
     scale: Floats,
     ratio: Floats,
     log_ratio: list[float],
-    generator: Source = None,
+    generator: AnyGenerator = None,
 ) -> tuple[int, int, int, int]:
     """``(top, left, height, width)``: the first of ten tries that fits, else the largest central crop of that ratio."""
-    if not is_scripting():  # noqa: SIM102 - TorchScript must not see the inner one
-        if isinstance(generator, Words):
-            at_once: tuple[int, int, int, int] | None = generator.resized_crop(height, width, scale, log_ratio)
-            if at_once is not None:
-                return at_once
     area = height * width
     for _ in range(10):
-        target_area = area * draw_uniform(scale[0], scale[1], generator)
-        w, h = draw_sides(target_area, log_ratio[0], log_ratio[1], generator)
+        target_area = area * uniform(scale[0], scale[1], generator)
+        w, h = rectangle_sides(target_area, log_ratio[0], log_ratio[1], generator)
         if 0 < w <= width and 0 < h <= height:
-            i = draw_integer(0, height - h + 1, generator)
-            j = draw_integer(0, width - w + 1, generator)
+            i = randint(0, height - h + 1, generator)
+            j = randint(0, width - w + 1, generator)
             return i, j, h, w
 
     in_ratio = float(width) / float(height)
@@ -377,7 +364,7 @@ class FiveCrop(Transform):
         ValueError: when called, an image smaller than the crops.
     """
 
-    _shown = "size={0.size}"
+    _repr_format = "size={0.size}"
 
     def __init__(self, size: Any) -> None:
         super().__init__()
@@ -399,7 +386,7 @@ class TenCrop(Transform):
         ValueError: when called, an image smaller than the crops.
     """
 
-    _shown = "size={0.size}, vertical_flip={0.vertical_flip}"
+    _repr_format = "size={0.size}, vertical_flip={0.vertical_flip}"
 
     def __init__(self, size: Any, vertical_flip: bool = False) -> None:
         super().__init__()

@@ -7,21 +7,11 @@ import torch
 from torch import Tensor
 
 from fastpipe import ops
+from fastpipe.rng.draws import bernoulli, randint, torch_generator, uniform
 from fastpipe.transforms import functional as F
-from fastpipe.transforms._base import (
-    Filled,
-    Transform,
-    check_fill,
-    check_interpolation,
-    check_length,
-    draw_chance,
-    draw_integer,
-    draw_uniform,
-    setup_angle,
-)
+from fastpipe.transforms._base import Filled, Transform, check_fill, check_interpolation, check_length, setup_angle
 from fastpipe.transforms.functional import InterpolationMode
 from fastpipe.transforms.functional._types import Floats, Image, Ints
-from fastpipe.transforms.words import plain
 from fastpipe.types import Generators, ImageShape, Step
 
 
@@ -65,7 +55,7 @@ class RandomRotation(Filled):
         Args:
             degrees: its bounds.
         """
-        return draw_uniform(float(degrees[0]), float(degrees[1]))
+        return uniform(float(degrees[0]), float(degrees[1]))
 
     def forward(self, img: Image) -> Image:
         """The rotated image."""
@@ -75,7 +65,7 @@ class RandomRotation(Filled):
         return F.rotate(img, angle, self.interpolation, self.expand, self.center, fill)
 
     def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
-        angle = draw_uniform(float(self.degrees[0]), float(self.degrees[1]), generators.words)
+        angle = uniform(float(self.degrees[0]), float(self.degrees[1]), generators.stream)
         return (ops.Rotate(angle, self.interpolation, self.expand, self.center, self.fill),)
 
     def __repr__(self) -> str:
@@ -163,7 +153,7 @@ class RandomAffine(Filled):
 
     def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
         angle, translate, scale, shear = _draw_affine(
-            self.degrees, self.translate, self.scale, self.shear, [shape.width, shape.height], generators.words
+            self.degrees, self.translate, self.scale, self.shear, [shape.width, shape.height], generators.stream
         )
         return (ops.Affine(angle, list(translate), scale, list(shear), self.interpolation, self.fill, self.center),)
 
@@ -186,21 +176,21 @@ def _draw_affine(
     img_size: Ints,
     generator: torch.Generator | None = None,
 ) -> tuple[float, tuple[int, int], float, tuple[float, float]]:
-    angle = draw_uniform(float(degrees[0]), float(degrees[1]), generator)
+    angle = uniform(float(degrees[0]), float(degrees[1]), generator)
     tx, ty = 0, 0
     if translate is not None:
         max_dx = float(translate[0] * img_size[0])
         max_dy = float(translate[1] * img_size[1])
-        tx = int(round(draw_uniform(-max_dx, max_dx, generator)))  # noqa: RUF046 - TorchScript's round gives a float
-        ty = int(round(draw_uniform(-max_dy, max_dy, generator)))  # noqa: RUF046 - TorchScript's round gives a float
+        tx = int(round(uniform(-max_dx, max_dx, generator)))  # noqa: RUF046 - TorchScript's round gives a float
+        ty = int(round(uniform(-max_dy, max_dy, generator)))  # noqa: RUF046 - TorchScript's round gives a float
     scale = 1.0
     if scale_ranges is not None:
-        scale = draw_uniform(scale_ranges[0], scale_ranges[1], generator)
+        scale = uniform(scale_ranges[0], scale_ranges[1], generator)
     shear_x, shear_y = 0.0, 0.0
     if shears is not None:
-        shear_x = draw_uniform(shears[0], shears[1], generator)
+        shear_x = uniform(shears[0], shears[1], generator)
         if len(shears) == 4:
-            shear_y = draw_uniform(shears[2], shears[3], generator)
+            shear_y = uniform(shears[2], shears[3], generator)
     return angle, (tx, ty), scale, (shear_x, shear_y)
 
 
@@ -217,7 +207,7 @@ class RandomPerspective(Filled):
         TypeError: ``fill`` is neither a number nor a sequence.
     """
 
-    _shown = "p={0.p}"
+    _repr_format = "p={0.p}"
 
     def __init__(
         self,
@@ -236,15 +226,15 @@ class RandomPerspective(Filled):
         """The warped image, or ``img`` itself."""
         channels, height, width = F.get_dimensions(img)
         fill = self._filling(img, channels)
-        if draw_chance(float(self.p)):
+        if bernoulli(float(self.p)):
             startpoints, endpoints = self.get_params(width, height, float(self.distortion_scale))
             return F.perspective(img, startpoints, endpoints, self.interpolation, fill)
         return img
 
     def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
-        if not draw_chance(float(self.p), generators.words):
+        if not bernoulli(float(self.p), generators.stream):
             return ()
-        startpoints, endpoints = _draw_corners(shape.width, shape.height, self.distortion_scale, generators.words)
+        startpoints, endpoints = _draw_corners(shape.width, shape.height, self.distortion_scale, generators.stream)
         return (ops.Perspective(startpoints, endpoints, self.interpolation, self.fill),)
 
     @staticmethod
@@ -264,13 +254,13 @@ def _draw_corners(
 ) -> tuple[list[list[int]], list[list[int]]]:
     reach_x = int(distortion_scale * (width // 2))
     reach_y = int(distortion_scale * (height // 2))
-    topleft = [draw_integer(0, reach_x + 1, generator), draw_integer(0, reach_y + 1, generator)]
-    topright = [draw_integer(width - reach_x - 1, width, generator), draw_integer(0, reach_y + 1, generator)]
+    topleft = [randint(0, reach_x + 1, generator), randint(0, reach_y + 1, generator)]
+    topright = [randint(width - reach_x - 1, width, generator), randint(0, reach_y + 1, generator)]
     botright = [
-        draw_integer(width - reach_x - 1, width, generator),
-        draw_integer(height - reach_y - 1, height, generator),
+        randint(width - reach_x - 1, width, generator),
+        randint(height - reach_y - 1, height, generator),
     ]
-    botleft = [draw_integer(0, reach_x + 1, generator), draw_integer(height - reach_y - 1, height, generator)]
+    botleft = [randint(0, reach_x + 1, generator), randint(height - reach_y - 1, height, generator)]
     startpoints = [[0, 0], [width - 1, 0], [width - 1, height - 1], [0, height - 1]]
     return startpoints, [topleft, topright, botright, botleft]
 
@@ -289,7 +279,7 @@ class ElasticTransform(Transform):
         ValueError: a sequence ``alpha`` or ``sigma`` that doesn't have two elements.
     """
 
-    _shown = "alpha={0.alpha}, sigma={0.sigma}, interpolation={0.interpolation}, fill={0.fill}"
+    _repr_format = "alpha={0.alpha}, sigma={0.sigma}, interpolation={0.interpolation}, fill={0.fill}"
 
     def __init__(
         self,
@@ -328,7 +318,9 @@ class ElasticTransform(Transform):
         return F.elastic_transform(tensor, displacement, self.interpolation, self.fill)
 
     def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
-        displacement = _draw_displacement(self.alpha, self.sigma, [shape.height, shape.width], plain(generators.words))
+        displacement = _draw_displacement(
+            self.alpha, self.sigma, [shape.height, shape.width], torch_generator(generators.stream)
+        )
         return (ops.ElasticTransform(displacement, self.interpolation, self.fill),)
 
 

@@ -374,6 +374,21 @@ def test_a_function_without_transforms_and_its_mistakes(voc: Path) -> None:
         mixed[0]
 
 
+def test_a_mask_file_has_torchvisions_shape_and_pixels(voc: Path) -> None:
+    root = voc / "VOCdevkit" / "VOC2012"
+    photo, path = root / "JPEGImages" / "p0.jpg", root / "SegmentationClass" / "p0.png"
+    mask = tv_tensors.Mask(Image.open(path))
+    transform = v2.Resize((64, 50))
+    made = fastpipe.SampleDataset(lambda _: (photo, fastpipe.MaskFile(path)), 1, v2.ToImage())[0][1]
+    resized = fastpipe.SampleDataset(lambda _: (photo, fastpipe.MaskFile(path)), 1, transform)[0][1]
+    height, width = SIZES[0]
+    assert made.shape == mask.shape == (1, height, width)
+    rows, columns = np.arange(64) * height // 64, np.arange(50) * width // 50  # docs/v2.md: torch's floor(i * scale)
+    expected = np.asarray(Image.open(path))[np.ix_(rows, columns)]
+    assert np.array_equal(resized[0].numpy(), expected)
+    assert not np.array_equal(expected, np.asarray(Image.open(path).resize((50, 64), Image.Resampling.NEAREST)))
+
+
 def test_bad_files_are_skipped(coco: tuple[Path, Path], tmp_path: Path) -> None:
     root, path = coco
     for number in range(5):

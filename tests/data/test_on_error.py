@@ -232,7 +232,8 @@ class TestReplace:
         drawn = make(on_error="replace", seed=3)[4][0]
         plain = make(T.Compose([T.PILToTensor()]))
         recipe = T.Compose([T.RandomResizedCrop(20), T.RandomHorizontalFlip(), T.ToTensor()])
-        from fastpipe.program import compile_pipeline, keyed_generators, sample_key
+        from fastpipe.program import compile_pipeline
+        from fastpipe.rng import keyed_generators, sample_key
         from fastpipe.types import ImageShape
 
         pixels = dataset[4][0]

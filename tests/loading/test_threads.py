@@ -24,7 +24,6 @@ from fastpipe import transforms as T
 from fastpipe.errors import DatasetError, DecodeError, FastpipeWarning, LoaderError
 from fastpipe.loading.bad_files import image_datasets
 from fastpipe.loading.threads import in_the_way
-from fastpipe.program import Streams
 
 ROOT = Path(__file__).resolve().parents[2]
 STEPS = [T.RandomResizedCrop(16), T.RandomHorizontalFlip(), T.ColorJitter(0.3), T.ToTensor(), T.Normalize([0.5], [0.2])]
@@ -478,27 +477,6 @@ def test_arguments(root):
     list(loader)
     again = pickle.loads(pickle.dumps(loader))
     assert len(list(again)) == len(loader)
-
-
-def test_streams_are_worker_0s():
-    streams = Streams(123)
-    with streams.in_place():
-        found = float(torch.rand(1)), random.random(), float(np.random.rand())  # noqa: NPY002 - the global one
-    state = streams.save()
-
-    class Draws(torch.utils.data.Dataset):
-        def __len__(self):
-            return 2
-
-        def __getitem__(self, index):
-            return float(torch.rand(1)), random.random(), float(np.random.rand())  # noqa: NPY002 - the global one
-
-    generator = torch.Generator()
-    with mock.patch.object(torch.Tensor, "random_", lambda self, **_: self.fill_(123)):
-        batches = list(torch.utils.data.DataLoader(Draws(), None, num_workers=1, generator=generator))
-    assert tuple(batches[0]) == found
-    with Streams(state).in_place():
-        assert (float(torch.rand(1)), random.random(), float(np.random.rand())) == tuple(batches[1])  # noqa: NPY002
 
 
 def test_pinned(root):

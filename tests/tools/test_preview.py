@@ -19,9 +19,9 @@ from fastpipe import ops
 from fastpipe import transforms as T
 from fastpipe.config import MachineConfig
 from fastpipe.errors import DatasetError, FastpipeError, PlanError
-from fastpipe.program import keyed_globals, sample_key
 from fastpipe.reporting import pictures
 from fastpipe.reporting.pictures import Cell, arrays_of, difference, fitted, grid, pictures_of
+from fastpipe.rng import keyed_globals, sample_key
 from fastpipe.tools import preview as module
 from fastpipe.tools.bench.samples import make_folder
 from fastpipe.tools.preview import preview_files

@@ -23,7 +23,7 @@ from transform_cases import (
 from tv import torchvision
 
 import fastpipe.transforms as T
-from fastpipe.program import drawing
+from fastpipe.rng import drawing
 from fastpipe.transforms._base import drawable
 from fastpipe.types import Generators, ImageShape
 

@@ -14,7 +14,7 @@ import torch
 from fastpipe.loading.collate import DeferredImages
 from fastpipe.loading.loader import image_datasets
 from fastpipe.loading.tuning import throughput
-from fastpipe.program import keyed_globals
+from fastpipe.rng import keyed_globals
 from fastpipe.tools.doctor.values import Scaling, Threaded, Transfer, Trial
 from fastpipe.tools.subject import Subject
 from fastpipe.tools.timing import Workers, take_turns

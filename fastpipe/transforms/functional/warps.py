@@ -21,7 +21,6 @@ from fastpipe import ops
 from fastpipe.ops.interpolation import (
     InterpolationMode,
     checked_interpolation,
-    interpolation_from_int,
     pil_modes_mapping,
 )
 from fastpipe.ops.matrices import inverse_affine_matrix, perspective_coeffs
@@ -204,7 +203,7 @@ def elastic_transform(
             "Please, use InterpolationMode enum.",
             stacklevel=2,
         )
-        interpolation = interpolation_from_int(interpolation)
+    interpolation = checked_interpolation(interpolation)
     if not isinstance(displacement, torch.Tensor):
         raise TypeError("Argument displacement should be a Tensor")
     if not isinstance(img, torch.Tensor):  # noqa: SIM102 - TorchScript must not see the inner one

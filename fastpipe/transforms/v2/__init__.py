@@ -21,19 +21,21 @@ except (ImportError, RuntimeError) as error:  # the latter: a torchvision that w
         "needs no torchvision."
     ) from error
 
+from fastpipe.ops.interpolation import InterpolationMode
+from fastpipe.transforms.autoaugment import AutoAugmentPolicy
 from fastpipe.transforms.v2 import functional
 from fastpipe.transforms.v2._planned import planned_class
 
 if TYPE_CHECKING:
     from torchvision.transforms.v2 import *  # noqa: F403
 
+_OWN = {"AutoAugmentPolicy": AutoAugmentPolicy, "InterpolationMode": InterpolationMode, "functional": functional}
+
 __all__ = [name for name in vars(_theirs) if not name.startswith("_")]
 
 for _name in __all__:
-    _value = getattr(_theirs, _name)
-    if _name == "functional":
-        _value = functional
-    elif isinstance(_value, type) and issubclass(_value, _theirs.Transform) and _value is not _theirs.Transform:
+    _value = _OWN.get(_name) or getattr(_theirs, _name)
+    if isinstance(_value, type) and issubclass(_value, _theirs.Transform) and _value is not _theirs.Transform:
         _value = planned_class(_value, __name__)
     globals()[_name] = _value
 

@@ -16,8 +16,8 @@ from torchvision.transforms import v2
 from fastpipe import ops
 from fastpipe.ops.interpolation import interpolation_of
 from fastpipe.ops.sizes import resized_size
+from fastpipe.rng.draws import bernoulli, cached_log_ratio, randint, randperm
 from fastpipe.transforms import color, erasing, geometry
-from fastpipe.transforms._base import cached_log_ratio, draw_chance, draw_integer, draw_permutation
 from fastpipe.types import ImageShape, Step
 
 Steps = tuple[Step, ...]
@@ -28,7 +28,7 @@ _PIL_TO_TENSOR, _TO_TENSOR = ops.kept(ops.PilToTensor()), ops.kept(ops.ToFloatTe
 
 def _skips(p: float, source: Any) -> bool:
     """``torch.rand(1) >= p``."""
-    return not draw_chance(p, source)
+    return not bernoulli(p, source)
 
 
 @lru_cache(maxsize=256)
@@ -85,17 +85,18 @@ def _crop(transform: Any, shape: ImageShape, source: Any) -> Steps | None:
         or shape.width < width
     ):
         return None
-    top = draw_integer(0, shape.height - height + 1, source) if shape.height > height else 0
-    left = draw_integer(0, shape.width - width + 1, source) if shape.width > width else 0
+    top = randint(0, shape.height - height + 1, source) if shape.height > height else 0
+    left = randint(0, shape.width - width + 1, source) if shape.width > width else 0
     return () if (height, width) == shape.size else (ops.Crop(top, left, height, width),)
 
 
 def _color_jitter(transform: Any, shape: ImageShape, source: Any) -> Steps | None:
     if isinstance(shape, ops.TensorShape):
         return None
-    order = draw_permutation(4, source)
+    order = randperm(4, source)
     factors = color._draw_factors(transform.brightness, transform.contrast, transform.saturation, transform.hue, source)
-    return tuple(color._JITTERED[index](factors[index]) for index in order if factors[index] is not None)
+    steps = [color._JITTERED[index](factors[index]) for index in order if factors[index] is not None]
+    return tuple(steps)
 
 
 def _to_image(transform: Any, shape: ImageShape, source: Any) -> Steps:

@@ -14,11 +14,14 @@ from torchvision.transforms import v2 as theirs
 
 from fastpipe.errors import PlanError
 from fastpipe.ops import ToImage, ToPureTensor
-from fastpipe.transforms._base import draw_chance
+from fastpipe.ops.interpolation import InterpolationMode
+from fastpipe.rng import rewound_on
+from fastpipe.rng.draws import bernoulli
+from fastpipe.transforms.autoaugment import AutoAugmentPolicy
 from fastpipe.transforms.compose import draw_all
 from fastpipe.transforms.v2 import _draws
-from fastpipe.transforms.v2._by_class import ByClass
-from fastpipe.transforms.v2._drawing_from import drawing_from
+from fastpipe.transforms.v2._attributes import Attribute, by_class
+from fastpipe.transforms.v2._rng_patch import drawing_from
 from fastpipe.transforms.v2._stand_ins import (
     PilStandIn,
     PureStandIn,
@@ -35,7 +38,8 @@ _STAND_INS = (PilStandIn, TensorStandIn, PureStandIn)
 class Planned:
     """The part of a v2 transform that is fastpipe's."""
 
-    _fill, dtype = ByClass(), ByClass()
+    _fill, dtype = Attribute(by_class), Attribute(by_class)
+    interpolation, policy = Attribute(InterpolationMode.adopt), Attribute(AutoAugmentPolicy.adopt)
 
     def forward(self, *inputs: Any) -> Any:
         """As torchvision's; a uint8 array that is the sample's image is transformed as a PIL image would be."""
@@ -47,7 +51,7 @@ class Planned:
         """The steps for an image of that shape, drawn as calling the transform would draw."""
         kind = type(self).__mro__[2]  # torchvision's class
         if kind is theirs.Compose or kind is theirs.RandomApply:
-            if kind is theirs.RandomApply and not draw_chance(self.p, generators.words):  # type: ignore[attr-defined]
+            if kind is theirs.RandomApply and not bernoulli(self.p, generators.stream):  # type: ignore[attr-defined]
                 return ()
             return draw_all(self.transforms, shape, generators)  # type: ignore[attr-defined]
         return steps_of(self, shape, generators)
@@ -121,7 +125,7 @@ def planned_class(base: Any, module: str) -> type:
 def _drawing(quick: Any) -> Any:
     def draw(self: Any, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
         """`Planned.draw`, without torchvision's code where that is known."""
-        steps: tuple[Step, ...] | None = quick(self, shape, generators.words)
+        steps: tuple[Step, ...] | None = quick(self, shape, generators.stream)
         return steps_of(self, shape, generators) if steps is None else steps
 
     return draw
@@ -186,13 +190,12 @@ def _with_array(transform: Any, forward: Any, inputs: tuple[Any, ...]) -> Any:
 
     planned = _is_planned(transform)
     if planned:
-        state = torch.get_rng_state()
         height, width, channels = (*array.shape, 1)[:3]
         try:
-            made = run_on(stand_in(ImageShape(height, width, channels)))
+            with rewound_on(Untraceable):
+                made = run_on(stand_in(ImageShape(height, width, channels)))
         except Untraceable:
             planned = False
-            torch.set_rng_state(state)
     if not planned:
         made = run_on(PIL.Image.fromarray(array[..., 0] if array.ndim == 3 and array.shape[2] == 1 else array))
 

@@ -18,7 +18,7 @@ from torchvision.transforms.v2 import functional as F
 from torchvision.transforms.v2.functional._utils import _KERNEL_REGISTRY, _register_kernel_internal
 
 from fastpipe import ops
-from fastpipe.transforms.v2._drawing_from import drawing_from
+from fastpipe.transforms.v2._rng_patch import drawing_from
 from fastpipe.transforms.v2._stand_ins import (
     MOVES,
     PilStandIn,

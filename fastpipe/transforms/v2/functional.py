@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import torchvision.transforms.v2.functional as _theirs
 
+from fastpipe.ops.interpolation import InterpolationMode  # noqa: F401
+
 if TYPE_CHECKING:
     from torchvision.transforms.v2.functional import *  # noqa: F403
 
 __all__ = [name for name in vars(_theirs) if not name.startswith("_")]
 
-globals().update({name: getattr(_theirs, name) for name in __all__})
+globals().update({name: getattr(_theirs, name) for name in __all__ if name != "InterpolationMode"})
 
 
 def __getattr__(name: str) -> Any:

@@ -19,12 +19,12 @@ from v2_pipelines import MEAN, STD, pipeline, same
 import fastpipe
 from fastpipe import transforms as v1
 from fastpipe.ops import TensorShape
+from fastpipe.rng import drawing
 from fastpipe.transforms import v2
 from fastpipe.transforms._base import drawable
-from fastpipe.transforms.drawing import drawing
-from fastpipe.transforms.v2._drawing_from import drawing_from
 from fastpipe.transforms.v2._draws import QUICK
 from fastpipe.transforms.v2._planned import steps_of
+from fastpipe.transforms.v2._rng_patch import drawing_from
 from fastpipe.types import Generators, ImageShape
 
 SHAPES = [(90, 121, "420"), (64, 64, "444"), (133, 71, "422"), (77, 150, "gray"), (101, 99, "420")]

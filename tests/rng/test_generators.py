@@ -1,4 +1,4 @@
-"""Every class draws torchvision's numbers on the words of a generator, whoever else draws from it meanwhile."""
+"""Every class draws torchvision's numbers from a generator's stream, whoever else draws from it meanwhile."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ from tv import torchvision
 import fastpipe
 import fastpipe.transforms as T
 from fastpipe import ops
-from fastpipe.program import MultiView, compile_pipeline, keyed_generators
-from fastpipe.transforms import drawing as drawing_module
-from fastpipe.transforms import words as words_module
-from fastpipe.transforms.drawing import WordGenerators, drawing
-from fastpipe.transforms.words import Words, words_agree
+from fastpipe.program import MultiView, compile_pipeline
+from fastpipe.rng import StreamGenerators, drawing, keyed_generators
+from fastpipe.rng import generators as generators_module
+from fastpipe.rng import mt19937 as mt19937_module
+from fastpipe.rng.mt19937 import MT19937Stream, matches_torch
 from fastpipe.types import Generators, ImageShape
 
 V = torchvision.transforms
@@ -99,7 +99,7 @@ def test_every_class(case: tuple[str, dict[str, Any]], size: tuple[int, int]) ->
         assert torch.equal(torch.get_rng_state(), end)
 
         with drawing(Generators(copied(start))) as held:
-            assert isinstance(held, WordGenerators)
+            assert isinstance(held, StreamGenerators)
             assert_same_outcome(drawn(ours, shape, held, image), expected)
 
         key = SEEDS[seed % len(SEEDS)] + seed if seed % 2 else seed
@@ -134,28 +134,19 @@ class kept_state:
 @pytest.mark.parametrize(
     ("scale", "ratio"), [((0.08, 1.0), (3 / 4, 4 / 3)), ([0.3, 4.0], [0.2, 5.0]), ((2.0, 3.0), (1.0, 1.0))]
 )
-def test_a_crop_drawn_at_one_go(scale: Any, ratio: Any, seeds: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its numbers and the state behind are those of number by number; crops that rarely or never fit among them."""
-    crop, at_once = Words.resized_crop, []
-
-    def noted(*given: Any) -> Any:
-        at_once.append(crop(*given))
-        return at_once[-1]
-
-    monkeypatch.setattr(Words, "resized_crop", noted)
+def test_random_resized_crops(scale: Any, ratio: Any, seeds: bool) -> None:
+    """A stream's crops and the state behind are torch's; crops that rarely or never fit among them."""
     transform = T.RandomResizedCrop(32, scale, ratio)
     sizes = random.Random(3)
     shapes = [ImageShape(sizes.choice([1, 7, 375, 500]), sizes.choice([1, 40, 333, 1000])) for _ in range(1500)]
-    theirs, words = seeded(5), Words(seeded(5))
+    theirs, stream = seeded(5), MT19937Stream(seeded(5))
     for number, shape in enumerate(shapes):
         if seeds:
-            words, theirs = Words.seeded(number), seeded(number)
-        assert transform.draw(shape, WordGenerators(words)) == transform.draw(shape, Generators(theirs))
+            stream, theirs = MT19937Stream.seeded(number), seeded(number)
+        assert transform.draw(shape, StreamGenerators(stream)) == transform.draw(shape, Generators(theirs))
         if seeds:
-            assert same(words.generator(), theirs)
-    assert same(words.generator(), theirs)
-    assert len(at_once) == len(shapes)
-    assert at_once.count(None) < len(shapes) or scale == (2.0, 3.0)
+            assert same(stream.generator(), theirs)
+    assert same(stream.generator(), theirs)
 
 
 @pytest.mark.parametrize("case", CASES, ids=ident)
@@ -163,7 +154,7 @@ def test_hundreds_of_draws_equal_the_plain_path(case: tuple[str, dict[str, Any]]
     name, arguments = case
     ours = getattr(T, name)(**arguments)
     pipeline = compile_pipeline(T.Compose([ours, T.RandomHorizontalFlip()]))
-    plain, with_words = seeded(5), Generators(seeded(5))
+    plain, streamed = seeded(5), Generators(seeded(5))
     sizes = [(int(height), int(width)) for height, width in np.random.default_rng(0).integers(34, 900, (300, 2))]
     if name == "ElasticTransform":
         sizes = [(height // 9 + 30, width // 9 + 30) for height, width in sizes[:40]]
@@ -171,8 +162,8 @@ def test_hundreds_of_draws_equal_the_plain_path(case: tuple[str, dict[str, Any]]
         shape = ImageShape(height, width)
         steps = [*ours.draw(shape, Generators(plain))]
         steps += T.RandomHorizontalFlip().draw(shape, Generators(plain))
-        assert pipeline.draw(shape, with_words).steps == tuple(steps)
-    assert same(with_words.torch, plain)
+        assert pipeline.draw(shape, streamed).steps == tuple(steps)
+    assert same(streamed.torch, plain)
     with drawing(Generators(seeded(5))) as held:
         again = [pipeline.draw(ImageShape(*size), held) for size in sizes]
         assert same(held.torch, plain)
@@ -272,7 +263,7 @@ def test_foreign_draws_take_their_turn(kind: str, nested: bool) -> None:
             actual = [pipeline.draw(shape), pipeline.draw(shape)]
         elif kind == "held":
             with drawing() as given:
-                assert isinstance(given, WordGenerators)
+                assert isinstance(given, StreamGenerators)
                 actual = [pipeline.draw(shape, given), pipeline.draw(shape, given)]
         else:
             given = Generators(seeded(key), random.Random(key)) if kind == "own" else keyed_generators(key)
@@ -285,14 +276,14 @@ def test_foreign_draws_take_their_turn(kind: str, nested: bool) -> None:
 
 
 class torch_alone:
-    """Draws without words."""
+    """Draws without stream."""
 
     def __enter__(self) -> None:
-        self.usable = drawing_module.usable
-        drawing_module.usable = lambda: False
+        self.usable = generators_module.usable
+        generators_module.usable = lambda: False
 
     def __exit__(self, *_: Any) -> None:
-        drawing_module.usable = self.usable
+        generators_module.usable = self.usable
 
 
 def test_generators_that_were_handed_out_stay_in_step() -> None:
@@ -310,7 +301,7 @@ def test_generators_that_were_handed_out_stay_in_step() -> None:
     assert type(pickle.loads(pickle.dumps(generators))) is Generators
     assert same(copy.deepcopy(generators).torch, theirs)
     assert generators == generators
-    assert "WordGenerators" in repr(generators)
+    assert "StreamGenerators" in repr(generators)
 
 
 def test_an_error_leaves_what_was_drawn_used_up() -> None:
@@ -366,7 +357,8 @@ def test_a_fork_while_another_thread_draws() -> None:
     code = """
 import os, threading, torch
 import fastpipe.transforms as T
-from fastpipe.program import compile_pipeline, drawing
+from fastpipe.program import compile_pipeline
+from fastpipe.rng import drawing
 from fastpipe.types import ImageShape
 pipeline = compile_pipeline(T.RandomRotation(9))
 pipeline.draw(ImageShape(9, 9))
@@ -434,7 +426,7 @@ def test_datasets(tmp_path: Path, threads: int, targets_draw: bool) -> None:
         torch.testing.assert_close(replayed, expected[0][0], rtol=0, atol=1.01 / 255)
 
 
-# Where words can't be had, torch is called one by one.
+# Where streams can't be had, torch is called one by one.
 
 
 @pytest.fixture
@@ -442,17 +434,17 @@ def unknown_torch(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """As if this torch's generator were laid out in another way."""
     import struct
 
-    words_agree.cache_clear()
-    monkeypatch.setattr(words_module, "_HEAD", struct.Struct("=QQii"))
+    matches_torch.cache_clear()
+    monkeypatch.setattr(mt19937_module, "_HEAD", struct.Struct("=QQii"))
     yield
     monkeypatch.undo()
-    words_agree.cache_clear()
+    matches_torch.cache_clear()
 
 
 @pytest.mark.usefixtures("unknown_torch")
 @pytest.mark.parametrize("case", RANDOM, ids=ident)
 def test_fallback(case: tuple[str, dict[str, Any]]) -> None:
-    assert not words_agree()
+    assert not matches_torch()
     name, arguments = case
     theirs, ours = getattr(V, name)(**arguments), getattr(T, name)(**arguments)
     image = as_pil(picture(37, 53))

@@ -1,4 +1,4 @@
-"""Where torchvision's draws come from."""
+"""Patches torch's random functions in this thread: torchvision's code, which names no generator, draws from ours."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ _RANDOM = frozenset(
 )
 
 
-class _DrawingFrom(TorchFunctionMode):
-    """Within, torch's functions that draw in this thread do so from a generator of ours, not from the global one."""
+class _GeneratorMode(TorchFunctionMode):
+    """Gives a generator to each of torch's random functions that is called without one in this thread."""
 
     def __init__(self, generator: torch.Generator) -> None:
         super().__init__()
@@ -49,7 +49,7 @@ class drawing_from:
     def __init__(self, generators: Generators) -> None:
         plain = getattr(generators, "plain", None)
         source = (generators if plain is None else plain()).torch
-        self._mode = None if source is None or source is torch.default_generator else _DrawingFrom(source)
+        self._mode = None if source is None or source is torch.default_generator else _GeneratorMode(source)
 
     def __enter__(self) -> None:
         if self._mode is not None:

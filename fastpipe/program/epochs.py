@@ -1,30 +1,15 @@
-"""Random numbers that depend on ``(seed, epoch, index)`` alone, and an epoch that reaches running workers."""
+"""An epoch that reaches running workers."""
 
 from __future__ import annotations
 
-import contextlib
-import hashlib
 import os
-import random
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
 import torch
 
-from fastpipe.transforms.drawing import drawing, keyed_generators, torch_seed
-from fastpipe.types import Generators
-
-__all__ = [
-    "SharedEpoch",
-    "copied_generators",
-    "drawing",
-    "keyed_generators",
-    "keyed_globals",
-    "sample_key",
-    "sample_keys",
-]
+__all__ = ["SharedEpoch"]
 
 
 class SharedEpoch:
@@ -98,46 +83,3 @@ class SharedEpoch:
 
 # Instead of the first sample's index.
 _CHOSEN, _COUNTED = -(1 << 62), -(1 << 62) + 1
-
-
-def sample_key(seed: int, epoch: int, index: int) -> int:
-    """64 bits that look unrelated for any two different triples."""
-    return sample_keys(seed, epoch, (index,))[0]
-
-
-def sample_keys(seed: int, epoch: int, indices: Iterable[int]) -> list[int]:
-    """`sample_key` of each index."""
-    begun = hashlib.blake2b(b"%d,%d," % (seed, epoch), digest_size=8, person=b"fastpipe sample")
-    keys = []
-    for index in indices:
-        hashed = begun.copy()
-        hashed.update(b"%d" % index)
-        keys.append(int.from_bytes(hashed.digest(), "little"))
-    return keys
-
-
-def copied_generators() -> Generators:
-    """Generators that will draw what the global ones would, and leave them where they are."""
-    copied, python = torch.Generator(), random.Random()
-    copied.set_state(torch.get_rng_state())
-    python.setstate(random.getstate())
-    return Generators(copied, python)
-
-
-@contextlib.contextmanager
-def keyed_globals(key: int) -> Iterator[None]:
-    """torch's, Python's and numpy's global generators seeded by a key, and put back behind.
-
-    For transforms that draw from the global generators while they see pixels. Not for several threads at once.
-    """
-    # The legacy global generator is the point: it is what such transforms draw from.
-    before = torch.get_rng_state(), random.getstate(), np.random.get_state()  # noqa: NPY002 - the global one
-    torch.default_generator.manual_seed(torch_seed(key))
-    random.seed(key)
-    np.random.seed(key & 0xFFFFFFFF)  # noqa: NPY002 - the global one
-    try:
-        yield
-    finally:
-        torch.set_rng_state(before[0])
-        random.setstate(before[1])
-        np.random.set_state(before[2])  # noqa: NPY002 - the global one

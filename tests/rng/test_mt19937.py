@@ -1,4 +1,4 @@
-"""Words drawn in plain Python are torch's numbers, and leave torch's states."""
+"""An MT19937Stream's numbers are torch's numbers, and it leaves torch's states."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from tv import torchvision
 
 import fastpipe.transforms as T
 from fastpipe.program import compile_pipeline
-from fastpipe.transforms import _float32 as float32_module
-from fastpipe.transforms import words as words_module
-from fastpipe.transforms.drawing import WordGenerators, drawing, keyed_generators
-from fastpipe.transforms.words import Words, words_agree
+from fastpipe.rng import StreamGenerators, drawing, keyed_generators
+from fastpipe.rng import float32 as float32_module
+from fastpipe.rng import mt19937 as mt19937_module
+from fastpipe.rng.mt19937 import MT19937Stream, matches_torch
 from fastpipe.types import Generators, ImageShape
 
 V = torchvision.transforms
@@ -38,30 +38,32 @@ def one_by_one(generator: torch.Generator, kind: str, *bounds: Any) -> Any:
     """What torch itself draws."""
     if kind == "uniform":
         return torch.empty([1]).uniform_(*bounds, generator=generator).item()
-    if kind == "log_uniform":
-        return torch.exp(torch.empty([1]).uniform_(*bounds, generator=generator)).item()
-    if kind == "integer":
+    if kind == "rectangle_sides":
+        area, *logarithms = bounds
+        ratio = torch.exp(torch.empty([1]).uniform_(*logarithms, generator=generator)).item()
+        return round(math.sqrt(area * ratio)), round(math.sqrt(area / ratio))
+    if kind == "randint":
         return torch.randint(*bounds, [1], generator=generator).item()
-    if kind == "permutation":
+    if kind == "randperm":
         return torch.randperm(*bounds, generator=generator).tolist()
     return torch.rand([1], generator=generator).item()
 
 
 def test_this_torch_is_known() -> None:
-    assert words_agree()  # else every other test would hold torch against itself
+    assert matches_torch()  # else every other test would hold torch against itself
 
 
 floats = st.floats(-1e6, 1e6, width=32)
 draws = st.one_of(
-    st.tuples(st.just("fraction")),
+    st.tuples(st.just("rand")),
     st.tuples(st.just("uniform"), floats, floats).map(lambda x: (x[0], *sorted(x[1:]))),
-    st.tuples(st.just("log_uniform"), st.floats(-5, 0), st.floats(0, 5)),
-    st.tuples(st.just("integer"), st.integers(-5, 5), st.integers(6, 2**33)),
-    st.tuples(st.just("integer"), st.just(0), st.sampled_from([2**28 - 1, 2**28, 2**32 - 1, 2**32, 2**63 - 1])),
-    st.tuples(st.just("permutation"), st.integers(0, 9)),
+    st.tuples(st.just("rectangle_sides"), st.floats(0, 1e6), st.floats(-5, 0), st.floats(0, 5)),
+    st.tuples(st.just("randint"), st.integers(-5, 5), st.integers(6, 2**33)),
+    st.tuples(st.just("randint"), st.just(0), st.sampled_from([2**28 - 1, 2**28, 2**32 - 1, 2**32, 2**63 - 1])),
+    st.tuples(st.just("randperm"), st.integers(0, 9)),
     st.tuples(st.just("randn")),
     st.tuples(st.just("skip"), st.sampled_from([1, 100, 155, 156, 157, 467, 622, 623, 624, 625, 1300])),
-    st.tuples(st.just("put back")),
+    st.tuples(st.just("flush")),
 )
 
 
@@ -70,51 +72,51 @@ draws = st.one_of(
 @pytest.mark.parametrize("own", [False, True])
 def test_any_draws_in_any_order(own: bool, seed: int, kinds: list[Any]) -> None:
     theirs = seeded(seed)
-    words = Words.seeded(seed) if own else Words(seeded(seed))
+    stream = MT19937Stream.seeded(seed) if own else MT19937Stream(seeded(seed))
     for kind, *bounds in kinds:
-        if kind == "put back":
-            assert same(words.generator(), theirs)
+        if kind == "flush":
+            assert same(stream.generator(), theirs)
         elif kind == "randn":  # one now, one kept in the state for later
-            assert torch.equal(torch.randn([1], generator=words.generator()), torch.randn([1], generator=theirs))
+            assert torch.equal(torch.randn([1], generator=stream.generator()), torch.randn([1], generator=theirs))
         elif kind == "skip":
             expected = torch.rand(*bounds, generator=theirs).tolist()
-            assert [words.fraction() for _ in range(*bounds)] == expected
+            assert [stream.rand() for _ in range(*bounds)] == expected
         else:
-            assert getattr(words, kind)(*bounds) == one_by_one(theirs, kind, *bounds)
-    assert same(words.generator(), theirs)
+            assert getattr(stream, kind)(*bounds) == one_by_one(theirs, kind, *bounds)
+    assert same(stream.generator(), theirs)
 
 
 @pytest.mark.parametrize("own", [False, True])
 @pytest.mark.parametrize("bounds", [(0.0, 1.175494351e-38), (-1.175494351e-38, 0.0)])
 def test_numbers_that_torch_draws_first_of_all_take_no_word_twice(own: bool, bounds: tuple[float, float]) -> None:
     theirs = seeded(0)
-    words = Words.seeded(0) if own else Words(seeded(0))
-    words.generator()
-    assert words.log_uniform(*bounds) == one_by_one(theirs, "log_uniform", *bounds)
-    assert same(words.generator(), theirs)
+    stream = MT19937Stream.seeded(0) if own else MT19937Stream(seeded(0))
+    stream.generator()
+    assert stream.rectangle_sides(1e5, *bounds) == one_by_one(theirs, "rectangle_sides", 1e5, *bounds)
+    assert same(stream.generator(), theirs)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_every_position_of_a_block(seed: int) -> None:
     theirs = seeded(seed)
     source = seeded(seed)
-    words = Words(source)
+    stream = MT19937Stream(source)
     for position in range(1300):
-        assert words.fraction() == torch.rand([1], generator=theirs).item()
-        words.put_back()
+        assert stream.rand() == torch.rand([1], generator=theirs).item()
+        stream.flush()
         assert same(source, theirs), position
-        assert same(Words.seeded(seed).generator(), seeded(seed))
-    late = Words.seeded(seed)
-    assert [late.fraction() for _ in range(1300)] == torch.rand(1300, generator=seeded(seed)).tolist()
+        assert same(MT19937Stream.seeded(seed).generator(), seeded(seed))
+    late = MT19937Stream.seeded(seed)
+    assert [late.rand() for _ in range(1300)] == torch.rand(1300, generator=seeded(seed)).tolist()
     assert same(late.generator(), theirs)
 
 
-def test_words_of_a_state_that_moves_in_between() -> None:
+def test_a_state_that_moves_in_between() -> None:
     source, theirs = seeded(3), seeded(3)
-    words = Words(source)
+    stream = MT19937Stream(source)
     for turn in range(400):
-        assert words.integer(0, 1000) == torch.randint(0, 1000, [1], generator=theirs).item()
-        words.put_back()
+        assert stream.randint(0, 1000) == torch.randint(0, 1000, [1], generator=theirs).item()
+        stream.flush()
         for generator in (source, theirs):
             if turn % 3 == 0:
                 torch.randn(turn % 40, generator=generator)
@@ -132,10 +134,10 @@ def test_words_of_a_state_that_moves_in_between() -> None:
 )
 @settings(max_examples=1500, deadline=None)
 def test_uniform_rounds_as_torch_does(low: float, width: float, seed: int) -> None:
-    theirs, words = seeded(seed), Words(seeded(seed))
+    theirs, stream = seeded(seed), MT19937Stream(seeded(seed))
     expected = torch.empty([100]).uniform_(low, low + width, generator=theirs).tolist()
-    assert [words.uniform(low, low + width) for _ in range(100)] == expected
-    assert same(words.generator(), theirs)
+    assert [stream.uniform(low, low + width) for _ in range(100)] == expected
+    assert same(stream.generator(), theirs)
 
 
 @given(
@@ -182,38 +184,38 @@ def test_one_rounding_of_ties() -> None:
 
 @pytest.mark.parametrize("bounds", [(1.0, 0.5), (0.0, math.inf), (math.nan, 1.0), (-3e38, 3e38), (0, 1e39)])
 def test_ranges_that_torch_refuses(bounds: tuple[float, float]) -> None:
-    words, theirs = Words(seeded(1)), seeded(1)
-    assert words.fraction() == torch.rand([1], generator=theirs).item()
+    stream, theirs = MT19937Stream(seeded(1)), seeded(1)
+    assert stream.rand() == torch.rand([1], generator=theirs).item()
     with pytest.raises(RuntimeError) as expected:
         one_by_one(theirs, "uniform", *bounds)
     with pytest.raises(RuntimeError) as actual:
-        words.uniform(*bounds)
+        stream.uniform(*bounds)
     assert str(actual.value).splitlines()[0] == str(expected.value).splitlines()[0]
     with pytest.raises(RuntimeError):
-        words.integer(3, 3)
-    assert words.fraction() == torch.rand([1], generator=theirs).item()
-    assert same(words.generator(), theirs)
+        stream.randint(3, 3)
+    assert stream.rand() == torch.rand([1], generator=theirs).item()
+    assert same(stream.generator(), theirs)
 
 
 def test_exp_of_one_number_and_of_many() -> None:
     arguments = torch.empty([20_000]).uniform_(-3, 3, generator=seeded(1))
-    many, words, theirs = torch.exp(arguments).tolist(), Words(seeded(1)), seeded(1)
-    assert [words.log_uniform(-3, 3) for _ in range(20_000)] == many
-    assert many[:500] == [one_by_one(theirs, "log_uniform", -3, 3) for _ in range(500)]
+    many, stream = torch.exp(arguments).tolist(), MT19937Stream(seeded(1))
+    assert [mt19937_module._exp(stream.uniform(-3, 3)) for _ in range(20_000)] == many
+    assert many[:500] == [torch.exp(one).item() for one in arguments[:500].split(1)]
 
 
 @pytest.mark.parametrize("wrong", ["_tempered", "multiply_add", "float32"])
 def test_other_arithmetic_is_found_out(wrong: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    module = float32_module if wrong == "float32" else words_module
+    module = float32_module if wrong == "float32" else mt19937_module
     right = getattr(module, wrong)
-    words_agree.cache_clear()
+    matches_torch.cache_clear()
     float32_module.span_of.cache_clear()
     monkeypatch.setattr(module, wrong, lambda *args: right(*args) * 1 + (1 if wrong == "_tempered" else 1e-3))
-    assert not words_agree()
+    assert not matches_torch()
     monkeypatch.undo()
-    words_agree.cache_clear()
+    matches_torch.cache_clear()
     float32_module.span_of.cache_clear()
-    assert words_agree()
+    assert matches_torch()
 
 
 def test_other_dtypes_and_devices_are_left_to_torch() -> None:
@@ -235,21 +237,21 @@ def test_other_dtypes_and_devices_are_left_to_torch() -> None:
     with torch.device("cpu"), drawing() as held:
         assert type(held) is Generators
     with drawing() as held:
-        assert type(held) is WordGenerators
+        assert type(held) is StreamGenerators
 
 
 @pytest.mark.parametrize("capability", ["default", "avx2"])
 def test_other_processors(capability: str) -> None:
-    """torch's kernels for older processors round twice: there too words are its numbers."""
+    """torch's kernels for older processors round twice: there too the stream has its numbers."""
     code = """
 import torch
-from fastpipe.transforms._float32 import arithmetic
-from fastpipe.transforms.words import Words, words_agree
-assert words_agree()
-theirs, words = torch.Generator().manual_seed(5), Words.seeded(5)
+from fastpipe.rng.float32 import arithmetic
+from fastpipe.rng.mt19937 import MT19937Stream, matches_torch
+assert matches_torch()
+theirs, stream = torch.Generator().manual_seed(5), MT19937Stream.seeded(5)
 for low, high in ((0.08, 1.0), (-30.3, 17.1), (0.3, 1.7), (100, 100.1), (-1e5, 1e-3)):
     for _ in range(500):
-        assert words.uniform(low, high) == torch.empty(1).uniform_(low, high, generator=theirs).item()
+        assert stream.uniform(low, high) == torch.empty(1).uniform_(low, high, generator=theirs).item()
 print(arithmetic().fused)
 """
     environment = {**os.environ, "ATEN_CPU_CAPABILITY": capability}

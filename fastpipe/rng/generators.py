@@ -1,0 +1,184 @@
+"""The generators that draws come from: the global ones, a thread's own, keyed ones; as streams where torch is known."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import threading
+from collections.abc import Iterator
+from contextvars import ContextVar
+from typing import Any
+
+import torch
+from torch import Generator
+
+from fastpipe.rng.keys import torch_seed
+from fastpipe.rng.mt19937 import AnyGenerator, MT19937Stream, matches_torch
+from fastpipe.types import Generators
+
+
+class StreamGenerators(Generators):
+    """`Generators` whose numbers come from an `MT19937Stream`, for fastpipe's own transforms.
+
+    For everybody else `torch` is torch's generator, at the state that the draws so far have led to. Once somebody has
+    it, all draws are torch's, so that they may take turns with his.
+
+    Args:
+        stream: of the generator, or of a seed.
+        python: Python's generator.
+        key: what Python's generator is seeded with when it's asked for; None for the one that is given.
+    """
+
+    __slots__ = ("_key", "_python", "_stream", "stream")
+
+    _key: int | None
+    _python: Any
+    _stream: MT19937Stream
+    stream: AnyGenerator
+
+    def __init__(self, stream: MT19937Stream, python: Any = random, key: int | None = None) -> None:
+        set_ = object.__setattr__  # the base is frozen
+        set_(self, "stream", stream)
+        set_(self, "_stream", stream)
+        set_(self, "_python", python)
+        set_(self, "_key", key)
+
+    @property
+    def has_source(self) -> bool:
+        """Whether the stream is a generator's, and nobody has asked for that."""
+        return isinstance(self.stream, MT19937Stream) and self._stream.has_source
+
+    @property
+    def torch(self) -> Generator | None:
+        if isinstance(self.stream, MT19937Stream):
+            object.__setattr__(self, "stream", self._stream.generator())
+        generator: Generator | None = self.stream
+        return generator
+
+    @property
+    def python(self) -> Any:
+        if self._key is not None:
+            object.__setattr__(self, "_python", random.Random(self._key))
+            object.__setattr__(self, "_key", None)
+        return self._python
+
+    def plain(self) -> Generators:
+        """The generators themselves, up to date, for code that knows no streams; the stream reads them anew behind."""
+        source = self._stream.generator()
+        return Generators(None if source is torch.default_generator else source, self.python)
+
+    def __reduce__(self) -> Any:
+        return Generators, (self.torch, self.python)
+
+    __eq__ = object.__eq__
+    __hash__ = object.__hash__
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._stream!r})"
+
+
+class drawing:
+    """``with drawing(generators) as held:`` reads their state once for many draws, and writes it back at the end.
+
+    The global generator's stream is one thread's at a time: others wait for the end.
+
+    Args:
+        generators: as for a draw; None for the global ones.
+    """
+
+    __slots__ = ("_given", "_lock", "_stream")
+
+    def __init__(self, generators: Generators | None = None) -> None:
+        self._given = _GLOBAL if generators is None else generators
+        self._stream: MT19937Stream | None = None
+        self._lock: Any = None
+
+    def __enter__(self) -> Generators:
+        given = self._given
+        if isinstance(given, StreamGenerators):
+            return given
+        source = given.torch
+        if source is None or source is torch.default_generator:
+            own = _own.get()
+            if own is not None:
+                return self._locked(own) if usable() else Generators(own.torch, own.python)
+            if usable():
+                return self._locked(_shared, given.python)
+        elif source.device.type == "cpu" and usable():
+            self._stream = MT19937Stream(source)
+            return StreamGenerators(self._stream, given.python)
+        return given
+
+    def _locked(self, shared: ThreadGenerators, python: Any = None) -> Generators:
+        self._lock = shared.lock
+        self._lock.acquire()
+        self._stream = shared.stream
+        self._stream.flush()  # of a draw that this one is part of
+        return StreamGenerators(self._stream, shared.python if python is None else python)
+
+    def __exit__(self, kind: Any, error: Any, traceback: Any) -> None:
+        if self._stream is not None:
+            self._stream.flush()
+        if self._lock is not None:
+            self._lock.release()
+
+
+_GLOBAL = Generators()
+
+
+class ThreadGenerators:
+    """Generators that take the global ones' place in a thread: see `active`.
+
+    Attributes:
+        torch, python: the generators themselves.
+        stream: of torch's, kept from draw to draw.
+    """
+
+    def __init__(self, torch: Generator, python: Any) -> None:
+        self.lock = threading.RLock()
+        self.torch = torch
+        self.python = python
+        self.stream = MT19937Stream(torch)
+
+    @contextlib.contextmanager
+    def active(self) -> Iterator[None]:
+        """Within, this thread's draws come from these generators wherever they would come from the global ones."""
+        token = _own.set(self)
+        try:
+            yield
+        finally:
+            _own.reset(token)
+
+
+_own: ContextVar[ThreadGenerators | None] = ContextVar("fastpipe_generators", default=None)
+
+
+def _renew() -> None:
+    """The global generators, whose stream is kept so that it finds the numbers that it made for the last draw."""
+    global _shared
+    _shared = ThreadGenerators(torch.default_generator, random)
+
+
+_shared: ThreadGenerators
+_renew()
+if hasattr(os, "register_at_fork"):  # a fork may inherit a lock that a thread held which the child doesn't have
+    os.register_at_fork(after_in_child=_renew)
+
+
+def usable() -> bool:
+    """Whether torch, called now, would draw float32 numbers on the CPU, and as `MT19937Stream` does."""
+    return (
+        torch.get_default_dtype() is torch.float32
+        and not torch._C._len_torch_function_stack()  # such as of a default device
+        and not torch._C._len_torch_dispatch_stack()
+        and matches_torch()
+    )
+
+
+def keyed_generators(key: int) -> Generators:
+    """Fresh generators, seeded by a key."""
+    seed = torch_seed(key)
+    if usable():
+        return StreamGenerators(MT19937Stream.seeded(seed), key=key)
+    return Generators(torch.Generator().manual_seed(seed), random.Random(key))

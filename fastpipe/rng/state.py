@@ -1,0 +1,132 @@
+"""States of torch's, Python's and numpy's generators: saved, restored, seeded by a key."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch.utils.data._utils.worker import _generate_state
+
+from fastpipe.rng.generators import ThreadGenerators
+from fastpipe.rng.keys import torch_seed
+from fastpipe.types import Generators
+
+# The legacy global generator of numpy's is the point: it is what transforms draw from that know no other.
+_numpy: Any = np.random
+
+
+class GeneratorStates(NamedTuple):
+    """States of torch's, Python's and numpy's generator; numpy's is None where there is none."""
+
+    torch: torch.Tensor
+    python: Any
+    numpy: Any = None
+
+    @classmethod
+    def of(cls, generators: Generators | None = None) -> GeneratorStates:
+        """The states of these generators; None for the global ones."""
+        if generators is None or generators.torch is None:
+            return cls(torch.get_rng_state(), random.getstate(), _numpy.get_state())
+        return cls(generators.torch.get_state(), generators.python.getstate())
+
+    def draws_like(self, other: GeneratorStates) -> bool:
+        """Whether torch's and Python's generators, which torchvision draws from, are in the same state."""
+        return torch.equal(self.torch, other.torch) and bool(self.python == other.python)
+
+    def restore(self) -> None:
+        """Puts the global generators into these states."""
+        torch.set_rng_state(self.torch)
+        random.setstate(self.python)
+        _numpy.set_state(self.numpy)
+
+
+@contextlib.contextmanager
+def preserved_globals() -> Iterator[None]:
+    """Puts the global generators back behind the block. Not for several threads at once."""
+    before = GeneratorStates.of()
+    try:
+        yield
+    finally:
+        before.restore()
+
+
+@contextlib.contextmanager
+def keyed_globals(key: int) -> Iterator[None]:
+    """The global generators seeded by a key within the block, and put back behind it.
+
+    For transforms that draw from the global generators while they see pixels. Not for several threads at once.
+    """
+    with preserved_globals():
+        torch.default_generator.manual_seed(torch_seed(key))
+        random.seed(key)
+        _numpy.seed(key & 0xFFFFFFFF)
+        yield
+
+
+@contextlib.contextmanager
+def rewound_on(error: type[Exception], generator: torch.Generator | None = None) -> Iterator[None]:
+    """Puts torch's generator back to where it was if the block raises that error; None for the global one."""
+    source = torch.default_generator if generator is None else generator
+    before = source.get_state()
+    try:
+        yield
+    except error:
+        source.set_state(before)
+        raise
+
+
+def copied_generators() -> Generators:
+    """Generators that will draw what the global ones would, and leave them where they are."""
+    copied, python = torch.Generator(), random.Random()
+    copied.set_state(torch.get_rng_state())
+    python.setstate(random.getstate())
+    return Generators(copied, python)
+
+
+class Streams:
+    """The generators of a loader that works ahead in this process: those that its one worker process would have.
+
+    They are apart from the global ones, which other threads use meanwhile.
+
+    Args:
+        base_seed: seeds them as torch's loader seeds worker 0; or a state that was saved, to go on from there.
+    """
+
+    def __init__(self, base_seed: int | GeneratorStates) -> None:
+        self._own = ThreadGenerators(torch.Generator(), random.Random())
+        self._numpy: Any = _numpy.RandomState()
+        if isinstance(base_seed, GeneratorStates):
+            self._load(base_seed)
+        else:
+            self._own.torch.manual_seed(base_seed)
+            self._own.python.seed(base_seed)
+            self._numpy.seed(_generate_state(base_seed, 0))  # type: ignore[no-untyped-call]
+
+    def save(self) -> GeneratorStates:
+        """Where they are now; in the thread that draws from them, between two draws."""
+        own = self._own
+        own.stream.flush()
+        return GeneratorStates(own.torch.get_state(), own.python.getstate(), self._numpy.get_state())
+
+    def _load(self, state: GeneratorStates) -> None:
+        self._own.torch.set_state(state.torch)
+        self._own.python.setstate(state.python)
+        self._numpy.set_state(state.numpy)
+
+    def here(self) -> contextlib.AbstractContextManager[None]:
+        """Within, fastpipe's draws in this thread come from these streams; the global generators stay as they are."""
+        return self._own.active()
+
+    @contextlib.contextmanager
+    def in_place(self) -> Iterator[None]:
+        """Within, the global generators are these streams, for code that knows no others; not for several threads."""
+        with preserved_globals():
+            self.save().restore()
+            try:
+                yield
+            finally:
+                self._load(GeneratorStates.of())

@@ -1,0 +1,41 @@
+"""Attributes of torchvision's classes that read otherwise in fastpipe's subclasses of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+
+class Attribute:
+    """An attribute that torchvision sets, converted whenever it's read.
+
+    Args:
+        convert: from the value that was set.
+    """
+
+    def __init__(self, convert: Callable[[Any], Any]) -> None:
+        self._convert = convert
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        if instance is None or self._name not in vars(instance):
+            raise AttributeError(self._name)
+        return self._convert(vars(instance)[self._name])
+
+    def __set__(self, instance: Any, value: Any) -> None:
+        vars(instance)[self._name] = value
+
+
+def by_class(value: Any) -> Any:
+    """A dict by the classes of inputs, such as a fill for each, that finds a stand-in as the class it stands for."""
+    return _ByClass(value) if type(value) is dict else value
+
+
+class _ByClass(dict[Any, Any]):
+    def __contains__(self, key: object) -> bool:
+        return super().__contains__(getattr(key, "stands_for", key))
+
+    def __getitem__(self, key: Any) -> Any:
+        return super().__getitem__(getattr(key, "stands_for", key))
