@@ -137,12 +137,23 @@ class _Position:
 
     def __iter__(self) -> Iterator[int]:
         """The indices of the next epoch: all of them, or once after a state was loaded the rest."""
+        start = self._start if not self._over else 0
+        self._pass()
+        self._given = start
+        return self._counted(self._order(start))
+
+    def for_one_iteration(self) -> Any:
+        """A copy whose next iteration is this sampler's; this one goes on behind it."""
+        own = copy.copy(self)
+        self._pass()
+        return own
+
+    def _pass(self) -> None:
+        """Goes to where the next iteration has begun."""
         if self._over:
             self.begin(self.next_epoch)
         self.is_chosen, self._over, self._finished = False, True, False
-        start, self._start = self._start, 0
-        self._given = start
-        return self._counted(self._order(start))
+        self._start = self._given = 0
 
     def _counted(self, order: Iterator[int]) -> Iterator[int]:
         for index in order:
@@ -318,6 +329,11 @@ class RandomSampler(_Position, TorchRandomSampler):
     def begin(self, epoch: int) -> None:
         super().begin(epoch)
         self._drawn_from = None
+
+    def for_one_iteration(self) -> Any:
+        own = super().for_one_iteration()
+        self._loaded = None  # the copy begins there
+        return own
 
     def state_dict(self, position: int | None = None, finished: bool | None = None) -> dict[str, Any]:
         """As the other samplers', with the generator's state that the rest is drawn from; None where it isn't known.

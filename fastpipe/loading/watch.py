@@ -145,6 +145,7 @@ class WatchedIterator(_MultiProcessingDataLoaderIter):
 
     def _reset(self, loader: Any, first_iter: bool = False) -> None:
         _unwatched(self)  # the last step of torch's __init__ has set them
+        self._index_sampler = loader._index_sampler  # of this iteration
         super()._reset(loader, first_iter)
 
     def _shutdown_workers(self) -> None:

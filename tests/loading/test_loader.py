@@ -245,8 +245,8 @@ class TestArguments:
 
     def test_defaults(self, root):
         dataset = fastpipe.ImageFolder(root)
-        assert fastpipe.DataLoader(dataset, num_workers=1).persistent_workers
-        assert not fastpipe.DataLoader(dataset, num_workers=1, persistent_workers=False).persistent_workers
+        assert not fastpipe.DataLoader(dataset, num_workers=1).persistent_workers
+        assert fastpipe.DataLoader(dataset, num_workers=1, persistent_workers=True).persistent_workers
         assert not fastpipe.DataLoader(dataset).persistent_workers
         with pytest.raises(ValueError, match="mutually exclusive"):
             fastpipe.DataLoader(dataset, shuffle=True, sampler=[1, 2])
@@ -258,22 +258,6 @@ class TestArguments:
         assert isinstance(dataset.__getitems__([0, 1]), list)
         assert isinstance(dataset.batch([0, 1], BatchOptions()), ImageBatch)
         assert isinstance(dataset.batch([0, 1], BatchOptions(as_list=True)), list)
-
-
-@pytest.mark.skipif(not FORK, reason="the other start methods are covered by one test: they start slowly")
-def test_what_the_page_about_migrating_says_of_the_second_epoch(root):
-    dataset = fastpipe.ImageFolder(root, T.Compose(TRANSFORMS["float"]))
-
-    def epochs(loader_class, **options):
-        torch.manual_seed(0)
-        loader = loader_class(dataset, batch_size=4, shuffle=True, num_workers=1, **options)
-        return [list(loader) for _ in range(2)]
-
-    (first, second), (ours, other) = epochs(StockLoader), epochs(fastpipe.DataLoader)
-    assert equal(first, ours)
-    assert not torch.equal(second[0][0], other[0][0])
-    for one, same in zip(epochs(fastpipe.DataLoader, persistent_workers=False), (first, second), strict=True):
-        assert equal(one, same)
 
 
 class TestResume:
@@ -316,7 +300,7 @@ class TestResume:
 
             def loader(seed):
                 generator = torch.Generator().manual_seed(seed) if given else None  # noqa: B023 - called now
-                options = {"shuffle": shuffle, "generator": generator, "persistent_workers": False}
+                options = {"shuffle": shuffle, "generator": generator}
                 return fastpipe.DataLoader(range(23), 4, drop_last=True, num_workers=workers, **options)
 
             saved = loader(1)

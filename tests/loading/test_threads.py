@@ -400,7 +400,7 @@ def test_pinned(root):
         asked.append(pin_memory)
         return real(*size, **options)
 
-    loader = fastpipe.DataLoader(dataset(root, seed=3), 3, threads=2)
+    loader = fastpipe.DataLoader(dataset(root, seed=3), 3, threads=2, persistent_workers=True)
     iter(loader)
     loader._making._pin_memory, loader._making._maker._pin = True, "cuda"
     with (
