@@ -28,6 +28,7 @@ from fastpipe.loading.asking import Asking, gives_batches
 from fastpipe.loading.bad_files import CollateGood, bad_files_of, begin_epoch, image_datasets
 from fastpipe.loading.collate import DRAW_NOTHING, BatchCollate
 from fastpipe.loading.iteration import Iteration, Progress, current_progress, running
+from fastpipe.loading.mixing import mixes_alone
 from fastpipe.loading.room import check_shared_memory
 from fastpipe.loading.samplers import RandomSampler, SequentialSampler, ShuffledSampler
 from fastpipe.loading.threads import AHEAD, Ahead, Plan, ThreadIterator, in_the_way
@@ -143,7 +144,7 @@ class DataLoader(TorchDataLoader[Any]):
         self.threads: int | None = count
         options = BatchOptions(device is not None, dtype, memory_format == torch.channels_last, count)
         collates = batch_size is not None or batch_sampler is not None
-        user_collates = collate_fn is not None and collate_fn not in DRAW_NOTHING
+        own_collate = None if collate_fn in DRAW_NOTHING else collate_fn
         # The user's own collate_fn gets the list of samples that it expects, and so does a wrapper.
         as_list = collate_fn is not None or not gives_batches(dataset)
         self._requested = replace(options, as_list=as_list) if collates else None
@@ -152,7 +153,7 @@ class DataLoader(TorchDataLoader[Any]):
         if any(part.on_error != "raise" for part in image_datasets(dataset)):
             collate_fn = CollateGood(collate_fn or default_convert)
         self._by_threads = num_workers == 0 and bool(count) and not isinstance(dataset, IterableDataset)
-        self._collates_itself = user_collates
+        self._own_collate = own_collate
         self._keeps_streams = persistent_workers and self._by_threads
         self._told_of_obstacle = False
         self._making: ThreadIterator | None = None
@@ -255,7 +256,8 @@ class DataLoader(TorchDataLoader[Any]):
     def _in_threads(self) -> ThreadIterator:
         """The iterator whose batches are made ahead: the last epoch's, which may have begun this one."""
         obstacle = in_the_way(self.dataset)
-        if not obstacle and self._collates_itself:
+        mixes = mixes_alone(self._own_collate)
+        if not obstacle and self._own_collate is not None and not mixes:
             obstacle = "the collate_fn"
         if obstacle and not self._told_of_obstacle:
             self._told_of_obstacle = True
@@ -267,7 +269,9 @@ class DataLoader(TorchDataLoader[Any]):
                 stacklevel=4,
             )
         prefetch = self.prefetch_factor or AHEAD
-        plan = Plan(int(self.threads or 1), prefetch, self._requested, self.timeout, obstacle, self._keeps_streams)
+        plan = Plan(
+            int(self.threads or 1), prefetch, self._requested, self.timeout, obstacle, self._keeps_streams, mixes
+        )
         making = self._making
         used = any(other.iterator is making for other in running)
         if making is None or used or making.made_by != os.getpid():
@@ -284,7 +288,9 @@ class DataLoader(TorchDataLoader[Any]):
         sampler, parts = self._sampler(), tuple(image_datasets(self.dataset))
         batches: Any = self.batch_sampler
         known = type(batches) is BatchSampler and hasattr(sampler, "ahead")
-        drawn = self._keeps_streams or all(part._epoch is not None for part in parts)  # else anew in each epoch
+        # Without these, random numbers are seeded when the epoch begins.
+        keyed = self._own_collate is None and all(part._epoch is not None for part in parts)
+        drawn = keyed or self._keeps_streams
         if not known or not drawn or any(part.on_error != "raise" for part in parts) or self._epoch is None:
             return lambda: None  # counts of bad files are an epoch's
         epoch, size, cut = self._epoch + 1, batches.batch_size, batches.drop_last

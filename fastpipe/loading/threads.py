@@ -30,6 +30,7 @@ from torch.utils.data.dataloader import _BaseDataLoaderIter
 from fastpipe.data import ImageDataset
 from fastpipe.errors import FastpipeWarning, LoaderError
 from fastpipe.loading.asking import SUBSETS, batch_of, in_epochs, sample_of, within_subsets
+from fastpipe.loading.mixing import mixed
 from fastpipe.loading.watch import PATIENCE_S
 from fastpipe.program import BatchOptions, SharedEpoch, Streams, StreamState
 
@@ -67,6 +68,7 @@ class Plan:
         timeout_s: an error after so long without a batch; 0 for never.
         obstacle: what keeps batches from being made ahead; empty where nothing does.
         keeps_streams: random numbers go on from epoch to epoch, as a worker's do that stays; else each is seeded anew.
+        mixes: making a batch of samples draws, too; see `mixes_alone`.
     """
 
     threads: int
@@ -75,6 +77,7 @@ class Plan:
     timeout_s: float
     obstacle: str
     keeps_streams: bool
+    mixes: bool
 
 
 class _Task:
@@ -108,6 +111,7 @@ class _Maker:
         batches: whether the sampler gives batches of indices, not single ones.
         collate: makes a batch of what the dataset gives.
         streams: its random numbers.
+        mixes: `collate` draws, from torch alone.
         pin: torch's name of the device that batches are pinned for; None for not at all.
     """
 
@@ -117,6 +121,7 @@ class _Maker:
         batches: bool,
         collate: Callable[[Any], Any],
         streams: Streams,
+        mixes: bool,
         pin: str | None,
     ) -> None:
         self.owner = os.getpid()
@@ -124,6 +129,7 @@ class _Maker:
         self._batches = batches
         self._collate = collate
         self._streams = streams
+        self.mixes = mixes
         self._pin = pin
         self.at: _Task | None = None  # what it is at
         self._gpu = torch.cuda.current_device() if pin == "cuda" else None
@@ -234,7 +240,7 @@ class _Maker:
             with streams.here():
                 while begun is not None and task.wanted and begun.step():
                     pass
-                if task.wanted and (begun is None or not begun.draws_no_more):
+                if task.wanted and (begun is None or self.mixes or not begun.draws_no_more):
                     task.result = self._result(begun, task)
                     self._tell(task)
             yield
@@ -260,7 +266,8 @@ class _Maker:
             made = asked(self._dataset, task.indices, task.options)
         else:
             made = begun.mended()
-        batch, pin = self._collate(made), cast(Any, pin_memory.pin_memory)
+        batch = mixed(self._collate, made) if self.mixes else self._collate(made)
+        pin = cast(Any, pin_memory.pin_memory)
         return batch if self._pin is None else pin(batch, self._pin)  # what is pinned stays where it is
 
     def _tell(self, task: _Task) -> None:
@@ -281,7 +288,7 @@ class ThreadIterator(_BaseDataLoaderIter):
         super().__init__(loader)
         pin = self._pin_memory_device if self._pin_memory else None
         streams = self._seeded(loader)
-        self._maker = _Maker(self._dataset, self._auto_collation, self._collate_fn, streams, pin)
+        self._maker = _Maker(self._dataset, self._auto_collation, self._collate_fn, streams, plan.mixes, pin)
         weakref.finalize(self, self._maker.close)
         self._ahead: deque[_Task] = deque()
         self._tasks: deque[_Task] = deque()
@@ -297,6 +304,7 @@ class ThreadIterator(_BaseDataLoaderIter):
     def again(self, loader: Any, plan: Plan) -> None:
         """Begins the next epoch; what is left of this one isn't made any more."""
         self.stop_epoch(self.number)
+        self._maker.mixes = plan.mixes
         if plan.keeps_streams:
             self._index_sampler = loader._index_sampler
             super()._reset(loader)
