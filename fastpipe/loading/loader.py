@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -408,9 +408,11 @@ class DataLoader(TorchDataLoader[Any]):
         """Goes on where the state was taken: the next iteration gives the remaining batches of its epoch.
 
         Raises:
-            DatasetError: the sampler is none of `fastpipe.samplers`, or the state is of another run.
+            DatasetError: the sampler is none of `fastpipe.samplers`, or the state is of another run, of a loader with
+                another ``shuffle``, or of something else.
         """
         sampler = self._resumable_or_refuse()
+        _check_state(state)
         sampler.load_state_dict(state["sampler"])
         self._set_datasets(sampler.next_epoch)
         self._epoch = None
@@ -441,6 +443,23 @@ class DataLoader(TorchDataLoader[Any]):
         batches = self.batch_sampler
         ordinary = batches is None or isinstance(batches, BatchSampler)
         return sampler if ordinary and hasattr(sampler, "next_start") else None
+
+
+def _check_state(state: Any) -> None:
+    if _is_state(state):
+        return
+    what = f"a {type(state).__name__}"
+    there: list[str] = []
+    if isinstance(state, Mapping):
+        what = f"a dict with {', '.join(map(repr, state)) or 'nothing in it'}"
+        there = [repr(name) for name, value in state.items() if _is_state(value)]
+    cure = f": state[{there[0]}] is one" if len(there) == 1 else ""
+    raise DatasetError(f"load_state_dict got {what}, and takes what DataLoader.state_dict() returned{cure}.")
+
+
+def _is_state(value: Any) -> bool:
+    """Whether something is what `DataLoader.state_dict` gives."""
+    return isinstance(value, Mapping) and isinstance(value.get("sampler"), Mapping) and "epoch" in value["sampler"]
 
 
 def _shuffled(dataset: Any, generator: torch.Generator | None) -> Sampler[int]:

@@ -318,6 +318,34 @@ class TestResume:
             if stop != 0 and (given or not shuffle):
                 assert all(torch.equal(torch.cat(list(resumed)), one) for one in following)
 
+    def test_a_state_of_something_else_is_refused_in_words(self, root):
+        def loader(shuffle, seed=None):
+            return fastpipe.DataLoader(fastpipe.ImageFolder(root, seed=seed), shuffle=shuffle)
+
+        shuffled, in_order, seeded = loader(True), loader(False), loader(True, 3)
+        states = [one.state_dict() for one in (shuffled, in_order, seeded)]
+        kinds = [
+            r"RandomSampler \(shuffle=True",
+            r"SequentialSampler \(shuffle=False",
+            "ShuffledSampler.*a seed decides",
+        ]
+        said = ["with shuffle=True, without a seed", "with shuffle=False", "with an order that a seed decides"]
+        for one, kind in zip((shuffled, in_order, seeded), kinds, strict=True):
+            for other, state, what in zip((shuffled, in_order, seeded), states, said, strict=True):
+                if one is other:
+                    one.load_state_dict(state)
+                else:
+                    with pytest.raises(DatasetError, match=f"{kind}.*{what}"):
+                        one.load_state_dict(state)
+        checkpoint = {"model": {}, "epoch": 3, "loader": states[0]}
+        with pytest.raises(DatasetError, match=r"a dict with 'model', 'epoch', 'loader', .*: state\['loader'\] is one"):
+            shuffled.load_state_dict(checkpoint)
+        for wrong in ({}, None, states[0]["sampler"], {"sampler": {}}):
+            with pytest.raises(DatasetError, match=r"takes what DataLoader\.state_dict\(\) returned"):
+                shuffled.load_state_dict(wrong)
+        with pytest.raises(DatasetError, match=r"got dict \['sampler'\]: give what a sampler's state_dict"):
+            shuffled.sampler.load_state_dict(states[0])
+
     def test_needs_a_sampler_that_can(self, root):
         dataset = fastpipe.ImageFolder(root)
         loader = fastpipe.DataLoader(dataset, sampler=RandomSampler(dataset))

@@ -1,4 +1,4 @@
-"""Collate functions that mix batches by torchvision's MixUp and CutMix: made ahead of time, with one worker's numbers."""
+"""Collate functions that are MixUp and CutMix: run ahead of time, with one worker's random numbers."""
 
 from __future__ import annotations
 
