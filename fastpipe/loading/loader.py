@@ -23,7 +23,7 @@ from torch.utils.data import DataLoader as TorchDataLoader
 from fastpipe.data import BadFileCounts
 from fastpipe.environment import usable_cpus
 from fastpipe.errors import DatasetError, FastpipeWarning
-from fastpipe.loading.anew import warn_of_repetition
+from fastpipe.loading.anew import warn_of_repetition, warn_of_whole_epochs
 from fastpipe.loading.asking import Asking, gives_batches
 from fastpipe.loading.bad_files import CollateGood, bad_files_of, begin_epoch, image_datasets
 from fastpipe.loading.collate import DRAW_NOTHING, BatchCollate
@@ -155,7 +155,8 @@ class DataLoader(TorchDataLoader[Any]):
         self._by_threads = num_workers == 0 and bool(count) and not isinstance(dataset, IterableDataset)
         self._own_collate = own_collate
         self._keeps_streams = persistent_workers and self._by_threads
-        self._told_of_obstacle = False
+        self._told_of_obstacle = self._told_of_ranks = False
+        self._shuffles = bool(shuffle) and sampler is None and batch_sampler is None
         self._making: ThreadIterator | None = None
         self._epoch: int | None = None  # of the last iteration
         self._epochs: dict[Any, int] = {}  # the same, of each dataset that has a seed
@@ -189,6 +190,8 @@ class DataLoader(TorchDataLoader[Any]):
         """The batches of the next epoch, or after `load_state_dict` of the rest of the one that was saved."""
         if dead_workers(self._iterator):
             self._discard(self._iterator)
+        if self._shuffles and not self._told_of_ranks:
+            self._told_of_ranks = warn_of_whole_epochs()
         busy = self._iterator is not None and any(other.iterator is self._iterator for other in running)
         self._epochs = epochs = self._go_on(busy)
         begin_epoch(self.dataset, self._samples())
