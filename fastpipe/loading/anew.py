@@ -66,7 +66,7 @@ def warn_of_whole_epochs() -> bool:
     if dist.get_rank() == 0:
         warn_again(
             f"shuffle=True: each of {dist.get_world_size()} ranks goes through the whole dataset in every epoch. For a "
-            "share each, give sampler=fastpipe.samplers.DistributedSampler(dataset) in place of shuffle=True; where the "
+            "share each, give sampler=fastpipe.samplers.DistributedSampler(dataset) instead of shuffle=True; where the "
             "ranks' datasets differ, sampler=fastpipe.samplers.ShuffledSampler(dataset)."
         )
     return True

@@ -23,6 +23,7 @@ from torch.utils.data import DataLoader as TorchDataLoader
 from fastpipe.data import BadFileCounts
 from fastpipe.environment import usable_cpus
 from fastpipe.errors import DatasetError, FastpipeWarning
+from fastpipe.loading.accelerated import prepared, warn_lost
 from fastpipe.loading.anew import warn_of_repetition, warn_of_whole_epochs
 from fastpipe.loading.asking import Asking, gives_batches
 from fastpipe.loading.bad_files import CollateGood, bad_files_of, begin_epoch, image_datasets
@@ -144,18 +145,17 @@ class DataLoader(TorchDataLoader[Any]):
         self.threads: int | None = count
         options = BatchOptions(device is not None, dtype, memory_format == torch.channels_last, count)
         collates = batch_size is not None or batch_sampler is not None
-        own_collate = None if collate_fn in DRAW_NOTHING else collate_fn
         # The user's own collate_fn gets the list of samples that it expects, and so does a wrapper.
         as_list = collate_fn is not None or not gives_batches(dataset)
+        self._given_collate = collate_fn
         self._requested = replace(options, as_list=as_list) if collates else None
         if collates and (collate_fn is None or dtype is not None or options.channels_last):
             collate_fn = BatchCollate(options, collate_fn or default_collate)
         if any(part.on_error != "raise" for part in image_datasets(dataset)):
             collate_fn = CollateGood(collate_fn or default_convert)
         self._by_threads = num_workers == 0 and bool(count) and not isinstance(dataset, IterableDataset)
-        self._own_collate = own_collate
         self._keeps_streams = persistent_workers and self._by_threads
-        self._told_of_obstacle = self._told_of_ranks = False
+        self._told_of_obstacle = self._told_of_ranks = self._told_of_loss = False
         self._shuffles = bool(shuffle) and sampler is None and batch_sampler is None
         self._making: ThreadIterator | None = None
         self._epoch: int | None = None  # of the last iteration
@@ -259,8 +259,8 @@ class DataLoader(TorchDataLoader[Any]):
     def _in_threads(self) -> ThreadIterator:
         """The iterator whose batches are made ahead: the last epoch's, which may have begun this one."""
         obstacle = in_the_way(self.dataset)
-        mixes = mixes_alone(self._own_collate)
-        if not obstacle and self._own_collate is not None and not mixes:
+        mixes = mixes_alone(self._given_collate)
+        if not obstacle and self._draws_in_collate() and not mixes:
             obstacle = "the collate_fn"
         if obstacle and not self._told_of_obstacle:
             self._told_of_obstacle = True
@@ -283,6 +283,9 @@ class DataLoader(TorchDataLoader[Any]):
             making.again(self, plan)
         return making
 
+    def _draws_in_collate(self) -> bool:
+        return self._given_collate is not None and self._given_collate not in DRAW_NOTHING
+
     def _epoch_ahead(self) -> Callable[[], Ahead | None]:
         """What gives the next epoch's batches of indices, where they are known before it is begun.
 
@@ -292,7 +295,7 @@ class DataLoader(TorchDataLoader[Any]):
         batches: Any = self.batch_sampler
         known = type(batches) is BatchSampler and hasattr(sampler, "ahead")
         # Without these, random numbers are seeded when the epoch begins.
-        keyed = self._own_collate is None and all(part._epoch is not None for part in parts)
+        keyed = not self._draws_in_collate() and all(part._epoch is not None for part in parts)
         drawn = keyed or self._keeps_streams
         if not known or not drawn or any(part.on_error != "raise" for part in parts) or self._epoch is None:
             return lambda: None  # counts of bad files are an epoch's
@@ -420,6 +423,28 @@ class DataLoader(TorchDataLoader[Any]):
         self._set_datasets(sampler.next_epoch)
         self._epoch = None
         self._progress = Progress(sampler, is_loaded=True, finished=state["sampler"].get("finished", False))
+
+    def prepare(self, accelerator: Any) -> Any:
+        """What ``accelerator.prepare(loader)`` gives, but with this class making the batches, `threads` included.
+
+        ``accelerator.prepare`` itself puts torch's loader in this one's place; what was prepared here it leaves alone.
+
+        Args:
+            accelerator: an ``accelerate.Accelerator``.
+        """
+        self._told_of_loss, told = True, self._told_of_loss
+        try:
+            return prepared(self, accelerator)
+        finally:
+            self._told_of_loss = told
+
+    @property
+    def _is_accelerate_prepared(self) -> bool:
+        """Accelerate asks for this before it puts torch's loader in this one's place."""
+        if self._by_threads and not self._told_of_loss:
+            self._told_of_loss = True
+            warn_lost(self, "accelerator.prepare puts torch's DataLoader in the place of this one, and that has none")
+        return False
 
     def _resumable_or_refuse(self) -> Any:
         sampler = self._resumable()
