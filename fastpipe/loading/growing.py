@@ -259,7 +259,7 @@ class GrowingDataset(Subset[Any]):
         wanted = math.ceil(1.05 * each * (math.ceil(start * self.growth) + 1) / 1e6)
         raise DatasetError(
             f"start={start}: {self.cache} is full with {arrived.room} samples, and an epoch has 1/{self.growth:g} of "
-            f"these, {possible}. Give the cache a capacity of {wanted} MB or more, which holds {self.growth:g} × {start} "
+            f"these, {possible}. Give the cache a capacity of {wanted} MB, which holds {self.growth:g} × {start} "
             f"samples of {each / 1e3:.0f} kB, or start={possible}."
         )
 
