@@ -120,7 +120,13 @@ def run(index: fastpipe.ImageIndex, bad: dict[int, str], policy: str, log: Path,
     good = [number for number in range(len(dataset)) if number not in bad]
     classes_of_bad = Counter(index.labels[list(bad)].tolist())
     before = set(multiprocessing.active_children())
-    loader = fastpipe.DataLoader(dataset, arguments.batch_size, shuffle=True, num_workers=arguments.workers)
+    loader = fastpipe.DataLoader(
+        dataset,
+        arguments.batch_size,
+        shuffle=True,
+        num_workers=arguments.workers,
+        persistent_workers=arguments.workers > 0,
+    )
     kept = dict.fromkeys(PROMISES, True)
     epochs: list[dict[str, Any]] = []
     processes = [psutil.Process()]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import functools
 import math
 import os
@@ -14,7 +15,21 @@ from importlib import metadata
 from pathlib import Path
 from types import MappingProxyType
 
-__all__ = ["Memory", "installed", "library_versions", "machine_fingerprint", "memory", "usable_cpus", "versions"]
+try:
+    import resource
+except ImportError:  # Windows
+    resource = None  # type: ignore[assignment]
+
+__all__ = [
+    "Memory",
+    "installed",
+    "library_versions",
+    "machine_fingerprint",
+    "memory",
+    "no_descriptors_left",
+    "usable_cpus",
+    "versions",
+]
 
 _OPENCVS = ("python-headless", "python", "contrib-python-headless", "contrib-python")
 LIBRARIES: Mapping[str, tuple[str, ...]] = MappingProxyType(
@@ -32,6 +47,7 @@ LIBRARIES: Mapping[str, tuple[str, ...]] = MappingProxyType(
 )
 """What decodes here, under each name that its distribution may have."""
 
+_NO_DESCRIPTORS = os.strerror(errno.EMFILE)  # as torch says it within a RuntimeError
 _GROUPS = Path("/sys/fs/cgroup")  # where Linux shows the limits of control groups
 _SHARED = "/dev/shm"
 
@@ -87,6 +103,25 @@ def machine_fingerprint() -> Mapping[str, str | int]:
             "processor": (models or [""])[0] if lines else platform.processor(),  # not Linux: all there is
             "cpus": os.cpu_count() or 1,
         }
+    )
+
+
+def no_descriptors_left(error: BaseException) -> str:
+    """Says what to do, if an error is about file descriptors that ran out; empty for any other error."""
+    number = getattr(error, "errno", None)
+    if number not in (errno.EMFILE, errno.ENFILE) and _NO_DESCRIPTORS not in str(error):
+        return ""
+    limit = "the limit"
+    if number == errno.ENFILE:
+        limit = "the whole system's limit (sysctl fs.file-max)"
+    elif resource is not None:
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        limit = f"the limit of a process, {soft} (it may raise it to {hard}),"
+    return (
+        f"Too many open files: {limit} is reached. Raise it (ulimit -n 65536 in the shell, docker run "
+        "--ulimit nofile=65536), keep fewer batches from workers, which take a descriptor or more each, use a smaller "
+        "num_workers or prefetch_factor, or share memory by name: torch.multiprocessing.set_sharing_strategy("
+        "'file_system')"
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 import sys
 import warnings
 from collections.abc import Callable, Iterator
@@ -14,6 +15,7 @@ import numpy as np
 import torch
 
 from fastpipe.data.table import Array
+from fastpipe.environment import no_descriptors_left
 from fastpipe.errors import BadFilesError, DatasetError, DecodeError, FastpipeWarning
 
 
@@ -103,14 +105,24 @@ def located(error: Exception, index: int, path: str) -> Exception:
             error.source = path
         return error
     if isinstance(error, OSError) and error.errno is not None and type(error).__module__ == "builtins":
+        error = _with_cure(error)
         return OSError(error.errno, f"{error.strerror} (sample {index} of the dataset)", path)  # picks the class itself
     return noted(error, index, path)
 
 
 def noted(error: Exception, index: int, path: str) -> Exception:
     """The error, with a note that names the sample and the file, on Python 3.11 and later."""
+    if isinstance(error, OSError):
+        error = _with_cure(error)
     if sys.version_info >= (3, 11) and not any("of the dataset" in note for note in getattr(error, "__notes__", ())):
         error.add_note(f"This was sample {index} of the dataset, {path}.")
+    return error
+
+
+def _with_cure(error: OSError) -> OSError:
+    """The error, which says what to do where file descriptors ran out."""
+    if error.strerror == os.strerror(errno.EMFILE) or error.errno == errno.ENFILE:
+        error.strerror = no_descriptors_left(error)
     return error
 
 

@@ -1,4 +1,4 @@
-"""Loaders that are made anew for each epoch: what they repeat without a word is told."""
+"""Warns of what a loader would repeat without a word: an epoch, if it is rebuilt, or the whole dataset in each rank."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+import torch.distributed as dist
 from torch.utils.data import DataLoader, SequentialSampler
 
 from fastpipe.data.bad_files import warn_again
 from fastpipe.program import SharedEpoch
 
-__all__ = ["note_given", "warn_of_repetition"]
+__all__ = ["note_given", "warn_of_repetition", "warn_of_whole_epochs"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +54,22 @@ def warn_of_repetition(loader: DataLoader[Any], epochs: Iterable[SharedEpoch], s
                 "dataset is at, so the order and all random numbers come again. Make the loader once, before the loop "
                 "over the epochs: it counts them. Or call loader.set_epoch(epoch) before each."
             )
+
+
+def warn_of_whole_epochs() -> bool:
+    """Warns a rank that shuffles all of a dataset by itself; False where there is one rank, so far.
+
+    Lightning, Accelerate and the Trainer make loaders with a sampler for the rank, which don't come here.
+    """
+    if not (dist.is_available() and dist.is_initialized()) or dist.get_world_size() < 2:
+        return False
+    if dist.get_rank() == 0:
+        warn_again(
+            f"shuffle=True: each of {dist.get_world_size()} ranks goes through the whole dataset in every epoch. For a "
+            "share each, give sampler=fastpipe.samplers.DistributedSampler(dataset) instead of shuffle=True; where the "
+            "ranks' datasets differ, sampler=fastpipe.samplers.ShuffledSampler(dataset)."
+        )
+    return True
 
 
 def _settings(loader: DataLoader[Any]) -> tuple[Any, ...]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +13,7 @@ from torch.utils.data import ConcatDataset, Subset
 from fastpipe.data import ImageDataset
 from fastpipe.data.bad_files import NothingLeftError
 from fastpipe.loading.growing import GrowingDataset
-from fastpipe.program import BatchOptions
+from fastpipe.program import BatchOptions, SharedEpoch
 
 SUBSETS = (Subset, GrowingDataset)
 """What names samples of another dataset, and makes none."""
@@ -34,11 +35,22 @@ class Asking:
         return len(self.dataset)
 
     def __getitem__(self, index: Any) -> Any:
-        return self.dataset[index]
+        with in_epochs(self.options.epochs):
+            return self.dataset[index]
 
     def __getitems__(self, indices: Sequence[Any]) -> Any:
         """A batch in one piece where an image dataset alone says what it is, else a list of samples."""
-        return batch_of(self.dataset, indices, self.options)
+        with in_epochs(self.options.epochs):
+            return batch_of(self.dataset, indices, self.options)
+
+
+@contextlib.contextmanager
+def in_epochs(epochs: Mapping[SharedEpoch, int]) -> Iterator[None]:
+    """Within, datasets are at these epochs, also for wrappers that know nothing of a batch's options."""
+    with contextlib.ExitStack() as stack:
+        for count, epoch in epochs.items():
+            stack.enter_context(count.at(epoch))
+        yield
 
 
 def batch_of(dataset: Any, indices: Sequence[Any], options: BatchOptions) -> Any:

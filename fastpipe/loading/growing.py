@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import hashlib
+import math
 import multiprocessing
 import operator
 import os
@@ -76,6 +77,9 @@ class GrowingDataset(Subset[Any]):
     cache folder that they share.) `set_epoch`, the samplers, `fastpipe.DataLoader` and its `state_dict` work as with
     any dataset; random numbers are keyed on (seed, epoch, index in the source).
 
+    The source is listed once, when it is made: files that its store gets later aren't seen. For these make the source,
+    and the growing set, anew; what is in the cache stays there.
+
     Where the store is slow, or fails, training goes on with what is there; a warning says for how long nothing has
     arrived. What can't be read although the rest can is left out.
 
@@ -91,7 +95,8 @@ class GrowingDataset(Subset[Any]):
         indices: the positions in the source that the current epoch has.
 
     Raises:
-        DatasetError: the source isn't in a store, there is no cache, or a number is out of its range.
+        DatasetError: the source isn't in a store, there is no cache, or a number is out of its range; of ``len``, and
+            of an iteration: the cache is too small for `start` samples and those of the next epoch.
         StoreError: of ``len``, and of an iteration: nothing arrives at all to begin with.
     """
 
@@ -215,6 +220,7 @@ class GrowingDataset(Subset[Any]):
 
     def _decided(self, epoch: int) -> Window:
         told = _STILL_S
+        self._check_room()
         window = self._arrivals.decide(epoch)
         while window is None:
             seconds, error = self._still()
@@ -232,11 +238,30 @@ class GrowingDataset(Subset[Any]):
                 told *= 2
                 self._warn(seconds, error, f"the first epoch waits for {self._arrivals.start} samples")
             self._wait()
+            self._check_room()
             window = self._arrivals.decide(epoch)
         seconds, error = self._still()
         if seconds > _STILL_S:
             self._warn(seconds, error, f"training goes on with the {len(window)} samples that are there")
         return window
+
+    def _check_room(self) -> None:
+        """Raises a DatasetError where the cache is full before there is room for the first epoch."""
+        arrived, start = self._arrivals.arrived(), self._arrivals.start
+        if self._arrivals.latest().number or not arrived.room or arrived.capacity != self.cache.capacity:
+            return
+        possible = max(1, math.floor(arrived.room / self.growth))
+        if possible >= start:
+            return
+        each = self.cache.capacity / arrived.room
+        if arrived.files:  # what else is in the cache takes room, too
+            each = min(each, arrived.bytes / arrived.files + 4096)
+        wanted = math.ceil(1.05 * each * (math.ceil(start * self.growth) + 1) / 1e6)
+        raise DatasetError(
+            f"start={start}: {self.cache} is full with {arrived.room} samples, and an epoch has 1/{self.growth:g} of "
+            f"these, {possible}. Give the cache a capacity of {wanted} MB, which holds {self.growth:g} × {start} "
+            f"samples of {each / 1e3:.0f} kB, or start={possible}."
+        )
 
     def _wait(self) -> None:
         """Gives the fetching process time."""

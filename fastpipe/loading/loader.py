@@ -5,11 +5,9 @@ from __future__ import annotations
 import os
 import sys
 import warnings
-import weakref
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 import torch
 from torch.utils.data import (
@@ -25,18 +23,13 @@ from torch.utils.data import DataLoader as TorchDataLoader
 from fastpipe.data import BadFileCounts, ImageDataset
 from fastpipe.environment import usable_cpus
 from fastpipe.errors import DatasetError, FastpipeWarning
-from fastpipe.loading.anew import note_given, warn_of_repetition
+from fastpipe.loading.accelerated import prepared, warn_lost
+from fastpipe.loading.anew import warn_of_repetition, warn_of_whole_epochs
 from fastpipe.loading.asking import Asking, gives_batches
-from fastpipe.loading.bad_files import (
-    CollateGood,
-    EmptyBatch,
-    bad_files_of,
-    begin_epoch,
-    end_epoch,
-    image_datasets,
-)
+from fastpipe.loading.bad_files import CollateGood, bad_files_of, begin_epoch, image_datasets
 from fastpipe.loading.collate import DRAW_NOTHING, BatchCollate
-from fastpipe.loading.device import on_device
+from fastpipe.loading.iteration import Iteration, Progress, current_progress, running
+from fastpipe.loading.mixing import mixes_alone
 from fastpipe.loading.room import check_shared_memory
 from fastpipe.loading.samplers import RandomSampler, SequentialSampler, ShuffledSampler
 from fastpipe.loading.threads import AHEAD, Ahead, Plan, ThreadIterator, in_the_way
@@ -52,7 +45,6 @@ from fastpipe.program import BatchOptions, SharedEpoch, Slots
 
 __all__ = ["DataLoader", "image_datasets"]
 
-_Batch = TypeVar("_Batch")
 _ENDLESS = 1 << 62
 
 
@@ -63,18 +55,19 @@ class DataLoader(TorchDataLoader[Any]):
 
     - A worker decodes each image of a `fastpipe` dataset straight into its slot of the batch, in shared memory. On
       Linux that memory serves for another batch when nothing of this one is left in the main process.
-    - Workers stay alive between epochs, and use one thread for cv2 as for torch.
+    - A worker uses one thread for cv2 as for torch.
     - With ``num_workers=0, threads=N`` batches are made ahead of time in this process, by N threads without the GIL:
       no processes, no shared memory, no pickling. The batches are those of one worker, whatever N is: without a
-      ``seed``, random numbers come from generators of the loader's own, seeded as torch seeds worker 0. After a loop
-      that was broken off they go on behind its last batch. The last batches of an epoch are consumed while the first
-      of the next are made, where these are known (a ``seed``, or no shuffling) and no bad files are left out.
+      ``seed``, random numbers come from generators of the loader's own, seeded for each epoch as torch seeds worker 0,
+      `worker_init_fn` included, which is called in this process. The last batches of an epoch of a dataset with a
+      ``seed`` are consumed while the first of the next are made, unless bad files are left out.
     - ``shuffle=True`` gives torch's order from torch's generator, without a Python list of all indices; for a dataset
       with a ``seed``, the order of `ShuffledSampler` with that seed.
     - Batches never hold a sample that a dataset's ``on_error`` left out: they are smaller by it, and a batch of which
       nothing is left isn't handed out. `bad_files` counts, and a warning at the end of an epoch tells.
     - Each new iteration is the next epoch of a dataset with a ``seed`` and of `fastpipe.samplers`; `set_epoch` chooses
       another (a loader made anew for each epoch needs it, and warns). `state_dict` resumes exactly within an epoch.
+      Iterations that run at once, such as ``next(iter(loader))`` within a loop, take nothing from each other.
     - Where a worker dies or stalls, the error names it, the file that it was at and the likely causes; the next
       iteration starts new workers. Where shared memory is too small, that is said before the first batch.
 
@@ -82,7 +75,9 @@ class DataLoader(TorchDataLoader[Any]):
         dataset, batch_size, shuffle, sampler, batch_sampler, num_workers, collate_fn, drop_last: as torch's.
         timeout, worker_init_fn, multiprocessing_context, generator, prefetch_factor: as torch's.
         pin_memory: None for yes where `device` is a CUDA device.
-        persistent_workers: None for yes where there are workers.
+        persistent_workers: workers stay alive between epochs; then an epoch begins at once, but from the second on a
+            dataset without a ``seed`` draws other numbers than new workers would, in torch's loader as here. Likewise
+            for `threads`: random numbers go on from epoch to epoch, and behind the last batch that was handed out.
         device: where the batches are handed out. Images travel there as uint8, a quarter of the bytes, and the
             trailing ``ToTensor`` and ``Normalize`` run there, once a batch; to a CUDA device they are copied one
             batch ahead on a stream of their own. None leaves batches in the CPU's memory, finished by the workers.
@@ -120,7 +115,7 @@ class DataLoader(TorchDataLoader[Any]):
         generator: torch.Generator | None = None,
         *,
         prefetch_factor: int | None = None,
-        persistent_workers: bool | None = None,
+        persistent_workers: bool = False,
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
         memory_format: torch.memory_format = torch.contiguous_format,
@@ -150,21 +145,22 @@ class DataLoader(TorchDataLoader[Any]):
         self.threads: int | None = count
         options = BatchOptions(device is not None, dtype, memory_format == torch.channels_last, count)
         collates = batch_size is not None or batch_sampler is not None
-        user_collates = collate_fn is not None and collate_fn not in DRAW_NOTHING
         # The user's own collate_fn gets the list of samples that it expects, and so does a wrapper.
         as_list = collate_fn is not None or not gives_batches(dataset)
+        self._given_collate = collate_fn
         self._requested = replace(options, as_list=as_list) if collates else None
         if collates and (collate_fn is None or dtype is not None or options.channels_last):
             collate_fn = BatchCollate(options, collate_fn or default_collate)
         if any(part.on_error != "raise" for part in image_datasets(dataset)):
             collate_fn = CollateGood(collate_fn or default_convert)
         self._by_threads = num_workers == 0 and bool(count) and not isinstance(dataset, IterableDataset)
-        self._collates_itself = user_collates
-        self._keeps_streams = persistent_workers is not False
-        self._told_of_obstacle = False
+        self._keeps_streams = persistent_workers and self._by_threads
+        self._told_of_obstacle = self._told_of_ranks = self._told_of_loss = False
+        self._shuffles = bool(shuffle) and sampler is None and batch_sampler is None
         self._making: ThreadIterator | None = None
-        self._base = self._delivered = 0
         self._epoch: int | None = None  # of the last iteration
+        self._epochs: dict[Any, int] = {}  # the same, of each dataset that has a seed
+        self._order: Any = None  # while an iteration begins, what gives its indices
         if sampler is None and batch_sampler is None and not isinstance(dataset, IterableDataset):
             sampler = _shuffled(dataset, generator) if shuffle else SequentialSampler(dataset)  # type: ignore[arg-type]
             shuffle = None
@@ -179,40 +175,60 @@ class DataLoader(TorchDataLoader[Any]):
             self.device is not None and self.device.type == "cuda" if pin_memory is None else pin_memory,
             drop_last,
             timeout,
-            WorkerInit(worker_init_fn) if num_workers > 0 else worker_init_fn,
+            worker_init_fn,
             multiprocessing_context,
             generator,
             prefetch_factor=None if self._by_threads else prefetch_factor,
-            persistent_workers=num_workers > 0
-            if persistent_workers is None or self._by_threads
-            else persistent_workers,
+            persistent_workers=persistent_workers and not self._by_threads,
             **others,
         )
         if self._by_threads:
             self.prefetch_factor = prefetch_factor
+        self._progress = Progress(self._sampler(), is_loaded=True)
 
     def __iter__(self) -> Any:
         """The batches of the next epoch, or after `load_state_dict` of the rest of the one that was saved."""
-        self._go_on()
-        self._base = getattr(self._resumable(), "next_start", 0)
-        self._delivered = 0
-        begin_epoch(self.dataset, self._samples())
         if dead_workers(self._iterator):
             self._discard(self._iterator)
+        if self._shuffles and not self._told_of_ranks:
+            self._told_of_ranks = warn_of_whole_epochs()
+        busy = self._iterator is not None and any(other.iterator is self._iterator for other in running)
+        self._epochs = epochs = self._go_on(busy)
+        begin_epoch(self.dataset, self._samples())
+        self._order, sampler = self._order_of_its_own()
+        self._progress = progress = Progress(sampler)
         try:
-            batches = super().__iter__()
+            # Workers that stay serve one iteration at a time; another one meanwhile gets workers of its own.
+            batches = self._get_iterator(stays=False) if busy else super().__iter__()
         except Exception as error:
             self._explain(self._iterator, error)
             raise
-        return _Epoch(self, batches)
+        finally:
+            self._order = None
+        return Iteration(self, batches, progress, epochs)
 
-    def _get_iterator(self) -> Any:
+    @property
+    def _index_sampler(self) -> Any:
+        """What gives the indices of batches, or of samples; torch's iterators take it from here."""
+        return super()._index_sampler if self._order is None else self._order
+
+    def _order_of_its_own(self) -> tuple[Any, Any]:
+        """A copy of what gives an iteration's indices, and the sampler in it: no other iteration moves these."""
+        sampler: Any = self._sampler()
+        batches: Any = self.batch_sampler
+        if not hasattr(sampler, "for_one_iteration") or type(batches) not in (BatchSampler, type(None)):
+            return self._index_sampler, sampler
+        own = sampler.for_one_iteration()
+        return own if batches is None else BatchSampler(own, batches.batch_size, batches.drop_last), own
+
+    def _get_iterator(self, stays: bool | None = None) -> Any:
         if self._by_threads:
             return self._in_threads()
         if self.num_workers == 0:
             here: Any = super()._get_iterator()
-            if self._requested is not None and not isinstance(self.dataset, IterableDataset):
-                here._dataset_fetcher.dataset = Asking(self.dataset, self._requested)
+            if not isinstance(self.dataset, IterableDataset) and (self._requested is not None or self._epochs):
+                options = replace(self._requested or BatchOptions(as_list=True), epochs=self._epochs)
+                here._dataset_fetcher.dataset = Asking(self.dataset, options)
             return here
         self.check_worker_number_rationality()
         datasets = tuple(image_datasets(self.dataset))
@@ -220,25 +236,31 @@ class DataLoader(TorchDataLoader[Any]):
         if self._requested is not None and not options.as_list and self.batch_size is not None:
             ahead = self.num_workers * (self.prefetch_factor or 2)
             check_shared_memory(datasets, self.batch_size, ahead, options)
-        init = self.worker_init_fn
-        if not datasets or not isinstance(init, WorkerInit):
-            return WatchedIterator(self)
-        threads = max(part.threads if options.threads is None else options.threads for part in datasets)
-        notes = Notes(self.num_workers, threads)
-        # Those that are made ahead, and two that the user's loop holds.
-        slots = Slots(self.num_workers, (self.prefetch_factor or 2) + 2) if sys.platform == "linux" else None
-        self.worker_init_fn = replace(init, notes=notes, slots=slots)
+        stays = self.persistent_workers if stays is None else stays
+        # Workers that stay are told of each epoch in shared memory.
+        epochs = None if stays else tuple(self._epochs.get(part._fastpipe.epoch) for part in datasets)
+        notes = slots = None
+        requested = None
+        if datasets:
+            threads = max(part.threads if options.threads is None else options.threads for part in datasets)
+            notes = Notes(self.num_workers, threads)
+            # Those that are made ahead, and two that the user's loop holds.
+            slots = Slots(self.num_workers, (self.prefetch_factor or 2) + 2) if sys.platform == "linux" else None
+            requested = None if isinstance(self.dataset, IterableDataset) else self._requested
+        user = self.worker_init_fn
+        self.worker_init_fn = WorkerInit(user, notes, slots, epochs)
         try:
-            iterator = WatchedIterator(self, None if isinstance(self.dataset, IterableDataset) else self._requested)
+            iterator = WatchedIterator(self, requested)
         finally:
-            self.worker_init_fn = init
+            self.worker_init_fn = user
         iterator.notes, iterator.datasets, iterator.slots = notes, datasets, slots
         return iterator
 
     def _in_threads(self) -> ThreadIterator:
-        """The iterator whose batches are made ahead: the last epoch's, as its random streams go on."""
+        """The iterator whose batches are made ahead: the last epoch's, which may have begun this one."""
         obstacle = in_the_way(self.dataset)
-        if not obstacle and self._collates_itself:
+        mixes = mixes_alone(self._given_collate)
+        if not obstacle and self._draws_in_collate() and not mixes:
             obstacle = "the collate_fn"
         if obstacle and not self._told_of_obstacle:
             self._told_of_obstacle = True
@@ -250,18 +272,19 @@ class DataLoader(TorchDataLoader[Any]):
                 stacklevel=4,
             )
         prefetch = self.prefetch_factor or AHEAD
-        plan = Plan(int(self.threads or 1), prefetch, self._requested, self.timeout, obstacle)
+        plan = Plan(
+            int(self.threads or 1), prefetch, self._requested, self.timeout, obstacle, self._keeps_streams, mixes
+        )
         making = self._making
-        used = any(epoch.iterator is making for epoch in _running)  # somebody is in the middle of an epoch of it
-        if making is None or used or not self._keeps_streams or making.made_by != os.getpid():
+        used = any(other.iterator is making for other in running)
+        if making is None or used or making.made_by != os.getpid():
             self._making = making = ThreadIterator(self, plan)
         else:
             making.again(self, plan)
         return making
 
-    def _epochs_now(self) -> dict[Any, int]:
-        """The epoch of each dataset that has a seed."""
-        return {count: count.get() for count in _seeded(image_datasets(self.dataset)).values()}
+    def _draws_in_collate(self) -> bool:
+        return self._given_collate is not None and self._given_collate not in DRAW_NOTHING
 
     def _epoch_ahead(self) -> Callable[[], Ahead | None]:
         """What gives the next epoch's batches of indices, where they are known before it is begun.
@@ -271,7 +294,10 @@ class DataLoader(TorchDataLoader[Any]):
         sampler, parts = self._sampler(), tuple(image_datasets(self.dataset))
         batches: Any = self.batch_sampler
         known = type(batches) is BatchSampler and hasattr(sampler, "ahead")
-        if not known or any(part.on_error != "raise" for part in parts) or self._epoch is None:
+        # Without these, random numbers are seeded when the epoch begins.
+        keyed = not self._draws_in_collate() and all(part._fastpipe.epoch is not None for part in parts)
+        drawn = keyed or self._keeps_streams
+        if not known or not drawn or any(part.on_error != "raise" for part in parts) or self._epoch is None:
             return lambda: None  # counts of bad files are an epoch's
         epoch, size, cut = self._epoch + 1, batches.batch_size, batches.drop_last
 
@@ -303,14 +329,22 @@ class DataLoader(TorchDataLoader[Any]):
         if self._iterator is iterator:  # the workers that stay; the next iteration starts others
             self._iterator = None
 
-    def _go_on(self) -> None:
-        """Begins the epoch that was chosen since the last iteration; else the one behind that iteration's."""
+    def _go_on(self, busy: bool) -> dict[Any, int]:
+        """Begins the epoch that was chosen since the last iteration; else the one behind that iteration's.
+
+        Args:
+            busy: workers that stay are in the middle of another one, and go on to read its number.
+
+        Returns:
+            The epoch of each dataset that has a seed.
+        """
         sampler: Any = self._sampler()
         counts_too = hasattr(sampler, "next_epoch")
         seeded = _seeded(image_datasets(self.dataset))
         following = [count.get() for count in seeded.values()]
         chosen = [count.get() for count in seeded.values() if count.is_chosen]
-        if any(dataset in epoch.datasets for epoch in _running if epoch.loader is not self for dataset in seeded):
+        epochs = {count: count.get() for count in seeded.values()}
+        if any(dataset in other.datasets for other in running if other.loader is not self for dataset in seeded):
             seeded = {}  # another loader is in the middle of their epoch
         else:
             if counts_too:
@@ -322,9 +356,12 @@ class DataLoader(TorchDataLoader[Any]):
                 warn_of_repetition(self, seeded.values(), sampler)
         self._epoch = epoch = max(following, default=0)
         for count in seeded.values():
-            count.begin(epoch)
+            epochs[count] = epoch
+            if not busy:
+                count.begin(epoch)
         if counts_too:
             sampler.begin(epoch)
+        return epochs
 
     def set_epoch(self, epoch: int) -> None:
         """Chooses the epoch of the next iteration, for the sampler and for every dataset with a seed.
@@ -355,12 +392,14 @@ class DataLoader(TorchDataLoader[Any]):
         Raises:
             DatasetError: the sampler is none of `fastpipe.samplers`.
         """
-        sampler = self._resumable_or_refuse()
+        self._resumable_or_refuse()
+        now = current_progress(self)
         batches: Any = self.batch_sampler
         size = 1 if batches is None else batches.batch_size
-        finished = self._delivered == _ENDLESS
-        state = sampler.state_dict(min(self._base + self._delivered * size, len(sampler)), finished)
-        new = finished and self._epoch is not None and self._iterator is None  # and not just what was loaded
+        length = len(now.sampler)
+        done = length if now.finished else min(now.start + now.batches * size, length)
+        state = now.sampler.state_dict(done, now.finished)
+        new = now.finished and not now.is_loaded and self._iterator is None and not self._keeps_streams
         if new and self.generator is not None and state.get("generator") is not None:
             # An iteration that starts workers draws their seeds before the order.
             behind = torch.Generator()
@@ -373,13 +412,37 @@ class DataLoader(TorchDataLoader[Any]):
         """Goes on where the state was taken: the next iteration gives the remaining batches of its epoch.
 
         Raises:
-            DatasetError: the sampler is none of `fastpipe.samplers`, or the state is of another run.
+            DatasetError: the sampler is none of `fastpipe.samplers`, or the state is of another run, of a loader with
+                another ``shuffle``, or of something else.
         """
         sampler = self._resumable_or_refuse()
+        _check_state(state)
         sampler.load_state_dict(state["sampler"])
         self._set_datasets(sampler.next_epoch)
         self._epoch = None
-        self._base, self._delivered = sampler.next_start, _ENDLESS if state["sampler"].get("finished") else 0
+        self._progress = Progress(sampler, is_loaded=True, finished=state["sampler"].get("finished", False))
+
+    def prepare(self, accelerator: Any) -> Any:
+        """What ``accelerator.prepare(loader)`` gives, but with this class making the batches, `threads` included.
+
+        ``accelerator.prepare`` itself puts torch's loader in this one's place; what was prepared here it leaves alone.
+
+        Args:
+            accelerator: an ``accelerate.Accelerator``.
+        """
+        self._told_of_loss, told = True, self._told_of_loss
+        try:
+            return prepared(self, accelerator)
+        finally:
+            self._told_of_loss = told
+
+    @property
+    def _is_accelerate_prepared(self) -> bool:
+        """Accelerate asks for this before it puts torch's loader in this one's place."""
+        if self._by_threads and not self._told_of_loss:
+            self._told_of_loss = True
+            warn_lost(self, "accelerator.prepare puts torch's DataLoader in the place of this one, and that has none")
+        return False
 
     def _resumable_or_refuse(self) -> Any:
         sampler = self._resumable()
@@ -408,67 +471,21 @@ class DataLoader(TorchDataLoader[Any]):
         return sampler if ordinary and hasattr(sampler, "next_start") else None
 
 
-class _Epoch(Iterator[_Batch]):
-    """torch's iterator, counting what it hands out."""
-
-    def __init__(self, loader: DataLoader, batches: Iterator[_Batch]) -> None:
-        self.loader = loader
-        self.datasets = set(image_datasets(loader.dataset))
-        self.iterator = batches
-        _running.add(self)
-        if isinstance(batches, ThreadIterator):
-            weakref.finalize(self, batches.stop_epoch, batches.number).atexit = False
-        self._left_out: deque[int] = deque()  # batches before each of those that were made
-        made = _made(loader, batches)
-        made = _with_samples(made, self._left_out)
-        self._batches = made if loader.device is None else on_device(made, loader.device)
-
-    def __next__(self) -> _Batch:
-        try:
-            batch = next(self._batches)
-        except StopIteration:
-            self.loader._delivered = _ENDLESS  # with drop_last, some samples are left that don't make a batch
-            _running.discard(self)
-            note_given(self.loader, self.loader._epochs_now())
-            end_epoch(self.loader.dataset)
-            raise
-        except Exception:  # nothing follows; who keeps the error keeps this object, too
-            _running.discard(self)
-            if isinstance(self.iterator, ThreadIterator):
-                self.iterator.stop_epoch(self.iterator.number)
-            raise
-        except KeyboardInterrupt as error:  # without the way to where torch waits, which is nobody's concern
-            raise error.with_traceback(None) from None
-        self.loader._delivered += 1 + self._left_out.popleft()
-        return batch
-
-    def __len__(self) -> int:
-        return len(self.loader)
+def _check_state(state: Any) -> None:
+    if _is_state(state):
+        return
+    what = f"a {type(state).__name__}"
+    there: list[str] = []
+    if isinstance(state, Mapping):
+        what = f"a dict with {', '.join(map(repr, state)) or 'nothing in it'}"
+        there = [repr(name) for name, value in state.items() if _is_state(value)]
+    cure = f": state[{there[0]}] is one" if len(there) == 1 else ""
+    raise DatasetError(f"load_state_dict got {what}, and takes what DataLoader.state_dict() returned{cure}.")
 
 
-def _made(loader: DataLoader, batches: Iterator[_Batch]) -> Iterator[_Batch]:
-    while True:
-        try:
-            batch = next(batches)
-        except StopIteration:
-            return
-        except Exception as error:
-            loader._explain(batches, error)
-            raise
-        yield batch
-
-
-def _with_samples(batches: Iterator[_Batch], left_out: deque[int]) -> Iterator[_Batch]:
-    """The batches of which something is left; notes how many others come before each, for an epoch that is resumed."""
-    others = 0
-    for batch in batches:
-        if isinstance(batch, EmptyBatch):
-            others += 1
-        else:
-            left_out.append(others)
-            others = 0
-            yield batch
-    left_out.append(others)
+def _is_state(value: Any) -> bool:
+    """Whether something is what `DataLoader.state_dict` gives."""
+    return isinstance(value, Mapping) and isinstance(value.get("sampler"), Mapping) and "epoch" in value["sampler"]
 
 
 def _shuffled(dataset: Any, generator: torch.Generator | None) -> Sampler[int]:
@@ -483,6 +500,3 @@ def _seeded(datasets: Iterable[ImageDataset]) -> dict[ImageDataset, SharedEpoch]
 
 _OF_NO_ACCOUNT = frozenset({"_fastpipe", "on_begin"})
 """Attributes of a dataset that come and go."""
-
-_running: weakref.WeakSet[_Epoch[Any]] = weakref.WeakSet()
-"""Epochs that somebody is in the middle of."""

@@ -11,7 +11,7 @@ Each new iteration is the next epoch; `set_epoch` chooses another one to go on f
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Sized
+from collections.abc import Collection, Iterator, Mapping, Sized
 from typing import Any
 
 import numpy as np
@@ -35,6 +35,18 @@ def _length(dataset: Any, epoch: int) -> int:
     return len(dataset) if length_at is None else length_at(epoch)
 
 
+# Keys of a state that tell what kind of sampler saved it.
+_KINDS = {
+    "generator": "shuffle=True, without a seed",
+    "seed": "an order that a seed decides",
+    "num_replicas": "several ranks",
+}
+
+
+def _described(keys: Collection[str]) -> str:
+    return ", ".join(words for key, words in _KINDS.items() if key in keys) or "shuffle=False"
+
+
 class _Position:
     """Where in an epoch a sampler is, and how to come back there.
 
@@ -49,6 +61,7 @@ class _Position:
     _finished = False  # the last one came to its end
     _start: int = 0
     _given: int = 0
+    _saved_too: tuple[str, ...] = ()  # keys of a state that are no settings, and others' states don't have
 
     def _count(self) -> int:
         """Indices in an epoch."""
@@ -108,8 +121,10 @@ class _Position:
         If the loop over that epoch had ended, the next iteration gives the epoch behind it.
 
         Raises:
-            DatasetError: the state is of another length, seed or number of ranks, or has no valid position.
+            DatasetError: the state is another kind of sampler's, of another length, seed or number of ranks, or has no
+                valid position.
         """
+        self._check_kind(state)
         then = copy.copy(self)
         then.epoch = state["epoch"]
         for name, value in then._settings().items():
@@ -125,6 +140,23 @@ class _Position:
         self.is_chosen = True
         self._over = self._finished = state.get("finished", False)
 
+    def _check_kind(self, state: Any) -> None:
+        """Raises a DatasetError for what no sampler of this kind has saved."""
+        mine = {*self._settings(), *self._saved_too}
+        keys = set(state) if isinstance(state, Mapping) else set()
+        if not {"epoch", "position"} <= keys:
+            what = f"{type(state).__name__} {sorted(map(str, keys))}" if keys else repr(state)[:60]
+            raise DatasetError(
+                f"load_state_dict got {what}: give what a sampler's state_dict() returned, which has an epoch and a "
+                "position. DataLoader.load_state_dict takes what DataLoader.state_dict() returned."
+            )
+        found = keys & _KINDS.keys()
+        if found != mine & _KINDS.keys():
+            raise DatasetError(
+                f"this sampler is a {type(self).__name__} ({_described(mine)}), and the state is of one with "
+                f"{_described(found)}: resume with the sampler, shuffle= and seed= that the run was started with."
+            )
+
     def ahead(self, epoch: int) -> Iterator[int] | None:
         """The indices of an epoch to come, if it is begun at its front; nothing here changes. None: not known yet."""
         other = copy.copy(self)
@@ -137,12 +169,23 @@ class _Position:
 
     def __iter__(self) -> Iterator[int]:
         """The indices of the next epoch: all of them, or once after a state was loaded the rest."""
+        start = self._start if not self._over else 0
+        self._pass()
+        self._given = start
+        return self._counted(self._order(start))
+
+    def for_one_iteration(self) -> Any:
+        """A copy whose next iteration is this sampler's; this one goes on behind it."""
+        own = copy.copy(self)
+        self._pass()
+        return own
+
+    def _pass(self) -> None:
+        """Goes to where the next iteration has begun."""
         if self._over:
             self.begin(self.next_epoch)
         self.is_chosen, self._over, self._finished = False, True, False
-        start, self._start = self._start, 0
-        self._given = start
-        return self._counted(self._order(start))
+        self._start = self._given = 0
 
     def _counted(self, order: Iterator[int]) -> Iterator[int]:
         for index in order:
@@ -293,6 +336,7 @@ class RandomSampler(_Position, TorchRandomSampler):
 
     _drawn_from: torch.Tensor | None = None  # the generator's state, before this epoch's order
     _loaded: torch.Tensor | None = None  # the same, for the next iteration
+    _saved_too = ("generator",)
 
     def __init__(self, data_source: Sized, generator: torch.Generator | None = None) -> None:
         super().__init__(data_source, generator=generator)
@@ -318,6 +362,11 @@ class RandomSampler(_Position, TorchRandomSampler):
     def begin(self, epoch: int) -> None:
         super().begin(epoch)
         self._drawn_from = None
+
+    def for_one_iteration(self) -> Any:
+        own = super().for_one_iteration()
+        self._loaded = None  # the copy begins there
+        return own
 
     def state_dict(self, position: int | None = None, finished: bool | None = None) -> dict[str, Any]:
         """As the other samplers', with the generator's state that the rest is drawn from; None where it isn't known.

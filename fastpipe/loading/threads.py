@@ -29,7 +29,8 @@ from torch.utils.data.dataloader import _BaseDataLoaderIter
 
 from fastpipe.data import ImageDataset
 from fastpipe.errors import FastpipeWarning, LoaderError
-from fastpipe.loading.asking import SUBSETS, batch_of, sample_of, within_subsets
+from fastpipe.loading.asking import SUBSETS, batch_of, in_epochs, sample_of, within_subsets
+from fastpipe.loading.mixing import mixed
 from fastpipe.loading.watch import PATIENCE_S
 from fastpipe.program import BatchOptions, PendingBatch, SharedEpoch
 from fastpipe.rng import GeneratorStates, Streams
@@ -67,6 +68,8 @@ class Plan:
         options: what is asked of the dataset; None for single samples.
         timeout_s: an error after so long without a batch; 0 for never.
         obstacle: what keeps batches from being made ahead; empty where nothing does.
+        keeps_streams: random numbers go on from epoch to epoch, as a worker's do that stays; else each is seeded anew.
+        mixes: making a batch of samples draws, too; see `mixes_alone`.
     """
 
     threads: int
@@ -74,6 +77,8 @@ class Plan:
     options: BatchOptions | None
     timeout_s: float
     obstacle: str
+    keeps_streams: bool
+    mixes: bool
 
 
 class _Task:
@@ -107,6 +112,7 @@ class _Maker:
         batches: whether the sampler gives batches of indices, not single ones.
         collate: makes a batch of what the dataset gives.
         streams: its random numbers.
+        mixes: `collate` draws, from torch alone.
         pin: torch's name of the device that batches are pinned for; None for not at all.
     """
 
@@ -116,6 +122,7 @@ class _Maker:
         batches: bool,
         collate: Callable[[Any], Any],
         streams: Streams,
+        mixes: bool,
         pin: str | None,
     ) -> None:
         self.owner = os.getpid()
@@ -123,6 +130,7 @@ class _Maker:
         self._batches = batches
         self._collate = collate
         self._streams = streams
+        self.mixes = mixes
         self._pin = pin
         self.at: _Task | None = None  # what it is at
         self._gpu = torch.cuda.current_device() if pin == "cuda" else None
@@ -160,6 +168,13 @@ class _Maker:
             if state is not None:  # the one that is being made goes on with what is nobody's any more
                 self._streams = Streams(state)
 
+    def go_on_with(self, streams: Streams, ahead: list[_Task]) -> None:
+        """Random numbers of the tasks to come; those `ahead` draw none of these, and leave none behind."""
+        with self._changed:
+            self._streams = streams
+            for task in ahead:
+                task.state = None
+
     def close(self) -> None:
         """Forgets everything; the thread ends behind the batch that it is at."""
         if os.getpid() == self.owner:
@@ -186,7 +201,7 @@ class _Maker:
             streams = self._streams
             task.state = streams.save()
             try:
-                with streams.in_place():
+                with streams.in_place(), in_epochs(task.options.epochs):
                     task.result = self._result(None, task)
             except BaseException as error:
                 task.error = error
@@ -224,7 +239,7 @@ class _Maker:
             with streams.here():
                 if pending is not None and task.wanted:
                     pending.submit_rest()
-                if task.wanted and (pending is None or pending.may_draw):
+                if task.wanted and (pending is None or self.mixes or pending.may_draw):
                     task.result = self._result(pending, task)
                     self._tell(task)
             yield
@@ -250,7 +265,8 @@ class _Maker:
             made = asked(self._dataset, task.indices, task.options)
         else:
             made = pending.result()
-        batch, pin = self._collate(made), cast(Any, pin_memory.pin_memory)
+        batch = mixed(self._collate, made) if self.mixes else self._collate(made)
+        pin = cast(Any, pin_memory.pin_memory)
         return batch if self._pin is None else pin(batch, self._pin)  # what is pinned stays where it is
 
     def _tell(self, task: _Task) -> None:
@@ -270,8 +286,8 @@ class ThreadIterator(_BaseDataLoaderIter):
     def __init__(self, loader: Any, plan: Plan) -> None:
         super().__init__(loader)
         pin = self._pin_memory_device if self._pin_memory else None
-        streams = Streams(int(self._base_seed))
-        self._maker = _Maker(self._dataset, self._auto_collation, self._collate_fn, streams, pin)
+        streams = self._seeded(loader)
+        self._maker = _Maker(self._dataset, self._auto_collation, self._collate_fn, streams, plan.mixes, pin)
         weakref.finalize(self, self._maker.close)
         self._ahead: deque[_Task] = deque()
         self._tasks: deque[_Task] = deque()
@@ -287,14 +303,28 @@ class ThreadIterator(_BaseDataLoaderIter):
     def again(self, loader: Any, plan: Plan) -> None:
         """Begins the next epoch; what is left of this one isn't made any more."""
         self.stop_epoch(self.number)
-        super()._reset(loader)
+        self._maker.mixes = plan.mixes
+        if plan.keeps_streams:
+            self._index_sampler = loader._index_sampler
+            super()._reset(loader)
+        else:
+            super().__init__(loader)
+            self._maker.go_on_with(self._seeded(loader), [*self._ahead])
         self._begin(loader, plan)
+
+    def _seeded(self, loader: Any) -> Streams:
+        """Random numbers as those of torch's worker 0 in this epoch, behind the loader's ``worker_init_fn``."""
+        streams = Streams(int(self._base_seed))
+        if loader.worker_init_fn is not None:
+            with streams.in_place():
+                loader.worker_init_fn(0)
+        return streams
 
     def _begin(self, loader: Any, plan: Plan) -> None:
         self._plan = plan
         self.number += 1
         self._more = True  # the sampler may give more
-        self._options = replace(plan.options or BatchOptions(), pinned=self._pin_memory, epochs=loader._epochs_now())
+        self._options = replace(plan.options or BatchOptions(), pinned=self._pin_memory, epochs=loader._epochs)
         self._next_epoch: Callable[[], Ahead | None] = loader._epoch_ahead()
         before, self._snapshot = self._snapshot, loader._settings_now()
         if self._ahead and (plan.obstacle or not _same(before, self._snapshot)):

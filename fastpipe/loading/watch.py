@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import errno
 import gc
 import os
 import signal
@@ -25,6 +26,7 @@ import torch
 from torch.utils.data.dataloader import _MultiProcessingDataLoaderIter
 
 from fastpipe.data import ImageDataset
+from fastpipe.environment import no_descriptors_left
 from fastpipe.errors import FastpipeWarning, LoaderError
 from fastpipe.loading.asking import Asking
 from fastpipe.program import BatchOptions, Slots
@@ -57,6 +59,8 @@ _NO_ROOM_CAUSE = (
     "Shared memory is too small for what it had to send: enlarge it (`df -h /dev/shm` shows it; docker run "
     "--shm-size=8g), or use a smaller batch_size, prefetch_factor or num_workers, and keep no batches of earlier steps"
 )
+_NO_DESCRIPTORS = 75
+"""Exit status of a worker that has no file descriptor left for what it sends."""
 _OTHER_CAUSE = "Its own message, if it left one, is above this one"
 
 
@@ -145,6 +149,7 @@ class WatchedIterator(_MultiProcessingDataLoaderIter):
 
     def _reset(self, loader: Any, first_iter: bool = False) -> None:
         _unwatched(self)  # the last step of torch's __init__ has set them
+        self._index_sampler = loader._index_sampler  # of this iteration
         super()._reset(loader, first_iter)
 
     def _shutdown_workers(self) -> None:
@@ -210,6 +215,9 @@ def dead_workers(iterator: Any) -> list[tuple[int, Any]]:
 def explained(iterator: Any, error: Exception, timeout_s: float) -> LoaderError | None:
     """What happened, where an error of torch's iterator is about its workers; None where it is something else."""
     text = str(error)
+    reason = no_descriptors_left(error)
+    if reason and getattr(error, "filename", None) is None and not isinstance(error, LoaderError):
+        return None if _FROM_A_WORKER in text else LoaderError(f"{reason}.")
     if not isinstance(error, (RuntimeError, EOFError, ConnectionError)) or _FROM_A_WORKER in text:
         return None
     if isinstance(error, LoaderError):  # says it already
@@ -240,7 +248,11 @@ def _obituary(iterator: Any, number: int, process: Any) -> str:
         how = f"ended with exit status {process.exitcode}"
     last = _at(iterator, number)
     place = f"; it{last}" if last else ""
-    cause = _NO_ROOM_CAUSE if process.exitcode == _NO_ROOM else _CAUSES.get(name, _OTHER_CAUSE)
+    cause = _CAUSES.get(name, _OTHER_CAUSE)
+    if process.exitcode == _NO_ROOM:
+        cause = _NO_ROOM_CAUSE
+    elif process.exitcode == _NO_DESCRIPTORS:
+        cause = no_descriptors_left(OSError(errno.EMFILE, ""))
     return f"DataLoader worker {number} (pid {process.pid}) {how}{place}. {cause}."
 
 
@@ -332,6 +344,8 @@ def _unsent(error: Exception, message: object) -> None:
     traceback.print_exception(error)
     if isinstance(message, tuple) and len(message) == 2:  # else it is of a queue of the user's
         sys.stderr.flush()
+        if no_descriptors_left(error):
+            os._exit(_NO_DESCRIPTORS)
         os._exit(_NO_ROOM if "shared memory" in str(error) else 1)
 
 

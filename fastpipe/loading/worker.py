@@ -19,11 +19,19 @@ from fastpipe.program import Slots
 
 @dataclass(frozen=True)
 class WorkerInit:
-    """Runs first in each worker. torch has seeded itself, Python's random and numpy by then, and uses one thread."""
+    """Runs first in each worker. torch has seeded itself, Python's random and numpy by then, and uses one thread.
+
+    Attributes:
+        user: the loader's ``worker_init_fn``, which runs behind this.
+        notes: where the worker notes the samples that it begins.
+        slots: memory that batches are made in.
+        epochs: of each image dataset with a seed, None for one without; None for what the main process sets.
+    """
 
     user: Callable[[int], None] | None
-    notes: Notes | None = None
-    slots: Slots | None = None
+    notes: Notes | None
+    slots: Slots | None
+    epochs: tuple[int | None, ...] | None
 
     def __call__(self, worker: int) -> None:
         leave_quietly()
@@ -37,6 +45,10 @@ class WorkerInit:
             object.__setattr__(info, "dataset", asking.dataset)  # for the user, who knows no other
             if self.slots is not None:
                 asking.options = replace(asking.options, slots=self.slots.of_worker(worker))
+        if self.epochs is not None and info is not None:
+            for part, epoch in zip(image_datasets(info.dataset), self.epochs, strict=True):
+                if part._fastpipe.epoch is not None and epoch is not None:
+                    part._fastpipe.epoch.stay(epoch)
         if self.notes is not None and info is not None:
             self._note(self.notes, worker, info.dataset)
         if self.user is not None:

@@ -14,6 +14,8 @@ from typing import Any
 
 import torch
 
+from fastpipe.environment import no_descriptors_left
+from fastpipe.errors import LoaderError
 from fastpipe.ops import ToNormalizedTensor, ToPlanarTensor
 from fastpipe.program.epochs import SharedEpoch
 from fastpipe.program.lower import lower
@@ -206,6 +208,8 @@ def _new_shared(size: int) -> torch.Tensor:
     try:
         storage: Any = torch.UntypedStorage._new_shared(size)  # type: ignore[no-untyped-call]
     except RuntimeError as error:
+        if reason := no_descriptors_left(error):
+            raise LoaderError(f"{reason}.") from error
         if "shared memory" not in str(error):
             raise
         raise too_small(size, "this batch takes") from error

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+import numpy as np
 import torch
 
 __all__ = ["SharedEpoch"]
@@ -52,6 +54,20 @@ class SharedEpoch:
         self.given = None
         self._number[0] = epoch
         self._number[1] = _COUNTED
+
+    def stay(self, epoch: int) -> None:
+        """Fixes this process's copy at an epoch, whatever other processes set."""
+        self._number = np.array([epoch, _COUNTED, 0], np.int64)
+
+    @contextlib.contextmanager
+    def at(self, epoch: int) -> Iterator[None]:
+        """Within, samples are of that epoch."""
+        before = self.get()
+        self._number[0] = epoch
+        try:
+            yield
+        finally:
+            self._number[0] = before
 
     def repeats(self, indices: Sequence[int], path_of: Callable[[int], str]) -> bool:
         """Notes that a loader asks for samples; True once, where it has asked for one of them before.

@@ -8,6 +8,7 @@ import multiprocessing
 import os
 import pickle
 import random
+import re
 import select
 import signal
 import time
@@ -221,6 +222,26 @@ def test_a_store_that_fails_from_the_beginning_is_an_error(make: Callable[..., G
     store.broken.clear()
     with pytest.raises(DatasetError, match="no room for a single sample"):
         len(make(capacity=0))
+
+
+def test_a_cache_too_small_for_the_first_epoch_is_an_error_that_says_which_would_do(
+    make: Callable[..., GrowingDataset], store: Store, tmp_path: Path
+) -> None:
+    with pytest.raises(DatasetError, match=r"start=40: .* full with 24 samples.* 16\. .*capacity of \d+ MB.*start=16"):
+        len(make(capacity=24, start=40))
+    assert len(make(capacity=24, start=16)) == 16
+
+    files = {key: bytes(100_000 + 500 * number) for number, key in enumerate(store.files)}
+    for capacity, start in ((500_000, 20), (1_000_000, 20)):
+        store.files = files
+        source = fastpipe.ImageFolder(store, index=None)
+        with pytest.raises(DatasetError, match="capacity of") as caught:
+            len(GrowingDataset(source, Cache(tmp_path / str(capacity), capacity), start=start))
+        said = re.search(r"capacity of (\d+ MB).* or start=(\d+)", str(caught.value))
+        assert said is not None
+        assert len(GrowingDataset(source, Cache(tmp_path / f"more {capacity}", said[1]), start=start)) >= start
+        fewer = GrowingDataset(source, Cache(tmp_path / f"fewer {capacity}", capacity), start=int(said[2]))
+        assert len(fewer) >= int(said[2])
 
 
 @pytest.mark.parametrize("how", ["threads", "workers", "torch"])

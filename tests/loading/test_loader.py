@@ -245,8 +245,8 @@ class TestArguments:
 
     def test_defaults(self, root):
         dataset = fastpipe.ImageFolder(root)
-        assert fastpipe.DataLoader(dataset, num_workers=1).persistent_workers
-        assert not fastpipe.DataLoader(dataset, num_workers=1, persistent_workers=False).persistent_workers
+        assert not fastpipe.DataLoader(dataset, num_workers=1).persistent_workers
+        assert fastpipe.DataLoader(dataset, num_workers=1, persistent_workers=True).persistent_workers
         assert not fastpipe.DataLoader(dataset).persistent_workers
         with pytest.raises(ValueError, match="mutually exclusive"):
             fastpipe.DataLoader(dataset, shuffle=True, sampler=[1, 2])
@@ -258,22 +258,6 @@ class TestArguments:
         assert isinstance(dataset.__getitems__([0, 1]), list)
         assert isinstance(dataset.batch([0, 1], BatchOptions()), ImageBatch)
         assert isinstance(dataset.batch([0, 1], BatchOptions(as_list=True)), list)
-
-
-@pytest.mark.skipif(not FORK, reason="the other start methods are covered by one test: they start slowly")
-def test_what_the_page_about_migrating_says_of_the_second_epoch(root):
-    dataset = fastpipe.ImageFolder(root, T.Compose(TRANSFORMS["float"]))
-
-    def epochs(loader_class, **options):
-        torch.manual_seed(0)
-        loader = loader_class(dataset, batch_size=4, shuffle=True, num_workers=1, **options)
-        return [list(loader) for _ in range(2)]
-
-    (first, second), (ours, other) = epochs(StockLoader), epochs(fastpipe.DataLoader)
-    assert equal(first, ours)
-    assert not torch.equal(second[0][0], other[0][0])
-    for one, same in zip(epochs(fastpipe.DataLoader, persistent_workers=False), (first, second), strict=True):
-        assert equal(one, same)
 
 
 class TestResume:
@@ -316,7 +300,7 @@ class TestResume:
 
             def loader(seed):
                 generator = torch.Generator().manual_seed(seed) if given else None  # noqa: B023 - called now
-                options = {"shuffle": shuffle, "generator": generator, "persistent_workers": False}
+                options = {"shuffle": shuffle, "generator": generator}
                 return fastpipe.DataLoader(range(23), 4, drop_last=True, num_workers=workers, **options)
 
             saved = loader(1)
@@ -333,6 +317,34 @@ class TestResume:
                 assert list(map(torch.Tensor.tolist, resumed)) == [batch.tolist() for batch in rest]
             if stop != 0 and (given or not shuffle):
                 assert all(torch.equal(torch.cat(list(resumed)), one) for one in following)
+
+    def test_a_state_of_something_else_is_refused_in_words(self, root):
+        def loader(shuffle, seed=None):
+            return fastpipe.DataLoader(fastpipe.ImageFolder(root, seed=seed), shuffle=shuffle)
+
+        shuffled, in_order, seeded = loader(True), loader(False), loader(True, 3)
+        states = [one.state_dict() for one in (shuffled, in_order, seeded)]
+        kinds = [
+            r"RandomSampler \(shuffle=True",
+            r"SequentialSampler \(shuffle=False",
+            "ShuffledSampler.*a seed decides",
+        ]
+        said = ["with shuffle=True, without a seed", "with shuffle=False", "with an order that a seed decides"]
+        for one, kind in zip((shuffled, in_order, seeded), kinds, strict=True):
+            for other, state, what in zip((shuffled, in_order, seeded), states, said, strict=True):
+                if one is other:
+                    one.load_state_dict(state)
+                else:
+                    with pytest.raises(DatasetError, match=f"{kind}.*{what}"):
+                        one.load_state_dict(state)
+        checkpoint = {"model": {}, "epoch": 3, "loader": states[0]}
+        with pytest.raises(DatasetError, match=r"a dict with 'model', 'epoch', 'loader', .*: state\['loader'\] is one"):
+            shuffled.load_state_dict(checkpoint)
+        for wrong in ({}, None, states[0]["sampler"], {"sampler": {}}):
+            with pytest.raises(DatasetError, match=r"takes what DataLoader\.state_dict\(\) returned"):
+                shuffled.load_state_dict(wrong)
+        with pytest.raises(DatasetError, match=r"got dict \['sampler'\]: give what a sampler's state_dict"):
+            shuffled.sampler.load_state_dict(states[0])
 
     def test_needs_a_sampler_that_can(self, root):
         dataset = fastpipe.ImageFolder(root)

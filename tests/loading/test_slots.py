@@ -30,7 +30,7 @@ def nothing_else_to_collect():
 def epochs(root, **options):
     """A generator of the batches of several epochs, and the loader."""
     dataset = fastpipe.ImageFolder(root, TRANSFORM, seed=1)
-    loader = fastpipe.DataLoader(dataset, 3, shuffle=True, **options)
+    loader = fastpipe.DataLoader(dataset, 3, shuffle=True, persistent_workers="num_workers" in options, **options)
 
     def batches():
         for epoch in range(EPOCHS):

@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import gc
-import multiprocessing
-import os
 import pickle
 import random
-import subprocess
-import sys
 import threading
 import time
 import traceback
@@ -18,16 +14,13 @@ from unittest import mock
 import numpy as np
 import pytest
 import torch
+from loading.batches import STEPS, dataset, epochs, equal
 
 import fastpipe
 from fastpipe import transforms as T
 from fastpipe.errors import DatasetError, DecodeError, FastpipeWarning, LoaderError
 from fastpipe.loading.bad_files import image_datasets
 from fastpipe.loading.threads import in_the_way
-
-ROOT = Path(__file__).resolve().parents[2]
-STEPS = [T.RandomResizedCrop(16), T.RandomHorizontalFlip(), T.ColorJitter(0.3), T.ToTensor(), T.Normalize([0.5], [0.2])]
-forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 
 
 @pytest.fixture(scope="module")
@@ -41,30 +34,6 @@ def with_bad_files(root, tmp_path_factory: pytest.TempPathFactory) -> Path:
         data = (folder / name).read_bytes()
         (folder / name).write_bytes(b"no picture" if number else data[: len(data) // 2])
     return folder
-
-
-def dataset(root, transform=None, **options):
-    return fastpipe.ImageFolder(root, T.Compose(STEPS) if transform is None else transform, **options)
-
-
-def epochs(data, count=2, until=None, **options):
-    """All batches of some epochs, each broken off behind `until` of its batches."""
-    torch.manual_seed(7)
-    loader = fastpipe.DataLoader(data, 3, **{"shuffle": True, **options})
-    found = []
-    for _ in range(count):
-        for number, batch in enumerate(loader, start=1):
-            found.append([part.clone() for part in batch])
-            if number == until:
-                break
-    return found
-
-
-def equal(one, other):
-    return len(one) == len(other) and all(
-        len(a) == len(b) and all(torch.equal(x, y) for x, y in zip(a, b, strict=True))
-        for a, b in zip(one, other, strict=True)
-    )
 
 
 def ours():
@@ -340,85 +309,6 @@ def test_a_batch_that_is_held_never_changes(root):
             assert all(equal([list(one)], [other]) for one, other in last)
 
 
-CHILD = """if True:
-    import multiprocessing, sys, time
-    import torch, fastpipe
-    from fastpipe import transforms as T
-
-    def look(images, result):
-        sums = {float(images.double().sum())}
-        for _ in range(40):
-            time.sleep(0.01)
-            sums.add(float(images.double().sum()))
-        result.put(sums)
-
-    if __name__ == "__main__":
-        data = fastpipe.ImageFolder(sys.argv[1], T.Compose([T.RandomResizedCrop(256), T.ToTensor()]), seed=1)
-        fork = multiprocessing.get_context("fork")
-        for options in ({"num_workers": 2}, {"threads": 2}, {}):
-            loader = fastpipe.DataLoader(data, 4, shuffle=True, **options)
-            result, children, right = fork.SimpleQueue(), [], []
-            for epoch in range(12):
-                for images, _ in loader:
-                    if epoch < 3 and len(children) <= epoch:
-                        right.append(float(images.double().sum()))
-                        children.append(fork.Process(target=look, args=(images, result)))
-                        children[-1].start()
-            found = [result.get() for _ in children]
-            for child in children:
-                child.join()
-            assert all(len(sums) == 1 for sums in found), (options, found)
-            assert sorted(one for sums in found for one in sums) == sorted(right), options
-            print("right")
-            loader = images = None
-"""
-
-
-@forks
-@pytest.mark.skipif(sys.platform != "linux", reason="forks")
-def test_what_a_forked_child_holds_never_changes(root):
-    command = [sys.executable, "-W", "ignore", "-c", CHILD, str(root)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=600)
-    assert (done.returncode, done.stdout) == (0, "right\n" * 3), done.stderr
-
-
-@forks
-def test_in_a_child_of_fork(root):
-    """The iteration that was begun says that it can't go on; another one works, and nothing is left."""
-    loader = fastpipe.DataLoader(dataset(root, seed=3), 3, threads=2)
-    batches = iter(loader)
-    next(batches)
-    expected = [[part.clone() for part in batch] for batch in fastpipe.DataLoader(dataset(root, seed=3), 3)]
-
-    def child(result):
-        try:
-            next(batches)
-        except LoaderError as error:
-            loader.set_epoch(0)
-            result.put("fork" in str(error) and equal([list(batch) for batch in loader], expected))
-
-    context = multiprocessing.get_context("fork")
-    result = context.SimpleQueue()
-    process = context.Process(target=child, args=(result,))
-    process.start()
-    assert result.get()
-    process.join(30)
-    assert process.exitcode == 0
-    assert len(list(batches)) == len(expected) - 1
-
-
-@forks
-def test_workers_are_forked_while_batches_are_made(root):
-    loader = fastpipe.DataLoader(dataset(root, seed=3), 3, threads=3)
-    expected = [[part.clone() for part in batch] for batch in fastpipe.DataLoader(dataset(root, seed=3), 3)]
-    for _ in range(5):
-        batches = iter(loader)
-        next(batches)
-        others = fastpipe.DataLoader(dataset(root, seed=3), 3, num_workers=2, multiprocessing_context="fork")
-        assert equal([list(batch) for batch in others], expected)
-        list(batches)
-
-
 def test_an_interrupt_of_one_wait_spoils_nothing(root):
     expected = epochs(dataset(root, seed=3), 1)
     loader = fastpipe.DataLoader(dataset(root, seed=3), 3, shuffle=True, threads=2)
@@ -488,7 +378,7 @@ def test_pinned(root):
         asked.append(pin_memory)
         return real(*size, **options)
 
-    loader = fastpipe.DataLoader(dataset(root, seed=3), 3, threads=2)
+    loader = fastpipe.DataLoader(dataset(root, seed=3), 3, threads=2, persistent_workers=True)
     iter(loader)
     loader._making._pin_memory, loader._making._maker._pin = True, "cuda"
     with (

@@ -141,6 +141,36 @@ def test_a_subclass_that_changes_whole_batches(root):
     assert all((labels >= 100).all() for _, labels in fastpipe.DataLoader(dataset, batch_size=4))
 
 
+class TestRanks:
+    @pytest.fixture
+    def group(self, monkeypatch):
+        monkeypatch.setattr(torch.distributed, "is_available", lambda: True)
+        monkeypatch.setattr(torch.distributed, "is_initialized", lambda: True)
+        monkeypatch.setattr(torch.distributed, "get_world_size", lambda *group: 4)
+        monkeypatch.setattr(torch.distributed, "get_rank", lambda *group: 0)
+
+    @pytest.mark.parametrize("options", [{}, {"threads": 1}])
+    def test_shuffling_all_in_each_rank_is_told_once(self, root, group, options):
+        loader = fastpipe.DataLoader(fastpipe.ImageFolder(root, T.Compose(FLOAT)), 4, shuffle=True, **options)
+        with pytest.raises(FastpipeWarning, match=r"each of 4 ranks goes.*DistributedSampler\(dataset\)"):
+            iter(loader)
+        loader = fastpipe.DataLoader(loader.dataset, 4, shuffle=True, **options)
+        with pytest.warns(FastpipeWarning) as told:
+            list(loader), list(loader)
+        assert len(told) == 1
+
+    def test_other_loaders_say_nothing(self, root, group, monkeypatch):
+        data = fastpipe.ImageFolder(root, T.Compose(FLOAT))
+        list(fastpipe.DataLoader(data, 4))
+        list(fastpipe.DataLoader(data, 4, sampler=fastpipe.samplers.ShuffledSampler(data)))
+        list(fastpipe.DataLoader(data, 4, sampler=fastpipe.samplers.DistributedSampler(data, 4, 1)))
+        monkeypatch.setattr(torch.distributed, "get_rank", lambda *group: 1)
+        list(fastpipe.DataLoader(data, 4, shuffle=True))
+        monkeypatch.setattr(torch.distributed, "get_world_size", lambda *group: 1)
+        monkeypatch.setattr(torch.distributed, "get_rank", lambda *group: 0)
+        list(fastpipe.DataLoader(data, 4, shuffle=True))
+
+
 class TestEpochs:
     def loader(self, root, **options):
         dataset = fastpipe.ImageFolder(root, T.Compose(FLOAT), seed=3)

@@ -1,0 +1,138 @@
+"""One iteration over a loader: its batches, the epoch that they are of, and how far it is."""
+
+from __future__ import annotations
+
+import itertools
+import weakref
+from collections import deque
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from fastpipe.loading.anew import note_given
+from fastpipe.loading.bad_files import EmptyBatch, end_epoch, image_datasets
+from fastpipe.loading.device import on_device
+from fastpipe.loading.threads import ThreadIterator
+from fastpipe.program import SharedEpoch
+
+if TYPE_CHECKING:
+    from fastpipe.loading.loader import DataLoader
+
+_Batch = TypeVar("_Batch")
+_ticks = itertools.count()
+
+
+class Progress:
+    """How far an iteration is, for `state_dict`.
+
+    Attributes:
+        sampler: the iteration's own, or the loader's before the first one.
+        start: samples of the epoch that came before it, in the run that it resumes.
+        batches: how many it has handed out.
+        finished: whether its loop has ended.
+        is_loaded: there is no iteration yet: the next one begins here.
+        tick: when it last handed out a batch, compared with others.
+    """
+
+    def __init__(self, sampler: Any, *, is_loaded: bool = False, finished: bool = False) -> None:
+        self.sampler = sampler
+        self.start: int = getattr(sampler, "next_start", 0)
+        self.batches = 0
+        self.finished = finished
+        self.is_loaded = is_loaded
+        self.tick = next(_ticks)
+
+
+class Iteration(Iterator[_Batch]):
+    """The batches of torch's iterator, counted as they are handed out.
+
+    Args:
+        loader: whose iteration it is.
+        batches: torch's iterator.
+        progress: counts them.
+        epochs: the epoch of each dataset with a seed.
+    """
+
+    def __init__(
+        self, loader: DataLoader, batches: Iterator[_Batch], progress: Progress, epochs: Mapping[SharedEpoch, int]
+    ) -> None:
+        self.loader = loader
+        self.datasets = set(image_datasets(loader.dataset))
+        self.iterator = batches
+        self.progress = progress
+        self._epochs = epochs
+        running.add(self)
+        if isinstance(batches, ThreadIterator):
+            weakref.finalize(self, batches.stop_epoch, batches.number).atexit = False
+        self._left_out: deque[int] = deque()  # batches before each of those that were made
+        made = _made(loader, batches)
+        made = _with_samples(made, self._left_out)
+        self._batches = made if loader.device is None else on_device(made, loader.device)
+
+    def __next__(self) -> _Batch:
+        try:
+            batch = next(self._batches)
+        except StopIteration:
+            self.progress.finished = True  # with drop_last, some samples are left that don't make a batch
+            self._touch()
+            running.discard(self)
+            note_given(self.loader, self._epochs)
+            end_epoch(self.loader.dataset)
+            raise
+        except Exception:  # nothing follows; who keeps the error keeps this object, too
+            running.discard(self)
+            if isinstance(self.iterator, ThreadIterator):
+                self.iterator.stop_epoch(self.iterator.number)
+            raise
+        except KeyboardInterrupt as error:  # without the way to where torch waits, which is nobody's concern
+            raise error.with_traceback(None) from None
+        self.progress.batches += 1 + self._left_out.popleft()
+        self._touch()
+        return batch
+
+    def _touch(self) -> None:
+        self.progress.tick = next(_ticks)
+        self.loader._progress = self.progress
+
+    def __len__(self) -> int:
+        return len(self.loader)
+
+
+running: weakref.WeakSet[Iteration[Any]] = weakref.WeakSet()
+"""Iterations that somebody is in the middle of."""
+
+
+def current_progress(loader: DataLoader) -> Progress:
+    """The progress of the loop that a loader's user is in, or of the one that ended last.
+
+    A second iteration that was broken off meanwhile, as ``next(iter(loader))`` is, isn't it.
+    """
+    last = loader._progress
+    alive = [iteration.progress for iteration in running if iteration.loader is loader]
+    if last.is_loaded or last.finished or last in alive:
+        return last
+    return max(alive, key=lambda progress: progress.tick, default=last)
+
+
+def _made(loader: DataLoader, batches: Iterator[_Batch]) -> Iterator[_Batch]:
+    while True:
+        try:
+            batch = next(batches)
+        except StopIteration:
+            return
+        except Exception as error:
+            loader._explain(batches, error)
+            raise
+        yield batch
+
+
+def _with_samples(batches: Iterator[_Batch], left_out: deque[int]) -> Iterator[_Batch]:
+    """The batches of which something is left; notes how many others come before each, for an epoch that is resumed."""
+    others = 0
+    for batch in batches:
+        if isinstance(batch, EmptyBatch):
+            others += 1
+        else:
+            left_out.append(others)
+            others = 0
+            yield batch
+    left_out.append(others)
