@@ -11,7 +11,7 @@ from PIL import Image
 
 from fastpipe.config import MachineConfig, current_config, format_key
 from fastpipe.errors import ConfigError
-from fastpipe.readers import get_reader
+from fastpipe.readers import configured_reader, get_reader
 from fastpipe.reporting.output import check_writable, write_asked
 from fastpipe.tools.timing import Timing, noise_us
 
@@ -130,8 +130,8 @@ def show(*, json: str | None = None, quiet: bool = False) -> bool:
     effective = stored if not other else MachineConfig()
     if override:
         effective = current_config()
-        for reader in effective.readers.values():
-            get_reader(reader)
+        for format in effective.readers:
+            configured_reader(format, effective)
     check_writable(json, "--json")
     values = {
         "file": str(file),

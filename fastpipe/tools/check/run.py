@@ -24,7 +24,7 @@ from fastpipe.data.table import Array
 from fastpipe.environment import usable_cpus
 from fastpipe.errors import ConfigError, DatasetError
 from fastpipe.paths import local
-from fastpipe.readers import MaxPixels, get_reader, pixel_limit
+from fastpipe.readers import MaxPixels, configured_reader, pixel_limit
 from fastpipe.reporting.output import check_writable
 from fastpipe.tools.check.examine import Rules
 from fastpipe.tools.check.findings import FileRow, Findings, Rows
@@ -189,8 +189,8 @@ def check(
             raise ConfigError(f"{name}={value}: give a whole number from 1")
     if not timeout > 0:
         raise ConfigError(f"timeout={timeout}: give seconds, more than 0")
-    for reader in current_config().readers.values():
-        get_reader(reader)  # one that isn't there is told now, and not by each process
+    for format in current_config().readers:
+        configured_reader(format)  # one that isn't there is told now, and not by each process
     with Cluster(scheduler, ("index", str(source))):
         index = index_of(source, progress=progress)
     if move_to is not None and index.source is not None:
