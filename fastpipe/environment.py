@@ -14,7 +14,16 @@ from importlib import metadata
 from pathlib import Path
 from types import MappingProxyType
 
-__all__ = ["Memory", "installed", "library_versions", "machine_fingerprint", "memory", "usable_cpus", "versions"]
+__all__ = [
+    "Memory",
+    "installed",
+    "library_versions",
+    "line_width",
+    "machine_fingerprint",
+    "memory",
+    "usable_cpus",
+    "versions",
+]
 
 _OPENCVS = ("python-headless", "python", "contrib-python-headless", "contrib-python")
 LIBRARIES: Mapping[str, tuple[str, ...]] = MappingProxyType(
@@ -34,6 +43,11 @@ LIBRARIES: Mapping[str, tuple[str, ...]] = MappingProxyType(
 
 _GROUPS = Path("/sys/fs/cgroup")  # where Linux shows the limits of control groups
 _SHARED = "/dev/shm"
+
+
+def line_width() -> int:
+    """Characters that a line of a report may have: ``COLUMNS``, else the terminal's, else 80, as in a pipe or file."""
+    return max(40, shutil.get_terminal_size((80, 24)).columns)
 
 
 @dataclass(frozen=True, slots=True)

@@ -78,10 +78,12 @@ def index(
 
 
 def _print(made: ImageIndex, statistics: dict[str, Any]) -> None:
+    from fastpipe.reporting.output import wrapped
     from fastpipe.reporting.tables import Table
 
-    print(f"{len(made)} files in {len(made.classes)} classes of {made.root}")
-    print(f"index: {made.location or 'in memory only'} ({'up to date' if made.origin == 'opened' else made.origin})")
+    print(wrapped(f"{len(made)} files in {len(made.classes)} classes of {made.root}"))
+    state = "up to date" if made.origin == "opened" else made.origin
+    print(wrapped(f"index: {made.location or 'in memory only'} ({state})"))
     if not statistics:
         return
     classes = sorted(statistics["classes"].items(), key=lambda item: -item[1])

@@ -21,11 +21,11 @@ from fastpipe.data._progress import SlowBar
 from fastpipe.data.cluster import Cluster
 from fastpipe.data.named import loose_images
 from fastpipe.data.table import Array
-from fastpipe.environment import usable_cpus
+from fastpipe.environment import line_width, usable_cpus
 from fastpipe.errors import ConfigError, DatasetError
 from fastpipe.paths import local
 from fastpipe.readers import MaxPixels, configured_reader, pixel_limit
-from fastpipe.reporting.output import check_writable
+from fastpipe.reporting.output import check_writable, wrapped
 from fastpipe.tools.check.examine import Rules
 from fastpipe.tools.check.findings import FileRow, Findings, Rows
 from fastpipe.tools.check.journal import Journal
@@ -122,11 +122,12 @@ class CheckResult:
 
     def text(self, where: str) -> str:
         """The counts, and the first bad files; where the others are to be found."""
-        lines = summary_lines(self)
+        width = line_width()
+        lines = summary_lines(self, width)
         if self.bad:
-            lines += ["", *lines_of(self.rows[: min(self.bad, _SHOWN)])]
+            lines += ["", *lines_of(self.rows[: min(self.bad, _SHOWN)], width)]
         if self.bad > _SHOWN:
-            lines.append(f"… and {self.bad - _SHOWN:,} more bad files: {where}")
+            lines.append(wrapped(f"… and {self.bad - _SHOWN:,} more bad files: {where}", width=width))
         return "\n".join(lines)
 
 
