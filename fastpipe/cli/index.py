@@ -66,7 +66,7 @@ def index(
     try:
         location: Path | str = "auto" if at is None else at
         asked: dict[str, Any] = {"headers": headers, "refresh": refresh, "progress": not quiet, "location": location}
-        with Cluster(scheduler, ("index", root, image, label)):
+        with Cluster(scheduler, ("index", root, image, label), quiet=quiet):
             made = open_container(root, image=image, label=label, **asked)
             if made is None:
                 made = ImageIndex.from_folder(root, sizes=True, **asked)

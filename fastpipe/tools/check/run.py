@@ -192,7 +192,7 @@ def check(
         raise ConfigError(f"timeout={timeout}: give seconds, more than 0")
     for format in current_config().readers:
         configured_reader(format)  # one that isn't there is told now, and not by each process
-    with Cluster(scheduler, ("index", str(source))):
+    with Cluster(scheduler, ("index", str(source)), quiet=not progress):
         index = index_of(source, progress=progress)
     if move_to is not None and index.source is not None:
         raise DatasetError(
@@ -224,7 +224,7 @@ def check(
         if scheduler is None:
             answering = examine_all(_chunks(index, findings, _CHUNK[decode]), rules, jobs, timeout)
         else:
-            answering = examine_on(scheduler, _chunks(index, findings, CHUNK), rules, timeout)
+            answering = examine_on(scheduler, _chunks(index, findings, CHUNK), rules, timeout, not progress)
         with (
             SlowBar("checking files", progress) as bar,
             closing(answering) as answers,  # no process outlives an interruption
