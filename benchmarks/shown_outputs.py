@@ -1,4 +1,4 @@
-"""Runs again the commands whose output the pages show, and puts what they print now, and their pictures, into the pages.
+"""Runs the commands again whose output the pages show, and puts what they print now, and draw, into the pages.
 
     python benchmarks/shown_outputs.py              # all
     python benchmarks/shown_outputs.py explain      # those whose command has this in it
@@ -39,10 +39,17 @@ RECIPE = """\
 from fastpipe import transforms as T
 
 transform = T.Compose([
-    T.RandomResizedCrop(224), T.RandomHorizontalFlip(), T.ColorJitter(0.4, 0.4, 0.4), T.RandomRotation(15), T.ToTensor(),
+    T.RandomResizedCrop(224),
+    T.RandomHorizontalFlip(),
+    T.ColorJitter(0.4, 0.4, 0.4),
+    T.RandomRotation(15),
+    T.ToTensor(),
 ])
 broken = T.Compose([
-    T.RandomResizedCrop(224), T.Lambda(lambda image: image.convert("RGB")), T.RandomHorizontalFlip(), T.ToTensor(),
+    T.RandomResizedCrop(224),
+    T.Lambda(lambda image: image.convert("RGB")),
+    T.RandomHorizontalFlip(),
+    T.ToTensor(),
 ])
 """
 
@@ -61,7 +68,8 @@ class Output:
     def block(self) -> str:
         """The mark and the block of text behind it."""
         note = f"; {self.note}" if self.note else ""
-        return f"<!-- output of: {self.command} (fastpipe {self.version}, {self.date}{note}) -->\n```text\n{self.text}```\n"
+        made = f"<!-- output of: {self.command} (fastpipe {self.version}, {self.date}{note}) -->"
+        return f"{made}\n```text\n{self.text}```\n"
 
 
 def outputs(page: str) -> Iterator[Output]:

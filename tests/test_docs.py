@@ -177,7 +177,7 @@ def test_no_output_and_no_figure_that_is_shown_is_older_than_this_version(perfor
 
 @pytest.mark.parametrize("path", WRITTEN, ids=lambda path: path.name)
 def test_every_output_that_is_shown_says_what_made_it(path, shown_outputs):
-    """Else nobody could make it again: a block with a command's prompt is behind a mark of benchmarks/shown_outputs.py."""
+    """Else nobody could make it again: a block with a prompt is behind a mark of benchmarks/shown_outputs.py."""
     text = path.read_text(encoding="utf-8")
     marked = "".join(output.text for output in shown_outputs.outputs(text))
     assert text.count("\n$ fastpipe ") == ("\n" + marked).count("\n$ fastpipe ")
