@@ -85,6 +85,7 @@ def test_commands_go_on_as_well(photos: Path, tmp_path: Path, command: str) -> N
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stderr.count("FastpipeWarning") <= 1, done.stderr
     assert "warns" not in done.stdout  # nothing that a file is to blame for
+    assert ("--show" in command) == ("jpeg = core  (doesn't load here" in done.stdout)
 
 
 def test_an_argument_is_no_config_and_an_unknown_name_no_missing_library(monkeypatch: pytest.MonkeyPatch) -> None:

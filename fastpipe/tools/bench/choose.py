@@ -218,6 +218,9 @@ def print_readers(config: MachineConfig) -> None:
     """Prints the reader of each format, and its time where that was measured."""
     for format, reader in sorted(config.readers.items()):
         time = config.measured.get(format, {}).get(reader)
-        print(f"  {format} = {reader}" + ("" if time is None else f"  ({time:,.0f} µs a region)"))
+        about = "" if time is None else f"  ({time:,.0f} µs a region)"
+        if configured_reader(format, config) is None:
+            about = "  (doesn't load here: the built-in order serves)"
+        print(f"  {format} = {reader}{about}")
     if not config.readers:
         print("  no reader chosen: built-in defaults")
