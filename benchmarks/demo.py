@@ -266,6 +266,7 @@ def demo(arguments: argparse.Namespace, out: Path) -> bool:
         roots = copy_photos(arguments.path, out / "photos", arguments.images)
         if not roots:
             raise DatasetError(f"{arguments.path} holds no image of format {', '.join(SUFFIXES)}")
+    os.environ["FASTPIPE_CACHE"] = str(out / "cache")  # the photos' indexes are nothing to keep
     if arguments.write_config:
         file = MachineConfig.path()
     else:

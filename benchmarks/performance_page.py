@@ -230,33 +230,27 @@ def readme_part(found: dict[str, Any]) -> str:
             f"{1000 / row['torchvision_ms']:,.0f}",
             f"{1000 / row['fastpipe_ms']:,.0f}",
             f"**{row['torchvision_ratio']:.2f}×**",
-            f"{row['fraction_of_bound']:.0%}" if "fraction_of_bound" in row else "",
         ]
         for row in found["pipeline"]["rows"]
     ]
     workers, loader = found["loader"]["workers"], loaders(found["loader"])
-    ours, theirs, bound = loader["float32"], loader["torchvision"], loader["bound"]
+    ours, theirs = loader["float32"], loader["torchvision"]
     rows.append([
         f"train, float, {workers} workers",
         f"{theirs['images_per_s']:,.0f}",
         f"{ours['images_per_s']:,.0f}",
         f"**{ours['ratio']:.2f}×**",
-        f"{ours['images_per_s'] / bound['images_per_s']:.0%}",
     ])  # fmt: skip
-    head = ["images a second, from files to tensors", "torchvision", "fastpipe", "ratio", "of the Huffman bound"]
+    head = ["images a second, from files to tensors", "torchvision", "fastpipe", "ratio"]
     means = found["transforms"]["geometric_means"]["operations"]
     pil, tensor = (f"{means[f'× torchvision {backend}']:.1f}" for backend in ("PIL", "tensor"))
     return f"""![Images a second from files to tensors](docs/images/speed.svg)
 
 {table(head, rows)}
 
-At 100% of the bound, a pipeline is as fast as libjpeg-turbo is at undoing the files' Huffman coding and nothing else.
-The core's own decoder is faster than that.
-
 Single operations on arrays are {pil} times as fast as torchvision's on PIL images and {tensor} times as fast as its
-tensor backend (geometric means). You gain less where images are small, or where few of their pixels are thrown
-away: see [all figures and how to repeat them](docs/performance.md). `scripts/demo PHOTOS` measures the main ones on
-your photos.
+tensor backend (geometric means). You gain less where images are small, or hardly larger than the crop:
+[all figures, and how to repeat them](docs/performance.md). `scripts/demo PHOTOS` measures the main ones on your photos.
 
 {taken_on(found["pipeline"], LIBRARIES[:2])}"""
 

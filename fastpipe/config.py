@@ -8,7 +8,8 @@ and writes the file, `current_config` gives what holds in this process:
     the config file    FASTPIPE_CONFIG: a folder, or a file whose name ends in .toml; else the user's config folder
     built-in defaults  where none of these names a reader
 
-Whether a named reader exists is not known here: the readers say so when they are asked for it.
+Whether a named reader exists is not known here: the readers say so when they are asked for it. One that doesn't load in
+this environment is passed over with one warning (`fastpipe.readers.configured_reader`).
 """
 
 from __future__ import annotations
@@ -157,7 +158,7 @@ class MachineConfig:
         other = config.mismatches() if check else ()
         if not other:
             return config
-        _say_once(
+        warn_once(
             f"{file} is not used, because it was not measured here: {'; '.join(other)}. Built-in defaults apply. "
             "Run `fastpipe configure` to measure this machine."
         )
@@ -292,7 +293,8 @@ def readers_asked(reader: str | Mapping[str, str] | None) -> tuple[str | None, d
 _said: set[str] = set()
 
 
-def _say_once(message: str) -> None:
+def warn_once(message: str) -> None:
+    """Warns of something, unless this process has already; of DataLoader workers only the first one does."""
     new = message not in _said
     _said.add(message)  # first, as the warning may be made an error
     if new and _speaks():

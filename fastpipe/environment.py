@@ -24,6 +24,7 @@ __all__ = [
     "Memory",
     "installed",
     "library_versions",
+    "line_width",
     "machine_fingerprint",
     "memory",
     "no_descriptors_left",
@@ -50,6 +51,11 @@ LIBRARIES: Mapping[str, tuple[str, ...]] = MappingProxyType(
 _NO_DESCRIPTORS = os.strerror(errno.EMFILE)  # as torch says it within a RuntimeError
 _GROUPS = Path("/sys/fs/cgroup")  # where Linux shows the limits of control groups
 _SHARED = "/dev/shm"
+
+
+def line_width() -> int:
+    """Characters that a line of a report may have: ``COLUMNS``, else the terminal's, else 80, as in a pipe or file."""
+    return max(40, shutil.get_terminal_size((80, 24)).columns)
 
 
 @dataclass(frozen=True, slots=True)

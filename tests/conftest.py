@@ -23,11 +23,12 @@ settings.load_profile("fastpipe")
 
 @pytest.fixture(autouse=True)
 def _own_config(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No test reads or writes the user's own config, cache or reader choice."""
+    """No test reads or writes the user's own config, cache or reader choice, or depends on the terminal's width."""
     home = tmp_path_factory.mktemp("fastpipe-home")
     monkeypatch.setenv("FASTPIPE_CONFIG", str(home / "config.toml"))
     monkeypatch.setenv("FASTPIPE_CACHE", str(home / "cache"))
     monkeypatch.delenv("FASTPIPE_READER", raising=False)
+    monkeypatch.setenv("COLUMNS", "1000")  # no line of a report is broken: tests look for what it says
 
 
 @pytest.fixture(scope="session")

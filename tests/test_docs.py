@@ -26,11 +26,13 @@ import torch.multiprocessing
 import tv  # noqa: F401  (pages import torchvision, also beside a torch without CUDA)
 
 import fastpipe
+from fastpipe import core
 from fastpipe.tools.bench.samples import encode, photo
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 APART = "<!-- sections run apart -->"
 FENCE = re.compile(r'^( *)```python(?: +title="([^"]+)")?\n(.*?)^ *```', re.DOTALL | re.MULTILINE)
+WRITTEN = [DOCS.parent / "README.md", DOCS.parent / "CONTRIBUTING.md", *sorted(DOCS.glob("*.md"))]
 PARTS = {"train/cat": 8, "train/dog": 8, "val/cat": 2, "val/dog": 2}
 
 
@@ -142,15 +144,55 @@ def test_the_script_for_several_gpus_runs_on_two_ranks():
     ]
 
 
-@pytest.fixture(scope="module")
-def performance_page():
-    path = DOCS.parent / "benchmarks" / "performance_page.py"
-    spec = importlib.util.spec_from_file_location("performance_page", path)
+def benchmark(name: str) -> types.ModuleType:
+    """A script of benchmarks/ as a module."""
+    spec = importlib.util.spec_from_file_location(name, DOCS.parent / "benchmarks" / f"{name}.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # dataclasses look there for their module
     spec.loader.exec_module(module)
     return module
+
+
+@pytest.fixture(scope="module")
+def performance_page():
+    return benchmark("performance_page")
+
+
+@pytest.fixture(scope="module")
+def shown_outputs():
+    return benchmark("shown_outputs")
+
+
+def test_no_output_and_no_figure_that_is_shown_is_older_than_this_version(performance_page, shown_outputs):
+    remedy = "is of another version: run benchmarks/shown_outputs.py (benchmarks/performance_page.py for figures)"
+    shown = [(path.name, output) for path in WRITTEN for output in shown_outputs.outputs(path.read_text("utf-8"))]
+    assert len(shown) >= 3
+    for name, output in shown:
+        assert output.version == fastpipe.__version__, f"{name}: the output of {output.command} {remedy}"
+    for name, data in performance_page.read().items():
+        assert data["about"]["versions"]["fastpipe"] == fastpipe.__version__, f"docs/data/{name}.json {remedy}"
+
+
+@pytest.mark.parametrize("path", WRITTEN, ids=lambda path: path.name)
+def test_every_output_that_is_shown_says_what_made_it(path, shown_outputs):
+    """Else nobody could make it again: a block with a prompt is behind a mark of benchmarks/shown_outputs.py."""
+    text = path.read_text(encoding="utf-8")
+    marked = "".join(output.text for output in shown_outputs.outputs(text))
+    assert text.count("\n$ fastpipe ") == ("\n" + marked).count("\n$ fastpipe ")
+
+
+def test_what_the_pages_show_of_explain_is_what_it_prints_today(shown_outputs, tmp_path):
+    if not core.available():
+        pytest.skip("there is no core here, which the pages' plans name")
+    shown_outputs.make_project(tmp_path)
+    shown = [output for path in WRITTEN for output in shown_outputs.outputs(path.read_text("utf-8"))]
+    explained = [output for output in shown if output.command.startswith("fastpipe explain")]
+    assert explained
+    for output in explained:
+        printed = shown_outputs.run(output.command, tmp_path)
+        assert printed == output.text, f"run benchmarks/shown_outputs.py '{output.command}'"
 
 
 def test_the_performance_page_shows_the_figures_that_are_kept(performance_page):
@@ -213,9 +255,6 @@ def test_the_reference_has_every_public_name(package):
 def test_the_reference_s_first_page_has_the_names_of_the_package():
     text = (DOCS / "api" / "index.md").read_text(encoding="utf-8")
     assert all(f"`fastpipe.{name}`" in text for name in fastpipe.__all__)
-
-
-WRITTEN = [DOCS.parent / "README.md", DOCS.parent / "CONTRIBUTING.md", *sorted(DOCS.glob("*.md"))]
 
 
 @pytest.mark.parametrize("path", WRITTEN, ids=lambda path: path.name)

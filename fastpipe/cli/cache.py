@@ -28,7 +28,7 @@ def cache(
 
     Example: fastpipe cache --clear
     """
-    from fastpipe.reporting.output import check_writable, size, write_asked
+    from fastpipe.reporting.output import check_writable, size, wrapped, write_asked
     from fastpipe.tools.cache import cache_contents, clear_cache, store_cache, store_cache_contents
 
     check_writable(json, "--json")
@@ -60,5 +60,5 @@ def cache(
         if clear:
             lines.append("cleared" if not left else f"cleared but for {left:,} files that running epochs hold")
     if write_asked(json, {**found, "cleared": clear, **values}, quiet):
-        print(found["folder"], *lines, sep="\n")
+        print(found["folder"], *map(wrapped, lines), sep="\n")
     raise typer.Exit(1 if values["left"] else 0)

@@ -66,7 +66,7 @@ def index(
     try:
         location: Path | str = "auto" if at is None else at
         asked: dict[str, Any] = {"headers": headers, "refresh": refresh, "progress": not quiet, "location": location}
-        with Cluster(scheduler, ("index", root, image, label)):
+        with Cluster(scheduler, ("index", root, image, label), quiet=quiet):
             made = open_container(root, image=image, label=label, **asked)
             if made is None:
                 made = ImageIndex.from_folder(root, sizes=True, **asked)
@@ -78,10 +78,12 @@ def index(
 
 
 def _print(made: ImageIndex, statistics: dict[str, Any]) -> None:
+    from fastpipe.reporting.output import wrapped
     from fastpipe.reporting.tables import Table
 
-    print(f"{len(made)} files in {len(made.classes)} classes of {made.root}")
-    print(f"index: {made.location or 'in memory only'} ({'up to date' if made.origin == 'opened' else made.origin})")
+    print(wrapped(f"{len(made)} files in {len(made.classes)} classes of {made.root}"))
+    state = "up to date" if made.origin == "opened" else made.origin
+    print(wrapped(f"index: {made.location or 'in memory only'} ({state})"))
     if not statistics:
         return
     classes = sorted(statistics["classes"].items(), key=lambda item: -item[1])

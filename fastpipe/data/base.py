@@ -121,7 +121,8 @@ class ImageDataset(Dataset[tuple[Any, Any]]):
         self.reader = reader
         # Read here, so that a bad file is told once and in this process; workers need the choice alone.
         chosen = MachineConfig(readers=current_config().readers) if config is None else config
-        self.config = replace(chosen, readers={**chosen.readers, **asked}) if asked else chosen
+        served = {format: name for format, name in chosen.readers.items() if readers.configured_reader(format, chosen)}
+        self.config = replace(chosen, readers={**served, **asked})
         self.fidelity = fidelity
         self.apply_exif = apply_exif
         self.max_pixels = max_pixels

@@ -6,12 +6,17 @@ processes of its own. The workers see the files under the same paths, and have t
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import hashlib
 import os
 import pickle
+import queue
 import sys
+import threading
+import time
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import CancelledError
 from contextvars import ContextVar
 from typing import Any
 
@@ -23,7 +28,10 @@ from fastpipe.types import Member
 
 __all__ = ["Cluster", "current_cluster", "whole_path"]
 
-_START_S = 60.0
+_START_S = 60.0  # for a scheduler that doesn't answer, and for a cluster without a worker
+_SAY_S = 1.0  # after which it is said what is waited for
+_LOOK_S = 2.0  # between looks at whether there still is a worker
+_AGAIN = "What was done is kept: the same command goes on from there."
 _AHEAD = 4  # tasks for each thread of the workers, of which one runs
 
 
@@ -33,14 +41,16 @@ class Cluster:
     Args:
         address: of the scheduler, as ``tcp://host:8786``; None for none, and then nothing changes.
         about: what is done, as values that have a repr: where the same was interrupted before, `map` goes on there.
+        quiet: don't say on standard error what is waited for.
 
     Raises:
         FastpipeError: Dask isn't installed, nobody answers at the address, or there is no worker.
     """
 
-    def __init__(self, address: str | None, about: Any = None) -> None:
+    def __init__(self, address: str | None, about: Any = None, *, quiet: bool = False) -> None:
         self._address = address
         self._about = about
+        self._quiet = quiet
         self._client: Any = None
         self._journal: Journal | None = None
         self._token: Any = None
@@ -52,15 +62,18 @@ class Cluster:
             import distributed
         except ImportError as error:
             raise FastpipeError("a scheduler takes dask.distributed: pip install 'fastpipe[dask]'") from error
+        begun = time.monotonic()
         try:
-            dask: Any = distributed
-            self._client = dask.Client(self._address, timeout=_START_S, set_as_default=False)
-            self._client.wait_for_workers(1, timeout=_START_S)
+            self._client = self._connect(distributed)
+            if not self._client.nthreads():
+                self._say(f"the scheduler has no worker yet; waiting for one, for {_START_S:.0f} s at most")
+                self._client.wait_for_workers(1, timeout=max(1.0, _START_S - (time.monotonic() - begun)))
         except (OSError, TimeoutError, ValueError) as error:
+            missing = "no scheduler answers there" if self._client is None else "its scheduler has no worker"
             self._close()
             raise FastpipeError(
-                f"--scheduler {self._address}: no scheduler with a worker answers there ({error}). Start them with "
-                "dask scheduler and dask worker."
+                f"--scheduler {self._address}: {missing} ({error}). Start a scheduler with `dask scheduler`, and "
+                "workers with `dask worker ADDRESS`."
             ) from error
         if self._about is not None:
             self._journal = Journal("cluster", repr((self._about, _versions())))
@@ -88,7 +101,7 @@ class Cluster:
         journal = self._journal if kept else None
         waiting = enumerate(items)
         running: dict[Any, tuple[int, bytes]] = {}
-        completed = dask.as_completed(loop=self._client.loop)
+        done: queue.SimpleQueue[Any] = queue.SimpleQueue()
         limit = _AHEAD * max(1, sum(self._client.nthreads().values()))
         more = True
         try:
@@ -105,15 +118,20 @@ class Cluster:
                     else:
                         future = self._client.submit(_done, function, item, _versions(), pure=False)
                         running[future] = number, key
-                        completed.add(future)
+                        future.add_done_callback(done.put)
                 if running:
-                    future = next(completed)
+                    future = self._patiently(lambda seconds: done.get(timeout=seconds))
                     number, key = running.pop(future)
                     try:
-                        result = future.result()
+                        # It is done, but where it lies may be gone by now, and then another worker does it again.
+                        result = self._patiently(future.result, future)
                     except dask.KilledWorker as error:
                         raise FastpipeError(
                             f"the cluster gave up on a task that several workers died over: {error}"
+                        ) from error
+                    except CancelledError as error:
+                        raise FastpipeError(
+                            f"--scheduler {self._address}: the scheduler is gone, and its tasks with it. {_AGAIN}"
                         ) from error
                     if journal is not None:
                         journal.put(key, result)
@@ -121,6 +139,61 @@ class Cluster:
         finally:
             if running:
                 self._client.cancel(list(running), force=True)
+
+    def _connect(self, dask: Any) -> Any:
+        """The client, made in a thread: one whose address takes a connection and never answers isn't made for ever."""
+        made: queue.SimpleQueue[Any] = queue.SimpleQueue()
+
+        def make() -> None:
+            try:
+                made.put(dask.Client(self._address, timeout=_START_S, set_as_default=False))
+            except Exception as error:
+                made.put(error)
+
+        threading.Thread(target=make, daemon=True).start()
+        client = None
+        with contextlib.suppress(queue.Empty):
+            client = made.get(timeout=_SAY_S)
+        if client is None:
+            self._say(f"waiting for an answer, for {_START_S:.0f} s at most")
+            try:
+                client = made.get(timeout=_START_S)
+            except queue.Empty:
+                client = TimeoutError("it took the connection and said nothing")
+        if isinstance(client, Exception):
+            raise client
+        return client
+
+    def _patiently(self, wait: Callable[[float], Any], future: Any = None) -> Any:
+        """What `wait(seconds)` gives, asked until it does; gives up where no worker is there for too long.
+
+        It raises `queue.Empty` or a timeout while there is nothing yet; a timeout that a `future` ended with is raised.
+        """
+        lonely_since: float | None = None
+        while True:
+            try:
+                return wait(_LOOK_S)
+            except (queue.Empty, TimeoutError, asyncio.TimeoutError):
+                if future is not None and future.status == "error":
+                    raise
+            try:
+                workers = self._client.nthreads()
+            except (OSError, TimeoutError):  # the scheduler doesn't answer either
+                workers = {}
+            if workers:
+                lonely_since = None
+            elif lonely_since is None:
+                lonely_since = time.monotonic()
+                self._say(f"the cluster has no worker any more; waiting for one, for {_START_S:.0f} s at most")
+            elif time.monotonic() - lonely_since > _START_S:
+                raise FastpipeError(
+                    f"--scheduler {self._address}: the cluster lost its last worker, and none came for "
+                    f"{_START_S:.0f} s. Start one with `dask worker {self._address}`. {_AGAIN}"
+                )
+
+    def _say(self, text: str) -> None:
+        if not self._quiet:
+            print(f"fastpipe: --scheduler {self._address}: {text}", file=sys.stderr, flush=True)
 
     def __exit__(self, *problem: object) -> None:
         if self._token is not None:

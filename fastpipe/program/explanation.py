@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import itertools
+import textwrap
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, get_args
 
 import torch
 
 from fastpipe import readers
+from fastpipe.environment import line_width
 from fastpipe.errors import PlanError
 from fastpipe.ops import ToPlanarTensor, contracts_of
 from fastpipe.program.breaks import Break, diagnose, one_line
@@ -28,6 +30,7 @@ _SHAPE = ImageShape(375, 500)
 _FILES = 16  # whose headers are read
 _MADE = "an image of"
 _TO_TENSOR = frozenset({"PILToTensor", "ToTensor"})
+_LABEL = 8  # characters of a branch's label
 _IN_ASCII = str.maketrans({"×": "x", "–": "-", "…": "...", "→": ">", "°": " degrees"})
 _Branch = tuple[str, list[Any]]
 
@@ -97,16 +100,16 @@ class Explanation:
         values = asdict(self)
         return {"schema": "fastpipe-explain/1", **values, "decoders": dict(self.decoders)}
 
-    def text(self, *, ascii: bool = False) -> str:
+    def text(self, *, ascii: bool = False, width: int | None = None) -> str:
         """The tree.
 
         Args:
             ascii: draw its branches, and write its signs, with ASCII characters.
+            width: characters that a line may have, broken at spaces; None for ``COLUMNS``, the terminal's, or 80.
         """
-        lines = [f"{self.subject}, fidelity {self.fidelity!r}"]
-        lines += _tree(self._branches(), ("|-- ", "`-- ", "|   ") if ascii else ("├── ", "└── ", "│   "))
-        text = "\n".join(lines)
-        return text.translate(_IN_ASCII) if ascii else text
+        draw = _TreeDrawer(_ASCII_MARKS if ascii else _MARKS, line_width() if width is None else width)
+        head = draw.wrapped(f"{self.subject}, fidelity {self.fidelity!r}", "", "  ")
+        return "\n".join([*head, *draw.lines(self._branches())])
 
     def __str__(self) -> str:
         return self.text()
@@ -158,13 +161,48 @@ def _broken(found: Break, behind: Sequence[str]) -> _Branch:
     return f"then    {name} ends the plan", under
 
 
-def _tree(branches: Sequence[str | _Branch], marks: tuple[str, str, str]) -> Iterator[str]:
-    for number, branch in enumerate(branches):
-        text, under = (branch, []) if isinstance(branch, str) else branch
-        last = number == len(branches) - 1
-        yield (marks[1] if last else marks[0]) + text
-        for line in _tree(under, marks):
-            yield (" " * len(marks[2]) if last else marks[2]) + line
+@dataclass(frozen=True, slots=True)
+class _Marks:
+    """What a tree is drawn with, four characters each."""
+
+    branch: str
+    last: str
+    beside: str  # left of what hangs on a branch that isn't the last
+    signs: Mapping[int, str] = field(default_factory=dict)  # other ways to write characters, for `str.translate`
+
+
+_MARKS = _Marks("├── ", "└── ", "│   ")
+_ASCII_MARKS = _Marks("|-- ", "`-- ", "|   ", _IN_ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class _TreeDrawer:
+    """Draws a tree in lines of at most `width` characters; a word that is longer stays whole."""
+
+    marks: _Marks
+    width: int
+
+    def lines(self, branches: Sequence[str | _Branch], left: str = "") -> Iterator[str]:
+        """The lines of branches that hang at the same place, behind what stands `left` of them."""
+        for number, branch in enumerate(branches):
+            text, under = (branch, []) if isinstance(branch, str) else branch
+            last = number == len(branches) - 1
+            inside = left + (" " * len(self.marks.last) if last else self.marks.beside)
+            # What a trunk's line goes on with stands below its text, not below its label.
+            hang = (self.marks.beside if under else "").ljust(4 if left else _LABEL)
+            yield from self.wrapped(text, left + (self.marks.last if last else self.marks.branch), inside + hang)
+            yield from self.lines(under, inside)
+
+    def wrapped(self, text: str, first: str, others: str) -> list[str]:
+        """The lines of a text, the first and the others each behind an indentation."""
+        return textwrap.wrap(
+            text.translate(self.marks.signs),
+            self.width,
+            initial_indent=first,
+            subsequent_indent=others,
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
 
 
 def explain(subject: Any, *, shape: ImageShape | None = None, fidelity: Fidelity | None = None) -> Explanation:

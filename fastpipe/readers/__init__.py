@@ -6,7 +6,7 @@ header proves that they give the same.
 
 from __future__ import annotations
 
-from fastpipe.readers._decode import choose, decode, proved, read_image
+from fastpipe.readers._decode import choose, configured_reader, decode, proved, read_image
 from fastpipe.readers._files import longest_file, place_of, read_copy, read_file, read_start, stat_file
 from fastpipe.readers.base import Capabilities, Reader, Scratch, thread_scratch
 from fastpipe.readers.defects import Defect
@@ -36,6 +36,7 @@ __all__ = [
     "bundled_libraries",
     "check_limit",
     "choose",
+    "configured_reader",
     "decode",
     "default_order",
     "get_reader",

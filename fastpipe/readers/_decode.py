@@ -85,7 +85,8 @@ def decode(
     Raises:
         DecodeError: Pillow refuses the file, or it has more pixels or scans than are allowed.
         UnsupportedRequestError: the box isn't inside the image, or the scale isn't 1, 2, 4 or 8.
-        UnknownReaderError, ReaderUnavailableError: `reader` or the config names one that can't be had.
+        UnknownReaderError: `reader` or the config names one that there isn't.
+        ReaderUnavailableError: `reader` doesn't load here.
     """
     data = as_bytes(data)
     if header is None:
@@ -131,7 +132,8 @@ def read_image(
         DecodeError: Pillow refuses the file, or it has more pixels or scans than are allowed; names the file, its
             format, the reader and the reason.
         UnsupportedRequestError: a region that isn't inside the image; with ``mode="P"`` an image of colors.
-        UnknownReaderError, ReaderUnavailableError: `reader` or the config names one that can't be had.
+        UnknownReaderError: `reader` or the config names one that there isn't.
+        ReaderUnavailableError: `reader` doesn't load here.
         OSError: the path can't be opened (FileNotFoundError, IsADirectoryError, …), or isn't a regular file's.
     """
     if mode not in ("RGB", "P"):
@@ -264,14 +266,11 @@ def choose(
         config: the machine's config; without it the current one.
 
     Raises:
-        UnknownReaderError, ReaderUnavailableError: `reader` or the config names one that can't be had.
+        UnknownReaderError: `reader` or the config names one that there isn't.
+        ReaderUnavailableError: `reader` doesn't load here.
     """
     if reader is None:
-        if config is None:
-            from fastpipe.config import current_config  # reads the config file: on first use, never at import
-
-            config = current_config()
-        reader = config.reader_for(header.format)
+        reader = configured_reader(header.format, config)
     for name in default_order(header.format) if reader is None else (reader,):
         try:
             candidate = get_reader(name)
@@ -283,6 +282,39 @@ def choose(
         if same_scale and candidate.accepts(header):
             return candidate
     return get_reader(_PILLOW)
+
+
+def configured_reader(format: str, config: ReaderChoice | None = None) -> str | None:
+    """The reader that a config names for a format; None where it names none, or one that doesn't load here.
+
+    A config may come from another environment, or from before the core was switched off: what it names is a wish for
+    speed, and pixels are the same without it. That is warned about once. A `reader=` argument isn't a config.
+
+    Args:
+        format: by Pillow's or the config's name of it.
+        config: the machine's config; without it the current one.
+
+    Raises:
+        UnknownReaderError: the config names a reader that there isn't.
+    """
+    if config is None:
+        from fastpipe.config import current_config  # reads the config file: on first use, never at import
+
+        config = current_config()
+    name = config.reader_for(format)
+    if name is None:
+        return None
+    try:
+        get_reader(name)
+    except ReaderUnavailableError as error:
+        from fastpipe.config import warn_once
+
+        warn_once(
+            f"the config (its file, or FASTPIPE_READER) names {name!r}, and {error}. Built-in defaults serve instead: "
+            "same pixels, only slower. `fastpipe configure` measures and writes what this environment has."
+        )
+        return None
+    return name
 
 
 def proved(reader: Reader, data: bytes, header: Header) -> bool:

@@ -8,24 +8,43 @@ import os
 import secrets
 import shutil
 import sys
+import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from rich.console import Console
 
+from fastpipe.environment import line_width
 from fastpipe.errors import ConfigError
 
 Move: TypeAlias = Callable[[int, int, str], None]
 """Told of progress: the steps done, all of them (0: nobody knows), and what is done now."""
 
-PLAIN_WIDTH = 140
-
 
 def make_console() -> Console:
-    """A console on standard output: rich on a terminal, plain text of a fixed width in a pipe or file."""
+    """A console on standard output: rich on a terminal, plain text in a pipe or file; as wide as `line_width` says."""
     console = Console(highlight=False)
-    return console if console.is_terminal else Console(highlight=False, width=PLAIN_WIDTH, no_color=True)
+    return console if console.is_terminal else Console(highlight=False, width=line_width(), no_color=True)
+
+
+def wrapped(text: str, *, hang: int = 2, width: int | None = None) -> str:
+    """The text with its lines broken at spaces so that none is longer than `line_width` says.
+
+    Args:
+        text: lines; words that are longer than a line, such as a path, stay whole.
+        hang: how much further than its line what goes on is indented.
+        width: in characters, in place of `line_width`.
+    """
+    lines = []
+    width = line_width() if width is None else width
+    for line in text.splitlines():
+        indent = len(line) - len(line.lstrip()) + hang
+        fitting = textwrap.wrap(
+            line, width, subsequent_indent=" " * indent, break_long_words=False, break_on_hyphens=False
+        )
+        lines += fitting if len(line) > width else [line]
+    return "\n".join(lines)
 
 
 def encodable(text: str, encoding: str | None, instead: str) -> str:

@@ -16,6 +16,8 @@ from rich.markup import escape
 from rich.table import Table as RichTable
 from rich.text import Text
 
+from fastpipe.environment import line_width
+
 _GOOD = {"faster": "green", "slower": "red"}
 
 
@@ -55,7 +57,11 @@ class Table:
         for heading in self.headings:
             figures = heading in self.right
             made.add_column(
-                heading, justify="right" if figures else "left", no_wrap=True, min_width=self.least if figures else None
+                heading,
+                justify="right" if figures else "left",
+                no_wrap=figures,  # text goes on in a line below; a figure never does
+                overflow="fold",
+                min_width=self.least if figures else None,
             )
         for number, cells in enumerate(self.rows):
             if number in self.sections:
@@ -67,9 +73,9 @@ class Table:
         made.caption = escape(self.caption) or None
         return made
 
-    def to_text(self) -> str:
-        """As plain text, however wide that is."""
-        return plain(lambda console: console.print(self.to_rich()), width=1 << 16)
+    def to_text(self, width: int | None = None) -> str:
+        """As plain text, at most as wide as `line_width` says, or as told."""
+        return plain(lambda console: console.print(self.to_rich()), width)
 
     def to_html(self) -> str:
         """For a page: everything escaped."""
@@ -125,10 +131,10 @@ def page(title: str, subtitle: str, body: Iterable[str]) -> str:
     return template.substitute(title=html.escape(title), subtitle=html.escape(subtitle), body="\n".join(body))
 
 
-def plain(show: Callable[[Console], None], width: int = 110) -> str:
-    """What is printed on a console, as plain text."""
+def plain(show: Callable[[Console], None], width: int | None = None) -> str:
+    """What is printed on a console, as plain text, as wide as `line_width` says, or as told."""
     out = io.StringIO()
-    show(Console(file=out, width=width, no_color=True, highlight=False, emoji=False))
+    show(Console(file=out, width=width or line_width(), no_color=True, highlight=False, emoji=False))
     return "\n".join(line.rstrip() for line in out.getvalue().splitlines())
 
 

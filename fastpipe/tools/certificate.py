@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from fastpipe.environment import versions
+from fastpipe.environment import line_width, versions
+from fastpipe.reporting.output import wrapped
 from fastpipe.reporting.pictures import Cell, difference, grid, pictures_of
 from fastpipe.reporting.tables import Table
 
@@ -271,7 +272,7 @@ class Certificate:
         if self.notes:
             lines += ["", *(f"Note: {note}" for note in self.notes)]
         lines += ["", self._verdict()]
-        return "\n".join(lines)
+        return wrapped("\n".join(lines))
 
     __repr__ = __str__
 
@@ -295,7 +296,7 @@ class Certificate:
         apart = (f"{self.final.mean:.3f}", self.final.p999, f"{self.final.max:.3g}")
         allowed, within = ("-", "") if self.tolerance is None else (f"{self.tolerance:g}", _word(self.within))
         table.add("all finished samples", self.compared, *apart, allowed, within)
-        lines = [f"  {line}" for line in table.to_text().splitlines()]
+        lines = [f"  {line}" for line in table.to_text(line_width() - 2).splitlines()]
         lines += [f"  worst: {step.worst} ({step.step})" for step in self.steps if not step.holds]
         lines.append(
             '  allowed: what is documented for a step; "mean": as far as torchvision\'s own tensor backend is.'

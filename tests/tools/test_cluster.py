@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import io
+import itertools
 import math
 import os
 import signal
+import socket
 import tarfile
 import time
+from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -20,6 +23,7 @@ from typer.testing import CliRunner
 import fastpipe
 from fastpipe.cli.app import app
 from fastpipe.data import ImageIndex, scan
+from fastpipe.data import cluster as cluster_module
 from fastpipe.data.cluster import Cluster, _key
 from fastpipe.data.table import same_tables
 from fastpipe.errors import ConfigError, FastpipeError
@@ -137,8 +141,52 @@ def test_what_a_worker_raises_is_raised(cluster: Any) -> None:
         list(there.map(math.isqrt, [4, -1]))
 
 
+@pytest.fixture
+def _hasty(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a cluster is given a minute for, it gets two seconds for."""
+    for name, seconds in (("_START_S", 2.0), ("_SAY_S", 0.1), ("_LOOK_S", 0.2)):
+        monkeypatch.setattr(cluster_module, name, seconds)
+
+
+@pytest.mark.usefixtures("_hasty")
+@pytest.mark.parametrize("quiet", [False, True])
+def test_an_address_where_nobody_answers_is_said_at_once_and_given_up(
+    quiet: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as deaf:  # takes a connection, and never says a word
+        address = f"tcp://127.0.0.1:{deaf.getsockname()[1]}"
+        with pytest.raises(FastpipeError, match=rf"--scheduler {address}: no scheduler answers there.*dask scheduler"):
+            Cluster(address, quiet=quiet).__enter__()
+    said = "" if quiet else f"fastpipe: --scheduler {address}: waiting for an answer, for 2 s at most\n"
+    assert capsys.readouterr().err == said
+
+
+@pytest.mark.usefixtures("_hasty")
+def test_a_scheduler_without_a_worker_is_said_at_once_and_given_up(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with distributed.LocalCluster(n_workers=0, processes=False, dashboard_address=None, protocol="tcp") as empty:
+        with pytest.raises(FastpipeError, match=r"its scheduler has no worker.*dask worker ADDRESS"):
+            fastpipe.check(folder, scheduler=empty.scheduler_address)
+        assert "the scheduler has no worker yet; waiting for one, for 2 s at most" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("_hasty")
+def test_a_cluster_that_loses_its_workers_is_given_up(capsys: pytest.CaptureFixture[str]) -> None:
+    with distributed.LocalCluster(
+        n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None, protocol="tcp"
+    ) as small:
+        with Cluster(small.scheduler_address) as there:
+            results = there.map(math.isqrt, itertools.repeat(4))
+            assert next(results) == (0, 2)
+            small.scale(0)
+            with pytest.raises(FastpipeError, match="lost its last worker"):
+                deque(results, maxlen=0)
+        assert "the cluster has no worker any more; waiting for one" in capsys.readouterr().err
+
+
 def test_arguments_are_looked_at(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="jobs are processes of this machine"):
         fastpipe.check(tmp_path, jobs=2, scheduler="tcp://127.0.0.1:1")
-    with pytest.raises(FastpipeError, match=r"--scheduler nothing://here: no scheduler with a worker answers"):
+    with pytest.raises(FastpipeError, match=r"--scheduler nothing://here: no scheduler answers"):
         Cluster("nothing://here").__enter__()

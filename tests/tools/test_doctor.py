@@ -81,12 +81,13 @@ def test_a_healthy_folder(healthy: Diagnosis) -> None:
 
 
 @slow_start
-def test_the_report(healthy: Diagnosis) -> None:
+def test_the_report(healthy: Diagnosis, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
     report = str(healthy)
     for text in ("Where the time goes", "draw + plan", "decode", "█", "Workers", "GPU", "shared memory: up to 7.2 MB"):
         assert text in report
     assert repr(healthy) == report
-    assert max(map(len, report.splitlines())) <= 140
+    assert max(map(len, report.splitlines())) <= 80
     html = healthy._repr_html_()
     assert html.startswith("<pre")
     assert "Where the time goes" in html

@@ -11,8 +11,8 @@ from PIL import Image
 
 from fastpipe.config import MachineConfig, current_config, format_key
 from fastpipe.errors import ConfigError
-from fastpipe.readers import get_reader
-from fastpipe.reporting.output import check_writable, write_asked
+from fastpipe.readers import configured_reader, get_reader
+from fastpipe.reporting.output import check_writable, wrapped, write_asked
 from fastpipe.tools.timing import Timing, noise_us
 
 if TYPE_CHECKING:  # what is shown, removed or chosen by hand needs no torch
@@ -80,12 +80,12 @@ def _reason(
     where = f"in {workers} DataLoader worker{'s' if workers > 1 else ''}" if workers else "in one process"
     others = [(result.reader, other) for result, other in timed if result is not chosen]
     if not others:
-        return f"{time.median_us:.0f} µs a region {where}; nothing else was measured"
+        return f"{time.median_us:,.0f} µs a region {where}; nothing else was measured"
     tied = [result.reader for result, _ in close if result is not chosen]
     if tied:
-        return f"{time.median_us:.0f} µs a region {where}; as fast within the spread as {', '.join(tied)}"
+        return f"{time.median_us:,.0f} µs a region {where}; as fast within the spread as {', '.join(tied)}"
     name, second = min(others, key=lambda one: one[1].median_us)
-    return f"{time.median_us:.0f} µs a region {where}; next is {name} with {second.median_us:.0f} µs"
+    return f"{time.median_us:,.0f} µs a region {where}; next is {name} with {second.median_us:,.0f} µs"
 
 
 def to_config(
@@ -130,8 +130,8 @@ def show(*, json: str | None = None, quiet: bool = False) -> bool:
     effective = stored if not other else MachineConfig()
     if override:
         effective = current_config()
-        for reader in effective.readers.values():
-            get_reader(reader)
+        for format in effective.readers:
+            configured_reader(format, effective)
     check_writable(json, "--json")
     values = {
         "file": str(file),
@@ -145,13 +145,13 @@ def show(*, json: str | None = None, quiet: bool = False) -> bool:
     if not write_asked(json, values, quiet):
         return not other
     if not file.exists():
-        print(f"No config file ({file}): built-in defaults. `fastpipe configure` measures and writes one.")
+        print(wrapped(f"No config file ({file}): built-in defaults. `fastpipe configure` measures and writes one."))
     elif other:
-        print(f"{file} is not used, because it was not measured here:")
-        print(*(f"  {phrase}" for phrase in other), sep="\n")
+        print(wrapped(f"{file} is not used, because it was not measured here:"))
+        print(*(wrapped(f"  {phrase}") for phrase in other), sep="\n")
         print("Built-in defaults apply; `fastpipe configure` measures this machine.")
     else:
-        print(f"{file}{f', measured {stored.created}' if stored.created else ''}:")
+        print(wrapped(f"{file}{f', measured {stored.created}' if stored.created else ''}:"))
         print_readers(stored)
     if override:
         print(f"FASTPIPE_READER={override} overrides it:")
@@ -174,7 +174,7 @@ def reset(*, quiet: bool = False) -> None:
     except OSError as error:
         raise ConfigError(f"can't remove the config file {file}: {error.strerror or error}") from error
     if not quiet:
-        print(said)
+        print(wrapped(said))
 
 
 def choose_by_hand(items: Iterable[str], *, quiet: bool = False) -> None:
@@ -209,7 +209,7 @@ def choose_by_hand(items: Iterable[str], *, quiet: bool = False) -> None:
     written = config.save()
     if not quiet:
         if dropped:
-            print(f"What {written} held was not measured here and is dropped.")
+            print(wrapped(f"What {written} held was not measured here and is dropped."))
         print(f"Written to {written}:")
         print_readers(config)
 
@@ -218,6 +218,9 @@ def print_readers(config: MachineConfig) -> None:
     """Prints the reader of each format, and its time where that was measured."""
     for format, reader in sorted(config.readers.items()):
         time = config.measured.get(format, {}).get(reader)
-        print(f"  {format} = {reader}" + ("" if time is None else f"  ({time:.0f} µs a region)"))
+        about = "" if time is None else f"  ({time:,.0f} µs a region)"
+        if configured_reader(format, config) is None:
+            about = "  (doesn't load here: the built-in order serves)"
+        print(f"  {format} = {reader}{about}")
     if not config.readers:
         print("  no reader chosen: built-in defaults")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
-from fastpipe.reporting.output import in_words
+from fastpipe.reporting.output import in_words, wrapped
 from fastpipe.reporting.plots import INK, new_figure, style, to_svg
 from fastpipe.reporting.tables import Table, bullets, code, heading, page, paragraph
 from fastpipe.tools.bench.choose import Choice, deciding_time
@@ -22,9 +22,12 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _LEGEND = """\
-whole and region: pixels equal to Pillow's, else 'wrong' and not timed. 1/2 size: exact size and close to Pillow's.
+whole and region: pixels equal to Pillow's, else 'wrong' and not timed.
+1/2 size: exact size and close to Pillow's.
 served: the images that the reader decodes itself; Pillow decodes the rest, and its time counts.
 spread: half the distance between the quartiles of the rounds."""
+
+_LEAST = 12  # characters of a column of figures
 
 # Told apart by people who see colours differently (Okabe and Ito), and legible on white and on black.
 _COLORS: Mapping[str, str] = {
@@ -60,7 +63,7 @@ def bench_table(measurement: Measurement, format: str, choice: Choice | None = N
     images, kilobytes = measurement.images[format], measurement.bytes[format] / 1000
     columns = [HEADINGS[request] for request in REQUESTS]
     title = f"{format}: {in_words(images, 'image')} of {kilobytes:.0f} kB, µs an image (median ± spread)"
-    table = Table(title, ["reader", *columns, "served"], [*columns, "served"], 14)
+    table = Table(title, ["reader", *columns, "served"], [*columns, "served"], _LEAST)
     by_reader = measurement.by_reader(format)
     for place, label in places_of(measurement).items():
         table.add(f"{label}:", section=True)
@@ -86,7 +89,7 @@ def pipeline_table(record: Record, format: str) -> Table:
     shown = [who for who in CONTENDERS if any(one.who == who for one in record.pipelines)]
     columns = [*shown, *(["times as fast"] if len(shown) > 1 else [])]
     title = f"{format}: from a file to a tensor, ms an image (median ± spread)"
-    table = Table(title, ["pipeline", *columns], columns, 14)
+    table = Table(title, ["pipeline", *columns], columns, _LEAST)
     for place, label in _pipeline_places(record.measurement).items():
         table.add(f"{label}:", section=True)
         for name in PIPELINES:
@@ -117,14 +120,20 @@ def comparison_tables(comparison: Comparison) -> Iterator[Table]:
 def print_record(console: Console, record: Record) -> None:
     """Prints one table for each format, what the columns mean, the pipelines, and what there is to note."""
     measurement = record.measurement
+
+    def print_lines(*texts: str) -> None:
+        for text in texts:
+            console.print(wrapped(text, width=console.width), markup=False, soft_wrap=True)
+
     rounds, workers = in_words(measurement.rounds, "round"), in_words(measurement.workers, "DataLoader worker")
-    console.print(f"{record.machine}; {rounds}, {workers}", markup=False)
+    print_lines(f"{record.machine}; {rounds}, {workers}")
     for format in measurement.images:
         console.print("", bench_table(measurement, format, record.choices.get(format)).to_rich(), sep="\n")
-    console.print(f"\n{_LEGEND}", markup=False)
+    print_lines("\n" + _LEGEND)
     for format in record.pipeline_formats:
         console.print("", pipeline_table(record, format).to_rich(), sep="\n")
-    console.print("", *record.notes, sep="\n", markup=False, end="\n" if record.notes else "")
+    if record.notes:
+        print_lines("\n" + "\n".join(record.notes))
 
 
 def print_comparison(console: Console, comparison: Comparison) -> None:

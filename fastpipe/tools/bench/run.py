@@ -13,13 +13,14 @@ from typing import Any
 from fastpipe.config import MachineConfig, format_key
 from fastpipe.environment import versions
 from fastpipe.errors import ConfigError, FastpipeError, UnsupportedRequestError
-from fastpipe.readers import available_readers, get_reader, reader_status
+from fastpipe.readers import available_readers, default_order, get_reader, reader_status
 from fastpipe.reporting.output import (
     Move,
     check_writable,
     make_console,
     make_folder,
     show_progress,
+    wrapped,
     write_asked,
     write_file,
 )
@@ -100,7 +101,7 @@ def bench(
             write_file(file, to_png(figure), "--plots")
             written.append(file)
     if written and shown:
-        print(f"\nWritten: {', '.join(written)}")
+        print(wrapped(f"\nWritten: {', '.join(written)}"))
     return record
 
 
@@ -154,8 +155,7 @@ def _measure(asked: Sampling, quiet: bool) -> Record:
             said = [f"none of the readers {tried} decodes {', '.join(measurement.images)} images", *refused]
             raise UnsupportedRequestError("; ".join(said))
         choices = choose(measurement)
-        notes = [] if names else [status.reason for status in reader_status().values() if not status.available]
-        notes += refused
+        notes = [*([] if names else _absent(measurement.images)), *refused]
         found: tuple[PipelineResult, ...] = ()
         if asked.pipeline:
             found, said = _pipelines(samples, choices, measurement, progress)
@@ -169,6 +169,12 @@ def _measure(asked: Sampling, quiet: bool) -> Record:
         versions={**measurement.versions, **versions("torch")},
         notes=tuple(notes),
     )
+
+
+def _absent(formats: Collection[str]) -> list[str]:
+    """Why readers that come before others by default don't load here; whoever wants one more installs it."""
+    usual = {name for format in formats for name in default_order(format.upper())}
+    return [status.reason for name, status in reader_status().items() if name in usual and not status.available]
 
 
 def _refused(names: Sequence[str], formats: Collection[str]) -> list[str]:

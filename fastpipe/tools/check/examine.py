@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import re
@@ -78,13 +79,11 @@ def prepare(rules: Rules) -> None:
     ImageFile.LOAD_TRUNCATED_IMAGES = rules.pillow_load_truncated
     Image.init()
     if rules.decode:
-        for format in ("JPEG", "PNG", "WEBP"):
-            chosen = current_config().reader_for(format)
+        for format in ("JPEG", "PNG", "WEBP", *current_config().readers):
+            chosen = readers.configured_reader(format)  # its warning is nothing to say of a file
             for name in readers.default_order(format) if chosen is None else (chosen,):
-                try:
+                with contextlib.suppress(ReaderError):
                     readers.get_reader(name)
-                except ReaderError:
-                    continue
         if "cv2" in readers.default_order("PNG"):
             import cv2
 

@@ -284,7 +284,7 @@ def _loss(task: Task, worker: _Worker, how: str, timeout_s: float) -> Seen:
 
 
 def examine_on(
-    address: str, chunks: Iterator[list[Task]], rules: Rules, timeout_s: float
+    address: str, chunks: Iterator[list[Task]], rules: Rules, timeout_s: float, quiet: bool
 ) -> Generator[tuple[int, Seen | None], None, None]:
     """As `examine_all`, by the workers of the scheduler at an address.
 
@@ -305,7 +305,7 @@ def examine_on(
                 )
             yield tasks, rules, timeout_s
 
-    with Cluster(address) as cluster:
+    with Cluster(address, quiet=quiet) as cluster:
         for _, answers in cluster.map(_examined, asked(), kept=False):  # the check has a journal of its own
             for number, seen in answers:
                 yield number, None if seen is None else Seen(*seen)

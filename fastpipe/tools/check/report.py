@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from fastpipe.errors import ConfigError
 from fastpipe.paths import local
-from fastpipe.reporting.output import in_words, write_file
+from fastpipe.reporting.output import in_words, wrapped, write_file
 from fastpipe.tools.check.findings import BAD, KINDS, FileRow
 
 if TYPE_CHECKING:
@@ -23,6 +23,8 @@ SCHEMA = "fastpipe-check/1"
 
 REPORT_ENDINGS = (".csv", ".json", ".txt")
 
+_UNBROKEN = 1 << 16  # characters of a line: a report's file has one for each finding
+_BELOW = " " * 7  # before a reason that stands below its path
 _COLUMNS = ("path", "verdict", "kinds", "reason", "format", "height", "width", "bytes")
 
 
@@ -89,8 +91,8 @@ def _text_lines(result: CheckResult) -> Iterator[str]:
         yield line + "\n"
 
 
-def summary_lines(result: CheckResult) -> list[str]:
-    """What was checked, and how many files have which finding."""
+def summary_lines(result: CheckResult, width: int = _UNBROKEN) -> list[str]:
+    """How many files were checked, and how many have which finding, in lines of at most `width` characters."""
     how = "decoded" if result.decode == "full" else "headers read"
     took = f" in {result.seconds:.1f} s" if result.seconds >= 0.1 else ""
     of = f" of {result.root}" if result.root else ""
@@ -102,15 +104,26 @@ def summary_lines(result: CheckResult) -> list[str]:
         kinds = [kind for kind in KINDS if kind.bad == bad and kind.name in result.counts]
         if kinds:
             lines += ["", heading]
-            width = max(len(f"{result.counts[kind.name]:,}") for kind in kinds)
-            lines += [f"  {kind.name:<12} {result.counts[kind.name]:>{width},}  {kind.meaning}" for kind in kinds]
-    return lines
+            digits = max(len(f"{result.counts[kind.name]:,}") for kind in kinds)
+            counts = [f"  {kind.name:<12} {result.counts[kind.name]:>{digits},}  " for kind in kinds]
+            lines += [
+                wrapped(count + kind.meaning, hang=len(count) - 2, width=width)
+                for count, kind in zip(counts, kinds, strict=True)
+            ]
+    return [wrapped(line, width=width) if len(line) > width and "\n" not in line else line for line in lines]
 
 
-def lines_of(rows: Iterable[FileRow]) -> Iterator[str]:
-    """A line for each row: the verdict, the kinds, the path, the reason."""
+def lines_of(rows: Iterable[FileRow], width: int = _UNBROKEN) -> Iterator[str]:
+    """A line for each row: the verdict, the kinds, the path, the reason; the latter below where the line is too long.
+
+    A path stays in one piece, however long it is.
+    """
     for row in rows:
         kinds = [kind for kind in row.kinds if not row.bad or kind in BAD]
-        yield f"{'bad  ' if row.bad else 'noted'}  {' '.join(kinds):<14}  {row.path}" + (
-            f"  ({row.reason})" if row.reason else ""
-        )
+        line = f"{'bad  ' if row.bad else 'noted'}  {' '.join(kinds):<14}  {row.path}"
+        reason = f"({row.reason})" if row.reason else ""
+        if reason and len(line) + 2 + len(reason) <= width:
+            line, reason = f"{line}  {reason}", ""
+        yield line
+        if reason:
+            yield wrapped(_BELOW + reason, hang=1, width=width)

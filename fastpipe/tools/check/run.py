@@ -21,11 +21,11 @@ from fastpipe.data._progress import SlowBar
 from fastpipe.data.cluster import Cluster
 from fastpipe.data.named import loose_images
 from fastpipe.data.table import Array
-from fastpipe.environment import usable_cpus
+from fastpipe.environment import line_width, usable_cpus
 from fastpipe.errors import ConfigError, DatasetError
 from fastpipe.paths import local
-from fastpipe.readers import MaxPixels, get_reader, pixel_limit
-from fastpipe.reporting.output import check_writable
+from fastpipe.readers import MaxPixels, configured_reader, pixel_limit
+from fastpipe.reporting.output import check_writable, wrapped
 from fastpipe.tools.check.examine import Rules
 from fastpipe.tools.check.findings import FileRow, Findings, Rows
 from fastpipe.tools.check.journal import Journal
@@ -122,11 +122,12 @@ class CheckResult:
 
     def text(self, where: str) -> str:
         """The counts, and the first bad files; where the others are to be found."""
-        lines = summary_lines(self)
+        width = line_width()
+        lines = summary_lines(self, width)
         if self.bad:
-            lines += ["", *lines_of(self.rows[: min(self.bad, _SHOWN)])]
+            lines += ["", *lines_of(self.rows[: min(self.bad, _SHOWN)], width)]
         if self.bad > _SHOWN:
-            lines.append(f"… and {self.bad - _SHOWN:,} more bad files: {where}")
+            lines.append(wrapped(f"… and {self.bad - _SHOWN:,} more bad files: {where}", width=width))
         return "\n".join(lines)
 
 
@@ -189,9 +190,9 @@ def check(
             raise ConfigError(f"{name}={value}: give a whole number from 1")
     if not timeout > 0:
         raise ConfigError(f"timeout={timeout}: give seconds, more than 0")
-    for reader in current_config().readers.values():
-        get_reader(reader)  # one that isn't there is told now, and not by each process
-    with Cluster(scheduler, ("index", str(source))):
+    for format in current_config().readers:
+        configured_reader(format)  # one that isn't there is told now, and not by each process
+    with Cluster(scheduler, ("index", str(source)), quiet=not progress):
         index = index_of(source, progress=progress)
     if move_to is not None and index.source is not None:
         raise DatasetError(
@@ -223,7 +224,7 @@ def check(
         if scheduler is None:
             answering = examine_all(_chunks(index, findings, _CHUNK[decode]), rules, jobs, timeout)
         else:
-            answering = examine_on(scheduler, _chunks(index, findings, CHUNK), rules, timeout)
+            answering = examine_on(scheduler, _chunks(index, findings, CHUNK), rules, timeout, not progress)
         with (
             SlowBar("checking files", progress) as bar,
             closing(answering) as answers,  # no process outlives an interruption

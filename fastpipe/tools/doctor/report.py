@@ -12,12 +12,12 @@ from rich.markup import escape
 from rich.padding import Padding
 from rich.text import Text
 
-from fastpipe.reporting.output import encodable, in_words, size
+from fastpipe.reporting.output import encodable, in_words, size, wrapped
 from fastpipe.reporting.plots import new_figure, save, style
 from fastpipe.reporting.tables import Table
 from fastpipe.tools.doctor.diagnosis import Diagnosis
-from fastpipe.tools.doctor.findings import Finding, is_busy
-from fastpipe.tools.doctor.values import Disk, Part
+from fastpipe.tools.doctor.findings import is_busy
+from fastpipe.tools.doctor.values import Disk
 
 COLORS: Mapping[str, str] = MappingProxyType(
     {
@@ -35,7 +35,7 @@ COLORS: Mapping[str, str] = MappingProxyType(
 )
 """One colour a stage, in the terminal as in the picture."""
 
-_BAR = 36
+_BAR = 32
 _LABELLED = 0.07
 _SEVERITY_STYLES = {"problem": "bold red", "advice": "bold yellow", "note": "bold cyan"}
 
@@ -43,58 +43,60 @@ _SEVERITY_STYLES = {"problem": "bold red", "advice": "bold yellow", "note": "bol
 def print_diagnosis(console: Console, diagnosis: Diagnosis) -> None:
     """Prints the whole report."""
     print_, block = console.print, encodable("█", console.encoding, "#")
+
+    def print_lines(text: str, indent: str = "  ", style: str | None = None) -> None:
+        """Prints text broken at the console's width, behind an indentation."""
+        for line in text.splitlines():
+            print_(Text(wrapped(indent + line, width=console.width), style or ""), soft_wrap=True)
+
     machine = diagnosis.machine
-    print_(f"[bold]{escape(diagnosis.subject)}[/]: {diagnosis.samples:,} samples, batches of {diagnosis.batch_size}")
-    print_(
-        escape(
-            f"{machine['processor'] or machine['architecture']}, {diagnosis.scaling.cpus} usable CPUs, "
-            f"{machine['system']}; measured on {diagnosis.tried} of the samples, in worker processes"
-        ),
-        soft_wrap=True,
+    about = f": {diagnosis.samples:,} samples, batches of {diagnosis.batch_size}"
+    print_(f"[bold]{escape(diagnosis.subject)}[/]{about}", soft_wrap=True)
+    print_lines(
+        f"{machine['processor'] or machine['architecture']}, {diagnosis.scaling.cpus} usable CPUs, "
+        f"{machine['system']}; measured on {diagnosis.tried} of the samples, in worker processes",
+        "",
     )
     stages = diagnosis.stages
     if is_busy(stages):
         waited = f"{stages.waited:.0%}"
-        print_(f"[bold yellow]Other programs had the CPU for {waited} of the time[/]: all of this could be faster")
-    print_(
-        f"\n[bold]Where the time goes[/]: {stages.total_us:,.0f} µs an image in one worker, which makes "
-        f"{1e6 / max(stages.total_us, 1e-9):,.0f} images/s"
-    )
+        print_(f"[bold yellow]Other programs had the CPU for {waited} of the time[/]: all could be faster")
+    rate = f"{1e6 / max(stages.total_us, 1e-9):,.0f} images/s"
+    print_(f"\n[bold]Where the time goes[/]: {stages.total_us:,.0f} µs an image, {rate} in one worker")
     print_(Padding(_stage_table(diagnosis, block).to_rich(), (0, 0, 0, 2), expand=False))
     print_("\n[bold]Reading[/]")
     for line in _about_disk(diagnosis.disk):
-        print_(f"  {line}", soft_wrap=True)
+        print_lines(line)
     print_("\n[bold]Workers[/], with the files in the page cache")
     print_(Padding(_worker_table(diagnosis, block).to_rich(), (0, 0, 0, 2), expand=False))
     for line in _about_workers(diagnosis):
-        print_(f"  {line}", soft_wrap=True)
-    print_("\n[bold]Findings[/]" + ("" if diagnosis.findings else ": none, this is as it should be."))
+        print_lines(line)
+    print_("\n[bold]Findings[/]" + ("" if diagnosis.findings else ": none"))
     for finding in diagnosis.findings:
-        print_(Padding(_finding(finding), (0, 0, 0, 2), expand=False))
+        print_lines(f"{finding.severity}: {finding.name}", style=_SEVERITY_STYLES[finding.severity])
+        print_lines(finding.what, "    ")
+        print_lines(f"→ {finding.remedy}", "    ", style="italic")
 
 
 def _stage_table(diagnosis: Diagnosis, block: str) -> Table:
     stages = diagnosis.stages
-    table = Table("", ["stage", "µs an image", "share", " " * _BAR, "of that"], ["µs an image", "share"], framed=False)
+    table = Table("", ["stage", "µs an image", "share", " " * _BAR], ["µs an image", "share"], framed=False)
     start = 0.0
     for group, taken in stages.groups().items():
         end = start + taken / max(stages.total_us, 1e-9)
         left, right = round(start * _BAR), round(end * _BAR)
         bar = Text(" " * left + (block * (right - left) or "·"), style=COLORS[group])
+        table.add(f"{group:<21}", taken, f"{end - start:.0%}", bar)
         parts = stages.of(group)
-        told = _parts(parts) if group in ("other kernels", "own code") or len(parts) > 1 else ""
-        table.add(f"{group:<21}", taken, f"{end - start:.0%}", bar, Text(told, style="dim"))
+        if group in ("other kernels", "own code") or len(parts) > 1:
+            for part in parts:
+                table.add(f"  {part.name}", part.us, "", "", style="dim")
         start = end
-    table.add("all", stages.total_us, "100%", "", Text(f"over {stages.images} images", style="dim"))
+    table.add("all", stages.total_us, "100%", Text(f"over {stages.images} images", style="dim"))
     us = diagnosis.transfer_us
     by = "no CUDA device" if us is None else "by the main process"
-    table.add("transfer", None if us is None else f"{us:,.1f}", "", "", Text(by, style="dim"))
+    table.add("transfer", None if us is None else f"{us:,.1f}", "", Text(by, style="dim"))
     return table
-
-
-def _parts(parts: list[Part]) -> str:
-    shown = ", ".join(f"{part.name} {part.us:,.0f}" for part in parts[:3])
-    return f"{shown}, …" if len(parts) > 3 else shown
 
 
 def _about_disk(disk: Disk | None) -> Iterator[str]:
@@ -166,14 +168,6 @@ def _about_threads(diagnosis: Diagnosis) -> str:
     if diagnosis.recommended["num_workers"]:
         return f"workers serve better than threads here, {asked}"
     return f"threads serve as well, {asked}: one process that starts at once, and no shared memory"
-
-
-def _finding(finding: Finding) -> Text:
-    told = Text()
-    told.append(f"{finding.severity}: {finding.name}\n", style=_SEVERITY_STYLES[finding.severity])
-    told.append(f"{finding.what}\n")
-    told.append(f"→ {finding.remedy}", style="italic")
-    return told
 
 
 def plot(diagnosis: Diagnosis, file: str | os.PathLike[str]) -> None:

@@ -48,7 +48,7 @@ def test_the_fastest_under_workers_wins() -> None:
     choice = choose(measurement(result("cv2", 700, single=900), result("pil", 1000, single=600)))["jpeg"]
     assert choice.reader == "cv2"
     assert "700 µs" in choice.reason
-    assert "pil with 1000 µs" in choice.reason
+    assert "pil with 1,000 µs" in choice.reason
 
 
 def test_without_workers_one_process_decides() -> None:

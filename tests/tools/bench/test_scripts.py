@@ -38,9 +38,16 @@ def test_readers(photos: Path) -> None:
     assert json.loads(ran.stdout)["formats"]["jpeg"]["images"] == 2
 
 
-def test_the_demo_on_photos_of_the_user_s(photos: Path, tmp_path: Path) -> None:
+def test_the_demo_on_photos_of_the_user_s_leaves_nothing_but_its_folder(
+    photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     before = sorted(photos.rglob("*"))
-    out = tmp_path / "out"
+    out, home = tmp_path / "out", tmp_path / "home"
+    home.mkdir()
+    for name in ("FASTPIPE_CACHE", "XDG_CACHE_HOME", "XDG_CONFIG_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    for name in ("HOME", "USERPROFILE", "LOCALAPPDATA", "APPDATA"):
+        monkeypatch.setenv(name, str(home))
     ran = run_script("demo.py", photos, "--out", out, "--rounds", 1)
     assert ran.returncode == 0, ran.stdout + ran.stderr
     for promise in ("regions equal Pillow's", "DataLoader"):
@@ -50,6 +57,7 @@ def test_the_demo_on_photos_of_the_user_s(photos: Path, tmp_path: Path) -> None:
     assert MachineConfig.load(out / "config.toml").readers.keys() == {"jpeg", "png"}
     assert not MachineConfig.path().exists()
     assert sorted(photos.rglob("*")) == before
+    assert not [*home.rglob("*")]
     again = run_script("demo.py", photos, "--out", out)
     assert again.returncode == 1
     assert "exists already" in again.stderr

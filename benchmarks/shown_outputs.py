@@ -1,0 +1,133 @@
+"""Runs the commands again whose output the pages show, and puts what they print now, and draw, into the pages.
+
+    python benchmarks/shown_outputs.py              # all
+    python benchmarks/shown_outputs.py explain      # those whose command has this in it
+
+A page marks an output by a comment before it, which says what made it, with which version of fastpipe and when:
+
+    <!-- output of: fastpipe verify train (fastpipe 0.1.0, 2026-11-22) -->
+
+The commands run in a folder with made photos in `train/` and a `recipe.py`, in 80 columns. Times are this machine's, so
+run it on a quiet one, or say what is the matter with `--note`; the tests refuse an output that another version made.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import shlex
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from datetime import datetime, timezone
+from pathlib import Path
+
+import fastpipe
+from fastpipe.tools.bench.samples import make_folder
+
+ROOT = Path(__file__).resolve().parents[1]
+DOCS = ROOT / "docs"
+SHOWN = re.compile(
+    r"<!-- output of: (?P<command>.+?) \(fastpipe (?P<version>\S+), (?P<date>[\d-]+)(?:; (?P<note>[^)]+))?\) -->\n"
+    r"```text\n(?P<text>.*?)```\n",
+    re.DOTALL,
+)
+RECIPE = """\
+from fastpipe import transforms as T
+
+transform = T.Compose([
+    T.RandomResizedCrop(224),
+    T.RandomHorizontalFlip(),
+    T.ColorJitter(0.4, 0.4, 0.4),
+    T.RandomRotation(15),
+    T.ToTensor(),
+])
+broken = T.Compose([
+    T.RandomResizedCrop(224),
+    T.Lambda(lambda image: image.convert("RGB")),
+    T.RandomHorizontalFlip(),
+    T.ToTensor(),
+])
+"""
+
+
+@dataclass(frozen=True)
+class Output:
+    """What a command printed, as a page shows it."""
+
+    command: str
+    version: str  # of fastpipe
+    date: str
+    text: str
+    note: str = ""
+
+    @property
+    def block(self) -> str:
+        """The mark and the block of text behind it."""
+        note = f"; {self.note}" if self.note else ""
+        made = f"<!-- output of: {self.command} (fastpipe {self.version}, {self.date}{note}) -->"
+        return f"{made}\n```text\n{self.text}```\n"
+
+
+def outputs(page: str) -> Iterator[Output]:
+    """The outputs that a page's text shows."""
+    for found in SHOWN.finditer(page):
+        yield Output(found["command"], found["version"], found["date"], found["text"], found["note"] or "")
+
+
+def make_project(folder: Path) -> None:
+    """The folder that the commands run in."""
+    make_folder(folder / "train", 5, 50)
+    (folder / "recipe.py").write_text(RECIPE, encoding="utf-8")
+
+
+def run(command: str, project: Path) -> str:
+    """What a command prints: "$ command", and its output.
+
+    A picture that it writes goes to the documentation's.
+    """
+    own = {"FASTPIPE_CACHE": ".cache", "FASTPIPE_CONFIG": ".config", "COLUMNS": "80", "PYTHONIOENCODING": "utf-8"}
+    program, *arguments = shlex.split(command)
+    if program != "fastpipe":
+        raise ValueError(f"{command}: only fastpipe's commands are run")
+    done = subprocess.run(
+        [sys.executable, "-m", "fastpipe", *arguments],
+        cwd=project,
+        env={**os.environ, **own},
+        capture_output=True,
+        encoding="utf-8",
+        check=False,
+    )
+    if not done.stdout:
+        raise RuntimeError(f"{command} printed nothing: {done.stderr}")
+    lines = "\n".join(line.rstrip() for line in done.stdout.splitlines())
+    for picture in project.glob("*.png"):
+        (DOCS / "images" / picture.name).write_bytes(picture.read_bytes())
+    return f"$ {command}\n{lines}\n"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("part", nargs="?", default="", help="only commands that have this in them")
+    parser.add_argument("--note", default="", help="what is to be known of the figures, such as: on a busy machine")
+    asked = parser.parse_args()
+    today = datetime.now(timezone.utc).date().isoformat()
+    with tempfile.TemporaryDirectory() as folder:
+        project = Path(folder)
+        make_project(project)
+        for path in sorted([ROOT / "README.md", *DOCS.glob("*.md")]):
+            text = path.read_text(encoding="utf-8")
+            for old in outputs(text):
+                if asked.part in old.command:
+                    printed = run(old.command, project)
+                    new = replace(old, version=fastpipe.__version__, date=today, text=printed, note=asked.note)
+                    text = text.replace(old.block, new.block)
+                    print(f"{path.name}: {old.command}")
+            path.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

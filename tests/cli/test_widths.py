@@ -1,0 +1,152 @@
+"""Every report is readable at 80 columns: no line is longer, and nothing is cut. COLUMNS holds in a pipe as well."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import corpus
+import pytest
+from rich.cells import cell_len
+
+from fastpipe.environment import line_width
+from fastpipe.program import explain
+from fastpipe.reporting.output import make_console, wrapped
+from fastpipe.tools.bench.samples import make_folder
+from fastpipe.tools.certificate import Certificate, Check, Difference, StepResult
+from fastpipe.transforms import ColorJitter, Compose, Normalize, RandomResizedCrop, ToTensor
+
+slow_start = pytest.mark.skipif(sys.platform != "linux", reason="forks workers; spawned ones start slowly")
+SCRIPT = """
+from fastpipe import transforms as T
+
+class AStepOfTheUsersOwnWithQuiteALongName:
+    def __call__(self, image):
+        return image
+
+transform = T.Compose([
+    T.RandomResizedCrop(24), T.ColorJitter(0.4, 0.4, 0.4, 0.1), T.RandomRotation(9), T.RandomGrayscale(0.5),
+    T.RandomAdjustSharpness(2), T.RandomAutocontrast(), AStepOfTheUsersOwnWithQuiteALongName(), T.ToTensor(),
+    T.Normalize([0.485, 0.456, 0.406], [0.229, 0.224, 0.225])])
+"""
+REPORTS = {
+    "explain": "explain photos",
+    "explain-broken": "explain train.py:transform",
+    "check": "check photos",
+    "verify": "verify photos --images 2",
+    "index": "index photos --stats --headers",
+    "cache": "cache",
+    "configure": "configure photos --rounds 1 --images 2 --workers 1",
+    "configure-show": "configure --show",
+    "configure-set": "configure --set jpeg=cv2",
+    "configure-reset": "configure --reset",
+    "bench": "bench photos --rounds 2 --images 2 --workers 1 --pipeline",
+    "doctor": "doctor photos -t train.py:transform --seconds 0.3 -b 4 -w 1 --gpu-rate 1e6",
+    "doctor-versions": "doctor --versions",
+    "preview": "preview photos --out grid.png",
+}
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with photos, among them bad ones, and a script."""
+    root = tmp_path_factory.mktemp("widths")
+    make_folder(root / "photos", 2, 8, sizes=((60, 90),))
+    cut = corpus.jpeg(60, 80)[:-40]
+    for number, data in enumerate(
+        [cut, b"", b"<html>", corpus.files()["jpeg-cmyk"], corpus.files()["jpeg-progressive"]]
+    ):
+        (root / "photos" / "class00" / f"odd one {number} under a name that is rather long.jpg").write_bytes(data)
+    (root / "train.py").write_text(SCRIPT, encoding="utf-8")
+    return root
+
+
+def run(project: Path, command: str, columns: str | None) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "FASTPIPE_CACHE": "cache", "FASTPIPE_CONFIG": "config", "PYTHONIOENCODING": "utf-8"}
+    environment.pop("COLUMNS", None)
+    if columns:
+        environment["COLUMNS"] = columns
+    line = [sys.executable, "-m", "fastpipe", *command.split()]
+    return subprocess.run(
+        line, cwd=project, env=environment, capture_output=True, encoding="utf-8", stdin=subprocess.DEVNULL, check=False
+    )
+
+
+@slow_start
+@pytest.mark.parametrize("name", REPORTS)
+def test_no_line_passes_80_columns_and_nothing_is_cut(project: Path, name: str) -> None:
+    done = run(project, REPORTS[name], None)
+    if name == "verify" and "torchvision" in done.stderr and "doesn't load" in done.stderr:
+        pytest.skip("torchvision doesn't load beside this torch")
+    assert done.stdout, done.stderr
+    assert done.returncode in (0, 1), done.stderr
+    assert [line for line in done.stdout.splitlines() if cell_len(line) > 80] == []
+    assert "…" not in done.stdout
+
+
+def test_columns_holds_in_a_pipe(project: Path) -> None:
+    wide = run(project, REPORTS["explain"], "200").stdout.splitlines()
+    assert 80 < max(map(len, wide)) <= 200
+
+
+def test_columns_is_the_width_of_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    for columns, width in (("100", 100), ("80", 80), ("3", 40)):
+        monkeypatch.setenv("COLUMNS", columns)
+        assert line_width() == width
+    assert make_console().width == 40
+
+
+def test_the_tree_of_explain_stays_one() -> None:
+    steps = [RandomResizedCrop(224), ColorJitter(0.4, 0.4, 0.4), ToTensor(), Normalize([0.4] * 3, [0.2] * 3)]
+    explanation = explain(Compose(steps))
+    wide, narrow = explanation.text(width=1000), explanation.text(width=60)
+    assert max(map(len, narrow.splitlines())) <= 60
+    for line in narrow.splitlines()[1:]:
+        assert line.startswith(("├── ", "└── ", "│   ", "    "))
+    told = [" ".join(text.replace("│", " ").split()) for text in (wide, narrow)]
+    assert told[0] == told[1]
+    ascii_lines = explanation.text(ascii=True, width=60).splitlines()
+    assert max(map(len, ascii_lines)) <= 60
+
+
+def test_a_path_stays_whole_and_text_is_broken_at_spaces() -> None:
+    path = "/a/" + "long/" * 30 + "name.jpg"
+    assert path in wrapped(f"  read from {path} and so on", width=40).split()
+    assert wrapped("  one two three four", width=12).splitlines() == ["  one two", "    three", "    four"]
+    assert wrapped("short\n\nlines", width=12) == "short\n\nlines"
+
+
+def test_what_verify_says_of_samples_that_differ(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    step = StepResult(
+        "random_perspective_of_a_kind", "exact", 0.0, 1234, Difference(10, 1e3, 12.5), worst="train/a.jpg, drawing 2"
+    )
+    step.own.counts[12] = 10
+    certificate = Certificate(
+        transform="Compose()",
+        files=32,
+        drawings=3,
+        compared=96,
+        equal=90,
+        sha256="0" * 64,
+        fidelity="torchvision",
+        checks=(
+            Check(
+                "finished samples equal torchvision's, byte for byte",
+                96,
+                90,
+                ["train/a.jpg, drawing 2: " + "differs " * 20],
+            ),
+        ),
+        steps=(step,),
+        final=step.own,
+        tolerance=None,
+        worst=None,
+        notes=("a file could not be read, " * 9,),
+    )
+    text = str(certificate)
+    assert max(map(len, text.splitlines())) <= 80
+    assert "…" not in text
+    assert "12.5" in text

@@ -1,0 +1,101 @@
+"""A config that names a reader which doesn't load here: the same pixels, one warning, only slower."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import corpus
+import numpy as np
+import pytest
+
+from fastpipe import readers
+from fastpipe.config import MachineConfig
+from fastpipe.errors import FastpipeWarning, UnknownReaderError
+from fastpipe.readers import registry
+
+_SCRIPT = """
+import sys
+import numpy as np
+import torch
+from PIL import Image
+import fastpipe
+from fastpipe import core, readers
+
+def whole(image):
+    return torch.from_numpy(np.array(image))
+
+if __name__ == "__main__":
+    assert not core.available()
+    first = sys.argv[1] + "/a/0.jpg"
+    assert np.array_equal(readers.read_image(first), np.asarray(Image.open(first)))
+    train = fastpipe.ImageFolder(sys.argv[1], whole)
+    loader = fastpipe.DataLoader(train, batch_size=1, num_workers=2, multiprocessing_context="spawn")
+    for (path, _), (image, _) in zip(train.samples, loader, strict=True):
+        assert np.array_equal(image[0], np.asarray(Image.open(path).convert("RGB"))), path
+"""
+
+
+@pytest.fixture
+def photos(tmp_path: Path) -> Path:
+    for number, name in enumerate(["jpeg-420", "jpeg-444", "png-rgb", "jpeg-progressive"]):
+        file = tmp_path / "photos" / "a" / f"{number}{'.png' if 'png' in name else '.jpg'}"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(corpus.files()[name])
+    return tmp_path / "photos"
+
+
+@pytest.mark.parametrize("way", ["file", "variable"])
+def test_without_the_core_every_config_gives_the_same_pixels(photos: Path, tmp_path: Path, way: str) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(_SCRIPT, encoding="utf-8")
+    environment = {**os.environ, "FASTPIPE_CORE": "off", "FASTPIPE_CONFIG": str(tmp_path)}
+    environment.pop("FASTPIPE_READER", None)
+    if way == "file":
+        MachineConfig(readers={"jpeg": "core", "png": "core"}).save(tmp_path / "config.toml")
+    else:
+        environment["FASTPIPE_READER"] = "core"
+    command = [sys.executable, str(script), str(photos)]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count("FastpipeWarning") == 1, done.stderr
+    assert "'core'" in done.stderr
+    assert "FASTPIPE_CORE=off; unset it" in done.stderr
+    assert "only slower" in done.stderr
+
+
+@pytest.mark.parametrize("command", ["check", "explain", "verify", "preview", "configure --show"])
+def test_commands_go_on_as_well(photos: Path, tmp_path: Path, command: str) -> None:
+    MachineConfig(readers={"jpeg": "core", "*": "core"}).save(tmp_path / "config.toml")
+    environment = {
+        **os.environ,
+        "FASTPIPE_CORE": "off",
+        "FASTPIPE_CONFIG": str(tmp_path),
+        "FASTPIPE_CACHE": str(tmp_path),
+    }
+    environment.pop("FASTPIPE_READER", None)
+    more = {"preview": ["--out", str(tmp_path / "grid.png")], "verify": ["--images", "2"]}.get(command, [])
+    paths = [] if "--show" in command else [str(photos)]
+    line = [sys.executable, "-m", "fastpipe", *command.split(), *paths, *more]
+    done = subprocess.run(line, capture_output=True, text=True, env=environment, timeout=300, check=False)
+    if command == "verify" and "torchvision" in done.stderr and "doesn't load" in done.stderr:
+        pytest.skip("torchvision doesn't load beside this torch")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stderr.count("FastpipeWarning") <= 1, done.stderr
+    assert "warns" not in done.stdout  # nothing that a file is to blame for
+    assert ("--show" in command) == ("jpeg = core  (doesn't load here" in done.stdout)
+
+
+def test_an_argument_is_no_config_and_an_unknown_name_no_missing_library(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(registry._BUILT_IN, "absent", ("no_such_module_at_all:Reader", "pip install absent"))
+    monkeypatch.setattr(registry, "_failed", {})
+    data = corpus.files()["jpeg-420"]
+    with pytest.warns(FastpipeWarning, match="'absent'.*pip install absent"):
+        pixels = readers.read_image(data, config=MachineConfig(readers={"jpeg": "absent"}))
+    np.testing.assert_array_equal(pixels, corpus.reference("jpeg-420"))
+    with pytest.raises(readers.registry.ReaderUnavailableError):
+        readers.read_image(data, reader="absent")
+    with pytest.raises(UnknownReaderError):
+        readers.read_image(data, config=MachineConfig(readers={"jpeg": "nobody"}))
