@@ -22,9 +22,9 @@ Drawn = tuple[int, int, int, int, int]
 
 
 class CropDraws:
-    """What `RandomResizedCrop` draws, and the flips behind it; fpc_crops.
+    """Draws of `RandomResizedCrop` and of the flips behind it; fpc_crops.
 
-    What is drawn for an image is ``(top, left, height, width, flips)``; flips has the first in its lowest bit.
+    An image's draw is ``(top, left, height, width, flips)``; flips has the first in its lowest bit.
 
     Args:
         scale, log_ratio: start, width and end of the ranges, as fpc_range has them.
@@ -47,7 +47,7 @@ class CropDraws:
             shapes: ``(height, width, channels)`` of each image.
 
         Returns:
-            What was drawn, up to the first image whose crop is only known to who calls torch: the state is at that.
+            The draws, up to the first image whose crop is only known to who calls torch: the state is at that.
         """
         count = len(shapes)
         sizes, drawn = array("i", chain.from_iterable(shapes)), _EMPTY * count
