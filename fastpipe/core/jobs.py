@@ -49,7 +49,7 @@ _known_types: dict[Any, DType] = {}
 
 
 def _type_of(dtype: Any) -> DType | None:
-    """The sink's name for a torch dtype; by its name, so that torch needn't be imported."""
+    """The `DType` for a torch dtype, found by its name, so that torch needn't be imported."""
     found = _TENSOR_TYPES.get(str(dtype))
     if found is not None:
         _known_types[dtype] = found

@@ -13,7 +13,7 @@ from fastpipe.core.running import Context
 from fastpipe.core.structs import Kind, Status
 
 BILINEAR, FUSED, FLOATS = 1, 2, 4
-"""FPC_SAMPLE_BILINEAR and so on."""
+"""FPC_GRID_SAMPLE_BILINEAR and so on."""
 
 
 def change_planes(
@@ -24,7 +24,7 @@ def change_planes(
     return _done(native().fpc_change_planes(context.address, kind, image, (ctypes.c_int32 * 3)(*shape), factors, out))
 
 
-def sample_planes(
+def grid_sample_planes(
     context: Context,
     image: int,
     shape: Sequence[int],
@@ -34,14 +34,14 @@ def sample_planes(
     theta: int | None = None,
     grid: int | None = None,
 ) -> bool:
-    """What torch's ``grid_sample`` finds.
+    """torch's ``grid_sample`` of planes.
 
     Args:
         context: scratch memory.
         image: channels behind each other.
         shape: channels, height and width, and the result's height and width.
         out: bytes, or with FLOATS floats.
-        flags: FPC_SAMPLE_BILINEAR and so on.
+        flags: FPC_GRID_SAMPLE_BILINEAR and so on.
         fill: a value for each channel; None for black.
         theta: six floats, torchvision's matrix ``(3, 2)`` behind the division by the image's size.
         grid: in its place a point for each pixel.

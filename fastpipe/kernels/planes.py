@@ -110,7 +110,7 @@ def sampled(
     if theta is not None and not all(map(math.isfinite, theta.flatten().tolist())):
         return None
     out = torch.empty((*image.shape[:-2], *size), dtype=torch.uint8, device="cpu")
-    done = planes.sample_planes(
+    done = planes.grid_sample_planes(
         core.thread_context(),
         image.data_ptr(),
         (channels, height, width, *size),
@@ -134,6 +134,6 @@ def _rounding() -> int | None:
         flags = planes.BILINEAR | planes.FLOATS | rounding
         arguments = image.data_ptr(), (3, 41, 58, 50, 70), out.data_ptr(), flags, None, None, grid.data_ptr()
         known = torch.nn.functional.grid_sample(image[None].float(), grid, align_corners=False)[0]
-        if planes.sample_planes(core.thread_context(), *arguments) and torch.equal(out, known):
+        if planes.grid_sample_planes(core.thread_context(), *arguments) and torch.equal(out, known):
             return rounding
     return None

@@ -60,10 +60,12 @@ def test_any_grid_is_sampled_as_torch_does_it(
     shape, flags = (channels, height, width, rows, columns), rounding | (planes.BILINEAR if bilinear else 0)
     floats = torch.empty((channels, rows, columns))
     arguments = None, None, grid.data_ptr()
-    assert planes.sample_planes(context, image.data_ptr(), shape, floats.data_ptr(), flags | planes.FLOATS, *arguments)
+    assert planes.grid_sample_planes(
+        context, image.data_ptr(), shape, floats.data_ptr(), flags | planes.FLOATS, *arguments
+    )
     assert torch.equal(floats, known)
     memory, out = guarded(floats.numel())
-    assert planes.sample_planes(context, image.data_ptr(), shape, out.data_ptr(), flags, *arguments)
+    assert planes.grid_sample_planes(context, image.data_ptr(), shape, out.data_ptr(), flags, *arguments)
     assert torch.equal(out.view_as(floats), known.round().to(torch.uint8))
     assert untouched(memory)
 
@@ -72,10 +74,10 @@ def test_what_is_no_image_or_no_operation_is_refused(context: core.Context) -> N
     image = torch.zeros(3 * 64, dtype=torch.uint8)
     at, theta = image.data_ptr(), torch.zeros(6).data_ptr()
     for shape in ((2, 4, 4, 4, 4), (0, 4, 4, 4, 4), (3, 0, 4, 4, 4), (3, 4, -1, 4, 4), (3, 4, 4, -1, 4)):
-        assert not planes.sample_planes(context, at, shape, at, 0, None, theta)
-    assert not planes.sample_planes(context, at, (3, 2**16, 2**15, 1, 1), at, 0, None, theta)
-    assert not planes.sample_planes(context, at, (3, 4, 4, 2**22, 1), at, 0, None, theta)
-    assert not planes.sample_planes(context, at, (3, 4, 4, 4, 4), at, 0, None)
+        assert not planes.grid_sample_planes(context, at, shape, at, 0, None, theta)
+    assert not planes.grid_sample_planes(context, at, (3, 2**16, 2**15, 1, 1), at, 0, None, theta)
+    assert not planes.grid_sample_planes(context, at, (3, 4, 4, 2**22, 1), at, 0, None, theta)
+    assert not planes.grid_sample_planes(context, at, (3, 4, 4, 4, 4), at, 0, None)
     for kind, shape in (
         (core.Kind.GRAY, (1, 4, 4)),
         (core.Kind.SATURATION, (1, 4, 4)),
