@@ -23,7 +23,7 @@ import numpy as np
 from PIL import Image
 from rich.console import Console
 from rich.table import Table
-from tv import torchvision
+from torchvision_here import torchvision
 
 from fastpipe.tools.bench.samples import photo
 from fastpipe.transforms import functional as F

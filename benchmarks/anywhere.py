@@ -31,8 +31,8 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
+import archives
 import growing
-import packed
 import pyarrow as pa
 import pyarrow.parquet as pq
 import torch
@@ -62,9 +62,9 @@ def parquet(dataset: fastpipe.ImageFolder, target: Path, compression: str) -> Pa
 def sources(root: Path, folder: Path) -> dict[str, Callable[[], Any]]:
     """What is measured: each makes a dataset of the same photos."""
     files = fastpipe.ImageFolder(root, TRAIN, seed=0)
-    zipped = packed.zipped(root, folder / "a.zip")
-    tarred = packed.tarred(root, folder / "a.tar")
-    packed.shards(root, folder / "shards")
+    zipped = archives.zipped(root, folder / "a.zip")
+    tarred = archives.tarred(root, folder / "a.tar")
+    archives.shards(root, folder / "shards")
     plain = parquet(files, folder / "plain.parquet", "none")
     snappy = parquet(files, folder / "snappy.parquet", "snappy")
     return {

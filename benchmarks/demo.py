@@ -69,7 +69,7 @@ class Row:
 def import_torchvision() -> Any:
     """torchvision, or None: everything but the comparison works without it."""
     try:
-        from tv import torchvision
+        from torchvision_here import torchvision
     except Exception as error:  # a build for another torch fails in many ways
         print(f"torchvision doesn't load here ({type(error).__name__}: {error}): no comparison with it.\n")
         return None

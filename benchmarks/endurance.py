@@ -38,16 +38,16 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
+import bad_files
 import numpy as np
 import psutil
-import spoiled
 import torch
 from rich.console import Console
 from rich.table import Table
 
 import fastpipe
 from fastpipe import transforms as T
-from fastpipe.data.bad_files import alike
+from fastpipe.datasets.bad_files import alike
 from fastpipe.errors import FastpipeWarning
 
 SIDE = 128
@@ -76,13 +76,13 @@ def transform() -> T.Compose:
 
 def make_corpus(root: Path, arguments: argparse.Namespace) -> tuple[fastpipe.ImageIndex, dict[int, str]]:
     """The index, and what is wrong with which of its files."""
-    spoiled.write_photos(root, arguments.files, CLASSES, (arguments.height, arguments.height * 4 // 3), kinds=64)
+    bad_files.write_photos(root, arguments.files, CLASSES, (arguments.height, arguments.height * 4 // 3), kinds=64)
     index = fastpipe.ImageIndex.from_folder(root, location=None)
-    count = max(round(arguments.files * arguments.bad), len(spoiled.KINDS))
+    count = max(round(arguments.files * arguments.bad), len(bad_files.KINDS))
     chosen = sorted(random.Random(1).sample(range(arguments.files), count))
-    bad = {number: spoiled.KINDS[at % len(spoiled.KINDS)] for at, number in enumerate(chosen)}
+    bad = {number: bad_files.KINDS[at % len(bad_files.KINDS)] for at, number in enumerate(chosen)}
     for number, kind in bad.items():
-        spoiled.spoil(index.path(number), kind)
+        bad_files.spoil(index.path(number), kind)
     return index, bad
 
 

@@ -33,7 +33,7 @@ import fastpipe
 from fastpipe import transforms as fastpipe_transforms
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
-from tv import torchvision
+from torchvision_here import torchvision
 
 MEAN, STD = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]
 EXCEPTIONS = {"GaussianBlur", "ElasticTransform"}

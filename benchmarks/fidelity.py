@@ -23,7 +23,7 @@ from rich.console import Console
 from rich.table import Table
 
 from fastpipe import transforms as T
-from fastpipe.data import is_image_file
+from fastpipe.datasets import is_image_file
 from fastpipe.program import Encoded, Fidelity, Pipeline, compile_pipeline, execute, lower
 from fastpipe.types import ImageShape
 

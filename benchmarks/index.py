@@ -38,14 +38,15 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 import numpy as np
 import psutil
 from torch.utils.data import DataLoader, Dataset
-from tv import torchvision
+from torchvision_here import torchvision
 
 import fastpipe
 from fastpipe import transforms as T
-from fastpipe.data import ImageIndex, store
-from fastpipe.data.listing import IMG_EXTENSIONS
-from fastpipe.data.scan import folder_states
-from fastpipe.data.table import Table, joined, offsets_of, pack_paths
+from fastpipe.datasets import ImageIndex
+from fastpipe.index import format
+from fastpipe.index.listing import IMG_EXTENSIONS
+from fastpipe.index.local_scan import folder_states
+from fastpipe.index.table import Table, joined, offsets_of, pack_paths
 
 FOLDERS = 1000
 LIST_BYTES = 230
@@ -151,7 +152,7 @@ def large(root: Path, cache: Path, entries: int, draws: int, workers: int) -> di
         "root": str(root),
         "extensions": list(IMG_EXTENSIONS),
     }
-    generation = store.write(location, table, about)
+    generation = format.write(location, table, about)
     on_disk = sum(file.stat().st_size for file in (location / generation).iterdir())
     result: dict[str, Any] = {
         "entries": entries,

@@ -40,7 +40,7 @@ from rich.console import Console
 from rich.table import Table
 from torch.utils.data import DataLoader as StockLoader
 from torch.utils.data import Dataset, RandomSampler
-from tv import torchvision
+from torchvision_here import torchvision
 
 import fastpipe
 from fastpipe import readers

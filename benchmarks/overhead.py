@@ -112,7 +112,7 @@ def singly(dataset: Any) -> int:
 def draws_of_torchvision(dataset: Any, sizes: list[tuple[int, int]]) -> float:
     """µs for torchvision's own draws of a crop and a flip."""
     sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
-    from tv import torchvision
+    from torchvision_here import torchvision
 
     crop = torchvision.transforms.RandomResizedCrop(224)
     image = torch.empty(3, 1, 1)

@@ -32,7 +32,7 @@ from fastpipe import transforms as T
 from fastpipe.reporting.output import make_console, show_progress
 from fastpipe.tools.bench.pipeline import pipelines
 from fastpipe.tools.timing import one_thread, seeded_pass, take_turns
-from fastpipe.tools.twin import import_torchvision
+from fastpipe.tools.torchvision_mirror import import_torchvision
 from fastpipe.types import DecodeRequest
 
 MEAN, STD = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]

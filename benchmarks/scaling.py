@@ -90,7 +90,7 @@ def loaded(path: str, kind: str, count: int, batch_size: int) -> None:
     torch.set_num_threads(1)
     if kind == "torchvision":
         from torch.utils.data import DataLoader as StockLoader
-        from tv import torchvision
+        from torchvision_here import torchvision
 
         folder = torchvision.datasets.ImageFolder(path, recipe(torchvision.transforms))
         loader: Any = StockLoader(folder, batch_size, num_workers=count)

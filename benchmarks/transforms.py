@@ -38,7 +38,7 @@ from PIL import Image
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
-from tv import torchvision
+from torchvision_here import torchvision
 
 import torchvision.transforms as torchvision_v1  # isort: skip
 from torchvision.transforms import v2 as torchvision_v2  # isort: skip

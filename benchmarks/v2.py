@@ -34,7 +34,7 @@ from rich.table import Table
 import fastpipe
 from fastpipe.reporting.output import make_console
 from fastpipe.tools.timing import one_thread
-from fastpipe.tools.twin import import_torchvision
+from fastpipe.tools.torchvision_mirror import import_torchvision
 
 torchvision = import_torchvision()
 

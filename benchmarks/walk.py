@@ -2,9 +2,9 @@
 
     python benchmarks/walk.py --photos PHOTOS [--list]
 
-PHOTOS is a folder as `ImageFolder` takes it. Counted is what a warm data set does, in the calling thread: each call of a
-Python function of the package (properties, generators and comprehensions too), the files that these functions stand in,
-and how often a function calls one in another file. ``--list`` names the files, in the order of the first call.
+PHOTOS is a folder as `ImageFolder` takes it. Counted is what a warm data set does, in the calling thread: each call of
+a Python function of the package (properties, generators and comprehensions too), the files that these functions stand
+in, and how often a function calls one in another file. ``--list`` names the files, in the order of the first call.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import argparse
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,12 +23,14 @@ from rich.table import Table
 
 import fastpipe
 from fastpipe import transforms as T
+from fastpipe.program import BatchOptions
 
 PACKAGE = str(Path(fastpipe.__file__).parent)
 MEAN, STD = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]
 CROP = [T.RandomResizedCrop(224), T.RandomHorizontalFlip(), T.ToTensor(), T.Normalize(MEAN, STD)]
 JITTER = [*CROP[:2], T.ColorJitter(0.4, 0.4, 0.4, 0.1), *CROP[2:]]
 BATCH = 16
+ESCAPED = r"\[i]"  # rich reads brackets as markup
 WARM = 3
 
 
@@ -71,23 +74,28 @@ def walk(run: Callable[[], Any]) -> Walk:
     return found
 
 
+def sample(data: fastpipe.ImageFolder) -> Any:
+    return data[0]
+
+
+def batch(data: fastpipe.ImageFolder) -> Any:
+    return data.batch(range(BATCH), BatchOptions())
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--photos", required=True)
     parser.add_argument("--list", action="store_true", help="name the files")
     arguments = parser.parse_args()
-    table = Table("", *(Text for Text in ("calls", "files", "moves")))
+    table = Table("", "calls", "files", "moves")
     walks: dict[str, Walk] = {}
     for name, steps in (("crop and flip", CROP), ("with ColorJitter", JITTER)):
         torch.manual_seed(0)
         data = fastpipe.ImageFolder(arguments.photos, T.Compose(steps))
-        indices = list(range(BATCH))
-        for _ in range(WARM):
-            data[0]
-            data.batch(indices, fastpipe.program.BatchOptions())
-        walks[f"dataset[i], {name}"] = walk(lambda data=data: data[0])
-        options = fastpipe.program.BatchOptions()
-        walks[f"a batch of {BATCH}, {name}"] = walk(lambda data=data, options=options: data.batch(indices, options))
+        for what, run in ((f"dataset{ESCAPED}, {name}", sample), (f"a batch of {BATCH}, {name}", batch)):
+            for _ in range(WARM):
+                run(data)
+            walks[what] = walk(partial(run, data))
     for name, one in walks.items():
         table.add_row(name, f"{one.calls:,}", str(len(one.files)), f"{one.moves:,}")
     console = Console()

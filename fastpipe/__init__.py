@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from fastpipe import readers, transforms
     from fastpipe.config import MachineConfig
-    from fastpipe.data import (
+    from fastpipe.datasets import (
         ArrayFolder,
         ArrayList,
         Boxes,
@@ -29,8 +29,9 @@ if TYPE_CHECKING:
         collate_fn,
         wrap_dataset_for_transforms_v2,
     )
+    from fastpipe.explanation import explain
     from fastpipe.loading import DataLoader, GrowingDataset, load_batch, samplers, tune
-    from fastpipe.program import MultiView, explain
+    from fastpipe.program import MultiView
     from fastpipe.sources import ByteSource, Cache, RemoteSource
     from fastpipe.tools.check.run import check
     from fastpipe.tools.doctor import doctor
@@ -76,16 +77,17 @@ __all__ = [
     "wrap_dataset_for_transforms_v2",
 ]
 
-_DATA = (
+_DATASETS = (
     *("ArrayFolder", "ArrayList", "Boxes", "CocoDetection", "ImageFolder", "ImageIndex", "ImageList", "ImageShards"),
     *("ImageTable", "KeyPoints", "MaskFile", "SampleDataset", "VOCDetection", "VOCSegmentation", "collate_fn"),
     "wrap_dataset_for_transforms_v2",
 )
 _HOMES = {
     "config": ("MachineConfig",),
-    "data": _DATA,
+    "datasets": _DATASETS,
+    "explanation": ("explain",),
     "loading": ("DataLoader", "GrowingDataset", "load_batch", "samplers", "tune"),
-    "program": ("MultiView", "explain"),
+    "program": ("MultiView",),
     "sources": ("ByteSource", "Cache", "RemoteSource"),
     "tools.check.run": ("check",),
     "tools.doctor": ("doctor",),

@@ -8,8 +8,8 @@ from pathlib import Path
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("MKL_NUM_THREADS", "1")
 
+import bad_files
 import pytest
-import spoiled
 import torch
 from hypothesis import HealthCheck, settings
 
@@ -33,12 +33,12 @@ def _own_config(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Mo
 
 @pytest.fixture(scope="session")
 def spoiled_index(tmp_path_factory: pytest.TempPathFactory) -> fastpipe.ImageIndex:
-    """An index of `spoiled.COUNT` photos in three classes, some of which went bad after it was made."""
+    """An index of `bad_files.COUNT` photos in three classes, some of which went bad after it was made."""
     root = tmp_path_factory.mktemp("photos")
-    spoiled.write_photos(root, spoiled.COUNT, kinds=spoiled.COUNT)
+    bad_files.write_photos(root, bad_files.COUNT, kinds=bad_files.COUNT)
     index = fastpipe.ImageIndex.from_folder(root, location=None)
-    for number, kind in spoiled.BAD.items():
-        spoiled.spoil(index.path(number), kind)
+    for number, kind in bad_files.BAD.items():
+        bad_files.spoil(index.path(number), kind)
     return index
 
 

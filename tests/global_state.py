@@ -321,7 +321,7 @@ def _readers(folder: Path) -> Iterator[tuple[str, Callable[[], Any]]]:
 def _datasets(folder: Path) -> Iterator[tuple[str, Callable[[], Any]]]:
     import fastpipe
     from fastpipe import transforms as T
-    from fastpipe.data._progress import SlowBar
+    from fastpipe.index._progress import SlowBar
 
     root = photos(folder)
     _their_own()
@@ -398,7 +398,7 @@ def _tools(folder: Path) -> Iterator[tuple[str, Callable[[], Any]]]:
     import fastpipe
     from fastpipe import transforms as T
     from fastpipe.errors import FastpipeError
-    from fastpipe.tools.twin import import_torchvision
+    from fastpipe.tools.torchvision_mirror import import_torchvision
 
     root = photos(folder)
     _their_own()
@@ -423,7 +423,7 @@ def _measuring(folder: Path) -> Iterator[tuple[str, Callable[[], Any]]]:
     import fastpipe
     from fastpipe.errors import FastpipeError
     from fastpipe.tools.bench import run
-    from fastpipe.tools.twin import import_torchvision
+    from fastpipe.tools.torchvision_mirror import import_torchvision
 
     root = photos(folder)
     _their_own()

@@ -23,7 +23,7 @@ from typing import Any
 import pytest
 import torch
 import torch.multiprocessing
-import tv  # noqa: F401  (pages import torchvision, also beside a torch without CUDA)
+import torchvision_here  # noqa: F401  (pages import torchvision, also beside a torch without CUDA)
 
 import fastpipe
 from fastpipe import core
@@ -74,7 +74,7 @@ def skip_without_libraries(code: str) -> None:
             if name not in sys.modules and importlib.util.find_spec(name) is None:
                 pytest.skip(f"{name} isn't installed")
             if name in ("torchvision", "timm"):  # timm imports torchvision
-                import tv  # noqa: F401  # makes it importable beside a CPU-only torch
+                import torchvision_here  # noqa: F401  # makes it importable beside a CPU-only torch
 
 
 @pytest.fixture(scope="module")
@@ -221,7 +221,7 @@ def test_fresh_figures_are_taken_without_paths(performance_page, tmp_path, monke
 
 PACKAGES = [
     "fastpipe.config",
-    "fastpipe.data",
+    "fastpipe.datasets",
     "fastpipe.environment",
     "fastpipe.errors",
     "fastpipe.loading",

@@ -18,7 +18,7 @@ NOTEBOOKS = sorted((TESTS.parent / "notebooks").glob("*.ipynb"))
 STARTUP = f"""
 import sys
 sys.path.insert(0, {str(TESTS)!r})
-import tv
+import torchvision_here
 del sys.path[0]
 """
 

@@ -15,7 +15,7 @@ import fastpipe
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = [
     "fastpipe",
-    "fastpipe.data",
+    "fastpipe.datasets",
     "fastpipe.errors",
     "fastpipe.program",
     "fastpipe.readers",
@@ -51,7 +51,8 @@ def test_everything_works_where_torchvision_and_albumentations_are_missing():
         "import sys\n"
         "for name in ('torchvision', 'albumentations', 'matplotlib', 'imageio', 'kornia_rs'):\n"
         "    sys.modules[name] = None\n"
-        "import fastpipe, fastpipe.transforms, fastpipe.readers, fastpipe.data, fastpipe.cli, fastpipe.tools.bench\n"
+        "import fastpipe, fastpipe.transforms, fastpipe.readers, fastpipe.datasets, fastpipe.cli\n"
+        "import fastpipe.tools.bench\n"
         "from fastpipe import ImageFolder, explain, MachineConfig\n"
     )
 

@@ -25,7 +25,7 @@ from fastpipe.errors import DecodeError, FastpipeError, UnsupportedRequestError
 from fastpipe.kernels import warp
 from fastpipe.readers import registry, versions
 from fastpipe.readers.defects import DEFECTS, Defect, defects_among
-from fastpipe.tools.twin import import_torchvision
+from fastpipe.tools.torchvision_mirror import import_torchvision
 from fastpipe.transforms import InterpolationMode, functional
 from fastpipe.transforms import functional as F
 from fastpipe.types import Box, DecodeRequest

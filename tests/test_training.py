@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 from torch import nn
-from tv import torchvision
+from torchvision_here import torchvision
 
 import fastpipe
 from fastpipe import core

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from PIL import Image
-from tv import torchvision
+from torchvision_here import torchvision
 
 InterpolationMode = torchvision.transforms.InterpolationMode
 BILINEAR, BICUBIC = 2, 3  # Pillow's integers, so that the same arguments serve both libraries

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from fastpipe.cli._options import JsonOption, QuietOption, TransformOption
-from fastpipe.tools.named import find_object, load_transform
+from fastpipe.tools.import_object import find_object, load_transform
 
 
 def doctor(

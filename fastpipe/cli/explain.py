@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from fastpipe.cli._options import JsonOption, QuietOption, TransformOption
-from fastpipe.tools.named import find_object, load_transform
+from fastpipe.tools.import_object import find_object, load_transform
 
 if TYPE_CHECKING:
     from fastpipe.types import ImageShape
@@ -50,7 +50,7 @@ def explain(
     is_file = os.path.exists(local(subject)) and not subject.endswith(".py")
     is_path = transform is not None or is_url(subject) or is_file
     if is_path:
-        from fastpipe.tools.subject import dataset_of
+        from fastpipe.tools.inputs import dataset_of
 
         found = dataset_of(subject, load_transform(transform), count=16)
     else:

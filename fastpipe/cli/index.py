@@ -11,7 +11,7 @@ import typer
 from fastpipe.cli._options import JsonOption, QuietOption, SchedulerOption
 
 if TYPE_CHECKING:
-    from fastpipe.data import ImageIndex
+    from fastpipe.datasets import ImageIndex
 
 _CLASSES_SHOWN = 20
 
@@ -56,10 +56,10 @@ def index(
 
     Example: fastpipe index ~/photos/train --headers --stats
     """
-    from fastpipe.data import ImageIndex, index_statistics
-    from fastpipe.data.cluster import Cluster
-    from fastpipe.data.named import open_container
+    from fastpipe.datasets import ImageIndex, index_statistics
+    from fastpipe.datasets.open import open_container
     from fastpipe.errors import DatasetError
+    from fastpipe.index.cluster import Cluster
     from fastpipe.reporting.output import check_writable, write_asked
 
     check_writable(json, "--json")

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from fastpipe.cli._options import FolderArgument, QuietOption, SeedOption, TransformOption
-from fastpipe.tools.named import load_transform
+from fastpipe.tools.import_object import load_transform
 
 
 def preview(

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from fastpipe.cli._options import DatasetOption, FolderOrNone, JsonOption, QuietOption, SeedOption, TransformOption
-from fastpipe.tools.named import find_object, load_transform
+from fastpipe.tools.import_object import find_object, load_transform
 
 
 def verify(

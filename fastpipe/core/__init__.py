@@ -22,10 +22,10 @@ from fastpipe.core.files import Files
 from fastpipe.core.headers import read_header
 from fastpipe.core.jobs import Job, Places
 from fastpipe.core.library import available, isa, status_text, why_not
-from fastpipe.core.mine import check, give_back, refused, run_thread_job, thread_job
 from fastpipe.core.operations import MAX_OPERATIONS, Packed
-from fastpipe.core.running import Batch, Context, Pool, Run, hue, run, thread_context
+from fastpipe.core.pool import Batch, Context, Pool, Run, hue, run, thread_context
 from fastpipe.core.structs import DType, Filter, Kind, Padding, Status
+from fastpipe.core.thread_local import check, give_back, refused, run_thread_job, thread_job
 
 __all__ = [
     "MAX_OPERATIONS",

@@ -8,7 +8,7 @@ from struct import Struct
 from typing import NamedTuple
 
 from fastpipe.core.files import c_strings
-from fastpipe.core.running import Pool
+from fastpipe.core.pool import Pool
 from fastpipe.core.structs import RawArray
 from fastpipe.types import Member
 

@@ -16,7 +16,7 @@ from struct import Struct
 
 from fastpipe.core.headers import header_of
 from fastpipe.core.library import native
-from fastpipe.core.running import Pool
+from fastpipe.core.pool import Pool
 from fastpipe.core.structs import RawFile, Status
 from fastpipe.types import Header, Member
 

@@ -9,7 +9,7 @@ import ctypes
 from collections.abc import Sequence
 
 from fastpipe.core.library import native
-from fastpipe.core.running import Context
+from fastpipe.core.pool import Context
 from fastpipe.core.structs import Kind, Status
 
 BILINEAR, FUSED, FLOATS = 1, 2, 4

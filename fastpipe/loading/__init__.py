@@ -1,8 +1,8 @@
 """From datasets to batches: the loader, samplers that hold no list of indices, and the choice of settings."""
 
 from fastpipe.loading import samplers
+from fastpipe.loading.byte_batches import load_batch
 from fastpipe.loading.growing import GrowingDataset, GrowingStatistics
-from fastpipe.loading.items import load_batch
 from fastpipe.loading.loader import DataLoader
 from fastpipe.loading.tuning import Trial, Tuning, tune
 

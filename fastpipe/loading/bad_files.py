@@ -10,7 +10,7 @@ from typing import Any
 
 from torch.utils.data import ConcatDataset, Dataset
 
-from fastpipe.data import BadFileCounts, ImageDataset
+from fastpipe.datasets import BadFileCounts, ImageDataset
 
 
 @dataclass(frozen=True, slots=True)

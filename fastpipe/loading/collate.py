@@ -10,7 +10,7 @@ import torch
 from PIL import Image
 from torch.utils.data import default_collate, default_convert
 
-from fastpipe.data import collate_fn
+from fastpipe.datasets import collate_fn
 from fastpipe.errors import PlanError
 from fastpipe.program import BatchOptions, ImageBatch
 

@@ -21,12 +21,12 @@ import filelock
 import numpy as np
 from torch.utils.data import Subset
 
-from fastpipe.data import ImageDataset, ImageIndex
-from fastpipe.data.views import Samples, Targets
+from fastpipe.datasets import ImageDataset, ImageIndex
 from fastpipe.errors import DatasetError, FastpipeWarning, StoreError
-from fastpipe.loading._arrivals import Arrivals, Window
-from fastpipe.loading._fetching import serve
+from fastpipe.index.lazy_sequences import Samples, Targets
+from fastpipe.loading.growing_state import Arrivals, Window
 from fastpipe.loading.permutation import Permutation
+from fastpipe.loading.prefetch_process import serve
 from fastpipe.program import SharedEpoch
 from fastpipe.sources import Cache, CachedSource
 

@@ -8,9 +8,9 @@ from collections import deque
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from fastpipe.loading.anew import note_given
 from fastpipe.loading.bad_files import EmptyBatch, end_epoch, image_datasets
 from fastpipe.loading.device import on_device
+from fastpipe.loading.epoch_checks import note_given
 from fastpipe.loading.threads import ThreadIterator
 from fastpipe.program import SharedEpoch
 

@@ -20,27 +20,27 @@ from torch.utils.data import (
 )
 from torch.utils.data import DataLoader as TorchDataLoader
 
-from fastpipe.data import BadFileCounts, ImageDataset
+from fastpipe.datasets import BadFileCounts, ImageDataset
 from fastpipe.environment import usable_cpus
 from fastpipe.errors import DatasetError, FastpipeWarning
-from fastpipe.loading.accelerated import prepared, warn_lost
-from fastpipe.loading.anew import warn_of_repetition, warn_of_whole_epochs
-from fastpipe.loading.asking import Asking, gives_batches
+from fastpipe.loading.accelerate import prepared, warn_lost
 from fastpipe.loading.bad_files import CollateGood, bad_files_of, begin_epoch, image_datasets
 from fastpipe.loading.collate import DRAW_NOTHING, BatchCollate
+from fastpipe.loading.epoch_checks import warn_of_repetition, warn_of_whole_epochs
+from fastpipe.loading.fetcher import Asking, gives_batches
 from fastpipe.loading.iteration import Iteration, Progress, current_progress, running
 from fastpipe.loading.mixing import mixes_alone
-from fastpipe.loading.room import check_shared_memory
 from fastpipe.loading.samplers import RandomSampler, SequentialSampler, ShuffledSampler
+from fastpipe.loading.shm_check import check_shared_memory
 from fastpipe.loading.threads import AHEAD, Ahead, Plan, ThreadIterator, in_the_way
-from fastpipe.loading.watch import (
+from fastpipe.loading.worker import WorkerInit
+from fastpipe.loading.worker_monitor import (
     Notes,
     WatchedIterator,
     close,
     dead_workers,
     explained,
 )
-from fastpipe.loading.worker import WorkerInit
 from fastpipe.program import BatchOptions, SharedEpoch, Slots
 
 __all__ = ["DataLoader", "image_datasets"]

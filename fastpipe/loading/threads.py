@@ -27,11 +27,11 @@ from torch.utils.data import ConcatDataset
 from torch.utils.data._utils import pin_memory
 from torch.utils.data.dataloader import _BaseDataLoaderIter
 
-from fastpipe.data import ImageDataset
+from fastpipe.datasets import ImageDataset
 from fastpipe.errors import FastpipeWarning, LoaderError
-from fastpipe.loading.asking import SUBSETS, batch_of, in_epochs, sample_of, within_subsets
+from fastpipe.loading.fetcher import SUBSETS, batch_of, in_epochs, sample_of, within_subsets
 from fastpipe.loading.mixing import mixed
-from fastpipe.loading.watch import PATIENCE_S
+from fastpipe.loading.worker_monitor import PATIENCE_S
 from fastpipe.program import BatchOptions, PendingBatch, SharedEpoch
 from fastpipe.rng import GeneratorStates, Streams
 

@@ -13,9 +13,9 @@ from typing import Any
 import torch
 from torch.utils.data import RandomSampler
 
-from fastpipe.data._progress import SlowBar
 from fastpipe.environment import usable_cpus
 from fastpipe.errors import DatasetError
+from fastpipe.index._progress import SlowBar
 from fastpipe.loading.collate import DeferredImages, map_tensors
 from fastpipe.loading.loader import DataLoader, image_datasets
 from fastpipe.loading.threads import AHEAD, in_the_way

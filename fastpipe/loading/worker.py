@@ -11,9 +11,9 @@ from typing import Any
 import cv2
 from torch.utils.data import get_worker_info
 
-from fastpipe.loading.asking import Asking
 from fastpipe.loading.bad_files import image_datasets
-from fastpipe.loading.watch import Notes, end_with_what_cannot_be_sent, leave_quietly
+from fastpipe.loading.fetcher import Asking
+from fastpipe.loading.worker_monitor import Notes, end_with_what_cannot_be_sent, leave_quietly
 from fastpipe.program import Slots
 
 

@@ -6,13 +6,12 @@ from fastpipe.program.core_run import CoreRun, end_threads, runs_in_core, worksp
 from fastpipe.program.epochs import SharedEpoch
 from fastpipe.program.execute import Encoded, execute, to_pil
 from fastpipe.program.executor import BatchExecutor, PendingBatch
-from fastpipe.program.explanation import explain
 from fastpipe.program.image_stages import DecodeOptions, ImageStages, upright
 from fastpipe.program.lower import lower, needed
 from fastpipe.program.profiling import mark, profile
 from fastpipe.program.program import Fidelity, Program, Views, in_words, steps_in_words
 from fastpipe.program.shared_memory import shared_memory_room, too_small
-from fastpipe.program.slots import Slots
+from fastpipe.program.shm_pool import Slots
 from fastpipe.program.tasks import SampleTask
 from fastpipe.program.views import MultiView
 
@@ -39,7 +38,6 @@ __all__ = [
     "compile_pipeline",
     "end_threads",
     "execute",
-    "explain",
     "flatten",
     "in_words",
     "lower",

@@ -18,11 +18,11 @@ from fastpipe.environment import no_descriptors_left
 from fastpipe.errors import LoaderError
 from fastpipe.ops import ToNormalizedTensor, ToPlanarTensor
 from fastpipe.program.epochs import SharedEpoch
+from fastpipe.program.host_pool import reused
 from fastpipe.program.lower import lower
-from fastpipe.program.memory import reused
 from fastpipe.program.program import Fidelity, Program
 from fastpipe.program.shared_memory import too_small
-from fastpipe.program.slots import Slot, WorkerSlots
+from fastpipe.program.shm_pool import Slot, WorkerSlots
 from fastpipe.program.tasks import SampleTask
 from fastpipe.types import Recipe
 

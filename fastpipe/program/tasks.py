@@ -50,7 +50,7 @@ class SampleTask:
 
 
 class FailurePolicy(Protocol):
-    """Decides what becomes of samples that can't be made; `fastpipe.data.BadFilePolicy` is one."""
+    """Decides what becomes of samples that can't be made; `fastpipe.datasets.BadFilePolicy` is one."""
 
     def failed(self, task: SampleTask, error: Exception) -> None:
         """Notes the error in the task; raises it where errors are raised, or where it isn't the file's fault."""

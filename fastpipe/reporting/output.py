@@ -59,7 +59,7 @@ def encodable(text: str, encoding: str | None, instead: str) -> str:
 @contextlib.contextmanager
 def show_progress(quiet: bool = False) -> Iterator[Move | None]:
     """The function that moves a progress bar of what takes long; None where there is no terminal."""
-    from fastpipe.data._progress import SlowBar  # with all of fastpipe.data, torch included
+    from fastpipe.index._progress import SlowBar  # with all of fastpipe.datasets, torch included
 
     with SlowBar("", not quiet) as bar:
         yield bar.show if bar.shown else None

@@ -16,10 +16,10 @@ from pathlib import Path
 import filelock
 
 from fastpipe.errors import DatasetError, FastpipeWarning
-from fastpipe.sources._alive import Owner, is_alive
-from fastpipe.sources._beside import replaced
-from fastpipe.sources._holds import Holds
+from fastpipe.sources._atomic_write import replaced
+from fastpipe.sources._liveness import Owner, is_alive
 from fastpipe.sources._manifest import Manifest, Row
+from fastpipe.sources._pins import Holds
 
 MARK = "fastpipe-cache"
 """The file that says of a folder that it is a cache's."""

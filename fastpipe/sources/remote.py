@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeVar
 from urllib.parse import quote, unquote, urlsplit
 
 from fastpipe.errors import DatasetError, StoreError
-from fastpipe.sources._trying import WrongLengthError, status_of, tried
+from fastpipe.sources._retry import WrongLengthError, status_of, tried
 from fastpipe.sources.base import ByteSource, Entry
 from fastpipe.types import Stored
 

@@ -12,8 +12,8 @@ from typing import Any
 
 import filelock
 
-from fastpipe.data.store import cache_folder
 from fastpipe.errors import ConfigError
+from fastpipe.index.format import cache_folder
 from fastpipe.sources import Cache
 
 _KINDS = {

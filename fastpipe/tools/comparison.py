@@ -16,12 +16,12 @@ from PIL import Image, ImageOps
 from torch.utils._pytree import tree_flatten
 
 from fastpipe import readers
-from fastpipe.data import ImageDataset, JointDataset
+from fastpipe.datasets import ImageDataset, JointDataset
 from fastpipe.reporting.pictures import arrays_of, same_size
 from fastpipe.rng import GeneratorStates, keyed_globals
 from fastpipe.tools import recipes
-from fastpipe.tools.certificate import Certificate, Check, Difference, StepResult, Worst
-from fastpipe.tools.twin import mirror
+from fastpipe.tools.torchvision_mirror import mirror
+from fastpipe.tools.verify_result import Certificate, Check, Difference, StepResult, Worst
 from fastpipe.types import Member, Recipe
 
 _METADATA = ("format", "canvas_size", "clamping_mode")

@@ -18,17 +18,17 @@ from torch.utils.data import Dataset, Subset
 
 from fastpipe import readers
 from fastpipe import transforms as fastpipe_transforms
-from fastpipe.data import ImageDataset
-from fastpipe.data._progress import SlowBar
+from fastpipe.datasets import ImageDataset
 from fastpipe.errors import DatasetError, DecodeError, FastpipeError
+from fastpipe.explanation.graph_breaks import shortened
+from fastpipe.index._progress import SlowBar
 from fastpipe.program import flatten
-from fastpipe.program.breaks import shortened
 from fastpipe.reporting.pictures import Cell, arrays_of, fitted, grid, pictures_of, same_size
 from fastpipe.rng import keyed_globals, sample_key
 from fastpipe.tools import recipes
-from fastpipe.tools.certificate import difference_cell
-from fastpipe.tools.subject import dataset_of
-from fastpipe.tools.twin import import_torchvision, is_torchvisions, mirror
+from fastpipe.tools.inputs import dataset_of
+from fastpipe.tools.torchvision_mirror import import_torchvision, is_torchvisions, mirror
+from fastpipe.tools.verify_result import difference_cell
 from fastpipe.types import Recipe
 
 __all__ = ["Sheet", "preview", "preview_files"]

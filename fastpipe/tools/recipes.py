@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from fastpipe import readers
-from fastpipe.data.base import ImageDataset
-from fastpipe.data.joint import JointDataset
+from fastpipe.datasets.base import ImageDataset
+from fastpipe.datasets.joint import JointDataset
+from fastpipe.explanation.graph_breaks import shortened
 from fastpipe.ops import EXACT, WARP, Contract, LookUp, Operation, ToNormalizedTensor, ToPlanarTensor, contracts_of
 from fastpipe.program import Encoded, Views, execute, lower, steps_in_words, to_pil
-from fastpipe.program.breaks import shortened
 from fastpipe.rng import keyed_generators, keyed_globals
 from fastpipe.types import Box, DecodeRequest, Header, ImageShape, Recipe, Step
 

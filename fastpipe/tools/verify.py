@@ -18,18 +18,18 @@ from torch.utils._pytree import keystr, tree_flatten_with_path
 from fastpipe import readers
 from fastpipe import transforms as fastpipe_transforms
 from fastpipe.config import MachineConfig
-from fastpipe.data import ImageDataset, ImageList
-from fastpipe.data._progress import SlowBar
+from fastpipe.datasets import ImageDataset, ImageList
 from fastpipe.errors import DatasetError, PlanError
+from fastpipe.explanation.graph_breaks import one_line, shortened
+from fastpipe.index._progress import SlowBar
 from fastpipe.program import Fidelity, flatten
-from fastpipe.program.breaks import one_line, shortened
 from fastpipe.reporting.pictures import arrays_of, same_size
 from fastpipe.rng import GeneratorStates, keyed_generators, keyed_globals, sample_key
 from fastpipe.tools import recipes
-from fastpipe.tools.certificate import Certificate, Check, Difference, StepResult
 from fastpipe.tools.comparison import Comparison, compare, digest
-from fastpipe.tools.subject import choose_files
-from fastpipe.tools.twin import import_torchvision, is_torchvisions, is_v2, mirror
+from fastpipe.tools.inputs import choose_files
+from fastpipe.tools.torchvision_mirror import import_torchvision, is_torchvisions, is_v2, mirror
+from fastpipe.tools.verify_result import Certificate, Check, Difference, StepResult
 from fastpipe.types import Box, ImageShape, Recipe, Step
 
 __all__ = ["verify"]

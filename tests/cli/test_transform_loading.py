@@ -10,7 +10,7 @@ import pytest
 
 from fastpipe import transforms as T
 from fastpipe.errors import PlanError
-from fastpipe.tools.named import find_object, load_transform, standard_transform
+from fastpipe.tools.import_object import find_object, load_transform, standard_transform
 
 MODULE = '''
 import functools

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from PIL import Image
-from tv import torchvision  # noqa: F401  (makes `import torchvision` work in the package)
+from torchvision_here import torchvision  # noqa: F401  (makes `import torchvision` work in the package)
 from typer.testing import CliRunner
 
 from fastpipe.cli import main

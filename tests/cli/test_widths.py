@@ -12,10 +12,10 @@ import pytest
 from rich.cells import cell_len
 
 from fastpipe.environment import line_width
-from fastpipe.program import explain
+from fastpipe.explanation import explain
 from fastpipe.reporting.output import make_console, wrapped
 from fastpipe.tools.bench.samples import make_folder
-from fastpipe.tools.certificate import Certificate, Check, Difference, StepResult
+from fastpipe.tools.verify_result import Certificate, Check, Difference, StepResult
 from fastpipe.transforms import ColorJitter, Compose, Normalize, RandomResizedCrop, ToTensor
 
 slow_start = pytest.mark.skipif(sys.platform != "linux", reason="forks workers; spawned ones start slowly")

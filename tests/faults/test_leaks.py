@@ -13,10 +13,10 @@ from functools import partial
 from pathlib import Path
 from types import FrameType
 
+import bad_files
 import numpy as np
 import psutil
 import pytest
-import spoiled
 import torch
 from faults.photos import write_photos
 
@@ -115,7 +115,7 @@ def meet_bad_files(index: fastpipe.ImageIndex) -> None:
 def test_bad_files_hold_no_batch(tmp_path, apart):
     """The error of a file is kept until its batch is done: a ring of both would last until Python's collector comes."""
     index = fastpipe.ImageIndex.from_folder(write_photos(tmp_path / "photos"), location=None)
-    for number, kind in enumerate(spoiled.KINDS):
-        spoiled.spoil(index.path(4 * number + 1), kind)
+    for number, kind in enumerate(bad_files.KINDS):
+        bad_files.spoil(index.path(4 * number + 1), kind)
     status, printed = apart(meet_bad_files, index)
     assert status == 0, printed

@@ -18,7 +18,7 @@ from torch.utils.data import DataLoader as StockLoader
 import fastpipe
 from fastpipe import transforms as T
 from fastpipe.errors import FastpipeWarning, LoaderError
-from fastpipe.loading import watch
+from fastpipe.loading import worker_monitor
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="forks workers and sends them signals")
 
@@ -215,7 +215,7 @@ def test_stalled_read_times_out_with_its_file(photos, stalling, threads):
 
 
 def test_stalled_read_without_a_timeout_is_told_once(stalling, tmp_path, monkeypatch):
-    monkeypatch.setattr(watch, "PATIENCE_S", 0.0)
+    monkeypatch.setattr(worker_monitor, "PATIENCE_S", 0.0)
 
     def relieve() -> None:
         with open(tmp_path / "fifo", "wb") as fifo:

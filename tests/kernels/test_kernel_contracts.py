@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
-from tv import torchvision  # noqa: F401  (makes the next imports work)
+from torchvision_here import torchvision  # noqa: F401  (makes the next imports work)
 
 import torchvision.transforms.functional as tv  # isort: skip
 from torchvision.transforms import InterpolationMode  # isort: skip

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from tv import torchvision  # noqa: F401  (makes the next import work)
+from torchvision_here import torchvision  # noqa: F401  (makes the next import work)
 
 import torchvision.transforms.functional as tv  # isort: skip
 

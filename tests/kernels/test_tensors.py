@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 import torch
-import tv
+import torchvision_here
 
 from fastpipe import core
 from fastpipe.kernels import memory, tensors
 from fastpipe.ops import tensors as operations
 
-F = tv.module("torchvision.transforms.v2.functional")
+F = torchvision_here.module("torchvision.transforms.v2.functional")
 
 
 def colors(step: int) -> torch.Tensor:

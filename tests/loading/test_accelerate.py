@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-import tv  # noqa: F401  (accelerate imports torchvision)
+import torchvision_here  # noqa: F401  (accelerate imports torchvision)
 from loading.batches import dataset, equal
 
 import fastpipe

@@ -25,11 +25,11 @@ import fastpipe
 from fastpipe import samplers
 from fastpipe import transforms as T
 from fastpipe.errors import DatasetError, FastpipeWarning, StoreError
-from fastpipe.loading import _fetching, growing
-from fastpipe.loading._arrivals import Window
-from fastpipe.loading._fetching import Fetcher, serve
+from fastpipe.loading import growing, prefetch_process
 from fastpipe.loading.growing import GrowingDataset
+from fastpipe.loading.growing_state import Window
 from fastpipe.loading.permutation import Permutation
+from fastpipe.loading.prefetch_process import Fetcher, serve
 from fastpipe.sources import ByteSource, Cache, Entry
 
 COUNT = 60
@@ -82,7 +82,7 @@ def here(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(GrowingDataset, "_fetch", lambda self: None)
     monkeypatch.setattr(GrowingDataset, "_wait", lambda self: go_on(self, 1))
     monkeypatch.setattr(GrowingDataset, "__getstate__", lambda self: {**self.__dict__, "_here": None})
-    monkeypatch.setattr(_fetching, "_AT_ONCE", 4)
+    monkeypatch.setattr(prefetch_process, "_AT_ONCE", 4)
 
 
 @pytest.fixture
@@ -339,7 +339,7 @@ class Told(Store):
 def test_a_process_that_is_killed_loses_doubles_and_spoils_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_fetching, "_AT_ONCE", 5)
+    monkeypatch.setattr(prefetch_process, "_AT_ONCE", 5)
     reading, writing = os.pipe()
     store, count = Told(writing, 200), 200
     cache = Cache(tmp_path / "cache", 90 * SIZE)

@@ -9,7 +9,7 @@ from typing import Any
 import corpus
 import pytest
 import torch
-import tv
+import torchvision_here
 from torch import nn
 from torch.utils.data import DataLoader as TorchDataLoader
 
@@ -18,7 +18,7 @@ from fastpipe import transforms as T
 
 accelerate = pytest.importorskip("accelerate")
 transformers = pytest.importorskip("transformers")
-theirs = tv.module("torchvision")
+theirs = torchvision_here.module("torchvision")
 
 COUNT, EPOCHS = 5, 2
 LOADERS = {"torch": TorchDataLoader, "fastpipe": fastpipe.DataLoader}

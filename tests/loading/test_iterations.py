@@ -9,7 +9,7 @@ import sys
 
 import pytest
 import torch
-import tv
+import torchvision_here
 from loading.batches import dataset, equal
 from torch.utils.data import DataLoader as StockLoader
 from torch.utils.data import Dataset
@@ -167,7 +167,7 @@ class TestWorkerInit:
 
     @pytest.mark.parametrize("options", [{"num_workers": 2}, {"threads": 2}], ids=["workers", "threads"])
     def test_lightning_gives_each_rank_its_own_crops(self, root, options, monkeypatch):
-        tv.module("transforms")  # which Lightning imports
+        torchvision_here.module("transforms")  # which Lightning imports
         seed = pytest.importorskip("lightning.fabric.utilities.seed")
         connect = pytest.importorskip("lightning.fabric.utilities.data")
         monkeypatch.setenv("PL_SEED_WORKERS", "1")

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image, ImageOps
-from tv import torchvision
+from torchvision_here import torchvision
 
 import fastpipe
 from fastpipe import transforms as T

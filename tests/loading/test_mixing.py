@@ -8,7 +8,7 @@ import warnings
 
 import pytest
 import torch
-import tv
+import torchvision_here
 from loading.batches import dataset, epochs, equal
 from torch.utils.data import default_collate
 
@@ -17,7 +17,7 @@ from fastpipe.errors import FastpipeWarning
 from fastpipe.loading.mixing import mixes_alone
 from fastpipe.transforms import v2 as ours
 
-theirs = tv.module("torchvision.transforms.v2")
+theirs = torchvision_here.module("torchvision.transforms.v2")
 pytestmark = pytest.mark.skipif(
     sys.platform != "linux", reason="torch's worker, that it is compared with, starts slowly"
 )

@@ -7,16 +7,16 @@ import sys
 from collections import Counter
 from pathlib import Path
 
+import bad_files
 import pytest
-import spoiled
 import torch
-from spoiled import BAD, COUNT, GOOD
+from bad_files import BAD, COUNT, GOOD
 from torch.utils.data import ConcatDataset, Subset, default_collate
 from torch.utils.data import DataLoader as StockLoader
 
 import fastpipe
 from fastpipe import transforms as T
-from fastpipe.data import BadFileCounts
+from fastpipe.datasets import BadFileCounts
 from fastpipe.errors import BadFilesError, FastpipeWarning
 from fastpipe.loading import samplers
 
@@ -47,7 +47,7 @@ def make(spoiled_index: fastpipe.ImageIndex, bad_files_log: Path):
 
 
 def logged(bad_files_log: Path) -> list[int]:
-    return sorted(int(row["index"]) for row in spoiled.logged(bad_files_log))
+    return sorted(int(row["index"]) for row in bad_files.logged(bad_files_log))
 
 
 def decide(bad):

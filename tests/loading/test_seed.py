@@ -16,7 +16,7 @@ from torch.utils.data import ConcatDataset, DataLoader, Subset
 import fastpipe
 from fastpipe import transforms as T
 from fastpipe.errors import DatasetError, PlanError
-from fastpipe.loading.asking import batch_of, sample_of
+from fastpipe.loading.fetcher import batch_of, sample_of
 from fastpipe.program import BatchOptions, SharedEpoch
 from fastpipe.types import Generators, ImageShape, Recipe
 

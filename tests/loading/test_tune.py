@@ -11,8 +11,8 @@ import torch
 
 import fastpipe
 from fastpipe import transforms as T
-from fastpipe.data import _progress
 from fastpipe.errors import DatasetError
+from fastpipe.index import _progress
 from fastpipe.loading.tuning import _settings
 
 CROP = T.Compose([T.RandomResizedCrop(24), T.ToTensor()])

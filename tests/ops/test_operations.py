@@ -11,8 +11,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
+from torchvision_here import torchvision
 from transforms.functional import cases
-from tv import torchvision
 
 import torchvision.transforms.v2.functional as V2  # isort: skip
 

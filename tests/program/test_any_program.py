@@ -12,8 +12,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
+from torchvision_here import torchvision
 from transforms.functional import cases
-from tv import torchvision
 
 from fastpipe.ops import REGISTRY, Operation
 from fastpipe.program import Encoded, execute, lower, to_pil

@@ -8,16 +8,16 @@ from typing import Any
 import corpus
 import pytest
 import torch
-import tv
+import torchvision_here
 from v2_pipelines import MEAN, STD, same
 
 import fastpipe
 from fastpipe.kernels import memory
 from fastpipe.program import Encoded, borders, execute, lower
 
-theirs = tv.module("torchvision.transforms.v2")
-their_datasets = tv.module("torchvision.datasets")
-v2 = tv.module("fastpipe.transforms.v2")
+theirs = torchvision_here.module("torchvision.transforms.v2")
+their_datasets = torchvision_here.module("torchvision.datasets")
+v2 = torchvision_here.module("fastpipe.transforms.v2")
 
 
 @pytest.fixture(scope="module")

@@ -9,14 +9,14 @@ from typing import Any
 import corpus
 import pytest
 import torch
+from bad_files import spoil
 from PIL import Image
-from spoiled import spoil
-from tv import torchvision
+from torchvision_here import torchvision
 
 import fastpipe
 from fastpipe import core
 from fastpipe import transforms as T
-from fastpipe.data import ImageDataset
+from fastpipe.datasets import ImageDataset
 from fastpipe.program import BatchOptions, ImageStages, SampleTask
 from fastpipe.transforms import v2
 

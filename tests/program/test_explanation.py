@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
-from tv import torchvision
+from torchvision_here import torchvision
 
 import torchvision.transforms.v2  # isort: skip
 
@@ -22,10 +22,11 @@ from fastpipe import core, ops
 from fastpipe import transforms as T
 from fastpipe.config import MachineConfig
 from fastpipe.errors import PlanError
+from fastpipe.explanation import explain
+from fastpipe.explanation.explain import _counted
+from fastpipe.explanation.graph_breaks import diagnose, one_line
 from fastpipe.ops import EXACT, ROUNDING, WARP, contracts_of
-from fastpipe.program import explain, in_words, steps_in_words
-from fastpipe.program.breaks import diagnose, one_line
-from fastpipe.program.explanation import _counted
+from fastpipe.program import in_words, steps_in_words
 from fastpipe.transforms.augmix import Mixture
 from fastpipe.types import Generators, ImageShape
 

@@ -12,7 +12,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image, ImageOps
-from tv import torchvision
+from torchvision_here import torchvision
 
 from fastpipe import ops
 from fastpipe import transforms as T

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
-from tv import torchvision
+from torchvision_here import torchvision
 
 import fastpipe
 from fastpipe import core

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from torchvision_here import torchvision
 from transform_cases import (
     LARGE,
     ON_TENSORS,
@@ -30,7 +31,6 @@ from transform_cases import (
     seeded,
     values,
 )
-from tv import torchvision
 
 import fastpipe
 import fastpipe.transforms as T

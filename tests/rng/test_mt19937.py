@@ -14,13 +14,13 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torchvision_here import torchvision
 from transform_cases import (
     as_pil,
     picture,
     same,
     seeded,
 )
-from tv import torchvision
 
 import fastpipe.transforms as T
 from fastpipe.program import compile_pipeline

@@ -1,4 +1,4 @@
-"""The tools on archives, shards and Parquet: what they say of the folder that was packed."""
+"""The tools on archives, shards and Parquet: what they say of the folder that was archives."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
+import archives
 import corpus
-import packed
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -42,10 +42,10 @@ def parquet(root: Path, target: Path) -> Path:
 
 
 PACKED: dict[str, Callable[[Path, Path], Path | str]] = {
-    "zip": lambda root, folder: packed.zipped(root, folder / "a.zip"),
-    "tar": lambda root, folder: packed.tarred(root, folder / "a.tar"),
-    "shards": lambda root, folder: (packed.shards(root, folder / "shards"), str(folder / "shards/*.tar"))[1],
-    "one shard": lambda root, folder: packed.shards(root, folder / "shards", 1)[0],
+    "zip": lambda root, folder: archives.zipped(root, folder / "a.zip"),
+    "tar": lambda root, folder: archives.tarred(root, folder / "a.tar"),
+    "shards": lambda root, folder: (archives.shards(root, folder / "shards"), str(folder / "shards/*.tar"))[1],
+    "one shard": lambda root, folder: archives.shards(root, folder / "shards", 1)[0],
     "parquet": lambda root, folder: parquet(root, folder / "a.parquet"),
 }
 
@@ -60,7 +60,7 @@ def test_check_finds_what_it_finds_in_the_folder(root: Path, tmp_path: Path, kin
 
 
 def test_nothing_can_be_moved_out_of_a_container(root: Path, tmp_path: Path) -> None:
-    archive = packed.zipped(root, tmp_path / "a.zip")
+    archive = archives.zipped(root, tmp_path / "a.zip")
     with pytest.raises(DatasetError, match=r"lie in .*a\.zip, and none can be moved"):
         fastpipe.check(archive, move_to=tmp_path / "bad", progress=False)
 
@@ -81,7 +81,7 @@ def test_preview_verify_and_doctor_take_them(root: Path, tmp_path: Path, kind: s
 @pytest.mark.parametrize("kind", PACKED)
 def test_bench_samples_them(root: Path, tmp_path: Path, kind: str) -> None:
     found = sample_folder(PACKED[kind](root, tmp_path))
-    sound = [path.read_bytes() for path in packed.files_below(root) if path.name not in ("2.jpg", "3.jpg")]
+    sound = [path.read_bytes() for path in archives.files_below(root) if path.name not in ("2.jpg", "3.jpg")]
     assert sorted(sample.data for sample in found) == sorted(sound)
 
 
@@ -95,4 +95,4 @@ def test_index_on_the_command_line(root: Path, tmp_path: Path, kind: str) -> Non
     found = json.loads((tmp_path / "found.json").read_text())
     assert found["classes"] == {"class0": 3, "class1": 3}
     assert found["empty"] == 1
-    assert found["bytes"]["total"] == sum(path.stat().st_size for path in packed.files_below(root))
+    assert found["bytes"]["total"] == sum(path.stat().st_size for path in archives.files_below(root))

@@ -8,7 +8,7 @@ import pytest
 
 from fastpipe.environment import Memory
 from fastpipe.tools.doctor import findings as find
-from fastpipe.tools.doctor.values import (
+from fastpipe.tools.doctor.measurements import (
     BadFile,
     Disk,
     ObjectList,

@@ -27,10 +27,10 @@ from fastpipe.program import BatchOptions
 from fastpipe.readers import Capabilities, DecodeRequest, Reader
 from fastpipe.tools.doctor import disk as disk_module
 from fastpipe.tools.doctor.disk import is_resident, measure_disk
-from fastpipe.tools.doctor.files import baseline, shrunk, target_side, try_reencoding
+from fastpipe.tools.doctor.measurements import GROUPS, Stages
+from fastpipe.tools.doctor.memory_risks import object_lists
+from fastpipe.tools.doctor.reencoding import baseline, shrunk, target_side, try_reencoding
 from fastpipe.tools.doctor.stages import time_stages, try_samples
-from fastpipe.tools.doctor.traps import object_lists
-from fastpipe.tools.doctor.values import GROUPS, Stages
 from fastpipe.tools.doctor.workers import measure_transfer
 from fastpipe.tools.recipes import part_of
 

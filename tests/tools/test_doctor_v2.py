@@ -8,17 +8,17 @@ import corpus
 import numpy as np
 import pytest
 import torch
-import tv
+import torchvision_here
 from PIL import Image
 
 import fastpipe
 from fastpipe import transforms as T
 from fastpipe.tools.doctor import findings as find
-from fastpipe.tools.doctor.files import try_reencoding
+from fastpipe.tools.doctor.reencoding import try_reencoding
 from fastpipe.tools.doctor.stages import time_stages, try_samples
-from fastpipe.tools.subject import subject_of
+from fastpipe.tools.inputs import subject_of
 
-v2 = tv.module("fastpipe.transforms.v2")
+v2 = torchvision_here.module("fastpipe.transforms.v2")
 
 
 @pytest.fixture(scope="module")

@@ -5,15 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-import tv  # noqa: F401 - torchvision beside a CPU torch
+import torchvision_here  # noqa: F401 - torchvision beside a CPU torch
 from PIL import Image
 
 from fastpipe import transforms as T
 from fastpipe import verify
 from fastpipe.errors import DatasetError
 from fastpipe.tools.bench.samples import sample_folder
+from fastpipe.tools.inputs import choose_files, dataset_of, index_of, open_dataset
 from fastpipe.tools.preview import preview_files
-from fastpipe.tools.subject import choose_files, dataset_of, index_of, open_dataset
 
 
 @pytest.fixture

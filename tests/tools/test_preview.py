@@ -12,7 +12,7 @@ import pytest
 import torch
 from PIL import Image, ImageFont
 from torch.utils.data import Dataset, Subset
-from tv import torchvision
+from torchvision_here import torchvision
 
 import fastpipe
 from fastpipe import ops
@@ -26,7 +26,7 @@ from fastpipe.tools import preview as module
 from fastpipe.tools.bench.samples import make_folder
 from fastpipe.tools.preview import preview_files
 from fastpipe.tools.recipes import normalizations
-from fastpipe.tools.twin import mirror
+from fastpipe.tools.torchvision_mirror import mirror
 from fastpipe.transforms import functional as F
 
 R = torchvision.transforms

@@ -7,14 +7,14 @@ from pathlib import Path
 import corpus
 import numpy as np
 import torch
-import tv
+import torchvision_here
 from PIL import Image
 
 import fastpipe
 from fastpipe.tools.preview import marked
 
-tv_tensors = tv.module("torchvision.tv_tensors")
-v2 = tv.module("fastpipe.transforms.v2")
+tv_tensors = torchvision_here.module("torchvision.tv_tensors")
+v2 = torchvision_here.module("fastpipe.transforms.v2")
 
 
 def test_what_is_drawn_where() -> None:

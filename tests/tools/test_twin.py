@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 import torch
+from torchvision_here import torchvision
 from transform_cases import FIXED, LARGE, ON_TENSORS, RANDOM, ident
-from tv import torchvision
 
 import fastpipe
 from fastpipe import transforms as T
 from fastpipe.errors import FastpipeError
-from fastpipe.tools.twin import import_torchvision, is_torchvisions, mirror
+from fastpipe.tools.torchvision_mirror import import_torchvision, is_torchvisions, mirror
 
 R = torchvision.transforms
 OTHERS: list[tuple[str, dict[str, Any]]] = [

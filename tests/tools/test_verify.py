@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
-from tv import torchvision
+from torchvision_here import torchvision
 
 import fastpipe
 from fastpipe import ops
@@ -21,9 +21,9 @@ from fastpipe.errors import PlanError
 from fastpipe.readers import DecodeRequest, register_reader, registry
 from fastpipe.readers.pil import PillowReader
 from fastpipe.reporting.pictures import grid
-from fastpipe.tools import certificate as certificates
+from fastpipe.tools import verify_result as certificates
 from fastpipe.tools.bench.samples import make_folder
-from fastpipe.tools.certificate import Difference
+from fastpipe.tools.verify_result import Difference
 
 R = torchvision.transforms
 PLAIN = MachineConfig()

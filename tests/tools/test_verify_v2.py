@@ -9,18 +9,18 @@ from typing import Any
 
 import pytest
 import torch
-import tv
+import torchvision_here
 
 import fastpipe
 from fastpipe import ops
 from fastpipe import transforms as T
 from fastpipe.errors import DatasetError, PlanError
 from fastpipe.tools.bench.samples import make_folder
-from fastpipe.tools.twin import mirror
+from fastpipe.tools.torchvision_mirror import mirror
 
-theirs = tv.module("torchvision.transforms.v2")
-v2 = tv.module("fastpipe.transforms.v2")
-stand_ins = tv.module("fastpipe.transforms.v2._stand_ins")
+theirs = torchvision_here.module("torchvision.transforms.v2")
+v2 = torchvision_here.module("fastpipe.transforms.v2")
+stand_ins = torchvision_here.module("fastpipe.transforms.v2._proxies")
 
 
 @pytest.fixture(scope="module")
@@ -133,11 +133,11 @@ def test_what_both_refuse_and_wrong_arguments(root: Path) -> None:
 def test_mirrors_of_v2() -> None:
     transform = v2.Compose([v2.RandomChoice([v2.Resize(9), v2.ToImage()]), T.CenterCrop(3), v2.Identity()])
     notes: list[str] = []
-    there = mirror(transform, tv.torchvision.transforms, notes)
+    there = mirror(transform, torchvision_here.torchvision.transforms, notes)
     assert not notes
     assert type(there) is theirs.Compose
     assert [type(one) for one in there.transforms[0].transforms] == [theirs.Resize, theirs.ToImage]
-    assert type(there.transforms[1]) is tv.torchvision.transforms.CenterCrop
+    assert type(there.transforms[1]) is torchvision_here.torchvision.transforms.CenterCrop
     again = mirror(there, T, notes)
     assert repr(again) == repr(transform)
     assert type(again.transforms[0]) is v2.RandomChoice
@@ -146,5 +146,5 @@ def test_mirrors_of_v2() -> None:
         pass
 
     own = Own(3)
-    assert mirror(own, tv.torchvision.transforms, notes) is own
+    assert mirror(own, torchvision_here.torchvision.transforms, notes) is own
     assert "a class of its own" in notes[0]

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from torchvision_here import torchvision
 from transform_cases import FIXED, LARGE, RANDOM, apply_steps, as_pil, ident, picture, values
-from tv import torchvision
 
 import fastpipe.transforms as T
 from fastpipe.types import Generators, ImageShape

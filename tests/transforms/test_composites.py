@@ -10,8 +10,8 @@ import pytest
 import torch
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
+from torchvision_here import torchvision
 from transform_cases import FIXED, LARGE, RANDOM, apply_steps, as_pil, as_tensor, picture, values
-from tv import torchvision
 
 import fastpipe.transforms as T
 from fastpipe.transforms._base import drawable

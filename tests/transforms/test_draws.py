@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from torchvision_here import torchvision
 from transform_cases import (
     FIXED,
     LARGE,
@@ -20,7 +21,6 @@ from transform_cases import (
     picture,
     values,
 )
-from tv import torchvision
 
 import fastpipe.transforms as T
 from fastpipe.rng import drawing

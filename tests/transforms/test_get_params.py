@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 import torch
+from torchvision_here import torchvision
 from transform_cases import as_pil, picture
-from tv import torchvision
 
 import fastpipe.transforms as T
 

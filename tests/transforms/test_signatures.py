@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from torchvision_here import torchvision
 from transform_cases import FIXED, LARGE, ON_TENSORS, RANDOM, ident
-from tv import torchvision
 
 import fastpipe.transforms as T
 

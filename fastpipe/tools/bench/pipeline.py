@@ -11,7 +11,7 @@ from typing import Any
 from fastpipe.config import MachineConfig
 from fastpipe.reporting.output import Move
 from fastpipe.tools.timing import Timing, Workers, one_thread, seeded_pass, take_turns
-from fastpipe.tools.twin import import_torchvision
+from fastpipe.tools.torchvision_mirror import import_torchvision
 
 PIPELINES = ("train, uint8", "train, float", "evaluation, float")
 """RandomResizedCrop and flip, as bytes and as normalised floats; Resize, CenterCrop as normalised floats."""
@@ -121,7 +121,7 @@ def _sample_function(who: str, name: str, paths: list[str], config: MachineConfi
         return lambda index: (transform(load(paths[index])), 0)  # what its ImageFolder does
 
     from fastpipe import transforms
-    from fastpipe.data import ImageList
+    from fastpipe.datasets import ImageList
 
     dataset = ImageList((paths, [0] * len(paths)), pipelines(transforms)[name], config=config)
     return dataset.__getitem__

@@ -33,7 +33,7 @@ from fastpipe.tools.bench.pipeline import CONTENDERS, PipelineResult, measure_pi
 from fastpipe.tools.bench.record import Record, read_record, to_json
 from fastpipe.tools.bench.report import draw, make_page, print_comparison, print_record
 from fastpipe.tools.bench.samples import Sample, made_samples, sample_folder, write_samples
-from fastpipe.tools.twin import import_torchvision
+from fastpipe.tools.torchvision_mirror import import_torchvision
 
 
 @dataclass(frozen=True, slots=True)

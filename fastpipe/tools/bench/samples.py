@@ -21,7 +21,7 @@ from fastpipe import readers
 from fastpipe.config import format_key
 from fastpipe.errors import DatasetError
 from fastpipe.reporting.output import Move
-from fastpipe.tools.subject import choose_files
+from fastpipe.tools.inputs import choose_files
 from fastpipe.types import Box, Header
 
 # Kind → (file suffix, Pillow's format, Pillow's mode, options for `Image.save`).

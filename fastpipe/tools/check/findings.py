@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, overload
 import numpy as np
 
 if TYPE_CHECKING:
-    from fastpipe.data import ImageIndex
-    from fastpipe.data.table import Array
+    from fastpipe.datasets import ImageIndex
+    from fastpipe.index.table import Array
 
 
 class Kind(NamedTuple):

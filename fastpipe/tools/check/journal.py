@@ -13,10 +13,10 @@ from typing import IO, Any
 
 import filelock
 
-from fastpipe.data.index import ImageIndex
-from fastpipe.data.store import cache_folder
-from fastpipe.data.table import unpack_paths
 from fastpipe.errors import FastpipeWarning
+from fastpipe.index.format import cache_folder
+from fastpipe.index.image_index import ImageIndex
+from fastpipe.index.table import unpack_paths
 from fastpipe.tools.check.findings import KINDS, Findings, Seen, bits_of
 
 _KEPT_S = 30 * 24 * 3600.0

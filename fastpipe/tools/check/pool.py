@@ -22,9 +22,9 @@ from collections.abc import Generator, Iterator
 from typing import IO, Any, NamedTuple
 
 from fastpipe import readers
-from fastpipe.data.cluster import Cluster, whole_path
-from fastpipe.data.store import cache_folder
 from fastpipe.errors import DatasetError, FastpipeError
+from fastpipe.index.cluster import Cluster, whole_path
+from fastpipe.index.format import cache_folder
 from fastpipe.tools.check.examine import Rules
 from fastpipe.tools.check.findings import Seen, bits_of
 from fastpipe.types import Member

@@ -16,13 +16,13 @@ from PIL import Image, ImageFile
 
 import fastpipe
 from fastpipe.config import current_config
-from fastpipe.data import ImageIndex
-from fastpipe.data._progress import SlowBar
-from fastpipe.data.cluster import Cluster
-from fastpipe.data.named import loose_images
-from fastpipe.data.table import Array
+from fastpipe.datasets import ImageIndex
+from fastpipe.datasets.open import loose_images
 from fastpipe.environment import line_width, usable_cpus
 from fastpipe.errors import ConfigError, DatasetError
+from fastpipe.index._progress import SlowBar
+from fastpipe.index.cluster import Cluster
+from fastpipe.index.table import Array
 from fastpipe.paths import local
 from fastpipe.readers import MaxPixels, configured_reader, pixel_limit
 from fastpipe.reporting.output import check_writable, wrapped
@@ -32,7 +32,7 @@ from fastpipe.tools.check.journal import Journal
 from fastpipe.tools.check.pool import CHUNK, Task, examine_all, examine_on
 from fastpipe.tools.check.quarantine import Moved, check_target, move_away
 from fastpipe.tools.check.report import ending_of, lines_of, summary_lines, write_report
-from fastpipe.tools.subject import index_of, other_images
+from fastpipe.tools.inputs import index_of, other_images
 
 Decode = Literal["full", "header"]
 

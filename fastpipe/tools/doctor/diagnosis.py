@@ -11,7 +11,7 @@ from fastpipe.environment import Memory
 from fastpipe.reporting.output import rounded
 from fastpipe.reporting.tables import notebook, plain
 from fastpipe.tools.doctor.findings import SAME, Finding
-from fastpipe.tools.doctor.values import Disk, Reencoding, Scaling, Stages, Threaded, Threads, Transfer
+from fastpipe.tools.doctor.measurements import Disk, Reencoding, Scaling, Stages, Threaded, Threads, Transfer
 
 SCHEMA = "fastpipe-doctor/1"
 """Names the layout of the JSON; the number grows when a key changes its meaning or goes."""

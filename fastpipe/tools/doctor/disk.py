@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from fastpipe import readers
-from fastpipe.tools.doctor.values import Disk
+from fastpipe.tools.doctor.measurements import Disk
 
 _READERS = 8
 _LEAST = 8  # cold files of each kind: fewer tell nothing

@@ -12,23 +12,23 @@ from typing import Any
 
 from fastpipe import readers
 from fastpipe.config import MachineConfig, format_key, library_versions, machine_fingerprint
-from fastpipe.data.base import ImageDataset
+from fastpipe.datasets.base import ImageDataset
 from fastpipe.environment import memory, usable_cpus
 from fastpipe.errors import DatasetError, FastpipeError
-from fastpipe.program.breaks import diagnose
+from fastpipe.explanation.graph_breaks import diagnose
 from fastpipe.reporting.output import Move, in_words
 from fastpipe.tools.bench.measure import measure
 from fastpipe.tools.bench.samples import Sample, read_sample
 from fastpipe.tools.doctor import findings as find
 from fastpipe.tools.doctor.diagnosis import Diagnosis
 from fastpipe.tools.doctor.disk import measure_disk
-from fastpipe.tools.doctor.files import try_reencoding
+from fastpipe.tools.doctor.measurements import Reencoding, Scaling, Stages, Trial
+from fastpipe.tools.doctor.memory_risks import object_lists, threads_here
+from fastpipe.tools.doctor.reencoding import try_reencoding
 from fastpipe.tools.doctor.stages import time_stages, try_samples
-from fastpipe.tools.doctor.traps import object_lists, threads_here
-from fastpipe.tools.doctor.values import Reencoding, Scaling, Stages, Trial
 from fastpipe.tools.doctor.workers import Probe, measure_scaling, measure_threads, measure_transfer, worker_counts
-from fastpipe.tools.named import standard_transform
-from fastpipe.tools.subject import Subject, path_of, subject_of
+from fastpipe.tools.import_object import standard_transform
+from fastpipe.tools.inputs import Subject, path_of, subject_of
 from fastpipe.transforms._base import drawable
 
 _SAMPLES = 192

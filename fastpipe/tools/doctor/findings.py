@@ -8,7 +8,7 @@ from typing import Literal
 
 from fastpipe.environment import Memory
 from fastpipe.reporting.output import in_words, size
-from fastpipe.tools.doctor.values import BadFile, Disk, ObjectList, Reencoding, Scaling, Stages, Threads
+from fastpipe.tools.doctor.measurements import BadFile, Disk, ObjectList, Reencoding, Scaling, Stages, Threads
 from fastpipe.tools.timing import Timing
 
 Severity = Literal["problem", "advice", "note"]

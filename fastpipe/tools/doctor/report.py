@@ -17,7 +17,7 @@ from fastpipe.reporting.plots import new_figure, save, style
 from fastpipe.reporting.tables import Table
 from fastpipe.tools.doctor.diagnosis import Diagnosis
 from fastpipe.tools.doctor.findings import is_busy
-from fastpipe.tools.doctor.values import Disk
+from fastpipe.tools.doctor.measurements import Disk
 
 COLORS: Mapping[str, str] = MappingProxyType(
     {

@@ -10,12 +10,12 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-from fastpipe.data.base import ImageDataset
+from fastpipe.datasets.base import ImageDataset
 from fastpipe.errors import DatasetError
-from fastpipe.loading.asking import batch_of
+from fastpipe.loading.fetcher import batch_of
 from fastpipe.loading.tuning import batch_bytes, batch_tensors
 from fastpipe.program import BatchOptions, mark, profile
-from fastpipe.tools.doctor.values import BadFile, Part, Stages
+from fastpipe.tools.doctor.measurements import BadFile, Part, Stages
 from fastpipe.tools.recipes import part_of
 
 

@@ -15,8 +15,8 @@ from fastpipe.loading.collate import DeferredImages
 from fastpipe.loading.loader import image_datasets
 from fastpipe.loading.tuning import throughput
 from fastpipe.rng import keyed_globals
-from fastpipe.tools.doctor.values import Scaling, Threaded, Transfer, Trial
-from fastpipe.tools.subject import Subject
+from fastpipe.tools.doctor.measurements import Scaling, Threaded, Transfer, Trial
+from fastpipe.tools.inputs import Subject
 from fastpipe.tools.timing import Workers, take_turns
 
 _BATCH_S = 0.15  # that a batch of a trial should take one worker

@@ -21,8 +21,7 @@ from fastpipe.transforms.autoaugment import AutoAugmentPolicy
 from fastpipe.transforms.compose import draw_all
 from fastpipe.transforms.v2 import _draws
 from fastpipe.transforms.v2._attributes import Attribute, by_class
-from fastpipe.transforms.v2._rng_patch import drawing_from
-from fastpipe.transforms.v2._stand_ins import (
+from fastpipe.transforms.v2._proxies import (
     PilStandIn,
     PureStandIn,
     TensorStandIn,
@@ -30,6 +29,7 @@ from fastpipe.transforms.v2._stand_ins import (
     shape_of,
     stand_in,
 )
+from fastpipe.transforms.v2._rng_patch import drawing_from
 from fastpipe.types import Generators, ImageShape, Step
 
 _STAND_INS = (PilStandIn, TensorStandIn, PureStandIn)

@@ -18,8 +18,7 @@ from torchvision.transforms.v2 import functional as F
 from torchvision.transforms.v2.functional._utils import _KERNEL_REGISTRY, _register_kernel_internal
 
 from fastpipe import ops
-from fastpipe.transforms.v2._rng_patch import drawing_from
-from fastpipe.transforms.v2._stand_ins import (
+from fastpipe.transforms.v2._proxies import (
     MOVES,
     PilStandIn,
     PureStandIn,
@@ -32,6 +31,7 @@ from fastpipe.transforms.v2._stand_ins import (
     resize_of,
     stand_in,
 )
+from fastpipe.transforms.v2._rng_patch import drawing_from
 from fastpipe.types import Box, Generators, ImageShape, Step
 
 __all__ = [

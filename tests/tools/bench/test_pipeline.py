@@ -9,7 +9,7 @@ from pathlib import Path
 import cv2
 import pytest
 import torch
-from tv import torchvision
+from torchvision_here import torchvision
 
 from fastpipe import transforms as T
 from fastpipe.config import MachineConfig
@@ -18,7 +18,7 @@ from fastpipe.tools.bench import pipeline
 from fastpipe.tools.bench.pipeline import CONTENDERS, PIPELINES, measure_pipelines
 from fastpipe.tools.bench.samples import made_samples, write_samples
 from fastpipe.tools.timing import one_thread, seeded_pass, speedup, summarize, take_turns
-from fastpipe.tools.twin import import_torchvision
+from fastpipe.tools.torchvision_mirror import import_torchvision
 
 
 @pytest.fixture(scope="module")

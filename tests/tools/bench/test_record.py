@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from fastpipe.data import _progress
 from fastpipe.errors import ConfigError
+from fastpipe.index import _progress
 from fastpipe.reporting.output import check_writable, make_console, show_progress, write_json
 from fastpipe.tools.bench.record import SCHEMA, read_record, to_json
 from fastpipe.tools.bench.report import print_record

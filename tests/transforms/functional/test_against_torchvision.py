@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from torchvision_here import torchvision
 from transforms.functional import cases
-from tv import torchvision
 
 from fastpipe.transforms import functional as F
 

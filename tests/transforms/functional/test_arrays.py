@@ -10,8 +10,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
+from torchvision_here import torchvision
 from transforms.functional import cases
-from tv import torchvision
 
 from fastpipe.transforms import functional as F
 

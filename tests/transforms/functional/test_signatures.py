@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import torch
-from tv import torchvision
+from torchvision_here import torchvision
 
 import fastpipe.transforms._functional_pil
 import fastpipe.transforms._functional_tensor

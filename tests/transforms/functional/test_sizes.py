@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
-from tv import torchvision
+from torchvision_here import torchvision
 
 from fastpipe import ops
 from fastpipe.ops import sizes

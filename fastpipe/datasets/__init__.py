@@ -1,0 +1,51 @@
+"""Map-style datasets of image files."""
+
+from fastpipe.datasets.arrays import ArrayFolder, ArrayList
+from fastpipe.datasets.bad_files import BadFile, BadFileCounts
+from fastpipe.datasets.base import ImageDataset, StandardTransform, default_loader
+from fastpipe.datasets.detection import CocoDetection, VOCDetection, VOCSegmentation, wrap_dataset_for_transforms_v2
+from fastpipe.datasets.folder import ImageFolder
+from fastpipe.datasets.image_list import ImageList
+from fastpipe.datasets.joint import Boxes, JointDataset, KeyPoints, MaskFile, SampleDataset, collate_fn
+from fastpipe.datasets.shards import ImageShards
+from fastpipe.datasets.table import ImageTable
+from fastpipe.index.image_index import ImageIndex
+from fastpipe.index.listing import (
+    IMG_EXTENSIONS,
+    find_classes,
+    has_file_allowed_extension,
+    is_image_file,
+    make_dataset,
+)
+from fastpipe.index.statistics import index_statistics
+
+__all__ = [
+    "IMG_EXTENSIONS",
+    "ArrayFolder",
+    "ArrayList",
+    "BadFile",
+    "BadFileCounts",
+    "Boxes",
+    "CocoDetection",
+    "ImageDataset",
+    "ImageFolder",
+    "ImageIndex",
+    "ImageList",
+    "ImageShards",
+    "ImageTable",
+    "JointDataset",
+    "KeyPoints",
+    "MaskFile",
+    "SampleDataset",
+    "StandardTransform",
+    "VOCDetection",
+    "VOCSegmentation",
+    "collate_fn",
+    "default_loader",
+    "find_classes",
+    "has_file_allowed_extension",
+    "index_statistics",
+    "is_image_file",
+    "make_dataset",
+    "wrap_dataset_for_transforms_v2",
+]

@@ -1,0 +1,179 @@
+"""Annotations of images in memory-mapped arrays: no Python object a box, whatever their number.
+
+An annotation file of COCO's is read once; what is in it is kept beside the indexes of images, under a name that is made
+from the file's own, its size and time, so that it can't be out of date.
+
+    CACHE/annotations/<name>/     as `fastpipe.index.format` keeps arrays
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fastpipe.errors import DatasetError
+from fastpipe.index import format
+from fastpipe.index.table import Array
+from fastpipe.paths import whole
+
+__all__ = ["Annotations", "CocoFile"]
+
+_SCHEMA = {
+    "boxes": "f8",
+    "boxes_whole": "?",
+    "labels": "i8",
+    "records": "u1",
+    "record_offsets": "i8",
+    "starts": "i8",
+    "ids": "i8",
+    "paths": "u1",
+    "path_offsets": "i8",
+}
+
+
+class Annotations:
+    """n images with m annotations, mapped from a folder or in memory.
+
+    Attributes:
+        ids: int64 ``(n,)``, sorted.
+        starts: int64 ``(n + 1,)``; where each image's annotations start.
+        boxes: float64 ``(m, 4)``: x, y, width, height.
+        boxes_whole: bool ``(m,)``; whether the file has all four as integers.
+        labels: int64 ``(m,)``.
+        records, record_offsets: each annotation as the file has it, JSON.
+        paths, path_offsets: each image's file name, UTF-8.
+    """
+
+    def __init__(self, arrays: dict[str, Array], folder: Path | None = None, generation: str = "") -> None:
+        self.arrays, self.folder, self.generation = arrays, folder, generation
+
+    @classmethod
+    def opened(cls, folder: Path, generation: str | None = None) -> Annotations:
+        """What is kept in a folder; raises `format.UnusableIndex`."""
+        generation = generation or format.current_generation(folder)
+        return cls(format.read(folder, generation, _SCHEMA)[1], folder, generation)
+
+    def __len__(self) -> int:
+        return len(self.arrays["ids"])
+
+    def __reduce__(self) -> Any:
+        if self.folder is not None:
+            return Annotations.opened, (self.folder, self.generation)
+        return Annotations, (self.arrays,)
+
+    def path(self, number: int) -> str:
+        return self._bytes("paths", "path_offsets", number).decode()
+
+    def range(self, number: int) -> tuple[int, int]:
+        """Where an image's annotations start and end."""
+        starts = self.arrays["starts"]
+        return int(starts[number]), int(starts[number + 1])
+
+    def records(self, number: int) -> list[dict[str, Any]]:
+        """An image's annotations as the file has them."""
+        return [json.loads(self._bytes("records", "record_offsets", place)) for place in range(*self.range(number))]
+
+    def boxes(self, number: int) -> Array:
+        """An image's boxes: int64 where the file has whole numbers alone, else float32, as torch makes of lists."""
+        part = slice(*self.range(number))
+        whole = bool(self.arrays["boxes_whole"][part].all())
+        made: Array = self.arrays["boxes"][part].astype(np.int64 if whole else np.float32)
+        return made
+
+    def labels(self, number: int) -> Array:
+        made: Array = self.arrays["labels"][slice(*self.range(number))].copy()
+        return made
+
+    def _bytes(self, name: str, offsets: str, place: int) -> bytes:
+        ends = self.arrays[offsets]
+        content: bytes = self.arrays[name][ends[place] : ends[place + 1]].tobytes()
+        return content
+
+
+class CocoFile:
+    """An annotation file in COCO's format.
+
+    Args:
+        path: of the JSON file.
+
+    Raises:
+        DatasetError: it is no such file.
+        OSError: it can't be opened.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = whole(path)
+
+    def open(self) -> Annotations:
+        """What was kept of it, or what it holds, which is kept then."""
+        status = os.stat(self.path)
+        made_of = json.dumps([self.path, status.st_size, status.st_mtime_ns])
+        try:
+            folder = format.cache_folder() / "annotations" / hashlib.sha256(made_of.encode()).hexdigest()[:32]
+        except FileNotFoundError:  # no home folder
+            return Annotations(self._read())
+        with contextlib.suppress(format.UnusableIndex):
+            return Annotations.opened(folder)
+        with format.locked(folder):
+            with contextlib.suppress(format.UnusableIndex):
+                return Annotations.opened(folder)
+            return Annotations.opened(folder, format.write(folder, self._read().items(), {"made_of": made_of}, _SCHEMA))
+
+    def _read(self) -> dict[str, Array]:
+        with open(self.path, "rb") as file:
+            try:
+                content = json.load(file)
+            except ValueError as error:
+                raise DatasetError(f"{self.path} is no JSON: {error}.") from error
+        try:
+            return _arrays_of(content)
+        except (KeyError, TypeError, ValueError) as error:
+            raise DatasetError(
+                f"{self.path} isn't in COCO's format ({type(error).__name__}: {error}): it has images with id and "
+                "file_name, and annotations with id, image_id, bbox and category_id."
+            ) from error
+
+
+def _arrays_of(content: Any) -> dict[str, Array]:
+    # As in COCO's own code, the last of two images of one id counts.
+    images = {int(image["id"]): str(image["file_name"]) for image in content["images"]}
+    ids = np.array(sorted(images), np.int64)
+    place = {image: number for number, image in enumerate(ids.tolist())}
+    annotations = [one for one in content.get("annotations", []) if one["image_id"] in place]
+    of_image = np.array([place[one["image_id"]] for one in annotations], np.int64)
+    order = np.argsort(of_image, kind="stable")
+    starts = np.zeros(len(ids) + 1, np.int64)
+    np.cumsum(np.bincount(of_image, minlength=len(ids)), out=starts[1:])
+    annotations = [annotations[number] for number in order.tolist()]
+    boxes = [one.get("bbox") or (0, 0, 0, 0) for one in annotations]
+    records, record_offsets = _packed(json.dumps(one, separators=(",", ":")).encode() for one in annotations)
+    paths, path_offsets = _packed(images[number].encode() for number in ids.tolist())
+    return {
+        "boxes": np.array(boxes, np.float64).reshape(-1, 4),
+        "boxes_whole": np.array([all(isinstance(side, int) for side in box) for box in boxes], bool),
+        "labels": np.array([one.get("category_id", -1) for one in annotations], np.int64),
+        "records": records,
+        "record_offsets": record_offsets,
+        "starts": starts,
+        "ids": ids,
+        "paths": paths,
+        "path_offsets": path_offsets,
+    }
+
+
+def _packed(parts: Iterable[bytes]) -> tuple[Array, Array]:
+    lengths: list[int] = []
+    content = bytearray()
+    for part in parts:
+        content += part
+        lengths.append(len(part))
+    offsets = np.zeros(len(lengths) + 1, np.int64)
+    np.cumsum(lengths, out=offsets[1:])
+    return np.frombuffer(bytes(content), np.uint8), offsets

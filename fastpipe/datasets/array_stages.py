@@ -1,0 +1,187 @@
+"""The stages of arrays: files to tensors, read straight into a batch by the core's threads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch.utils.data import get_worker_info
+
+from fastpipe import core
+from fastpipe.datasets.array_form import ArrayFile, Form, form_of, load
+from fastpipe.errors import DatasetError
+from fastpipe.program import (
+    BatchOptions,
+    CoreRun,
+    ImageBatch,
+    ImageStages,
+    SampleTask,
+    batch_memory,
+    mark,
+    runs_in_core,
+    workspace,
+)
+from fastpipe.program.core_run import PlacedTask
+from fastpipe.sources import fetched
+from fastpipe.types import Generators, Recipe
+
+Box = tuple[int, int, int, int]
+
+
+class ArrayBatch:
+    """The places of a batch of arrays in one tensor, as `fastpipe.program.BatchBuilder` has them for images.
+
+    Args:
+        count: arrays in the batch.
+        options: what is wanted.
+
+    Attributes:
+        arrays: the tensor, once an array was accepted.
+    """
+
+    def __init__(self, count: int, options: BatchOptions) -> None:
+        self._count = count
+        self._options = options
+        self._slot: Any = None
+        self.arrays: torch.Tensor | None = None
+
+    def accept(self, position: int, task: SampleTask) -> bool:
+        """Gives an array its place; False where it doesn't fit beside the ones before."""
+        form: Form = task.encoded.form
+        shape = form.cropped(_box(task))
+        if self.arrays is None:
+            shared = get_worker_info() is not None
+            self.arrays, self._slot = batch_memory((self._count, *shape), form.dtype, self._options, shared)
+        return tuple(self.arrays.shape[1:]) == shape and self.arrays.dtype == form.dtype
+
+    def place(self, position: int) -> torch.Tensor:
+        assert self.arrays is not None
+        return self.arrays[position]
+
+    def finish(self, targets: list[Any], positions: Sequence[int]) -> ImageBatch:
+        """The batch of these places, which rise; the others are left out."""
+        assert self.arrays is not None
+        for place, position in enumerate(positions):
+            if place != position:
+                self.arrays[place].copy_(self.arrays[position])
+        return ImageBatch(self.arrays[: len(positions)], targets, None, self._slot)
+
+
+class ArrayStages(ImageStages):
+    """The stages of arrays.
+
+    Args:
+        given, options: as of `ImageStages`.
+        form: gives the form of the arrays: as the user has said, or the first one's.
+        form_is_given: the user has said it; files have no headers.
+        crops: windows are drawn.
+    """
+
+    def __init__(self, *given: Any, form: Callable[[], Form], form_is_given: bool, crops: bool, **options: Any) -> None:
+        super().__init__(*given, **options)
+        self._form, self._form_is_given, self._crops = form, form_is_given, crops
+
+    def slots(self, count: int, options: BatchOptions) -> Any:
+        if self.pipeline.rest or options.dtype is not None or options.channels_last:
+            return None  # what is collated is converted there
+        return ArrayBatch(count, options)
+
+    def read(self, tasks: Sequence[SampleTask], threads: int) -> None:
+        """Takes arrays to be as the first is; where a window is drawn, that is looked at before."""
+        contents, errors = fetched([task.source for task in tasks])
+        for number, error in errors.items():
+            self.policy.failed(tasks[number], error)
+        alike: Form | None = None
+        statuses = [int(core.Status.IO_ERROR)] * len(tasks)
+        if tasks and runs_in_core():
+            alike, statuses = self._look(tasks, contents, threads)
+        for task, content, status in zip(tasks, contents, statuses, strict=True):
+            if task.error is None and alike is not None and status == core.Status.OK:
+                task.encoded, task.shape = ArrayFile(alike, content), alike.size
+            elif task.error is None:
+                self.read_one(task, content)
+        mark("read")
+
+    def _look(
+        self, tasks: Sequence[SampleTask], contents: Sequence[str | bytes], threads: int
+    ) -> tuple[Form | None, list[int]]:
+        """The form that arrays are taken to have, and for each whether it may be taken so."""
+        try:
+            form = self._form()
+        except OSError:  # as is told one by one
+            return None, [int(core.Status.IO_ERROR)] * len(tasks)
+        if not self._crops:
+            return form, [int(core.Status.OK)] * len(tasks)
+        if len(form.shape) < 2:
+            self._form_of(tasks[0], contents[0])
+        # Bytes at hand are looked at one by one: an empty name is no file.
+        names = ["" if isinstance(content, bytes) else content for content in contents]
+        parts = [core.ArrayPart(name, (0, 0, 0, 0), 0) for name in names]
+        return form, core.read_arrays(form.in_core(), parts, workspace(threads).pool)
+
+    def read_one(self, task: SampleTask, source: str | bytes | None = None) -> None:
+        try:
+            if source is None:
+                (source,), errors = fetched([task.source])
+                if errors:
+                    raise errors[0]
+            form = self._form_of(task, source)
+            task.encoded, task.shape = ArrayFile(form, source), form.size
+            mark("header")
+        except Exception as error:
+            self.policy.failed(task, error)
+
+    def _form_of(self, task: SampleTask, content: str | bytes) -> Form:
+        form = self._form() if self._form_is_given else form_of(task.path, content)
+        if self._crops and len(form.shape) < 2:
+            raise DatasetError(f"{task.path} holds {form}: crop= takes arrays with at least two axes.")
+        return form
+
+    def recipe(self, task: SampleTask, generators: Generators) -> Recipe:
+        self.read_one(task)
+        if task.error is not None:
+            raise task.error
+        return self.pipeline.draw(task.encoded.form.size, generators)
+
+    def lower(self, tasks: Sequence[SampleTask]) -> None:
+        """Nothing: a window is read as it was drawn."""
+
+    def start(self, tasks: Sequence[PlacedTask], slots: Any, threads: int) -> CoreRun:
+        """Reads each array into its place in the batch, all of one form in one call of the core."""
+        if slots is None or not tasks or not runs_in_core() or not tasks[0][1].encoded.form.in_order:
+            return CoreRun(list(tasks))
+        form: Form = tasks[0][1].encoded.form
+        out = slots.arrays
+        stride = out[0].numel() * out.itemsize
+        rejected: list[PlacedTask] = []
+        alike: list[PlacedTask] = []
+        parts = []
+        for position, task in tasks:
+            content = task.encoded.content
+            if task.encoded.form is form and isinstance(content, str):
+                alike.append((position, task))
+                window = form.window(_box(task))
+                parts.append(core.ArrayPart(content, window, out.data_ptr() + position * stride))
+            else:
+                rejected.append((position, task))
+        statuses = core.read_arrays(form.in_core(), parts, workspace(threads).pool)
+        rejected += [placed for placed, status in zip(alike, statuses, strict=True) if status != core.Status.OK]
+        mark("decode")
+        return CoreRun(rejected)
+
+    def make(self, task: SampleTask, out: Any) -> None:
+        content = task.encoded.content
+        form = self._form_of(task, content) if out is None else task.encoded.form  # a list may have several
+        made = load(task.path, form, _box(task), content)
+        mark("decode")
+        if out is None:
+            task.image = made
+        else:
+            out.copy_(made)
+
+
+def _box(task: SampleTask) -> Box | None:
+    """The window that was drawn: ``(top, left, height, width)``; None for all."""
+    steps: Any = () if task.recipe is None else task.recipe.steps
+    return (steps[0].top, steps[0].left, steps[0].height, steps[0].width) if steps else None

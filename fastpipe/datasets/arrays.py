@@ -1,0 +1,201 @@
+"""`ArrayFolder` and `ArrayList`: raw arrays, read straight into batches by the core's threads."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from fastpipe.datasets.array_form import Form, form_of, raw_form
+from fastpipe.datasets.array_stages import ArrayStages
+from fastpipe.datasets.bad_file_policy import BadFileHandler
+from fastpipe.datasets.bad_files import OnError
+from fastpipe.datasets.base import ImageDataset
+from fastpipe.datasets.folder import ImageFolder
+from fastpipe.datasets.image_list import ImageList
+from fastpipe.errors import DatasetError
+from fastpipe.index.image_index import ImageIndex
+from fastpipe.index.list_files import Column
+from fastpipe.program import Pipeline
+from fastpipe.sources import ByteSource, Cache
+from fastpipe.transforms.geometry import RandomCrop
+
+_RAW = (".bin", ".raw", ".dat")
+
+
+class Arrays(ImageDataset):
+    """What a dataset of arrays has in place of images; `ArrayFolder` and `ArrayList` are made of it."""
+
+    __form: Form | None = None
+    __given: bool = False
+    __crop: RandomCrop | None = None
+
+    def _set_up(self, crop: Any, dtype: Any, shape: Any) -> None:
+        if (dtype is None) != (shape is None):
+            raise DatasetError("raw arrays need both dtype= and shape=; .npy files say both themselves.")
+        if dtype is not None:
+            self.__form, self.__given = raw_form(dtype, shape), True
+        if crop is not None:
+            self.__crop = RandomCrop(crop)
+
+    def _look(self) -> None:
+        """The first file's form, before workers are started; what is wrong with it is told with its sample."""
+        with contextlib.suppress(OSError):
+            if len(self):
+                _ = self.form
+
+    @property
+    def pipeline(self) -> Pipeline:
+        rest = () if self.transform is None else (self.transform,)
+        known = self._fastpipe.pipeline
+        if known is None or known.rest != rest:
+            self._fastpipe.pipeline = known = Pipeline(() if self.__crop is None else (self.__crop,), rest)
+        return known
+
+    @property
+    def form(self) -> Form:
+        """Type and shape of the arrays: as given, or those of the first file that can be read."""
+        if self.__form is None:
+            for index in range(len(self)):
+                try:
+                    self.__form = found = form_of(self.sample(index)[0])
+                    return found
+                except OSError:
+                    if self.on_error == "raise" or index + 1 == len(self):
+                        raise
+            raise DatasetError("there is no array in this dataset.")
+        return self.__form
+
+    def _fastpipe_stages(self, pipeline: Pipeline, policy: BadFileHandler, options: dict[str, Any]) -> Any:
+        return ArrayStages(
+            pipeline,
+            self._fastpipe_decoding,
+            policy,
+            self.target_transform,
+            form=lambda: self.form,
+            form_is_given=self.__given,
+            crops=self.__crop is not None,
+            **options,
+        )
+
+
+class ArrayFolder(Arrays, ImageFolder):
+    """A map-style dataset over ``root/class/….npy``: as `ImageFolder`, of arrays.
+
+    A sample is ``(tensor, class index)``. In a `fastpipe.DataLoader` a batch's arrays are read straight into its
+    memory, by the core's threads, without the interpreter's lock and without a copy; arrays in big-endian order are
+    turned on the way. With torch's loader each sample is a tensor of its own.
+
+    Args:
+        root: the folder that holds one folder a class; or a zip or tar of it, a URL or a `fastpipe.ByteSource`, as
+            `ImageFolder` takes them. What is read from a store without a cache is copied once more.
+        transform: takes the tensor. It runs one by one in Python: batches are then collated from a list.
+        target_transform: takes the class index.
+        crop: height and width (or one number) of a window of the last two axes, drawn as torchvision's `RandomCrop`
+            draws it; only the window is read. None for whole arrays.
+        dtype, shape: of files without a header: a dtype of torch or NumPy (``">f4"`` is big-endian), and the lengths of
+            all axes. Files are then those that end in .bin, .raw or .dat. None for .npy files, which say both.
+        extensions: other endings of the files that count, lower-case.
+        allow_empty, seed, threads, on_error, bad_files_log, max_bad_fraction, index, cache: as in `ImageFolder`.
+
+    Attributes:
+        form: type and shape of the first array, or as given.
+        classes, class_to_idx, samples, targets, index: as of `ImageFolder`.
+
+    Raises:
+        FileNotFoundError: `root` is no folder, has no class folder, or a class has no valid file.
+        DatasetError: only one of `dtype` and `shape` is given, or they are none; of a batch: its arrays are of several
+            types or shapes.
+        DecodeError, OSError: of ``dataset[index]``: the file is no array, too short, holds Python objects, or can't be
+            opened; names file and index.
+    """
+
+    def __init__(
+        self,
+        root: str | Path | ByteSource,
+        transform: Callable[..., Any] | None = None,
+        target_transform: Callable[..., Any] | None = None,
+        *,
+        crop: int | Sequence[int] | None = None,
+        dtype: Any = None,
+        shape: Sequence[int] | None = None,
+        extensions: tuple[str, ...] | None = None,
+        allow_empty: bool = False,
+        seed: int | None = None,
+        threads: int = 0,
+        on_error: OnError = "raise",
+        bad_files_log: str | os.PathLike[str] | None = None,
+        max_bad_fraction: float = 0.1,
+        index: ImageIndex | str | os.PathLike[str] | None = "auto",
+        cache: Cache | None = None,
+    ) -> None:
+        self._set_up(crop, dtype, shape)
+        self._fastpipe_endings = extensions or ((".npy",) if dtype is None else _RAW)
+        super().__init__(
+            root,
+            transform,
+            target_transform,
+            allow_empty=allow_empty,
+            seed=seed,
+            threads=threads,
+            on_error=on_error,
+            bad_files_log=bad_files_log,
+            max_bad_fraction=max_bad_fraction,
+            index=index,
+            cache=cache,
+        )
+        self._look()
+
+
+class ArrayList(Arrays, ImageList):
+    """A map-style dataset over a list of files of arrays and labels: as `ImageList`, of arrays.
+
+    Args:
+        source: as of `ImageList`.
+        transform, target_transform, crop, dtype, shape: as in `ArrayFolder`.
+        root, columns: as in `ImageList`.
+        seed, threads, on_error, bad_files_log, max_bad_fraction, cache: as in `ImageFolder`.
+
+    Attributes:
+        form: type and shape of the first array, or as given.
+        samples, targets, classes, class_to_idx, index: as of `ImageList`; so are `subset` and `split`.
+
+    Raises:
+        DatasetError, DecodeError, OSError: as of `ImageList` and `ArrayFolder`.
+    """
+
+    def __init__(
+        self,
+        source: Any,
+        transform: Callable[..., Any] | None = None,
+        target_transform: Callable[..., Any] | None = None,
+        *,
+        crop: int | Sequence[int] | None = None,
+        dtype: Any = None,
+        shape: Sequence[int] | None = None,
+        root: str | os.PathLike[str] | ByteSource | None = None,
+        columns: tuple[Column, Column] = ("path", "label"),
+        seed: int | None = None,
+        threads: int = 0,
+        on_error: OnError = "raise",
+        bad_files_log: str | os.PathLike[str] | None = None,
+        max_bad_fraction: float = 0.1,
+        cache: Cache | None = None,
+    ) -> None:
+        self._set_up(crop, dtype, shape)
+        super().__init__(
+            source,
+            transform,
+            target_transform,
+            root=root,
+            columns=columns,
+            seed=seed,
+            threads=threads,
+            on_error=on_error,
+            bad_files_log=bad_files_log,
+            max_bad_fraction=max_bad_fraction,
+            cache=cache,
+        )
+        self._look()

@@ -1,0 +1,246 @@
+"""What becomes of samples whose files can't be read: left out, replaced, asked about; listed, counted, warned of."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from fastpipe.datasets._bad_files_log import append_once
+from fastpipe.datasets.bad_files import (
+    REPLACED,
+    SKIPPED,
+    BadFile,
+    BadFileCounts,
+    BadFileRecord,
+    OnError,
+    check_policy,
+    is_bad_file,
+    located,
+    noted,
+    warn_again,
+    without_frames,
+)
+from fastpipe.errors import BadFilesError, DatasetError
+from fastpipe.program import SampleTask
+from fastpipe.rng import sample_key
+
+if TYPE_CHECKING:
+    from fastpipe.datasets.private import PrivateState
+
+_TRIES = 32
+
+
+@dataclass(frozen=True, slots=True)
+class BadFilePolicy:
+    """What a dataset's user has chosen.
+
+    Attributes:
+        on_error, max_bad_fraction: see `ImageDataset`.
+        log: the whole path of the CSV file that lists bad files; None for none.
+
+    Raises:
+        DatasetError: one of them is none of what is accepted.
+    """
+
+    on_error: OnError = "raise"
+    log: str | None = None
+    max_bad_fraction: float = 0.1
+
+    def __post_init__(self) -> None:
+        check_policy(self.on_error, self.max_bad_fraction)
+
+    @property
+    def see_log(self) -> str:
+        """A sentence for the end of a message."""
+        if self.log is None:
+            return " Give bad_files_log='bad_files.csv' to have them listed."
+        return f" See {self.log}."
+
+
+class SampleSource(Protocol):
+    """What the policy asks of a dataset."""
+
+    seed: int | None
+
+    def __len__(self) -> int: ...
+
+    def sample(self, index: int) -> tuple[str, Any]:
+        """The path and target of a sample."""
+
+    def alternatives(self, index: int, generator: np.random.Generator) -> Iterator[int]:
+        """Samples to try in place of a bad one."""
+
+
+class BadFileHandler:
+    """Applies a dataset's policy; the `fastpipe.program.tasks.FailurePolicy` of its executor.
+
+    Args:
+        dataset: whose samples they are.
+        state: has the policy as chosen, and what is known of bad samples, in memory that all processes share.
+        tasks_of: as of `BatchExecutor`.
+        planned: fastpipe's readers read the files, and not a loader of the user's, which may raise anything.
+    """
+
+    def __init__(
+        self,
+        dataset: SampleSource,
+        state: PrivateState,
+        tasks_of: Callable[[Sequence[int], int | None], list[SampleTask]],
+        planned: bool,
+    ) -> None:
+        self._dataset, self._state, self._tasks_of, self._planned = dataset, state, tasks_of, planned
+        self.policy = state.policy
+        self._told_of_log = False
+
+    def _record(self) -> BadFileRecord:
+        return self._state.bad_record(len(self._dataset))
+
+    def _task(self, index: int, instead_of: SampleTask) -> SampleTask:
+        """The task of a sample that is taken in another one's place, with its random numbers."""
+        (task,) = self._tasks_of([index], instead_of.epoch)
+        task.place, task.key = instead_of.place, instead_of.key
+        return task
+
+    def failed(self, task: SampleTask, error: Exception) -> None:
+        """Notes in a task that its file is bad; raises other errors, and with ``on_error="raise"`` all."""
+        if not is_bad_file(error, self._planned):
+            raise noted(error, task.index, task.path)
+        named = located(error, task.index, task.path)
+        if self.policy.on_error == "raise":
+            raise named from error.__cause__
+        task.error = without_frames(error)
+
+    def in_user_code(self, task: SampleTask, error: Exception) -> Exception:
+        return noted(error, task.index, task.path)
+
+    @property
+    def forgives(self) -> bool:
+        return self.policy.on_error != "raise"
+
+    @property
+    def draws(self) -> bool:
+        return self.policy.on_error not in ("raise", "skip") and self._dataset.seed is None
+
+    def counts(self) -> BadFileCounts:
+        """How many samples couldn't be read; zeros with "raise"."""
+        return BadFileCounts(0, 0, 0) if self.policy.on_error == "raise" else self._record().counts()
+
+    def begin_epoch(self, samples: int, by_loader: bool) -> None:
+        """An epoch of that many samples begins; a loader that begins one will call `end_epoch`."""
+        if self.policy.on_error == "raise":
+            return
+        if by_loader:
+            self.end_epoch()
+            self._record().begin(min(samples, len(self._dataset)), by_loader=True)
+        elif not (record := self._record()).has_loader:
+            record.begin(samples, by_loader=False)
+
+    def end_epoch(self) -> None:
+        """The loader has got its samples: warns, if any were bad."""
+        if self.policy.on_error == "raise" or not (record := self._record()).end():
+            return
+        counts = record.counts()
+        done = []
+        if counts.skipped:
+            done.append(f"{counts.skipped} were left out, so that batches are smaller by them")
+        if counts.replaced:
+            done.append(f"{counts.replaced} were replaced by others")
+        if done and record.first_warning():
+            number = f"{counts.skipped + counts.replaced} of the {record.size} samples of this epoch"
+            warn_again(f"{number} can't be read: {' and '.join(done)}.{self.policy.see_log}")
+
+    def substitutes(self, task: SampleTask) -> Iterator[SampleTask]:
+        """Tasks to try in place of a failed one, until one succeeds; none to leave it out.
+
+        Raises:
+            BadFilesError: there are too many bad files, or no good one was found.
+        """
+        bad = self._bad_file(task)
+        if self.policy.on_error == "skip":
+            self._note(bad, SKIPPED)
+        elif self.policy.on_error == "replace":
+            self._note(bad, REPLACED)
+            yield from self._replacements(bad, task)
+        else:
+            yield from self._answers(bad, task)
+
+    def _replacements(self, bad: BadFile, task: SampleTask) -> Iterator[SampleTask]:
+        key = sample_key(self._dataset.seed or 0, task.epoch or 0, bad.index)
+        tried = 0
+        others = self._dataset.alternatives(bad.index, np.random.default_rng(key))
+        for index in itertools.islice(others, _TRIES):
+            other = self._task(index, task)
+            yield other
+            self._list(self._bad_file(other))  # or it would have been the last
+            tried += 1
+        raise BadFilesError(
+            f"{bad.path} (sample {bad.index}) can't be read ({bad.reason}), and there is no good sample of the same "
+            f"target {bad.target!r} to replace it: "
+            + (f"{tried} others were tried, all bad." if tried else "it is the only one.")
+            + self.policy.see_log
+        )
+
+    def _answers(self, bad: BadFile, task: SampleTask) -> Iterator[SampleTask]:
+        asked = bad
+        for _ in range(_TRIES):
+            answer: Any = self.policy.on_error(bad)  # type: ignore[operator] # a function: the words are dealt with
+            if answer is None:
+                self._note(asked, SKIPPED)
+                return
+            self._note(asked, REPLACED)
+            if isinstance(answer, tuple) and len(answer) == 2:
+                yield SampleTask(bad.index, task.place, bad.path, answer[1], bad.path, task.epoch, finished=answer)
+                return
+            if isinstance(answer, bool) or not isinstance(answer, (int, np.integer)):
+                raise DatasetError(
+                    f"on_error returned {answer!r:.80} for {bad.path}: return None to leave the sample out, the index "
+                    "of another one, or a finished (image, target)."
+                )
+            other = self._task(int(answer), task)
+            yield other
+            bad = self._bad_file(other)
+            self._list(bad)
+        raise BadFilesError(
+            f"on_error named {_TRIES} samples in a row to replace {asked.path} (sample {asked.index}), and all are "
+            f"bad.{self.policy.see_log}"
+        )
+
+    def _bad_file(self, task: SampleTask) -> BadFile:
+        assert task.error is not None
+        target = self._dataset.sample(task.index)[1]  # the task's may have been transformed
+        return BadFile(task.index, task.path, target, task.epoch, task.error)
+
+    def _note(self, bad: BadFile, outcome: int) -> None:
+        """Counts and lists a sample that was asked for; warns where no loader will, and stops where there are many."""
+        policy, record = self.policy, self._record()
+        record.mark(bad.index, outcome)
+        self._list(bad)
+        if not record.has_loader and record.first_warning():
+            warn_again(
+                f"{bad.path} (sample {bad.index}) can't be read: {bad.reason}. It is "
+                f"{'left out' if outcome == SKIPPED else 'replaced'}; more bad files are dealt with in silence until "
+                f"the next epoch.{policy.see_log}"
+            )
+        if policy.max_bad_fraction < 1 and (count := record.bad_now()) > policy.max_bad_fraction * record.size:
+            raise BadFilesError(
+                f"{count} of the {record.size} samples of this epoch can't be read, more than max_bad_fraction="
+                f"{policy.max_bad_fraction} allows; the last is {bad.path}: {bad.reason}.{policy.see_log} Is the disk "
+                "there? Mend or remove the files, or allow a larger fraction."
+            )
+
+    def _list(self, bad: BadFile) -> None:
+        if self.policy.log is None:
+            return
+        try:
+            append_once(self.policy.log, bad, self._record(), lambda index: self._dataset.sample(index)[0])
+        except OSError as error:  # no reason to stop a training
+            if not self._told_of_log:
+                self._told_of_log = True
+                warn_again(
+                    f"bad files can't be listed in {self.policy.log} ({error}); they are only counted. Give "
+                    "bad_files_log= a file that can be written."
+                )

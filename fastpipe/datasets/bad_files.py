@@ -1,0 +1,291 @@
+"""Bad files: what becomes of their samples, and how all processes that read a dataset come to know of them."""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from multiprocessing.context import get_spawning_popen
+from typing import Any, Literal
+
+import numpy as np
+import torch
+
+from fastpipe.environment import no_descriptors_left
+from fastpipe.errors import BadFilesError, DatasetError, DecodeError, FastpipeWarning
+from fastpipe.index.table import Array
+
+
+class NothingLeftError(BadFilesError):
+    """All samples of a list are bad and left out."""
+
+
+@dataclass(frozen=True, slots=True)
+class BadFile:
+    """A sample whose file can't be read: what a function given as ``on_error`` gets.
+
+    Attributes:
+        index: the sample, from 0.
+        path: its file.
+        target: its target, before ``target_transform``.
+        epoch: the epoch that it was wanted for; None for a dataset without a seed.
+        error: what reading or decoding it raised.
+    """
+
+    index: int
+    path: str
+    target: Any
+    epoch: int | None
+    error: Exception
+
+    @property
+    def reason(self) -> str:
+        """What is wrong, in one line of at most 300 characters."""
+        error = self.error
+        if isinstance(error, DecodeError) and error.reason:
+            text = f"{error.format or 'unknown format'}: {error.reason}"
+        elif isinstance(error, OSError) and error.strerror:
+            text = error.strerror
+        else:
+            text = f"{type(error).__name__}: {error}"
+        return " ".join(text.split())[:300]
+
+
+OnError = Literal["raise", "skip", "replace"] | Callable[[BadFile], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class BadFileCounts:
+    """How many samples of a dataset couldn't be read; each counts once, however often it was asked for.
+
+    Attributes:
+        skipped: samples of this epoch that were left out.
+        replaced: samples of this epoch in whose place others were given.
+        total: samples that were bad at any time since the dataset was made.
+    """
+
+    skipped: int
+    replaced: int
+    total: int
+
+    def __add__(self, other: BadFileCounts) -> BadFileCounts:
+        return BadFileCounts(self.skipped + other.skipped, self.replaced + other.replaced, self.total + other.total)
+
+
+def check_policy(on_error: Any, max_bad_fraction: float) -> None:
+    """Raises a DatasetError for arguments of a dataset that can't be meant."""
+    if on_error not in ("raise", "skip", "replace") and not callable(on_error):
+        raise DatasetError(
+            f"on_error={on_error!r}: give 'raise', 'skip', 'replace', or a function that takes a BadFile and returns "
+            "None, an index or an (image, target)."
+        )
+    if not 0 <= max_bad_fraction <= 1:
+        raise DatasetError(f"max_bad_fraction={max_bad_fraction}: give a share of the samples, from 0 to 1.")
+
+
+# Not the file's fault: the next one would fail as well.
+_EXHAUSTED = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
+
+
+def is_bad_file(error: Exception, planned: bool) -> bool:
+    """Whether an error of reading or decoding says that the file is bad; a loader of the user's may raise anything."""
+    if isinstance(error, OSError):
+        return error.errno not in _EXHAUSTED
+    return not planned and not isinstance(error, MemoryError)
+
+
+def located(error: Exception, index: int, path: str) -> Exception:
+    """The error, or one of its class, that also names the sample and the file."""
+    if isinstance(error, DecodeError):
+        error.index = index
+        if error.source == "<bytes>":
+            error.source = path
+        return error
+    if isinstance(error, OSError) and error.errno is not None and type(error).__module__ == "builtins":
+        error = _with_cure(error)
+        return OSError(error.errno, f"{error.strerror} (sample {index} of the dataset)", path)  # picks the class itself
+    return noted(error, index, path)
+
+
+def noted(error: Exception, index: int, path: str) -> Exception:
+    """The error, with a note that names the sample and the file, on Python 3.11 and later."""
+    if isinstance(error, OSError):
+        error = _with_cure(error)
+    if sys.version_info >= (3, 11) and not any("of the dataset" in note for note in getattr(error, "__notes__", ())):
+        error.add_note(f"This was sample {index} of the dataset, {path}.")
+    return error
+
+
+def _with_cure(error: OSError) -> OSError:
+    """The error, which says what to do where file descriptors ran out."""
+    if error.strerror == os.strerror(errno.EMFILE) or error.errno == errno.ENFILE:
+        error.strerror = no_descriptors_left(error)
+    return error
+
+
+def without_frames(error: Exception) -> Exception:
+    """The error, without the tracebacks of it and of those that led to it.
+
+    Their frames hold the batch that was being made, and one that is kept holds itself: the batch would stay, in shared
+    memory, until Python's collector finds the ring, which in a worker may take hours.
+    """
+    chain: list[BaseException] = [error]
+    for one in chain:  # which grows meanwhile
+        one.__traceback__ = None
+        chain += [other for other in (one.__cause__, one.__context__) if other is not None and other not in chain]
+    return error
+
+
+_SCANNED_WHOLE = 1 << 16
+_PROBES = 1024
+_ROUNDS = 8
+
+
+def alike(
+    count: int, index: int, generator: np.random.Generator, labels: Array | None, target_of: Callable[[int], Any]
+) -> Iterator[int]:
+    """The other samples of the same target in random order, each once, without looking at all of them if possible.
+
+    Args:
+        count: samples of the dataset.
+        index: the one to replace.
+        generator: gives the order.
+        labels: the targets, ``(count,)``; None where only `target_of` knows them.
+        target_of: the target of a sample.
+    """
+    target = target_of(index)
+    seen = {index}
+
+    def matches(positions: Array) -> Iterator[int]:
+        if labels is not None:
+            found = positions[labels[positions] == target].tolist()
+        else:
+            found = (position for position in positions.tolist() if _same(target_of(position), target))
+        for position in found:
+            if position not in seen:
+                seen.add(position)
+                yield position
+
+    if count > _SCANNED_WHOLE:
+        for _ in range(_ROUNDS):
+            yield from matches(generator.integers(count, size=_PROBES))
+    if labels is not None:
+        yield from matches(generator.permutation(np.flatnonzero(labels == target)))
+    elif count <= _SCANNED_WHOLE:
+        yield from matches(generator.permutation(count))
+    else:  # a list of millions whose targets have to be asked for one by one: a walk that ends at the first match
+        start = int(generator.integers(count))
+        yield from matches(np.arange(start, start + count) % count)
+
+
+def _same(one: Any, other: Any) -> bool:
+    try:
+        return bool(one == other)
+    except Exception:  # arrays and tensors say neither yes nor no
+        return False
+
+
+_NUMBERS = 4
+_SIZE, _LOADER, _WARNED, _LOG_KNOWN_TO = range(_NUMBERS)
+_FRONT = 8 * _NUMBERS  # bytes
+
+_EVER, SKIPPED, REPLACED = 2, 64, 128
+
+
+class BadFileRecord:
+    """Which samples of a dataset were bad, in memory that all its processes share.
+
+    Two bytes a sample, set by whichever process finds it bad: what became of it, and whether it is listed. Each is
+    written without a look at what was there, as another process may write at the same time. That needs no lock,
+    loses nothing where a process is killed, and gives the same counts whatever the order. Workers that are forked
+    inherit the memory, those that are spawned get a handle; ordinary pickling and deep copies begin a record of
+    their own.
+
+    Args:
+        count: samples of the dataset.
+    """
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+        memory = torch.zeros(_FRONT + 2 * count, dtype=torch.uint8)
+        self._use(memory.share_memory_())  # type: ignore[no-untyped-call]
+        self.begin(count, by_loader=False)
+
+    def _use(self, memory: torch.Tensor) -> None:
+        self._memory = memory
+        self._numbers = memory[:_FRONT].view(torch.int64).numpy()
+        self._marks, self._listed = memory[_FRONT:].view(2, -1).numpy()
+
+    def begin(self, size: int, by_loader: bool) -> None:
+        """An epoch of so many samples begins; `by_loader`: one runs it that will say when it ends."""
+        np.bitwise_and(self._marks, _EVER, out=self._marks)
+        self._numbers[[_SIZE, _LOADER, _WARNED]] = size, by_loader, False
+
+    def end(self) -> bool:
+        """The loader has ended the epoch; False where none had begun one."""
+        had_loader = self.has_loader
+        self._numbers[_LOADER] = False
+        return had_loader
+
+    def mark(self, index: int, outcome: int) -> None:
+        """A sample is bad, and was `SKIPPED` or `REPLACED`; the last outcome holds."""
+        self._marks[index] = _EVER | outcome
+
+    def counts(self) -> BadFileCounts:
+        skipped, replaced = (int(np.count_nonzero(self._marks & outcome)) for outcome in (SKIPPED, REPLACED))
+        return BadFileCounts(skipped, replaced, int(np.count_nonzero(self._marks & _EVER)))
+
+    def bad_now(self) -> int:
+        """Samples of this epoch that are bad."""
+        return int(np.count_nonzero(self._marks >= SKIPPED))
+
+    @property
+    def size(self) -> int:
+        return int(self._numbers[_SIZE])
+
+    @property
+    def has_loader(self) -> bool:
+        return bool(self._numbers[_LOADER])
+
+    def first_warning(self) -> bool:
+        """True the first time in an epoch."""
+        if self._numbers[_WARNED]:
+            return False
+        self._numbers[_WARNED] = True
+        return True
+
+    def is_logged(self, index: int) -> bool:
+        return bool(self._listed[index])
+
+    def set_logged(self, index: int) -> None:
+        self._listed[index] = True
+
+    @property
+    def log_known_to(self) -> int:
+        """Up to which byte the log has been looked through for what other runs and ranks wrote there."""
+        return int(self._numbers[_LOG_KNOWN_TO])
+
+    @log_known_to.setter
+    def log_known_to(self, position: int) -> None:
+        self._numbers[_LOG_KNOWN_TO] = position
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"count": self.count, "memory": self._memory if get_spawning_popen() is not None else None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        if state["memory"] is None:
+            BadFileRecord.__init__(self, state["count"])
+        else:
+            self.count = state["count"]
+            self._use(state["memory"])
+
+
+def warn_again(text: str) -> None:
+    """A warning that Python doesn't leave out for having been given before, at the caller's own line."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in ("fastpipe", "torch"):
+        frame = frame.f_back
+    warnings.warn_explicit(text, FastpipeWarning, frame.f_code.co_filename, frame.f_lineno, registry={})

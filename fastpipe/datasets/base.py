@@ -1,0 +1,429 @@
+"""What every image dataset shares: it says what a sample is, and an executor makes it."""
+
+from __future__ import annotations
+
+import operator
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, get_args
+
+import numpy as np
+from torch.utils.data import Dataset, get_worker_info
+
+from fastpipe import readers
+from fastpipe.config import MachineConfig, current_config, readers_asked
+from fastpipe.datasets.bad_file_policy import BadFileHandler, BadFilePolicy
+from fastpipe.datasets.bad_files import BadFileCounts, NothingLeftError, OnError, alike, warn_again
+from fastpipe.datasets.gil import python_part
+from fastpipe.datasets.private import PrivateState
+from fastpipe.datasets.standard_transform import StandardTransform, default_loader
+from fastpipe.datasets.torchvision_bases import derive_from_torchvision
+from fastpipe.errors import DatasetError, PlanError
+from fastpipe.index.table import Array
+from fastpipe.paths import whole
+from fastpipe.program import (
+    BatchExecutor,
+    BatchOptions,
+    DecodeOptions,
+    Fidelity,
+    ImageBatch,
+    ImageStages,
+    PendingBatch,
+    Pipeline,
+    SampleTask,
+    SharedEpoch,
+    mark,
+)
+from fastpipe.readers import MaxPixels
+from fastpipe.rng import copied_generators, keyed_generators, sample_keys
+from fastpipe.types import Generators, Recipe
+
+__all__ = ["ImageDataset", "StandardTransform", "default_loader"]
+
+_UNSET = object()
+
+
+class ImageDataset(Dataset[tuple[Any, Any]]):
+    """Base of the image datasets: a subclass says what sample an index is, in `sample` and ``__len__``.
+
+    Attributes:
+        transform: as given; changing it, or the members of its `Compose`, takes effect at the next sample.
+        target_transform: as given.
+        transforms: both as one, None where neither is given.
+        loader: as given.
+        reader, config, fidelity, apply_exif, max_pixels: as given; readers that were given by format are in the config.
+        seed: None, or what keys each sample's random numbers on (seed, epoch, index): the same sample whatever the
+            order, the workers, the threads or the ranks. `fastpipe.DataLoader` counts the epochs; with another loader
+            choose each with `set_epoch`.
+        threads: how many threads decode the samples of a batch, within one process; 0 for none but the caller's.
+        on_error: as given: what becomes of a sample whose file can't be read, or that the user's loader can't load.
+            ``"raise"`` raises its error, with the file, the index, the reader and the reason. ``"skip"`` leaves it
+            out: its batch is smaller, and ``dataset[index]`` is None. ``"replace"`` gives another sample of the same
+            target in its place, drawn by (seed, epoch, index), with the random numbers of the sample asked for:
+            batches keep their size. A function gets a `BadFile` and returns None to leave the sample out, the index
+            of the sample to take in its place (it is called again where that one is bad, too), or a finished
+            ``(image, target)``, which is handed out as it stands; what it raises stops the run.
+        bad_files_log: the CSV file that lists each bad file once (path, index, reason, time), None for none. A
+            relative path starts from the folder that the process is in when the dataset is made.
+        max_bad_fraction: a run in which more than this share of an epoch's samples is bad stops.
+    """
+
+    root: str | os.PathLike[str] | None = None
+    # What holds as long as nothing else is given: it needn't be sent to workers.
+    target_transform: Callable[..., Any] | None = None
+    reader: str | None = None
+    fidelity: Fidelity = "torchvision"
+    apply_exif: bool = False
+    max_pixels: MaxPixels = "auto"
+    threads: int = 0
+
+    on_begin: Callable[[int], None] | None = None
+    """In a loader's worker: called with the index of each sample that is begun, so that a stall can name its file."""
+
+    _fastpipe: PrivateState
+
+    def __init__(
+        self,
+        transform: Callable[..., Any] | None = None,
+        target_transform: Callable[..., Any] | None = None,
+        *,
+        loader: Callable[[str], Any] = default_loader,
+        reader: str | Mapping[str, str] | None = None,
+        config: MachineConfig | None = None,
+        fidelity: Fidelity = "torchvision",
+        apply_exif: bool = False,
+        max_pixels: MaxPixels = "auto",
+        seed: int | None = None,
+        threads: int = 0,
+        on_error: OnError = "raise",
+        bad_files_log: str | os.PathLike[str] | None = None,
+        max_bad_fraction: float = 0.1,
+    ) -> None:
+        derive_from_torchvision(type(self))
+        # Whole, so that workers, ranks and a later chdir all mean the same file.
+        log = None if bad_files_log is None else whole(bad_files_log)
+        epoch = None if seed is None else SharedEpoch()
+        self._fastpipe = PrivateState(BadFilePolicy(on_error, log, max_bad_fraction), epoch)
+        if threads < 0:
+            raise DatasetError(f"threads={threads}: give the number of threads that decode a batch, or 0.")
+        if fidelity not in get_args(Fidelity):
+            raise DatasetError(f"fidelity={fidelity!r}: choose one of {', '.join(map(repr, get_args(Fidelity)))}.")
+        reader, asked = readers_asked(reader)
+        for name in asked.values() if reader is None else [reader]:
+            readers.get_reader(name)  # an unknown or uninstalled one is told here, not in a worker
+        readers.pixel_limit(max_pixels)  # as is a limit that is none
+        self.transform = transform
+        self.target_transform = target_transform
+        has_separate_transform = transform is not None or target_transform is not None
+        self.transforms = StandardTransform(transform, target_transform) if has_separate_transform else None
+        self.loader = loader
+        self.reader = reader
+        # Read here, so that a bad file is told once and in this process; workers need the choice alone.
+        chosen = MachineConfig(readers=current_config().readers) if config is None else config
+        served = {format: name for format, name in chosen.readers.items() if readers.configured_reader(format, chosen)}
+        self.config = replace(chosen, readers={**served, **asked})
+        self.fidelity = fidelity
+        self.apply_exif = apply_exif
+        self.max_pixels = max_pixels
+        self.seed = seed
+        self.threads = threads
+
+    # -- what a subclass says
+
+    def sample(self, index: int) -> tuple[str, Any]:
+        """The path and target of a sample."""
+        raise NotImplementedError(f"{type(self).__name__} must define sample(index)")
+
+    def __len__(self) -> int:
+        raise NotImplementedError(f"{type(self).__name__} must define __len__")
+
+    def samples_at(self, indices: Sequence[int]) -> Iterable[tuple[str, Any]]:
+        """`sample` of each index; override it where many at once cost less."""
+        return map(self.sample, indices)
+
+    def alternatives(self, index: int, generator: np.random.Generator) -> Iterator[int]:
+        """Samples to try in place of a bad one: by default all others of the same target, in random order.
+
+        Override it for another idea of what is alike; it should depend on its arguments alone.
+
+        Args:
+            index: the bad sample.
+            generator: seeded by (seed, epoch, index).
+        """
+        return alike(len(self), index, generator, self._fastpipe_labels(), lambda position: self.sample(position)[1])
+
+    def _fastpipe_labels(self) -> Array | None:
+        """All targets as an array, where there is one."""
+        return None
+
+    # -- how samples are made
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        super().__setattr__(name, value)
+        state = self.__dict__.get("_fastpipe")
+        if state is not None:
+            state.executor = None  # it was made of the attributes
+
+    @property
+    def plans(self) -> bool:
+        """Whether images are decoded by plan: not where the user gave a loader of their own."""
+        return self.loader is default_loader
+
+    @property
+    def in_python(self) -> str:
+        """What of the samples is Python code of the user's, which holds up threads; empty where nothing is."""
+        return python_part(self, ImageDataset)
+
+    @property
+    def pipeline(self) -> Pipeline:
+        """The compiled transform; compiled anew when the transform or its `Compose`'s list has changed.
+
+        With a loader of the user's nothing of it is drawn ahead.
+        """
+        return self._fastpipe.compiled(self.transform)
+
+    @property
+    def executor(self) -> BatchExecutor:
+        """Makes the samples; made anew when an attribute of the dataset, or what it transforms by, has changed."""
+        state, pipeline = self._fastpipe, self.pipeline
+        known = state.executor
+        if known is None or known.stages.compiled is not pipeline:
+            policy = self._fastpipe_handler()
+            stages = self._fastpipe_stages(pipeline, policy, self._fastpipe_options())
+            known = state.executor = BatchExecutor(self._fastpipe_tasks, stages, policy, self.threads)
+        return known
+
+    def _fastpipe_handler(self) -> BadFileHandler:
+        """What becomes of bad samples."""
+        return BadFileHandler(self, self._fastpipe, self._fastpipe_tasks, self.plans)
+
+    def _fastpipe_stages(self, pipeline: Pipeline, policy: BadFileHandler, options: dict[str, Any]) -> Any:
+        """What is done to samples, with the options of `ImageStages`."""
+        return ImageStages(pipeline, self._fastpipe_decoding, policy, self.target_transform, **options)
+
+    @property
+    def _fastpipe_decoding(self) -> DecodeOptions:
+        return DecodeOptions(self.reader, self.config, self.fidelity, self.apply_exif, self.max_pixels)
+
+    def _fastpipe_options(self) -> dict[str, Any]:
+        return {"loader": None if self.plans else self.loader, "seeded": self.seed is not None}
+
+    def _fastpipe_tasks(self, indices: Sequence[int], epoch: int | None) -> list[SampleTask]:
+        """What is to be made; `BatchExecutor.tasks_of`."""
+        if self.on_begin is not None:
+            for index in indices:
+                self.on_begin(index)
+        found = list(self.samples_at(indices))
+        count = len(self)
+        places = [index + count if index < 0 else index for index in indices]
+        keys = [None] * len(places) if self.seed is None else sample_keys(self.seed, epoch or 0, places)
+        mark("look-up")
+        return [
+            SampleTask(place, place, path, target, path, epoch, key)
+            for place, (path, target), key in zip(places, found, keys, strict=True)
+        ]
+
+    def __getitem__(self, index: int) -> tuple[Any, Any]:
+        """The transformed image and the transformed target; None where ``on_error`` leaves a bad sample out."""
+        if get_worker_info() is not None:  # a loader asks, if there is a wrapper between
+            _asked(self, [index])
+        return self.one(index, self._fastpipe_epoch)
+
+    def one(self, index: int, epoch: int | None) -> tuple[Any, Any]:
+        """``dataset[index]`` in an epoch; None without a seed."""
+        made = self.executor.run([operator.index(index)], epoch)
+        return made[0] if made else None  # type: ignore[return-value] # only where the user chose to leave it out
+
+    def __getitems__(self, indices: Sequence[int]) -> list[tuple[Any, Any]]:
+        """Several samples: a list of what ``dataset[index]`` gives, made by `threads` threads.
+
+        Random numbers are drawn one sample after the other, so that the result is the same for any number of threads.
+        Samples that `on_error` leaves out are missing.
+
+        Raises:
+            BadFilesError: all are left out, which torch's loader can't collate.
+        """
+        samples = self.batch(indices)
+        if indices and not samples:
+            raise NothingLeftError(
+                f"all {len(indices)} samples of a batch are bad and left out ({indices[0]} is the first), and a batch "
+                "of none can't be collated: use fastpipe.DataLoader, which leaves such batches out, larger batches, or "
+                "on_error='replace'."
+            )
+        assert isinstance(samples, list)
+        return samples
+
+    def batch(self, indices: Sequence[int], options: BatchOptions | None = None) -> list[tuple[Any, Any]] | ImageBatch:
+        """What a loader asks for: the samples written straight into one batch, where they can be; else a list of them.
+
+        Samples that `on_error` leaves out are missing; without options all are a list.
+        """
+        indices, epoch = _asked(self, indices, None if options is None else options.epochs)
+        if type(self).__getitem__ is not ImageDataset.__getitem__:  # a subclass may say what a sample is
+            return [one for one in map(self.__getitem__, indices) if self.on_error == "raise" or one is not None]
+        made: list[tuple[Any, Any]] | ImageBatch = self.executor.run(indices, epoch, options)
+        return made
+
+    def submit(self, indices: Sequence[int], options: BatchOptions) -> PendingBatch:
+        """`batch` begun, for a loader that makes a batch while it finishes the one before.
+
+        To be called where nothing of the dataset is Python code of the user's; in the thread that waits for it.
+        """
+        indices, epoch = _asked(self, indices, options.epochs)
+        return self.executor.submit(indices, epoch, options)
+
+    def end_threads(self) -> None:
+        """Ends the threads that decode batches in this process; the next batch that wants some starts its own."""
+        self.executor.end_threads()
+
+    # -- epochs
+
+    @property
+    def epoch(self) -> int:
+        """The epoch that samples are drawn for; without a seed that of another base class, or 0."""
+        counted = self._fastpipe.epoch
+        return getattr(super(), "epoch", 0) if counted is None else counted.get()
+
+    @property
+    def _fastpipe_epoch(self) -> int | None:
+        counted = self._fastpipe.epoch
+        return None if counted is None else counted.get()
+
+    def set_epoch(self, epoch: int) -> None:
+        """Chooses the epoch whose random numbers the next samples get; running workers follow.
+
+        Without a seed the samples stay as they are. Where another base class has a ``set_epoch``, it is called, too.
+        """
+        following = getattr(super(), "set_epoch", None)
+        if following is not None:
+            following(epoch)
+        if self._fastpipe.epoch is not None:
+            self._fastpipe.epoch.set(epoch)
+        self._fastpipe_handler().begin_epoch(len(self), by_loader=False)
+
+    # -- bad files
+
+    @property
+    def on_error(self) -> OnError:
+        return self._fastpipe.policy.on_error
+
+    @on_error.setter
+    def on_error(self, value: OnError) -> None:
+        self._fastpipe.policy = replace(self._fastpipe.policy, on_error=value)
+
+    @property
+    def bad_files_log(self) -> str | None:
+        return self._fastpipe.policy.log
+
+    @property
+    def max_bad_fraction(self) -> float:
+        return self._fastpipe.policy.max_bad_fraction
+
+    @property
+    def bad_files(self) -> BadFileCounts:
+        """How many samples couldn't be read, in this epoch and in all, by whichever worker; zeros with "raise"."""
+        return self._fastpipe_handler().counts()
+
+    def begin_epoch(self, samples: int) -> None:
+        """A loader is about to ask for an epoch of that many samples, and will call `end_epoch`.
+
+        `fastpipe.DataLoader` does; another loader needn't: then each `set_epoch` begins an epoch of all samples.
+        """
+        self._fastpipe_handler().begin_epoch(samples, by_loader=True)
+
+    def end_epoch(self) -> None:
+        """The loader has got its samples: warns, if any were bad."""
+        self._fastpipe_handler().end_epoch()
+
+    # -- recipes
+
+    def recipe(self, index: int, epoch: int | None = None, *, generators: Generators | None = None) -> Recipe:
+        """Draws, as ``dataset[index]`` would, what would be done to a sample; reads its header only.
+
+        Without a seed that is what the global generators would give if the sample came next; they don't move. What is
+        done to boxes and masks isn't part of it.
+
+        Args:
+            index: the sample.
+            epoch: the epoch to draw for; None for the current one. Only with a seed.
+            generators: draw from these instead, and advance them.
+
+        Raises:
+            DatasetError: an epoch is given, but the dataset has no seed.
+        """
+        if epoch is not None and self.seed is None:
+            raise DatasetError(
+                "recipe(index, epoch) needs a dataset with a seed: the global generators know no epochs."
+            )
+        index = operator.index(index)
+        (task,) = self._fastpipe_tasks([index], self._fastpipe_epoch if epoch is None else epoch)
+        if generators is None:
+            generators = copied_generators() if task.key is None else keyed_generators(task.key)
+        return replace(self.executor.stages.recipe(task, generators), index=index, epoch=task.epoch)
+
+    def replay(self, recipe: Recipe, index: int | None = None) -> tuple[Any, Any]:
+        """Makes a sample by a recipe that was drawn before: the same image, whatever the generators say now.
+
+        Transforms behind the planned part draw anew, unless the dataset has a seed: then they repeat as well.
+
+        Args:
+            recipe: from `recipe`.
+            index: the sample; None for the one that the recipe was drawn for.
+
+        Raises:
+            PlanError: no sample is named, the recipe is for an image of another size, or this dataset has a loader
+                of its own, which isn't planned.
+        """
+        index = recipe.index if index is None else operator.index(index)
+        if index is None:
+            raise PlanError("this recipe doesn't say which sample it is for: give replay the index.")
+        if not self.plans:
+            raise PlanError("a dataset with a loader of its own loads whole images: it can't replay recipes.")
+        epoch = self._fastpipe_epoch
+        (task,) = self._fastpipe_tasks([index], epoch if epoch is None or recipe.epoch is None else recipe.epoch)
+        made: tuple[Any, Any] = self.executor.stages.replay(task, recipe)
+        return made
+
+    def extra_repr(self) -> str:
+        """Lines for the repr behind the root folder."""
+        return ""
+
+    def __repr__(self) -> str:
+        body = [f"Number of datapoints: {len(self)}"]
+        if self.root is not None:
+            body.append(f"Root location: {self.root}")
+        body += self.extra_repr().splitlines()
+        if self.transforms is not None:
+            body.append(repr(self.transforms))
+        return "\n".join([f"Dataset {type(self).__name__}", *("    " + line for line in body)])
+
+    def __getstate__(self) -> dict[str, Any]:
+        own = {**self.__dict__, "_fastpipe": self._fastpipe.sendable()}
+        return {name: value for name, value in own.items() if getattr(type(self), name, _UNSET) is not value}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        derive_from_torchvision(type(self))
+        self.__dict__.update(state)
+
+
+def _asked(
+    dataset: ImageDataset, indices: Sequence[int], epochs: Mapping[SharedEpoch, int] | None = None
+) -> tuple[list[int], int | None]:
+    """The samples that are asked for, as integers, and the epoch that they are of: as given, else the current one.
+
+    Warns where a loader that counts no epochs begins one again.
+    """
+    indices = [operator.index(index) for index in indices]
+    counted = dataset._fastpipe.epoch
+    if counted is None:
+        return indices, None
+    if epochs and counted in epochs:
+        return indices, epochs[counted]
+    if counted.repeats(indices, lambda index: dataset.sample(index)[0]):
+        warn_again(
+            f"epoch {counted.get()} has begun a second time: with seed={dataset.seed}, each sample gets the same "
+            "random numbers again. Call dataset.set_epoch(epoch) before each epoch, or use fastpipe.DataLoader, which "
+            "counts them by itself."
+        )
+    return indices, counted.get()

@@ -1,0 +1,364 @@
+"""torchvision's datasets of boxes and masks: COCO and Pascal VOC."""
+
+from __future__ import annotations
+
+import copy
+import importlib
+import os
+from collections import defaultdict
+from collections.abc import Callable, Collection
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import numpy as np
+import torch
+from PIL import Image
+
+from fastpipe.datasets._masks import Segmentations
+from fastpipe.datasets.annotations import CocoFile
+from fastpipe.datasets.joint import JointDataset, MaskFile, placed
+from fastpipe.datasets.joint_stages import v2_samples
+from fastpipe.errors import DatasetError
+from fastpipe.index.image_index import ImageIndex
+from fastpipe.index.table import Table, joined, offsets_of, pack_paths
+from fastpipe.paths import local, whole
+
+__all__ = ["CocoDetection", "VOCDetection", "VOCSegmentation", "wrap_dataset_for_transforms_v2"]
+
+_COCO_KEYS = {"segmentation", "area", "iscrowd", "image_id", "bbox", "category_id", "boxes", "masks", "labels"}
+_VOC_CLASSES = [
+    "__background__",
+    "aeroplane",
+    "bicycle",
+    "bird",
+    "boat",
+    "bottle",
+    "bus",
+    "car",
+    "cat",
+    "chair",
+    "cow",
+    "diningtable",
+    "dog",
+    "horse",
+    "motorbike",
+    "person",
+    "pottedplant",
+    "sheep",
+    "sofa",
+    "train",
+    "tvmonitor",
+]
+_LABELS = {name: number for number, name in enumerate(_VOC_CLASSES)}
+
+
+class _Wrappable(JointDataset):
+    """A dataset that `wrap_dataset_for_transforms_v2` takes."""
+
+    target_keys: frozenset[str] | None = None
+    """What the target has as torchvision's v2 classes; None for the target as it comes."""
+
+    _fastpipe_keys: tuple[frozenset[str], frozenset[str]] | None = None
+    """What a target that is a dict may have, and what it has where nothing is said; None for other targets."""
+
+    def wrapped(self, target_keys: Any) -> Any:
+        """A dataset with targets for v2, everything else the same."""
+        if self._fastpipe_keys is None:
+            if target_keys is not None:
+                raise ValueError(
+                    "`target_keys` is currently only supported for `CocoDetection`, `VOCDetection`, `Kitti`, and "
+                    f"`WIDERFace`, but got {type(self).__name__}."
+                )
+            keys = frozenset({"mask"})
+        else:
+            available, default = self._fastpipe_keys
+            known = {None: default, "all": available}
+            keys = known[target_keys] if target_keys in (None, "all") else frozenset(target_keys)
+            if keys - available:
+                raise ValueError(f"Target keys {sorted(keys - available)} are not available")
+        other = copy.copy(self)
+        other.target_keys = keys
+        return other
+
+
+def wrap_dataset_for_transforms_v2(dataset: Any, target_keys: Collection[str] | str | None = None) -> Any:
+    """A dataset whose targets are what v2's transforms take, as torchvision's function of that name makes them.
+
+    Args:
+        dataset: one of fastpipe's, or one of torchvision's, for which torchvision's own function is called.
+        target_keys: what a target that is a dict is to have; ``"all"``, or None for what detection needs: boxes and
+            labels, and the ``image_id`` of COCO. ``"masks"`` of COCO need pycocotools.
+
+    Raises:
+        ValueError: keys that aren't known.
+        TypeError: torchvision has no wrapper for that dataset.
+    """
+    if not (
+        target_keys is None
+        or target_keys == "all"
+        or (isinstance(target_keys, Collection) and all(isinstance(key, str) for key in target_keys))
+    ):
+        raise ValueError(
+            "`target_keys` can be None, 'all', or a collection of strings denoting the keys to be returned, "
+            f"but got {target_keys}"
+        )
+    if isinstance(dataset, _Wrappable):
+        return dataset.wrapped(target_keys)
+    if type(dataset).__module__.startswith("fastpipe."):  # classification: nothing to wrap
+        return dataset
+    return importlib.import_module("torchvision.datasets").wrap_dataset_for_transforms_v2(dataset, target_keys)
+
+
+class CocoDetection(_Wrappable):
+    """Images with COCO's annotations, as ``torchvision.datasets.CocoDetection``; pycocotools isn't needed for boxes.
+
+    The annotation file is read once and kept in mapped arrays in fastpipe's cache folder: a dataset pickles to a few
+    hundred bytes, and workers share the memory.
+
+    A target is the list of an image's annotations, each a dict as the file has it; with
+    `wrap_dataset_for_transforms_v2` it is a dict of ``tv_tensors``.
+
+    Args:
+        root: the folder that file names start from.
+        annFile: the JSON file.
+        transform: takes the image.
+        target_transform: takes the target.
+        transforms: takes both; not with the other two.
+        options: those of `ImageFolder`: ``reader``, ``seed``, ``threads``, ``on_error``, ….
+
+    Attributes:
+        ids: the images' ids, sorted.
+        annFile: the annotation file's whole path.
+        coco: the annotations as pycocotools' object, which is made when it is first asked for.
+
+    Raises:
+        DatasetError: the annotation file is none of COCO's format.
+    """
+
+    _fastpipe_keys = frozenset(_COCO_KEYS), frozenset({"image_id", "boxes", "labels"})
+
+    def __init__(
+        self,
+        root: str | os.PathLike[str],
+        annFile: str | os.PathLike[str],
+        transform: Callable[..., Any] | None = None,
+        target_transform: Callable[..., Any] | None = None,
+        transforms: Callable[..., Any] | None = None,
+        **options: Any,
+    ) -> None:
+        super().__init__(transform, target_transform, transforms, **options)
+        self.root = local(root)
+        self.annFile = whole(annFile)
+        self.annotations = CocoFile(annFile).open()
+
+    @cached_property
+    def coco(self) -> Any:
+        """A ``pycocotools.coco.COCO`` of the annotation file, which is read when this is first asked for.
+
+        Samples don't follow changes to it. It isn't sent to workers.
+
+        Raises:
+            DatasetError: pycocotools isn't installed.
+        """
+        try:
+            api = importlib.import_module("pycocotools.coco")
+        except ImportError as error:
+            raise DatasetError(
+                "CocoDetection.coco is an object of pycocotools, which isn't installed: pip install 'fastpipe[coco]'."
+            ) from error
+        return api.COCO(self.annFile)
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = super().__getstate__()
+        state.pop("coco", None)
+        return state
+
+    @property
+    def ids(self) -> list[int]:
+        ids: list[int] = self.annotations.arrays["ids"].tolist()
+        return ids
+
+    def __len__(self) -> int:
+        return len(self.annotations)
+
+    def sample(self, index: int) -> tuple[str, int]:
+        """The file, and the sample's number: `targets_of` looks its annotations up."""
+        number = self._fastpipe_number(index)
+        return os.path.join(os.fspath(self.root or ""), self.annotations.path(number)), number
+
+    def targets_of(self, target: Any, size: tuple[int, int]) -> tuple[Any, ...]:
+        keys = self.target_keys
+        return (self.annotations.records(target) if keys is None else self._wrapped_target(target, size, keys),)
+
+    def _wrapped_target(self, number: int, size: tuple[int, int], keys: frozenset[str]) -> dict[str, Any]:
+        annotations = self.annotations
+        image_id = int(annotations.arrays["ids"][number])
+        first, last = annotations.range(number)
+        if first == last:
+            return {"image_id": image_id}
+        target: dict[str, Any] = {}
+        if "image_id" in keys:
+            target["image_id"] = image_id
+        if "boxes" in keys:
+            v2 = v2_samples()
+            target["boxes"] = v2.xyxy(v2.box_tensor(torch.from_numpy(annotations.boxes(number)), "XYWH", size))
+        if "masks" in keys:
+            parts = [record["segmentation"] for record in annotations.records(number)]
+            target["masks"] = v2_samples().mask_stand_in(Segmentations(parts, size).load, len(parts), size)
+        if "labels" in keys:
+            target["labels"] = torch.from_numpy(annotations.labels(number))
+        native = keys - {"image_id", "boxes", "masks", "labels"}
+        if native:
+            records = annotations.records(number)
+            target.update({key: [record[key] for record in records if key in record] for key in native})
+        return target
+
+
+class _Voc(_Wrappable):
+    _fastpipe_layout: tuple[str, str, str]
+    """The folders of the lists and of the annotations, and what annotations' names end in."""
+
+    def __init__(
+        self,
+        root: str | os.PathLike[str],
+        year: str = "2012",
+        image_set: str = "train",
+        download: bool = False,
+        transform: Callable[..., Any] | None = None,
+        target_transform: Callable[..., Any] | None = None,
+        transforms: Callable[..., Any] | None = None,
+        **options: Any,
+    ) -> None:
+        super().__init__(transform, target_transform, transforms, **options)
+        self.root = local(root)
+        years = [str(known) for known in range(2007, 2013)]
+        sets = ["train", "trainval", "val", *(["test"] if year == "2007" else [])]
+        for value, name, known in ((year, "year", years), (image_set, "image_set", sets)):
+            if value not in known:
+                raise ValueError(f"Unknown value '{value}' for argument {name}. Valid values are {known}.")
+        self.year, self.image_set = year, image_set
+        if download:  # torchvision's own
+            theirs = getattr(importlib.import_module("torchvision.datasets"), type(self).__name__)
+            theirs(root, year, image_set, download=True)
+        base = os.path.join(*(["TrainVal"] if year == "2011" else []), "VOCdevkit", f"VOC{year}")
+        self.__base = os.path.join(self.root, base)
+        if not os.path.isdir(self.__base):
+            raise RuntimeError("Dataset not found or corrupted. You can use download=True to download it")
+        listed = Path(self.__base, "ImageSets", self._fastpipe_layout[0], f"{image_set}.txt").read_text().splitlines()
+        names = [line.strip() for line in listed]
+        paths = joined([pack_paths([f"JPEGImages/{name}.jpg" for name in names])])
+        table = Table(paths, offsets_of(paths), np.zeros(len(names), np.int32))
+        self.index = ImageIndex.from_table(table, root=self.__base, classes=["image"])
+
+    def __len__(self) -> int:
+        return len(self.index)
+
+    def sample(self, index: int) -> tuple[str, str]:
+        """The image's file, and its annotation's."""
+        image = self.index.path(self._fastpipe_number(index))
+        return image, self._beside(image)
+
+    def _beside(self, image: str) -> str:
+        name = os.path.splitext(os.path.basename(image))[0]
+        _, folder, ending = self._fastpipe_layout
+        return os.path.join(self.__base, folder, name + ending)
+
+    @property
+    def images(self) -> list[str]:
+        return [self.index.path(number) for number in range(len(self))]
+
+    @property
+    def targets(self) -> list[str]:
+        return [self._beside(image) for image in self.images]
+
+
+class VOCDetection(_Voc):
+    """Pascal VOC's images with boxes, as ``torchvision.datasets.VOCDetection``.
+
+    A target is the dict of the image's XML file; with `wrap_dataset_for_transforms_v2` it has boxes and labels.
+
+    Args:
+        root: the folder that holds ``VOCdevkit``.
+        year: ``"2007"`` to ``"2012"``.
+        image_set: ``"train"``, ``"trainval"`` or ``"val"``; of 2007 also ``"test"``.
+        download: have torchvision download it, if it isn't there.
+        transform: takes the image.
+        target_transform: takes the target.
+        transforms: takes both; not with the other two.
+        options: those of `ImageFolder`.
+
+    Raises:
+        RuntimeError: the dataset isn't there.
+        ValueError: a year or set that there isn't.
+    """
+
+    _fastpipe_layout = "Main", "Annotations", ".xml"
+    _fastpipe_keys = frozenset({"annotation", "boxes", "labels"}), frozenset({"boxes", "labels"})
+
+    @property
+    def annotations(self) -> list[str]:
+        return self.targets
+
+    def targets_of(self, target: Any, size: tuple[int, int]) -> tuple[Any, ...]:
+        try:
+            tree = self.parse_voc_xml(ElementTree.parse(target).getroot())
+        except ElementTree.ParseError as error:
+            raise DatasetError(f"{target} is no XML that can be read: {error}.") from error
+        keys = self.target_keys
+        if keys is None:
+            return (tree,)
+        objects = tree["annotation"]["object"]
+        made: dict[str, Any] = tree if "annotation" in keys else {}
+        if "boxes" in keys:
+            sides = ("xmin", "ymin", "xmax", "ymax")
+            boxes = [[int(one["bndbox"][side]) for side in sides] for one in objects if "bndbox" in one]
+            made["boxes"] = v2_samples().box_tensor(boxes, "XYXY", size)
+        if "labels" in keys:
+            made["labels"] = torch.tensor([_LABELS[one["name"]] for one in objects if "name" in one])
+        return (made,)
+
+    @staticmethod
+    def parse_voc_xml(node: Any) -> dict[str, Any]:
+        """An XML element as nested dicts, as torchvision has it."""
+        found: dict[str, Any] = {}
+        children = list(node)
+        if children:
+            inner: Any = defaultdict(list)
+            for child in map(VOCDetection.parse_voc_xml, children):
+                for name, value in child.items():
+                    inner[name].append(value)
+            if node.tag == "annotation":
+                inner["object"] = [inner["object"]]
+            found = {node.tag: {name: value[0] if len(value) == 1 else value for name, value in inner.items()}}
+        if node.text:
+            text = node.text.strip()
+            if not children:
+                found[node.tag] = text
+        return found
+
+
+class VOCSegmentation(_Voc):
+    """Pascal VOC's images with masks of classes, as ``torchvision.datasets.VOCSegmentation``.
+
+    A target is the mask's PIL image; with `wrap_dataset_for_transforms_v2` it is a ``tv_tensors.Mask`` ``(1, H, W)``.
+
+    Args:
+        root, year, image_set, download, transform, target_transform, transforms, options: as in `VOCDetection`.
+
+    Raises:
+        RuntimeError: the dataset isn't there.
+        ValueError: a year or set that there isn't.
+    """
+
+    _fastpipe_layout = "Segmentation", "SegmentationClass", ".png"
+
+    @property
+    def masks(self) -> list[str]:
+        return self.targets
+
+    def targets_of(self, target: Any, size: tuple[int, int]) -> tuple[Any, ...]:
+        if self.target_keys is None:
+            return (Image.open(target),)
+        return (placed(MaskFile(target), size),)

@@ -1,0 +1,249 @@
+"""Image files in one folder a class: torchvision's layout, order, attributes and errors."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fastpipe.config import MachineConfig
+from fastpipe.datasets.bad_files import OnError
+from fastpipe.datasets.base import ImageDataset, default_loader
+from fastpipe.errors import DatasetError
+from fastpipe.index.image_index import ImageIndex
+from fastpipe.index.lazy_sequences import Samples, Targets
+from fastpipe.index.listing import (
+    IMG_EXTENSIONS,
+    check_no_class_is_empty,
+    find_classes,
+    has_file_allowed_extension,
+    is_image_file,
+    make_dataset,
+)
+from fastpipe.index.table import Array
+from fastpipe.paths import local
+from fastpipe.program import Fidelity
+from fastpipe.readers import MaxPixels
+from fastpipe.sources import ByteSource, Cache, CachedSource, source_of
+
+__all__ = [
+    "IMG_EXTENSIONS",
+    "ImageFolder",
+    "find_classes",
+    "has_file_allowed_extension",
+    "is_image_file",
+    "make_dataset",
+]
+
+
+class ImageFolder(ImageDataset):
+    """A map-style dataset over ``root/class/….jpg``; a drop-in for ``torchvision.datasets.ImageFolder``.
+
+    A fastpipe transform is drawn from the image's size before a pixel is decoded, so that only the crop is
+    decoded; any other transform gets the PIL image that it expects. Either way the sample equals torchvision's
+    for the same seed, within the contract in the README.
+
+    Args:
+        root: the folder that holds one folder a class; or a zip or tar of such a folder, packed without compression
+            (``zip -0 -r``, ``tar -cf``), or a folder in it (``"photos.zip/train"``). Where all of an archive lies in
+            one folder that holds the class folders, that is meant. Nothing is unpacked: images are read by their place
+            in it, and paths are `fastpipe.types.Member`. Or a URL (``"s3://bucket/train"``, see
+            `fastpipe.RemoteSource`) or `fastpipe.ByteSource` that has files ``class/….jpg``: paths are
+            `fastpipe.types.Stored` then.
+        transform: takes a PIL image (a fastpipe transform: is compiled).
+        target_transform: takes the class index.
+        loader: takes a path and returns an image. Any but the default switches off compiled decoding.
+        is_valid_file: takes a path and says whether it is a sample; None goes by extension.
+        allow_empty: whether a class folder may be without a valid file.
+        reader: the name of a reader to use for every format; by format ``{"jpg": "cv2", "png": "pil"}`` or
+            ``"jpg=cv2,png=pil"``, the others by the config; None for the machine's config.
+        config: the machine's config; None for the one on disk.
+        fidelity: ``"torchvision"``, or ``"fast"`` to allow decoding at a reduced scale.
+        apply_exif: turn each image upright by its EXIF orientation; torchvision's loader doesn't.
+        max_pixels: an image with more pixels is warned about, one with more than twice as many is refused; None for
+            no limit, ``"auto"`` for ``FASTPIPE_MAX_PIXELS`` or else Pillow's own. As in `fastpipe.readers.read_image`.
+        seed: make each sample's random numbers depend on (seed, epoch, index) alone; None draws them from the global
+            generators as torchvision does. See `set_epoch`.
+        threads: how many threads decode a batch (``__getitems__``) within one process; 0 for none but the caller's.
+        on_error: what becomes of a sample whose file can't be read: ``"raise"`` (its error), ``"skip"`` (left out),
+            ``"replace"`` (another sample of its class) or a function that decides: see `ImageDataset`.
+        bad_files_log: the CSV file that lists what was skipped and replaced, each file once; None for none.
+        max_bad_fraction: the share of an epoch's samples that may be bad before the run is stopped.
+        index: where the list of files is kept between runs: ``"auto"`` in the user's cache folder
+            (``FASTPIPE_CACHE`` overrides), or a folder of your choice; None keeps it in memory. A kept index is
+            checked against every folder's times when the dataset is made, and what changed is listed again; a store
+            that keeps no such times, as S3, is listed as a whole. An `ImageIndex` is taken as it is. Ignored with
+            `is_valid_file`, and in a subclass that overrides `find_classes` or `make_dataset`: these make lists, as in
+            torchvision.
+        cache: the `fastpipe.Cache` that keeps on this machine what is read from a source; None for none.
+
+    Attributes:
+        classes: class names, sorted.
+        class_to_idx: their indices.
+        samples, imgs: ``(path, class index)`` pairs: a view that makes them on demand and equals a list of them.
+            Assign a list to change what the dataset holds.
+        targets: the class index of each sample, a view as well.
+        extensions: endings of the files that count; None with `is_valid_file`.
+        is_valid_file: as given.
+        index: the `ImageIndex`, None where the samples are lists.
+
+    Raises:
+        FileNotFoundError: `root` is no folder, has no class folder, or a class has no valid file.
+        StoreError: a store doesn't answer.
+        DatasetError: a link leads back to a folder above it, the index can't be kept in the given folder, or an archive
+            is damaged or compressed; names the member.
+        DecodeError, OSError: of ``dataset[index]``: the file can't be decoded or opened; names file and index.
+        BadFilesError: of ``dataset[index]``: too many files are bad, or a class has no good one to replace a bad one.
+    """
+
+    _fastpipe_endings: tuple[str, ...] = IMG_EXTENSIONS
+
+    is_valid_file: Callable[[str], bool] | None = None
+
+    source: ByteSource | None = None
+    """What has the files, and keeps them; None for this machine's file system."""
+
+    def __init__(
+        self,
+        root: str | Path | ByteSource,
+        transform: Callable[..., Any] | None = None,
+        target_transform: Callable[..., Any] | None = None,
+        loader: Callable[[str], Any] = default_loader,
+        is_valid_file: Callable[[str], bool] | None = None,
+        allow_empty: bool = False,
+        *,
+        reader: str | Mapping[str, str] | None = None,
+        config: MachineConfig | None = None,
+        fidelity: Fidelity = "torchvision",
+        apply_exif: bool = False,
+        max_pixels: MaxPixels = "auto",
+        seed: int | None = None,
+        threads: int = 0,
+        on_error: OnError = "raise",
+        bad_files_log: str | os.PathLike[str] | None = None,
+        max_bad_fraction: float = 0.1,
+        index: ImageIndex | str | os.PathLike[str] | None = "auto",
+        cache: Cache | None = None,
+    ) -> None:
+        super().__init__(
+            transform,
+            target_transform,
+            loader=loader,
+            reader=reader,
+            config=config,
+            fidelity=fidelity,
+            apply_exif=apply_exif,
+            max_pixels=max_pixels,
+            seed=seed,
+            threads=threads,
+            on_error=on_error,
+            bad_files_log=bad_files_log,
+            max_bad_fraction=max_bad_fraction,
+        )
+        self.source = source_of(root, cache)
+        if self.source is not None:
+            self.root = self.source.name
+        else:
+            assert not isinstance(root, ByteSource)
+            self.root = local(root) if isinstance(root, str) else root
+        self.extensions = self._fastpipe_endings if is_valid_file is None else None
+        self.is_valid_file = is_valid_file
+        self.samples: Samples | list[tuple[str, int]]
+        self.targets: Targets | list[int]
+        if is_valid_file is None and self._lists_as_usual():
+            self.index: ImageIndex | None = self._opened(index)
+            self.source = self.index.source  # of a store's archive, the folder that holds it
+            self.classes, self.class_to_idx = _classes_of(self.index)
+            empty = [self.classes[number] for number in np.flatnonzero(self.index.counts() == 0)]
+            check_no_class_is_empty(empty, self.extensions, allow_empty)
+            self.samples, self.targets = Samples(self.index), Targets(self.index)
+        elif self.source is not None:
+            raise DatasetError(
+                f"is_valid_file, find_classes and make_dataset look into folders, and {self.root} is none: give the "
+                "samples that you mean as a list, with fastpipe.ImageList."
+            )
+        else:
+            self.index = None
+            self.classes, self.class_to_idx = self.find_classes(self.root)
+            self.samples = self.make_dataset(
+                self.root,
+                self.class_to_idx,
+                extensions=self.extensions,
+                is_valid_file=is_valid_file,
+                allow_empty=allow_empty,
+            )
+            self.targets = [target for _, target in self.samples]
+        self.imgs = self.samples
+        self._fastpipe.share_record(self)
+
+    @classmethod
+    def _lists_as_usual(cls) -> bool:
+        return cls.find_classes is ImageFolder.find_classes and cls.make_dataset is ImageFolder.make_dataset
+
+    def _opened(self, index: ImageIndex | str | os.PathLike[str] | None) -> ImageIndex:
+        assert self.root is not None
+        if not isinstance(index, ImageIndex):
+            return ImageIndex.from_folder(self.source or self.root, location=index, extensions=self._fastpipe_endings)
+        if index.source is not None and index.root == self.root:
+            cache = self.source.cache if isinstance(self.source, CachedSource) else None
+            return index if cache is None else index.read_through(cache.over(index.source))
+        if os.path.abspath(index.root) != os.path.abspath(self.root):
+            raise DatasetError(
+                f"the index is of {index.root}, not of {self.root}: make one with ImageIndex.from_folder."
+            )
+        return index
+
+    @staticmethod
+    def make_dataset(
+        directory: str | Path,
+        class_to_idx: dict[str, int],
+        extensions: tuple[str, ...] | None = None,
+        is_valid_file: Callable[[str], bool] | None = None,
+        allow_empty: bool = False,
+    ) -> list[tuple[str, int]]:
+        """The samples; override it to list them another way.
+
+        Raises:
+            ValueError: `class_to_idx` is None: the classes come from `find_classes`.
+        """
+        if class_to_idx is None:
+            raise ValueError("The class_to_idx parameter cannot be None.")
+        return make_dataset(directory, class_to_idx, extensions, is_valid_file, allow_empty)
+
+    def find_classes(self, directory: str | Path) -> tuple[list[str], dict[str, int]]:
+        """Class names and indices; override it to use only some folders, or other indices."""
+        return find_classes(directory)
+
+    def sample(self, index: int) -> tuple[str, int]:
+        return self.samples[index]
+
+    def samples_at(self, indices: Sequence[int]) -> Iterable[tuple[str, int]]:
+        if type(self).sample is ImageFolder.sample and isinstance(self.samples, Samples):
+            return self.samples.several(indices)
+        return super().samples_at(indices)
+
+    def __len__(self) -> int:
+        return len(self.samples)
+
+    def _fastpipe_labels(self) -> Array | None:
+        return self.samples.index_.labels if isinstance(self.samples, Samples) else None
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = super().__getstate__()
+        state.pop("is_valid_file", None)  # it was called when the files were listed; many can't be pickled
+        # A thousand class names would be most of what is sent to a worker, and the index has them.
+        if self.index is not None and _classes_of(self.index) == (self.classes, self.class_to_idx):
+            del state["classes"], state["class_to_idx"]
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        if self.index is not None and "classes" not in state:
+            self.classes, self.class_to_idx = _classes_of(self.index)
+
+
+def _classes_of(index: ImageIndex) -> tuple[list[str], dict[str, int]]:
+    return list(index.classes), dict(zip(index.classes, index.class_values, strict=True))

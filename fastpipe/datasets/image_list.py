@@ -1,0 +1,274 @@
+"""`ImageList`: image files and labels from a list, in any order, with subsets and splits."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+
+from fastpipe.config import MachineConfig
+from fastpipe.datasets.bad_files import OnError
+from fastpipe.datasets.base import ImageDataset, default_loader
+from fastpipe.datasets.folder import ImageFolder
+from fastpipe.index.image_index import ImageIndex
+from fastpipe.index.lazy_sequences import Samples, Targets
+from fastpipe.index.list_files import Column, read_list, table_of
+from fastpipe.index.list_source import ListSource
+from fastpipe.index.table import Array
+from fastpipe.paths import local
+from fastpipe.program import Fidelity
+from fastpipe.readers import MaxPixels
+from fastpipe.sources import ByteSource, Cache, source_of
+
+Self = TypeVar("Self", bound="ImageList")
+
+
+class ImageList(ImageDataset):
+    """A map-style dataset over a list of files and labels.
+
+    Args:
+        source: one of
+
+            - a text file of lines "path label" (the label is what follows the last white space),
+            - a ``.csv`` or ``.tsv`` file, or a ``.parquet`` file where pyarrow is installed,
+            - ``(paths, labels)``, two sequences; paths may be str, bytes or `os.PathLike`,
+            - an `ImageIndex`.
+
+            What is parsed of a large file is kept in fastpipe's cache folder until the file's size or times change.
+            Labels that are all integers are the targets as they stand; otherwise they are class names, and targets
+            count the sorted classes from 0.
+        transform: takes a PIL image (a fastpipe transform: is compiled).
+        target_transform: takes the target.
+        root: what relative paths start from; None for the current folder. Or a URL or a `fastpipe.ByteSource`: then
+            paths are what stands behind the URL, the source's keys.
+        columns: path's and label's columns in CSV and Parquet, by name, or by position from 0 in a file without a
+            line of names.
+        loader: takes a path and returns an image. Any but the default switches off compiled decoding.
+        reader, config, fidelity, apply_exif, max_pixels, seed, threads: as in `ImageFolder`.
+        on_error, bad_files_log, max_bad_fraction, cache: as in `ImageFolder`.
+
+    Attributes:
+        samples, imgs: ``(path, target)`` pairs, a view that makes them on demand; assign a list to change them.
+        targets: the target of each sample, a view as well.
+        classes: the class names, sorted; of integer labels, these as text.
+        class_to_idx: the target of each class.
+        index: the `ImageIndex` behind.
+
+    Raises:
+        DatasetError: the list can't be understood; names the line.
+        OSError: the file can't be opened.
+    """
+
+    def __init__(
+        self,
+        source: Any,
+        transform: Callable[..., Any] | None = None,
+        target_transform: Callable[..., Any] | None = None,
+        *,
+        root: str | os.PathLike[str] | ByteSource | None = None,
+        columns: tuple[Column, Column] = ("path", "label"),
+        loader: Callable[[str], Any] = default_loader,
+        reader: str | Mapping[str, str] | None = None,
+        config: MachineConfig | None = None,
+        fidelity: Fidelity = "torchvision",
+        apply_exif: bool = False,
+        max_pixels: MaxPixels = "auto",
+        seed: int | None = None,
+        threads: int = 0,
+        on_error: OnError = "raise",
+        bad_files_log: str | os.PathLike[str] | None = None,
+        max_bad_fraction: float = 0.1,
+        cache: Cache | None = None,
+    ) -> None:
+        super().__init__(
+            transform,
+            target_transform,
+            loader=loader,
+            reader=reader,
+            config=config,
+            fidelity=fidelity,
+            apply_exif=apply_exif,
+            max_pixels=max_pixels,
+            seed=seed,
+            threads=threads,
+            on_error=on_error,
+            bad_files_log=bad_files_log,
+            max_bad_fraction=max_bad_fraction,
+        )
+        if isinstance(source, ImageIndex):
+            store = source_of(source.source or root, cache)
+            self.root = _name_of(root, store)
+            self._use(source if store is None else source.read_through(store))
+            return
+        store = source_of(root, None)
+        if isinstance(source, (str, os.PathLike)):
+            if store is not None or cache is not None:
+                store = source_of(store or root, cache)
+            self.root = _name_of(root, store)
+            self._use(ListSource(local(source), columns, self.root or "", store).index())
+            return
+        self.root = folder = _name_of(root, store)
+        rows, texts = read_list(source, columns)
+        table, classes, values, start, own = table_of(rows, texts, "" if store else folder or "")
+        store = own or store  # paths in a store say themselves what has them
+        if store is not None or cache is not None:
+            store = source_of(store or root, cache)
+        if store is not None:
+            self.root = start = store.name
+        self._use(ImageIndex.from_table(table, root=start, classes=classes, class_values=values, source=store))
+
+    @classmethod
+    def from_folder(
+        cls: type[Self],
+        root: str | os.PathLike[str] | ByteSource,
+        transform: Callable[..., Any] | None = None,
+        target_transform: Callable[..., Any] | None = None,
+        *,
+        index: str | os.PathLike[str] | None = "auto",
+        **options: Any,
+    ) -> Self:
+        """The files of ``root/class/….jpg``, as `ImageFolder` lists them; ``options`` are those of `ImageList`.
+
+        Args:
+            root: the folder that holds one folder a class.
+            transform, target_transform: as in `ImageList`.
+            index: as in `ImageFolder`.
+
+        Raises:
+            FileNotFoundError: `root` is no folder, has no class folder, or a class has no valid file.
+        """
+        folder = ImageFolder(root if isinstance(root, ByteSource) else os.fspath(root), index=index)
+        assert folder.index is not None
+        start = folder.source or folder.root
+        return cls(folder.index, transform, target_transform, root=start, **options)
+
+    def _use(self, index: ImageIndex) -> None:
+        self.index = index
+        self.samples: Samples | list[tuple[str, int]] = Samples(index)
+        self.targets: Targets | list[int] = Targets(index)
+        self.imgs = self.samples
+        self._fastpipe.share_record(self)
+
+    @property
+    def classes(self) -> list[str]:
+        return list(self.index.classes)
+
+    @property
+    def class_to_idx(self) -> dict[str, int]:
+        return dict(zip(self.index.classes, self.index.class_values, strict=True))
+
+    def sample(self, index: int) -> tuple[str, int]:
+        return self.samples[index]
+
+    def samples_at(self, indices: Sequence[int]) -> Iterable[tuple[str, int]]:
+        if type(self).sample is ImageList.sample and isinstance(self.samples, Samples):
+            return self.samples.several(indices)
+        return super().samples_at(indices)
+
+    def __len__(self) -> int:
+        return len(self.samples)
+
+    def _fastpipe_labels(self) -> Array | None:
+        return self.samples.index_.labels if isinstance(self.samples, Samples) else None
+
+    def subset(self: Self, indices: Sequence[int] | slice | Array) -> Self:
+        """A dataset of these samples, in this order, with everything else the same (the transform is shared).
+
+        Args:
+            indices: positions (negative ones count from the end; may repeat), a slice, or an array of n booleans.
+
+        Raises:
+            IndexError: a position is out of range, or the booleans are not one a sample.
+            TypeError: the positions are no integers.
+        """
+        index = self._index_now()
+        other = copy.copy(self)
+        other._use(index.take(_positions(indices, len(index))))
+        return other
+
+    def split(self: Self, fractions: Sequence[float], seed: int = 0, stratified: bool = False) -> tuple[Self, ...]:
+        """Disjoint datasets that together hold every sample, drawn at random, each in this one's order.
+
+        Args:
+            fractions: the share of each; they sum to 1.
+            seed: another seed, another split; the global generators don't move.
+            stratified: give each part its share of every target, to within two samples.
+
+        Raises:
+            ValueError: a fraction is negative, or they don't sum to 1.
+        """
+        shares = np.asarray(fractions, np.float64)
+        if shares.ndim != 1 or not len(shares) or (shares < 0).any() or abs(shares.sum() - 1) > 1e-6:
+            raise ValueError(f"fractions={fractions!r}: give numbers from 0 to 1 that sum to 1, as (0.9, 0.1)")
+        index = self._index_now()
+        generator = np.random.default_rng(seed)
+        order = generator.permutation(len(index))
+        if stratified:
+            order = order[np.argsort(index.labels[order], kind="stable")]
+            counts = np.unique(index.labels, return_counts=True)[1]
+            parts = _stratified(order, counts, shares)
+        else:
+            parts = np.split(order, _bounds(len(order), shares))
+        return tuple(self.subset(np.sort(part)) for part in parts)
+
+    def _index_now(self) -> ImageIndex:
+        """The index; of samples that were assigned, one made of them."""
+        if isinstance(self.samples, Samples):
+            return self.samples.index_
+        paths, labels = [path for path, _ in self.samples], [label for _, label in self.samples]
+        table, _, _, root, source = table_of(read_list((paths, labels), ("path", "label"))[0], False, "")
+        return ImageIndex.from_table(
+            table, root=root, classes=self.index.classes, class_values=self.index.class_values, source=source
+        )
+
+
+def _name_of(root: Any, store: ByteSource | None) -> str | None:
+    if store is not None:
+        return store.name
+    return None if root is None else local(root)
+
+
+def _positions(indices: Any, count: int) -> Array:
+    if isinstance(indices, slice):
+        return np.arange(*indices.indices(count))
+    picks: Array = np.asarray(indices)
+    if picks.dtype == bool:
+        if picks.shape != (count,):
+            raise IndexError(f"there are {picks.size} booleans for {count} samples")
+        return np.arange(count)[picks]
+    if not picks.size:
+        return np.zeros(0, np.int64)
+    if picks.ndim != 1 or picks.dtype.kind not in "iu":
+        raise TypeError(f"positions are a sequence of integers, a slice or an array of booleans; not {indices!r:.60}")
+    positions: Array = picks.astype(np.int64)
+    positions[positions < 0] += count
+    if positions.min() < 0 or positions.max() >= count:
+        raise IndexError(f"a position is out of range: there are {count} samples")
+    return positions
+
+
+def _bounds(count: int, shares: Array) -> Array:
+    """Where each part but the last ends, so that each has its share to within one."""
+    bounds: Array = np.rint(np.cumsum(shares)[:-1] * count).astype(np.int64)
+    return bounds
+
+
+def _stratified(order: Array, counts: Array, shares: Array) -> list[Array]:
+    """Samples grouped by target, cut within each group.
+
+    A group's cuts are those of the whole list, counted from where the group begins: what a small group can't give to
+    a part, one behind it does, so that the parts' sizes come out right as well.
+    """
+    cumulated = np.concatenate([[0.0], np.cumsum(shares)])
+    cumulated[-1] = 1.0
+    parts: list[list[Array]] = [[] for _ in shares]
+    for begin, end in itertools.pairwise([0, *np.cumsum(counts).tolist()]):
+        cuts = np.floor(cumulated * end + 0.5) - np.floor(cumulated * begin + 0.5)
+        cuts = np.maximum.accumulate(cuts).astype(np.int64)  # a difference of roundings may step back by one
+        for part, (first, last) in zip(parts, itertools.pairwise(cuts.tolist()), strict=True):
+            part.append(order[begin + first : begin + last])
+    return [np.concatenate(part) if part else order[:0] for part in parts]

@@ -1,0 +1,117 @@
+"""What a path names: class folders, images, a list, an archive, shards, Parquet, a URL; and the index of its images."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from pathlib import Path
+
+from fastpipe.datasets.image_list import ImageList
+from fastpipe.errors import DatasetError
+from fastpipe.index import format
+from fastpipe.index.archives import archive_in
+from fastpipe.index.cache import kept_index
+from fastpipe.index.glob import files_of
+from fastpipe.index.image_index import ImageIndex
+from fastpipe.index.listing import IMG_EXTENSIONS, is_folder, is_image_file
+from fastpipe.index.shard_source import ShardSource
+from fastpipe.index.table_source import TableSource, holds_images
+from fastpipe.paths import is_url, local
+
+__all__ = ["OTHER_EXTENSIONS", "loose_images", "named_index", "open_container"]
+
+OTHER_EXTENSIONS = (".gif", ".jfif", ".mpo")
+"""Endings of images besides `IMG_EXTENSIONS`."""
+
+_ARCHIVES, _TABLES = (".tar", ".zip"), (".parquet",)
+_LISTS = (".txt", ".csv", ".tsv", *_TABLES)
+_PATTERN = ("*", "?", "[", "{")
+
+
+def open_container(
+    path: str | os.PathLike[str],
+    *,
+    image: str | None = None,
+    label: str | None = None,
+    location: str | os.PathLike[str] | None = "auto",
+    headers: bool = False,
+    refresh: bool = False,
+    progress: bool = True,
+) -> ImageIndex | None:
+    """The index of a zip or tar of class folders, of shards, or of Parquet files with a column of images.
+
+    Args:
+        path: one of these, or a pattern of shards or Parquet files. Or a URL of any of these, or of class folders.
+        image, label: as in `ImageShards` and `ImageTable`; None for the usual image, and for no labels.
+        location, headers, refresh, progress: as in `ImageIndex.from_folder`.
+
+    Returns:
+        None where it is none of these.
+
+    Raises:
+        DatasetError: it can't be used: names the member.
+    """
+    path, remote = local(path), is_url(path)
+    pattern = any(mark in path for mark in _PATTERN) and (remote or not os.path.exists(path))
+    listed = pattern and not remote and path.lower().endswith(_ARCHIVES + _TABLES)
+    first = files_of(path, "containers")[0] if listed else path
+    if first.lower().endswith(_TABLES):
+        if not remote and not (os.path.isfile(first) and (image or holds_images(first))):
+            return None
+        return kept_index(TableSource.of(path, image or "image", label, headers, refresh, progress), location)
+    archive = first.lower().endswith(_ARCHIVES) if remote else archive_in(first) is not None
+    if not remote and not archive:
+        return None
+    if not (pattern or image or label):
+        with contextlib.suppress(FileNotFoundError) if archive else contextlib.nullcontext():  # no class folder
+            return ImageIndex.from_folder(path, location=location, headers=headers, refresh=refresh, progress=progress)
+    return kept_index(ShardSource.of(path, image, label, headers, refresh, progress), location)
+
+
+def named_index(path: str | os.PathLike[str], *, progress: bool = True) -> ImageIndex:
+    """The images of whatever a path names: what `open_container` opens, a folder, an index's folder, a list, an image.
+
+    Args:
+        path: one of these.
+        progress: whether a terminal gets a bar while a folder is listed.
+
+    Raises:
+        DatasetError: none of these, or there is no image.
+    """
+    if (index := open_container(path, progress=progress)) is not None:
+        return index
+    path = local(path)
+    if os.path.isfile(path):
+        return ImageList(path if _is_list(path) else ([path], [0])).index
+    if not os.path.isdir(path):
+        raise DatasetError(f"there is no {path}: give a folder of images, a list of them, or an image file.")
+    if os.path.isfile(os.path.join(path, "current")):
+        with contextlib.suppress(format.UnusableIndex):  # a folder with a file of that name
+            about = format.identity_of(Path(path), format.current_generation(Path(path)))
+            if not about["root"]:
+                raise DatasetError(f"the index at {path} is of a list: give the list itself.")
+            if not os.path.isdir(about["root"]):
+                raise DatasetError(f"the index at {path} is of containers in {about['root']}: give these.")
+            kinds = tuple(about["extensions"])
+            return ImageIndex.from_folder(about["root"], location=path, extensions=kinds, progress=progress)
+    with os.scandir(path) as entries:
+        has_folders = any(map(is_folder, entries))
+    if has_folders and len(found := ImageIndex.from_folder(path, progress=progress)):
+        return found
+    if images := loose_images(path):
+        return ImageList((images, [0] * len(images)), root=path).index
+    raise DatasetError(f"there is no image in {path}, neither in it nor in the folders in it.")
+
+
+def _is_list(file: str) -> bool:
+    ending = os.path.splitext(file)[1].lower()
+    if ending in (*_LISTS, *IMG_EXTENSIONS, *OTHER_EXTENSIONS):
+        return ending in _LISTS
+    with open(file, "rb") as content:  # which no image is without
+        return b"\0" not in content.read(4096)
+
+
+def loose_images(root: str) -> list[str]:
+    """The names of the images that a folder holds itself; beside class folders, no dataset reads them."""
+    with os.scandir(root) as entries:
+        return sorted(entry.name for entry in entries if is_image_file(entry.name) and not is_folder(entry))

@@ -1,0 +1,62 @@
+"""`ImageShards`: samples in tar files, as WebDataset writes them, with random access."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+from fastpipe.datasets.image_list import ImageList
+from fastpipe.index.cache import kept_index
+from fastpipe.index.glob import Paths
+from fastpipe.index.shard_source import ShardSource
+from fastpipe.sources import ByteSource, Cache
+
+
+class ImageShards(ImageList):
+    """A map-style dataset over tar shards as WebDataset writes them: ``0001.jpg`` beside ``0001.cls`` or ``0001.json``.
+
+    The members of a shard whose names are the same up to the first dot are one sample. Shards are listed once, into an
+    index; then any sample is read by its place, so that shuffling, sharding over ranks and resuming work as with files.
+    A zip with members that are stored as they are is a shard as well.
+
+    Args:
+        shards: their paths: one, several, a pattern (``"shards/*.tar"``), or WebDataset's ``"shards/{000..099}.tar"``.
+            URLs and their patterns as well (``"s3://bucket/shards/*.tar"``), of one store; or a `fastpipe.ByteSource`,
+            for all of its files that end in ``.tar`` or ``.zip``. Samples are read from there by their place.
+        transform: takes a PIL image (a fastpipe transform: is compiled).
+        target_transform: takes the target.
+        image: the ending of each sample's image (``"jpg"``, ``"left.png"``); None for the one that is an image.
+        label: where each sample's label is: ``"cls"``, a member with that ending, whose text is the label;
+            ``"json:label"``, the field ``label`` of the member that ends in ``json``; None gives all of them 0. Labels
+            that are all integers are the targets as they stand; others are class names, as in `ImageList`.
+        index: where the list of samples is kept between runs, as in `ImageFolder`. A shard that changed is listed
+            again.
+        headers: keep each image's header in the index, too.
+        cache: the `fastpipe.Cache` that keeps samples of a store on this machine; None for none.
+        options: `ImageList`'s: ``seed=``, ``on_error=``, ``reader=`` and so on.
+
+    Raises:
+        DatasetError: no shard is found; one is compressed or damaged, or a sample has no label, or several images:
+            names the shard and the member.
+        OSError: a shard can't be opened.
+    """
+
+    def __init__(
+        self,
+        shards: Paths,
+        transform: Callable[..., Any] | None = None,
+        target_transform: Callable[..., Any] | None = None,
+        *,
+        image: str | None = None,
+        label: str | None = "cls",
+        index: str | os.PathLike[str] | None = "auto",
+        headers: bool = False,
+        cache: Cache | None = None,
+        **options: Any,
+    ) -> None:
+        if not isinstance(shards, (str, os.PathLike, ByteSource)):
+            shards = list(shards)
+        source = ShardSource.of(shards, image, label, headers, cache=cache)
+        root = source.bytes_from or source.root
+        super().__init__(kept_index(source, index), transform, target_transform, root=root, **options)

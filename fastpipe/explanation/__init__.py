@@ -1,0 +1,5 @@
+"""The plan as text: what runs where, exact or not, and why."""
+
+from fastpipe.explanation.explain import explain
+
+__all__ = ["explain"]

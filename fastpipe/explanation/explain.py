@@ -1,0 +1,410 @@
+"""The plan of a transform or dataset, for people: what is decided where, what is exact, what breaks the plan."""
+
+from __future__ import annotations
+
+import itertools
+import textwrap
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, get_args
+
+import torch
+
+from fastpipe import readers
+from fastpipe.environment import line_width
+from fastpipe.errors import PlanError
+from fastpipe.explanation.foreign_loading import ForeignLoading, foreign_loading, path_finder, shape_in_memory
+from fastpipe.explanation.graph_breaks import Break, diagnose, one_line
+from fastpipe.explanation.loader_advice import who_serves
+from fastpipe.ops import ToPlanarTensor, contracts_of
+from fastpipe.program.compile import Pipeline, compile_pipeline, flatten
+from fastpipe.program.lower import lower
+from fastpipe.program.program import Fidelity, Program, Views, steps_in_words
+from fastpipe.rng import keyed_generators
+from fastpipe.transforms._base import drawable
+from fastpipe.types import Box, Header, ImageShape, Recipe, Step
+
+_LONG = 120
+_SHAPE = ImageShape(375, 500)
+_FILES = 16  # whose headers are read
+_MADE = "an image of"
+_TO_TENSOR = frozenset({"PILToTensor", "ToTensor"})
+_LABEL = 8  # characters of a branch's label
+_IN_ASCII = str.maketrans({"×": "x", "–": "-", "…": "...", "→": ">", "°": " degrees"})
+_Branch = tuple[str, list[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class ExplainedStep:
+    """One step on the decoded pixels.
+
+    Attributes:
+        step: as a call.
+        contract: ``"exact"``, ``"rounding"``, ``"warp"``, ``"approximate"`` or ``"own"``.
+        promise: the same in words.
+    """
+
+    step: str
+    contract: str
+    promise: str
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Explanation:
+    """What runs where, for one example image; printed, it is a tree.
+
+    Attributes:
+        subject: what is explained.
+        fidelity: ``"torchvision"`` or ``"fast"``.
+        example: the image that it is shown for: a file of the dataset, or a made size.
+        shape: its ``(height, width)`` in pixels.
+        drawn: the transforms whose random numbers are drawn from the size.
+        recipe: what was drawn for the example, in words.
+        box: the region that is decoded, ``(top, left, height, width)``.
+        share: of the pixels, 0 to 1.
+        scale: the denominator of a reduced size; more than 1 only under ``"fast"``.
+        why_whole: why all of the image is decoded; empty where a region is.
+        decoders: for each format of the first files from all over the dataset, which reader decodes what.
+        steps: what is done to the decoded pixels.
+        batch: how samples become a batch.
+        serve: whether threads or worker processes serve the loader better, and why.
+        broken_by: what ends the plan, and what mends it; None where all is planned.
+        rest: the transforms that run one by one, image by image.
+        notes: what else there is to know.
+        loaded_by: what is decoded, and by whom, where code of the dataset's own loads the images, and nothing is
+            planned; else empty.
+    """
+
+    subject: str
+    fidelity: str
+    example: str
+    shape: tuple[int, int]
+    drawn: tuple[str, ...]
+    recipe: tuple[str, ...]
+    box: tuple[int, int, int, int]
+    share: float
+    scale: int
+    why_whole: str
+    decoders: tuple[tuple[str, str], ...]
+    steps: tuple[ExplainedStep, ...]
+    batch: str
+    serve: str
+    broken_by: Break | None
+    rest: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+    loaded_by: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        values = asdict(self)
+        return {"schema": "fastpipe-explain/1", **values, "decoders": dict(self.decoders)}
+
+    def text(self, *, ascii: bool = False, width: int | None = None) -> str:
+        """The tree.
+
+        Args:
+            ascii: draw its branches, and write its signs, with ASCII characters.
+            width: characters that a line may have, broken at spaces; None for ``COLUMNS``, the terminal's, or 80.
+        """
+        draw = _TreeDrawer(_ASCII_MARKS if ascii else _MARKS, line_width() if width is None else width)
+        head = draw.wrapped(f"{self.subject}, fidelity {self.fidelity!r}", "", "  ")
+        return "\n".join([*head, *draw.lines(self._branches())])
+
+    def __str__(self) -> str:
+        return self.text()
+
+    __repr__ = __str__
+
+    def _branches(self) -> list[_Branch]:
+        box, (height, width) = Box(*self.box), self.shape
+        decode = f"rows {box.top}–{box.bottom}, columns {box.left}–{box.right} of {height}×{width}"
+        decode += f" ({100 * self.share:.0f}% of the pixels)"
+        decode += f", at 1/{self.scale} of the size (approximate)" if self.scale > 1 else ", equal to Pillow's"
+        nothing = "nothing"
+        if self.loaded_by:
+            decode, nothing = self.loaded_by, "nothing by plan"
+        under = [f"{format}: {how}" for format, how in self.decoders]
+        drawn = "from the size in the file's header, before a pixel is decoded"
+        branches: list[_Branch] = [
+            ("draw    " + (drawn if self.drawn else nothing), list(self.drawn)),
+            (f"example {self.example}: {'; '.join(self.recipe) or f'{nothing} is drawn'}", []),
+            ("decode  " + decode, [self.why_whole, *under] if self.why_whole else under),
+            ("run     " + ("on each image's pixels" if self.steps else nothing), list(map(_promised, self.steps))),
+            ("batch   " + self.batch, []),
+            ("serve   " + self.serve, []),
+        ]
+        if self.broken_by is None:
+            branches.append(("then    nothing: the whole transform is planned", []))
+        else:
+            behind = self.rest if self.broken_by.cause == "dataset" else self.rest[1:]
+            branches.append(_broken(self.broken_by, behind))
+        return branches + [("note    " + note, []) for note in self.notes]
+
+
+def _promised(step: ExplainedStep) -> str:
+    return f"{step.step}: {step.promise}"
+
+
+def _broken(found: Break, behind: Sequence[str]) -> _Branch:
+    under: list[Any] = [f"why: {found.reason}"]
+    under += [f"mend: {advice}" for advice in found.advice]
+    correct = "it gets what torchvision would hand it: correct, only slower"
+    if found.cause == "dataset":
+        correct = "samples are what its code makes them: correct, only slower"
+    under.append(f"until then {correct if found.runs else 'it raises, as it takes no image'}")
+    if behind:
+        under.append(f"behind it, one by one: {', '.join(behind)}")
+    name = found.transform
+    if len(name) > _LONG:
+        name = name.partition("(")[0] + "(…)"
+    return f"then    {name} ends the plan", under
+
+
+@dataclass(frozen=True, slots=True)
+class _Marks:
+    """What a tree is drawn with, four characters each."""
+
+    branch: str
+    last: str
+    beside: str  # left of what hangs on a branch that isn't the last
+    signs: Mapping[int, str] = field(default_factory=dict)  # other ways to write characters, for `str.translate`
+
+
+_MARKS = _Marks("├── ", "└── ", "│   ")
+_ASCII_MARKS = _Marks("|-- ", "`-- ", "|   ", _IN_ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class _TreeDrawer:
+    """Draws a tree in lines of at most `width` characters; a word that is longer stays whole."""
+
+    marks: _Marks
+    width: int
+
+    def lines(self, branches: Sequence[str | _Branch], left: str = "") -> Iterator[str]:
+        """The lines of branches that hang at the same place, behind what stands `left` of them."""
+        for number, branch in enumerate(branches):
+            text, under = (branch, []) if isinstance(branch, str) else branch
+            last = number == len(branches) - 1
+            inside = left + (" " * len(self.marks.last) if last else self.marks.beside)
+            # What a trunk's line goes on with stands below its text, not below its label.
+            hang = (self.marks.beside if under else "").ljust(4 if left else _LABEL)
+            yield from self.wrapped(text, left + (self.marks.last if last else self.marks.branch), inside + hang)
+            yield from self.lines(under, inside)
+
+    def wrapped(self, text: str, first: str, others: str) -> list[str]:
+        """The lines of a text, the first and the others each behind an indentation."""
+        return textwrap.wrap(
+            text.translate(self.marks.signs),
+            self.width,
+            initial_indent=first,
+            subsequent_indent=others,
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+
+
+def explain(subject: Any, *, shape: ImageShape | None = None, fidelity: Fidelity | None = None) -> Explanation:
+    """Says what runs where for a transform, or for a dataset with one; ``print`` it.
+
+    The example is drawn from generators of its own: the global ones don't move.
+
+    Args:
+        subject: a transform, or a dataset that has a ``transform``, or a ``Subset`` of one.
+        shape: the image size to show the plan for; None takes a dataset's first image, or 375×500.
+        fidelity: ``"torchvision"`` or ``"fast"``; None takes the dataset's, or ``"torchvision"``.
+
+    Raises:
+        ValueError: another fidelity.
+        PlanError: an image of that shape can't be transformed (a crop is larger, …), or the subject is no transform.
+    """
+    while isinstance(subject, torch.utils.data.Subset):
+        subject = subject.dataset
+    is_dataset = hasattr(subject, "__getitem__") and hasattr(subject, "transform")
+    joint = getattr(subject, "_fastpipe_joint", None)  # transforms of image and targets together
+    transform = joint or (subject.transform if is_dataset else subject)
+    chosen: Fidelity = getattr(subject, "fidelity", "torchvision") if fidelity is None else fidelity
+    if chosen not in get_args(Fidelity):
+        raise ValueError(f"fidelity={chosen!r}: choose one of {', '.join(map(repr, get_args(Fidelity)))}.")
+    foreign = foreign_loading(subject) if is_dataset else None
+    pipeline = compile_pipeline(transform, v2_alone=joint is not None)
+    if not (transform is None or callable(transform)):
+        raise PlanError(f"explain takes a transform, or a dataset with one, not {type(transform).__name__}")
+    if foreign is not None and foreign.decode:  # each transform is called with an image that is there
+        if transform is None:
+            transform = getattr(subject, "transforms", None)
+        pipeline, joint = Pipeline((), tuple(flatten(transform))), None
+    headers, example = _examples(subject if is_dataset else None, shape)
+    size = ImageShape(headers[0].height, headers[0].width)
+    try:
+        generators = keyed_generators(0)
+        recipe = pipeline.draw(size, generators) if joint is None else subject.recipe(0, generators=generators)
+    except ValueError as error:
+        what = f"an image of {size.height}×{size.width} can't be transformed"
+        raise PlanError(f"{what}: {error}. Give another shape.") from error
+    program = lower(recipe, chosen)
+    box = program.box
+    loaded_by = foreign.decode if foreign else ""
+    notes: tuple[str, ...] = ()
+    if is_dataset and shape is None and hasattr(subject, "sample") and example.startswith(_MADE):
+        notes = (f"no file's header could be read, of up to {_FILES} that were tried: `fastpipe check` says why",)
+    return Explanation(
+        subject=_named(subject, is_dataset, pipeline),
+        fidelity=chosen,
+        example=example,
+        shape=(size.height, size.width),
+        drawn=tuple(map(one_line, pipeline.drawn)),
+        recipe=tuple(steps_in_words(recipe.steps)),
+        box=(box.top, box.left, box.height, box.width),
+        share=box.height * box.width / max(1, size.height * size.width),
+        scale=program.request.scale,
+        why_whole="" if program.request.box is not None or loaded_by else _why_whole(recipe, program, pipeline),
+        decoders=() if loaded_by else _decoders(subject, headers, program),
+        steps=tuple(_explained(program.all_steps)),
+        batch=_ABOUT_FOREIGN_BATCHES
+        if foreign
+        else _about_batches(program, pipeline)
+        if joint is None
+        else _ABOUT_JOINT_BATCHES,
+        serve=who_serves(
+            program, pipeline, _in_python(subject, foreign) if is_dataset else "", joint=joint is not None
+        ),
+        broken_by=foreign.ends if foreign else _diagnosed(pipeline),
+        rest=tuple(map(one_line, pipeline.rest)),
+        notes=notes,
+        loaded_by=loaded_by,
+    )
+
+
+def _in_python(dataset: Any, foreign: ForeignLoading | None) -> str:
+    """The dataset's Python code, as `ImageDataset.in_python` has it; empty where there is none."""
+    return str(getattr(dataset, "in_python", "") or (foreign.ends.transform if foreign else ""))
+
+
+def _named(subject: Any, is_dataset: bool, pipeline: Pipeline) -> str:
+    count = len(pipeline.drawn) + len(pipeline.rest)
+    transforms = f"{count} transform{'' if count == 1 else 's'}"
+    if not is_dataset:
+        return transforms
+    root = getattr(subject, "root", None)
+    return f"{type(subject).__name__}{f' of {root}' if root is not None else ''}, {transforms}"
+
+
+def _examples(dataset: Any, shape: ImageShape | None) -> tuple[list[Header], str]:
+    """The headers to show the decoding for, the first one being the example's, and the example's name."""
+    path_of = path_finder(dataset)
+    if shape is None and path_of is not None:
+        length = len(dataset)
+        places = dict.fromkeys(number * length // _FILES for number in range(_FILES))
+        examples = (_example(dataset, path_of, place) for place in places if place < length)
+        found = [one for one in examples if one is not None]
+        if found:
+            return [header for header, _ in found], found[0][1]
+    in_memory = None if dataset is None else shape_in_memory(dataset)
+    height, width, *_ = shape or in_memory or _SHAPE
+    made = [_made_header(format, height, width) for format in ("JPEG", "PNG", "WEBP")]
+    return made, f"{_MADE} {height}×{width}"
+
+
+def _example(dataset: Any, path_of: Callable[[int], Any], index: int) -> tuple[Header, str] | None:
+    """The header of a dataset's file, as the dataset turns it, and the file's name; None where it can't be read."""
+    try:
+        path = path_of(index)
+        header = readers.read_header(path)
+    except (OSError, ValueError, IndexError):
+        return None
+    if getattr(dataset, "apply_exif", False) and header.orientation >= 5:
+        return _made_header("JPEG", header.width, header.height), f"{path} (turned upright)"
+    return header, str(path)
+
+
+def _made_header(format: str, height: int, width: int) -> Header:
+    ycc = format != "PNG"
+    return Header(
+        format, height, width, 3, 8, "YCbCr" if ycc else "RGB", subsampling="4:2:0" if ycc else None, plain=True
+    )
+
+
+def _decoders(subject: Any, headers: Sequence[Header], program: Program) -> tuple[tuple[str, str], ...]:
+    """For each format, which reader decodes how much; where files of one format differ, how many do which."""
+    found: dict[str, Counter[str]] = {}
+    for header in headers:
+        unusual = "" if header.plain else f" ({header.color_space}, {header.bit_depth} bits)"
+        found.setdefault(header.format + unusual, Counter())[_decoder(subject, header, program)] += 1
+    return tuple((format, _counted(how)) for format, how in found.items())
+
+
+def _counted(how: Counter[str]) -> str:
+    if len(how) == 1:
+        return next(iter(how))
+    return "; ".join(f"{text} ({count} of {how.total()} files)" for text, count in how.most_common())
+
+
+def _decoder(subject: Any, header: Header, program: Program) -> str:
+    """Which reader decodes such a file, and how much of it."""
+    reader = readers.choose(header, program.request, getattr(subject, "reader", None), getattr(subject, "config", None))
+    got = reader.resolve(header, program.request)
+    text = str(reader.name)
+    if got.scale > 1:
+        text += f" at 1/{got.scale}"
+    if program.request.box is None:
+        return f"{text}, the whole image"
+    if got.box is None:
+        return f"{text} decodes the whole image, and the region is cut out of it"
+    return f"{text} decodes the region alone"
+
+
+def _why_whole(recipe: Recipe, program: Program, pipeline: Pipeline) -> str:
+    late = next((type(member).__name__ for member in pipeline.rest if "Crop" in type(member).__name__), "")
+    names = [getattr(step, "op", "") for step in recipe.steps]
+    crop = next((number for number, name in enumerate(names) if name in ("crop", "center_crop")), None)
+    if crop is not None:
+        holder = next((name for name in names[:crop] if name not in ("hflip", "vflip", "pad", "resize")), None)
+        if holder is not None:
+            return f"the whole image, as {holder} comes before the crop: crop first where that will do"
+        return "the whole image, as this crop takes all of it or reaches beyond it"
+    if late:
+        return f"the whole image, as {late} isn't part of the plan"
+    return f"the whole image, as nothing {'in the plan ' if pipeline.rest else ''}crops it"
+
+
+def _explained(steps: Sequence[Step], place: str = "") -> Iterator[ExplainedStep]:
+    """Each step; of several views of an image, each view's, with the view's number."""
+    for step in steps:
+        if isinstance(step, Views):
+            for number, inner in enumerate(step.views, 1):
+                yield from _explained(inner, f"view {number}: ")
+        else:
+            found = contracts_of(step)
+            promise = "; ".join(contract.text for contract in found)
+            yield ExplainedStep(f"{place}{step}", found[0].name, promise)
+
+
+_ABOUT_FOREIGN_BATCHES = "samples are made one by one and collated, as the dataset's own code makes them"
+_ABOUT_JOINT_BATCHES = "samples are made one by one and collated, as image and targets belong together"
+
+
+def _about_batches(program: Program, pipeline: Pipeline) -> str:
+    if pipeline.rest:
+        return "samples are made one by one and stacked, as the end of the transform isn't planned"
+    behind = [getattr(step, "op", "") for step in program.after]
+    if program.conversion is None or not all(name in ("erase", "normalize") for name in behind):
+        return "samples are made one by one and collated, as the transform doesn't end in one tensor"
+    text = "fastpipe.DataLoader has each image converted straight into its place in the batch"
+    if behind or isinstance(program.conversion, ToPlanarTensor):
+        return text
+    return text + "; with device=, batches travel as uint8 and are made float there"
+
+
+def _diagnosed(pipeline: Pipeline) -> Break | None:
+    """What ends the plan; the advice also names what could be planned if it stood in front."""
+    if not pipeline.rest:
+        return None
+    first, *behind = pipeline.rest
+    found = diagnose(first)
+    of_images = itertools.takewhile(lambda member: type(member).__name__ not in _TO_TENSOR, behind)
+    late = [type(member).__name__ for member in of_images if drawable(member)]
+    if not late:
+        return found
+    return replace(found, advice=(*found.advice, f"where the order doesn't matter, put it behind {', '.join(late)}"))

@@ -1,0 +1,113 @@
+"""Datasets whose own code loads the images: for `explain`, who decodes there, and what would mend it."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from fastpipe.explanation.graph_breaks import Break, one_line
+
+_TWINS = frozenset({"CocoDetection", "ImageFolder", "VOCDetection", "VOCSegmentation"})
+_OURS = ("fastpipe", "torch", "torchvision", "typing", "builtins")
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignLoading:
+    """How a dataset's images come where fastpipe alone doesn't make the samples.
+
+    Attributes:
+        decode: what is decoded, and by whom; empty where fastpipe's part is decoded by plan all the same.
+        ends: why the plan ends there.
+    """
+
+    decode: str
+    ends: Break
+
+
+def foreign_loading(dataset: Any) -> ForeignLoading | None:
+    """How a dataset's own code makes the samples; None where fastpipe does."""
+    kind = type(dataset)
+    planned = getattr(dataset, "plans", None)  # None of a dataset that isn't fastpipe's
+    owner = next((cls for cls in kind.__mro__ if "__getitem__" in vars(cls)), kind)
+    own = f"{kind.__name__}.__getitem__"
+    if planned is None:
+        reason = "it makes the samples itself, and calls the transform with images that are there"
+        return ForeignLoading(_decoded_by(dataset, own), Break(own, "dataset", reason, _advice(dataset)))
+    if not owner.__module__.startswith("fastpipe."):
+        instead = f"where {own} is Python code, override sample(index), which gives a path and a target"
+        if planned and _asks_ours(kind):
+            return ForeignLoading(
+                "", Break(own, "dataset", "it makes its samples out of fastpipe's, one by one", (instead,))
+            )
+        return ForeignLoading(
+            f"whatever {own} decodes: fastpipe has no part in it",
+            Break(own, "dataset", "it makes the samples without fastpipe's __getitem__", (instead,)),
+        )
+    if planned:
+        return None
+    loader = one_line(dataset.loader)
+    return ForeignLoading(
+        f"all of the image, by {loader}",
+        Break(loader, "dataset", "a loader of its own loads whole images", ("leave loader= out, where that will do",)),
+    )
+
+
+def path_finder(dataset: Any) -> Callable[[int], Any] | None:
+    """What gives the path of a sample's file, by its index; None where the dataset doesn't say."""
+    if hasattr(dataset, "sample"):
+        return lambda index: dataset.sample(index)[0]
+    samples = getattr(dataset, "samples", None)
+    if isinstance(samples, list) and samples and isinstance(samples[0], tuple):
+        return lambda index: samples[index][0]
+    return None
+
+
+def shape_in_memory(dataset: Any) -> tuple[int, int] | None:
+    """Height and width of images that a dataset keeps in an array, as torchvision's CIFAR10 and MNIST do."""
+    data = getattr(dataset, "data", None)
+    shape: tuple[int, ...] = tuple(getattr(data, "shape", ()))
+    if len(shape) not in (3, 4) or shape[0] != len(dataset):
+        return None
+    channels_first = len(shape) == 4 and shape[1] in (1, 3) and shape[3] not in (1, 3)
+    height, width = shape[2:] if channels_first else shape[1:3]
+    return int(height), int(width)
+
+
+def _decoded_by(dataset: Any, own: str) -> str:
+    if shape_in_memory(dataset) is not None:
+        return f"nothing: {type(dataset).__name__} has its images in memory"
+    loader = getattr(dataset, "loader", None)
+    if not callable(loader) or not hasattr(dataset, "samples"):
+        return f"whatever {own} decodes: fastpipe has no part in it"
+    name = one_line(loader)
+    torchvision = sys.modules.get("torchvision")
+    if torchvision is not None and name == "torchvision.datasets.folder.default_loader":
+        name = {"PIL": "Pillow"}.get(torchvision.get_image_backend(), name)
+    return f"all of the image, by {name}"
+
+
+def _advice(dataset: Any) -> tuple[str, ...]:
+    kind = type(dataset)
+    if shape_in_memory(dataset) is not None:
+        return ()
+    if kind.__module__.startswith("torchvision.") and kind.__name__ in _TWINS:
+        return (f"use fastpipe.{kind.__name__}, which takes the same arguments",)
+    return ("where samples are files, use fastpipe.ImageList or SampleDataset, which are told the files alone",)
+
+
+def _asks_ours(kind: type[Any]) -> bool:
+    """Whether code of the user's classes names a ``__getitem__``, as ``super().__getitem__(index)`` does."""
+    return any("__getitem__" in names for names in _names_in_code(kind))
+
+
+def _names_in_code(kind: type[Any]) -> Iterator[tuple[str, ...]]:
+    for cls in kind.__mro__:
+        if cls.__module__.partition(".")[0] in _OURS:
+            continue
+        for value in vars(cls).values():
+            code = getattr(inspect.unwrap(getattr(value, "__func__", value)), "__code__", None)
+            if code is not None:
+                yield code.co_names

@@ -1,0 +1,279 @@
+"""Zip and tar archives: where each member's bytes are, and the class folders in them.
+
+A member's bytes are read by their place in the archive, so they have to be stored as they are: a compressed archive is
+an error that says how to make one that isn't.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import posixpath
+import stat
+import tarfile
+import zipfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import IO, NamedTuple
+
+from fastpipe.errors import DatasetError
+from fastpipe.index.containers import ContainerSource, Listing
+from fastpipe.index.listing import without_classes
+from fastpipe.sources import ByteSource, CachedSource, RemoteSource
+from fastpipe.sources.cache import origin
+from fastpipe.sources.ranged import open_file, read_parts
+from fastpipe.types import Stored
+
+_ENDINGS = (".zip", ".tar")
+_COMPRESSED = (".tar.gz", ".tgz", ".tar.bz2", ".tbz", ".tbz2", ".tar.xz", ".txz", ".tar.zst", ".7z", ".rar")
+_MAGIC = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\xfd7zXZ": "xz", b"\x28\xb5\x2f\xfd": "Zstandard"}
+_LOCAL_HEADER = 30
+_BLOCK = 512
+_PARTS = 256
+
+
+class Entry(NamedTuple):
+    """A member of an archive.
+
+    Attributes:
+        name: with ``/`` between the parts, without ``./`` before it.
+        start, size: where its bytes begin, and how many they are; a folder begins at -1.
+        problem: why they can't be read from there; ``""`` where they can.
+    """
+
+    name: str
+    start: int
+    size: int
+    problem: str = ""
+
+
+def archive_in(path: str) -> str | None:
+    """The archive that a path names, or leads into (``photos.zip/train``); None where it does neither.
+
+    Raises:
+        DatasetError: it names one that is compressed as a whole.
+    """
+    lower = path.lower()
+    if lower.endswith(_COMPRESSED) and os.path.isfile(path):
+        raise DatasetError(f"{path} is compressed as a whole, so that no image in it can be read alone. {_HOW}")
+    if not any(ending in lower for ending in _ENDINGS):
+        return None
+    place = path.rstrip("/" + os.sep)
+    while place:
+        if place.lower().endswith(_ENDINGS) and os.path.isfile(place):
+            return place
+        above = os.path.dirname(place)
+        if above == place:
+            break
+        place = above
+    return None
+
+
+def archive_named_by(source: ByteSource) -> Stored | None:
+    """The archive that a source's URL names, or leads into (``s3://bucket/photos.zip/train``); None if it does neither.
+
+    The source of the archive itself is that of the folder which holds it.
+    """
+    remote = origin(source)
+    if not isinstance(remote, RemoteSource):
+        return None
+    parts = remote.name.split("/")
+    for count in range(4, len(parts) + 1):
+        if parts[count - 1].lower().endswith(_ENDINGS):
+            above = remote.above(len(parts) - count + 1)
+            holder = source.cache.over(above) if isinstance(source, CachedSource) else above
+            with contextlib.suppress(FileNotFoundError):  # a folder of that name
+                return holder.file(above.entry(parts[count - 1]))
+    return None
+
+
+_HOW = "Unpack it, and pack the files without compression: tar -cf, or zip -0 -r"
+
+
+def entries(path: str) -> Iterator[Entry]:
+    """The members of a zip or tar, in its order; what it packs twice comes twice, and the last one counts.
+
+    Raises:
+        DatasetError: it is damaged, or compressed as a whole; names the member where there is one.
+        OSError: it can't be opened.
+    """
+    with open_file(path) as file:
+        length = file.seek(0, os.SEEK_END)
+        file.seek(0)
+        start = file.read(6)
+        for magic, name in _MAGIC.items():
+            if start.startswith(magic):
+                raise DatasetError(f"{path} is compressed ({name}), so that no file in it can be read alone. {_HOW}.")
+        file.seek(0)
+        if path.lower().endswith(".zip"):
+            yield from _zipped(path, file, length)
+        else:
+            yield from _tarred(path, file, length)
+
+
+def read_entry(file: IO[bytes], path: str, entry: Entry) -> bytes:
+    """The bytes of a member of an archive that is open; the path is for errors.
+
+    Raises:
+        DatasetError: it can't be read from there.
+    """
+    if entry.problem:
+        raise DatasetError(f"{path}: {entry.name} {entry.problem}.")
+    file.seek(entry.start)
+    data = file.read(entry.size)
+    if len(data) < entry.size:
+        raise DatasetError(
+            f"{path}: {entry.name} is cut off: the archive ends {entry.size - len(data)} bytes before it."
+        )
+    return data
+
+
+def _zipped(path: str, file: IO[bytes], length: int) -> Iterator[Entry]:
+    try:
+        archive = zipfile.ZipFile(file)
+    except (zipfile.BadZipFile, NotImplementedError, ValueError) as error:
+        raise DatasetError(f"{path} is no zip archive, or is damaged: {error}.") from error
+    with archive:
+        members = archive.infolist()
+        for member, header in zip(members, _local_headers(path, file, members), strict=True):
+            name = _plain(member.filename)
+            if member.is_dir():
+                yield Entry(name, -1, 0)
+                continue
+            at, size = member.header_offset, member.file_size
+            if stat.S_ISLNK(member.external_attr >> 16):
+                problem = "is a link, which fastpipe doesn't follow in a zip"
+            elif member.flag_bits & 1:
+                problem = "is encrypted"
+            elif member.compress_type != zipfile.ZIP_STORED:
+                problem = f"is compressed (method {member.compress_type}). {_HOW}"
+            else:
+                at += _LOCAL_HEADER
+                at += int.from_bytes(header[26:28], "little") + int.from_bytes(header[28:30], "little")
+                sound = member.header_offset >= 0 and header.startswith(b"PK\x03\x04")
+                sound = sound and at + size <= length and member.compress_size == size
+                problem = "" if sound else "is damaged: its header in the archive isn't where the list of members says"
+            yield Entry(name, at, size, problem)
+
+
+def _local_headers(path: str, file: IO[bytes], members: list[zipfile.ZipInfo]) -> Iterator[bytes]:
+    """What stands before each member: it says where its bytes begin. A damaged list of members names any place."""
+    if isinstance(path, Stored):
+        for start in range(0, len(members), _PARTS):
+            places = [(max(member.header_offset, 0), _LOCAL_HEADER) for member in members[start : start + _PARTS]]
+            for header in read_parts(path, places):
+                if isinstance(header, Exception):
+                    raise header
+                assert isinstance(header, bytes)
+                yield header
+        return
+    for member in members:
+        file.seek(max(member.header_offset, 0))
+        yield file.read(_LOCAL_HEADER)
+
+
+def _tarred(path: str, file: IO[bytes], length: int) -> Iterator[Entry]:
+    last = "its first member"
+    places: dict[str, Entry] = {}
+    try:
+        with tarfile.open(fileobj=file, mode="r:") as archive:
+            while (member := archive.next()) is not None:
+                vars(archive)["members"] = []  # it would keep a kilobyte of each
+                name = last = _plain(member.name)
+                if member.isdir():
+                    yield Entry(name, -1, 0)
+                elif member.islnk() or member.issym():
+                    yield _linked(member, name, places)
+                elif member.isreg():
+                    problem = "is stored as a sparse file" if member.issparse() else ""
+                    if member.offset_data + member.size > length:
+                        problem = "is cut off: the archive ends before it does"
+                    places[name] = Entry(name, member.offset_data, member.size, problem)
+                    yield places[name]
+            end = archive.offset
+    except (tarfile.TarError, ValueError, EOFError) as error:
+        raise DatasetError(f"{path} is no tar archive, or is damaged behind {last}: {error}.") from error
+    # tarfile ends in silence where what follows isn't a member.
+    file.seek(end)
+    if file.read(_BLOCK).strip(b"\0"):
+        raise DatasetError(f"{path} is damaged behind {last}: what follows at byte {end} is no member.")
+
+
+def _linked(member: tarfile.TarInfo, name: str, places: dict[str, Entry]) -> Entry:
+    target = member.linkname if member.islnk() else posixpath.join(posixpath.dirname(name), member.linkname)
+    entry = places.get(_plain(posixpath.normpath(target)))
+    if entry is None:
+        return Entry(name, 0, 0, f"is a link to {member.linkname}, which isn't in the archive before it")
+    return entry._replace(name=name)
+
+
+def _plain(name: str) -> str:
+    name = posixpath.normpath(name.lstrip("/"))
+    return "" if name == "." else name
+
+
+@dataclass(frozen=True)
+class ArchiveSource(ContainerSource):
+    """Class folders in a zip or tar; the root is the archive, or a folder in it."""
+
+    integers = False
+
+    def __init__(
+        self, root: str, archive: str, extensions: tuple[str, ...], headers: bool, refresh: bool, progress: bool
+    ) -> None:
+        super().__init__(root.rstrip("/" + os.sep), (archive,), extensions, headers, refresh, progress)
+
+    def name_of(self, path: str) -> str:
+        return ""
+
+    def listing(self, path: str) -> Listing:
+        """As torchvision lists the folder that the archive would be unpacked to."""
+        inside = self.root[len(path) :].strip("/" + os.sep).replace(os.sep, "/")
+        start = inside + "/" if inside else ""
+        found: dict[str, Entry] = {}
+        folders: set[str] = set()
+        for entry in entries(path):
+            if not entry.name.startswith(start) or entry.name.startswith("__MACOSX/"):
+                continue
+            name = entry.name[len(start) :]
+            above = name if entry.start < 0 else posixpath.dirname(name)
+            while above and above not in folders:
+                folders.add(above)
+                above = posixpath.dirname(above)
+            if entry.start >= 0:
+                found[name] = entry
+        images = [name for name in found if name.lower().endswith(self.extensions)]
+        skipped = "" if inside else _only_folder(images, folders)
+        depth = skipped.count("/")
+        classes = sorted(
+            name[len(skipped) :] for name in folders if name.startswith(skipped) and name.count("/") == depth
+        )
+        if not classes:
+            raise without_classes(self.root)
+        names = [name for name in images if name.count("/") > depth and name.startswith(skipped)]
+        names.sort(key=lambda name: _order(name, skipped))
+        for name in names:
+            if found[name].problem:
+                raise DatasetError(f"{path}: {start + name} {found[name].problem}.")
+        return Listing(
+            names,
+            [name[len(skipped) :].partition("/")[0] for name in names],
+            [found[name].start for name in names],
+            [found[name].size for name in names],
+            tuple(classes),
+        )
+
+
+def _order(name: str, skipped: str) -> tuple[str, str, str]:
+    """By class, then folder as os.walk's paths sort, then name."""
+    folder, _, file = name.rpartition("/")
+    return name[len(skipped) :].partition("/")[0], folder.replace("/", os.sep), file
+
+
+def _only_folder(images: list[str], folders: set[str]) -> str:
+    """``"train/"`` where all is in that folder, and it holds class folders and no image: then it is the root."""
+    tops = {name for name in folders if "/" not in name}
+    if len(tops) != 1 or any(name.count("/") < 2 for name in images):
+        return ""
+    top = tops.pop() + "/"
+    return top if any(name.startswith(top) for name in folders) else ""

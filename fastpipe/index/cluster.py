@@ -1,0 +1,243 @@
+"""Listing and examining files on a Dask cluster: what ``--scheduler`` of the commands stands for.
+
+The code that lists, measures and examines asks `current_cluster` whether there is one; alone, it works in threads and
+processes of its own. The workers see the files under the same paths, and have the same versions of what reads them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hashlib
+import os
+import pickle
+import queue
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import CancelledError
+from contextvars import ContextVar
+from typing import Any
+
+import PIL
+
+from fastpipe.errors import FastpipeError
+from fastpipe.index.journal import Journal
+from fastpipe.types import Member
+
+__all__ = ["Cluster", "current_cluster", "whole_path"]
+
+_START_S = 60.0  # for a scheduler that doesn't answer, and for a cluster without a worker
+_SAY_S = 1.0  # after which it is said what is waited for
+_LOOK_S = 2.0  # between looks at whether there still is a worker
+_AGAIN = "What was done is kept: the same command goes on from there."
+_AHEAD = 4  # tasks for each thread of the workers, of which one runs
+
+
+class Cluster:
+    """The workers of a Dask scheduler; within a ``with``, they do what this process would do alone.
+
+    Args:
+        address: of the scheduler, as ``tcp://host:8786``; None for none, and then nothing changes.
+        about: what is done, as values that have a repr: where the same was interrupted before, `map` goes on there.
+        quiet: don't say on standard error what is waited for.
+
+    Raises:
+        FastpipeError: Dask isn't installed, nobody answers at the address, or there is no worker.
+    """
+
+    def __init__(self, address: str | None, about: Any = None, *, quiet: bool = False) -> None:
+        self._address = address
+        self._about = about
+        self._quiet = quiet
+        self._client: Any = None
+        self._journal: Journal | None = None
+        self._token: Any = None
+
+    def __enter__(self) -> Cluster:
+        if self._address is None:
+            return self
+        try:
+            import distributed
+        except ImportError as error:
+            raise FastpipeError("a scheduler takes dask.distributed: pip install 'fastpipe[dask]'") from error
+        begun = time.monotonic()
+        try:
+            self._client = self._connect(distributed)
+            if not self._client.nthreads():
+                self._say(f"the scheduler has no worker yet; waiting for one, for {_START_S:.0f} s at most")
+                self._client.wait_for_workers(1, timeout=max(1.0, _START_S - (time.monotonic() - begun)))
+        except (OSError, TimeoutError, ValueError) as error:
+            missing = "no scheduler answers there" if self._client is None else "its scheduler has no worker"
+            self._close()
+            raise FastpipeError(
+                f"--scheduler {self._address}: {missing} ({error}). Start a scheduler with `dask scheduler`, and "
+                "workers with `dask worker ADDRESS`."
+            ) from error
+        if self._about is not None:
+            self._journal = Journal("cluster", repr((self._about, _versions())))
+        self._token = _current.set(self)
+        return self
+
+    def map(
+        self, function: Callable[[Any], Any], items: Iterable[Any], *, kept: bool = True
+    ) -> Iterator[tuple[int, Any]]:
+        """What a function of a module gives for each item, in the order in which it becomes known.
+
+        What a worker that dies was at is done by another one.
+
+        Args:
+            function: gives what JSON can hold.
+            items: picklable; taken a few ahead.
+            kept: whether results are kept for a run that goes on when this one was interrupted.
+
+        Yields:
+            An item's number, and its result.
+        """
+        import distributed
+
+        dask: Any = distributed
+        journal = self._journal if kept else None
+        waiting = enumerate(items)
+        running: dict[Any, tuple[int, bytes]] = {}
+        done: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        limit = _AHEAD * max(1, sum(self._client.nthreads().values()))
+        more = True
+        try:
+            while more or running:
+                while more and len(running) < limit:
+                    number, item = next(waiting, (-1, None))
+                    more = number >= 0
+                    if not more:
+                        break
+                    key = b"" if journal is None else _key(function, item)
+                    known = None if journal is None else journal.get(key)
+                    if known is not None:
+                        yield number, known
+                    else:
+                        future = self._client.submit(_done, function, item, _versions(), pure=False)
+                        running[future] = number, key
+                        future.add_done_callback(done.put)
+                if running:
+                    future = self._patiently(lambda seconds: done.get(timeout=seconds))
+                    number, key = running.pop(future)
+                    try:
+                        # It is done, but where it lies may be gone by now, and then another worker does it again.
+                        result = self._patiently(future.result, future)
+                    except dask.KilledWorker as error:
+                        raise FastpipeError(
+                            f"the cluster gave up on a task that several workers died over: {error}"
+                        ) from error
+                    except CancelledError as error:
+                        raise FastpipeError(
+                            f"--scheduler {self._address}: the scheduler is gone, and its tasks with it. {_AGAIN}"
+                        ) from error
+                    if journal is not None:
+                        journal.put(key, result)
+                    yield number, result
+        finally:
+            if running:
+                self._client.cancel(list(running), force=True)
+
+    def _connect(self, dask: Any) -> Any:
+        """The client, made in a thread: one whose address takes a connection and never answers isn't made for ever."""
+        made: queue.SimpleQueue[Any] = queue.SimpleQueue()
+
+        def make() -> None:
+            try:
+                made.put(dask.Client(self._address, timeout=_START_S, set_as_default=False))
+            except Exception as error:
+                made.put(error)
+
+        threading.Thread(target=make, daemon=True).start()
+        client = None
+        with contextlib.suppress(queue.Empty):
+            client = made.get(timeout=_SAY_S)
+        if client is None:
+            self._say(f"waiting for an answer, for {_START_S:.0f} s at most")
+            try:
+                client = made.get(timeout=_START_S)
+            except queue.Empty:
+                client = TimeoutError("it took the connection and said nothing")
+        if isinstance(client, Exception):
+            raise client
+        return client
+
+    def _patiently(self, wait: Callable[[float], Any], future: Any = None) -> Any:
+        """What `wait(seconds)` gives, asked until it does; gives up where no worker is there for too long.
+
+        It raises `queue.Empty` or a timeout while there is nothing yet; a timeout that a `future` ended with is raised.
+        """
+        lonely_since: float | None = None
+        while True:
+            try:
+                return wait(_LOOK_S)
+            except (queue.Empty, TimeoutError, asyncio.TimeoutError):
+                if future is not None and future.status == "error":
+                    raise
+            try:
+                workers = self._client.nthreads()
+            except (OSError, TimeoutError):  # the scheduler doesn't answer either
+                workers = {}
+            if workers:
+                lonely_since = None
+            elif lonely_since is None:
+                lonely_since = time.monotonic()
+                self._say(f"the cluster has no worker any more; waiting for one, for {_START_S:.0f} s at most")
+            elif time.monotonic() - lonely_since > _START_S:
+                raise FastpipeError(
+                    f"--scheduler {self._address}: the cluster lost its last worker, and none came for "
+                    f"{_START_S:.0f} s. Start one with `dask worker {self._address}`. {_AGAIN}"
+                )
+
+    def _say(self, text: str) -> None:
+        if not self._quiet:
+            print(f"fastpipe: --scheduler {self._address}: {text}", file=sys.stderr, flush=True)
+
+    def __exit__(self, *problem: object) -> None:
+        if self._token is not None:
+            _current.reset(self._token)
+        if self._journal is not None:
+            self._journal.__exit__(*problem)
+        self._close()
+
+    def _close(self) -> None:
+        if self._client is not None:
+            with contextlib.suppress(Exception):
+                self._client.close()
+        self._client = self._token = self._journal = None
+
+
+_current: ContextVar[Cluster | None] = ContextVar("fastpipe_cluster", default=None)
+
+
+def current_cluster() -> Cluster | None:
+    """The cluster that works for this process now."""
+    return _current.get()
+
+
+def whole_path(path: str) -> str:
+    """A path that other machines with the same disks understand."""
+    if type(path) is Member:
+        return Member(str(path), os.path.abspath(path.container), path.offset, path.length)
+    return path if isinstance(path, Member) else os.path.abspath(path)
+
+
+def _versions() -> dict[str, str]:
+    return {"fastpipe": sys.modules["fastpipe"].__version__, "pillow": PIL.__version__}
+
+
+def _done(function: Callable[[Any], Any], item: Any, versions: dict[str, str]) -> Any:
+    """Runs in a worker."""
+    if versions != _versions():
+        raise FastpipeError(
+            f"a worker of the cluster has {_versions()}, and this process {versions}: results would differ. Install "
+            "the same versions on all."
+        )
+    return function(item)
+
+
+def _key(function: Callable[[Any], Any], item: Any) -> bytes:
+    text = f"{function.__module__}.{function.__qualname__}".encode()
+    return hashlib.blake2b(text + pickle.dumps(item, protocol=4), digest_size=16).digest()

@@ -1,0 +1,86 @@
+"""What was found out so far, on disk: what takes hours goes on where it was interrupted."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import sqlite3
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import filelock
+
+from fastpipe.index.format import cache_folder
+
+_KEPT_S = 24 * 3600.0
+
+
+class Journal:
+    """Results by a key, in a file of the cache folder, until what they are for is done; any thread may use it.
+
+    A kill costs no more than the results of the last moment. Where the folder can't be written, or another process is
+    at the same, the journal forgets: then an interrupted run begins anew.
+
+    Args:
+        kind: the folder in the cache folder.
+        about: what the results depend on.
+        anew: forget what was found before.
+    """
+
+    def __init__(self, kind: str, about: str, anew: bool = False) -> None:
+        self._lock = threading.Lock()
+        self._rows: sqlite3.Connection | None = None
+        self._alone = contextlib.ExitStack()
+        with contextlib.suppress(OSError, NotImplementedError, filelock.Timeout, sqlite3.Error):
+            folder = cache_folder() / kind
+            folder.mkdir(parents=True, exist_ok=True)
+            self._file = folder / f"{hashlib.sha256(about.encode('utf-8', 'surrogatepass')).hexdigest()[:32]}.sqlite"
+            self._alone.enter_context(filelock.FileLock(f"{self._file}.lock", timeout=0))
+            try:
+                self._rows = self._opened(anew)
+            except sqlite3.DatabaseError:  # damaged: it only saves time
+                self._remove()
+                self._rows = self._opened(anew)
+
+    def _opened(self, anew: bool) -> sqlite3.Connection:
+        rows = sqlite3.connect(self._file, isolation_level=None, check_same_thread=False)
+        rows.execute("PRAGMA locking_mode=EXCLUSIVE")  # no shared memory, which network disks don't have
+        rows.execute("PRAGMA journal_mode=WAL")
+        rows.execute("PRAGMA synchronous=OFF")
+        rows.execute("CREATE TABLE IF NOT EXISTS done (key BLOB PRIMARY KEY, result TEXT, at REAL) WITHOUT ROWID")
+        rows.execute("DELETE FROM done WHERE ? OR at < ?", (anew, time.time() - _KEPT_S))
+        return rows
+
+    def get(self, key: bytes) -> Any:
+        """What was found, as JSON has it; None where nothing was."""
+        if self._rows is None:
+            return None
+        with self._lock:
+            row = self._rows.execute("SELECT result FROM done WHERE key = ?", (key,)).fetchone()
+        return None if row is None else json.loads(row[0])
+
+    def put(self, key: bytes, result: Any) -> None:
+        """Keeps what was found, which JSON can hold."""
+        row = key, json.dumps(result), time.time()
+        with self._lock, contextlib.suppress(sqlite3.Error):  # a full disk costs the going on, not the run
+            if self._rows is not None:
+                self._rows.execute("INSERT OR REPLACE INTO done VALUES (?, ?, ?)", row)
+
+    def _remove(self) -> None:
+        for ending in ("", "-wal", "-shm"):
+            Path(f"{self._file}{ending}").unlink(missing_ok=True)
+
+    def __enter__(self) -> Journal:
+        return self
+
+    def __exit__(self, *problem: object) -> None:
+        """Without an error all is done: there is nothing to go on with."""
+        with self._alone:
+            if self._rows is not None:
+                self._rows.close()
+                if problem[0] is None:
+                    self._remove()
+                    Path(f"{self._file}.lock").unlink(missing_ok=True)

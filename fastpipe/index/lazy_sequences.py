@@ -1,0 +1,131 @@
+"""`samples` and `targets` as sequences that make their items on demand: lists to use, arrays to keep."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar, overload
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from fastpipe.index.image_index import ImageIndex
+
+Item = TypeVar("Item")
+
+_BLOCK = 1 << 16
+
+
+class _View(Sequence[Item]):
+    """A sequence over an index: equal to a list of the same items, added to lists, but not changed in place."""
+
+    __slots__ = ("_count", "index_")
+    __hash__ = None  # type: ignore[assignment]  # as a list
+
+    def __init__(self, index: ImageIndex) -> None:
+        self.index_ = index
+        self._count = len(index)
+
+    def __len__(self) -> int:
+        return self._count
+
+    def _at(self, number: int) -> Item:
+        raise NotImplementedError
+
+    @overload
+    def __getitem__(self, item: int) -> Item: ...
+    @overload
+    def __getitem__(self, item: slice) -> list[Item]: ...
+    def __getitem__(self, item: int | slice) -> Item | list[Item]:
+        if type(item) is int and 0 <= item < self._count:
+            return self._at(item)
+        if isinstance(item, slice):
+            return [self._at(number) for number in range(*item.indices(len(self)))]
+        number = operator.index(item)
+        if number < 0:
+            number += self._count
+        if not 0 <= number < self._count:
+            raise IndexError(f"index {item} is out of range: there are {self._count} samples")
+        return self._at(number)
+
+    def __setitem__(self, item: Any, value: Any) -> None:
+        raise TypeError(
+            f"{type(self).__name__} are a view of an index and can't be changed in place. "
+            "Assign a list to the dataset instead: dataset.samples = list(dataset.samples)."
+        )
+
+    def _refuse(self, *_: Any, **__: Any) -> Any:
+        self[0] = None
+
+    append = clear = extend = insert = pop = remove = reverse = sort = __delitem__ = _refuse
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, _View) and type(self) is type(other) and self.index_ is other.index_:
+            return True
+        if not isinstance(other, (list, _View)):
+            return NotImplemented
+        return len(self) == len(other) and all(mine == theirs for mine, theirs in zip(self, other, strict=True))
+
+    def __add__(self, other: Iterable[Item]) -> list[Item]:
+        return [*self, *other]
+
+    def __radd__(self, other: Iterable[Item]) -> list[Item]:
+        return [*other, *self]
+
+    def copy(self) -> list[Item]:
+        """All items as a list of their own."""
+        return list(self)
+
+    def __repr__(self) -> str:
+        shown = ", ".join(repr(item) for item in self[:3])
+        return f"<{type(self).__name__} of {len(self)}: [{shown}{', …' if len(self) > 3 else ''}]>"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.index_,)
+
+
+class Samples(_View[tuple[str, int]]):
+    """The ``(path, target)`` of each sample."""
+
+    __slots__ = ()
+
+    def _at(self, number: int) -> tuple[str, int]:
+        return self.index_.path(number), int(self.index_.labels[number])
+
+    def several(self, indices: Sequence[int]) -> Iterable[tuple[str, int]]:
+        """What ``self[index]`` gives, of each."""
+        if min(indices, default=-1) < 0 or max(indices) >= self._count:
+            return map(self.__getitem__, indices)
+        picks = np.array(indices)
+        return zip(self.index_.paths(picks), self.index_.labels[picks].tolist(), strict=True)
+
+    def __iter__(self) -> Iterator[tuple[str, int]]:
+        for paths, labels in self.index_.blocks():
+            yield from zip(paths, labels.tolist(), strict=True)
+
+
+class Targets(_View[int]):
+    """The target of each sample; ``numpy.asarray(targets)`` is int64, as of a list: losses ask for that type."""
+
+    __slots__ = ()
+
+    def _at(self, number: int) -> int:
+        return int(self.index_.labels[number])
+
+    def __iter__(self) -> Iterator[int]:
+        labels = self.index_.labels
+        for start in range(0, len(labels), _BLOCK):
+            yield from labels[start : start + _BLOCK].tolist()
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
+        if copy is False:
+            raise ValueError("an array of targets is always a copy; index.labels is the array that they come from")
+        return self.index_.labels.astype(np.int64 if dtype is None else dtype)
+
+    def count(self, value: Any) -> int:
+        """How many samples have this target."""
+        return int(np.count_nonzero(self.index_.labels == value)) if np.isscalar(value) else 0
+
+    def tolist(self) -> list[int]:
+        """All targets as Python integers."""
+        return self.index_.labels.tolist()  # type: ignore[no-any-return]

@@ -1,0 +1,358 @@
+"""Reading "path and label" lists: text, CSV and Parquet files, and two sequences."""
+
+from __future__ import annotations
+
+import csv
+import functools
+import io
+import itertools
+import operator
+import os
+from array import array
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, BinaryIO, cast
+
+import numpy as np
+
+from fastpipe.errors import DatasetError
+from fastpipe.index.parquet import opened_parquet
+from fastpipe.index.table import (
+    ENCODING,
+    ERRORS,
+    LARGEST,
+    SMALLEST,
+    Array,
+    Table,
+    joined,
+    numbered,
+    pack_paths,
+    unpack_paths,
+)
+from fastpipe.paths import local
+from fastpipe.sources import ByteSource
+from fastpipe.types import Member, Stored
+
+Column = str | int
+
+_ROWS = 1 << 16
+_PIECE = 1 << 22  # bytes of a text that are split at once
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Some rows of a list, so that one of millions isn't held as Python objects.
+
+    Attributes:
+        source: what a row's number counts, for errors: ``"photos.txt, line"``.
+        numbers: the number of each row.
+        paths: the path of each.
+        labels: the label of each: texts, or integers.
+    """
+
+    source: str
+    numbers: list[int]
+    paths: list[str]
+    labels: list[str | int]
+
+    def where(self, place: int) -> str:
+        """Where a row stands."""
+        return f"{self.source} {self.numbers[place]}"
+
+
+Row = tuple[int, str, str | int]
+"""Its number; the path; the label."""
+
+
+def read_list(source: Any, columns: tuple[Column, Column]) -> tuple[Iterator[Block], bool]:
+    """The rows of a source, and whether its labels are text that may stand for integers.
+
+    Args:
+        source: a path that ends in .csv, .tsv, .parquet, or anything else for "path label" lines; or two sequences.
+        columns: the columns of path and label: names, or positions from 0 in a file without a line of names.
+
+    Raises:
+        DatasetError: the source is of another kind; blocks raise it where rows are bad.
+        OSError: the file can't be opened.
+    """
+    if isinstance(source, (str, os.PathLike)):
+        path = local(source)
+        ending = os.path.splitext(path)[1].lower()
+        if ending == ".parquet":
+            return _in_blocks(f"{path}, row", _from_parquet(path, columns)), False
+        if ending in (".csv", ".tsv"):
+            rows = _from_csv(path, "\t" if ending == ".tsv" else ",", columns)
+            return _in_blocks(f"{path}, line", rows), True
+        return _from_text(path), True
+    if isinstance(source, Sequence) and len(source) == 2 and not isinstance(source, (str, bytes)):
+        return _in_blocks("item", _from_sequences(*source)), False
+    raise DatasetError(
+        f"a list of images is a text, CSV or Parquet file, or (paths, labels); not {type(source).__name__}."
+    )
+
+
+def _in_blocks(source: str, rows: Iterator[Row]) -> Iterator[Block]:
+    while some := tuple(itertools.islice(rows, _ROWS)):
+        numbers, paths, labels = map(list, zip(*some, strict=True))
+        yield Block(source, numbers, paths, labels)
+
+
+def _opened(path: str) -> BinaryIO:
+    """A text file, behind its byte order mark."""
+    file = open(path, "rb")  # noqa: SIM115  # the caller closes it
+    if file.read(len(_MARK)) != _MARK:
+        file.seek(0)
+    return file
+
+
+_MARK = b"\xef\xbb\xbf"
+
+
+def _not_text(path: str) -> DatasetError:
+    """The error that names the first line that can't be decoded."""
+    with _opened(path) as file:
+        for number, line in enumerate(file, 1):
+            try:
+                line.decode(ENCODING, ERRORS)
+            except UnicodeDecodeError:
+                return DatasetError(f"{path}, line {number}: it is not {ENCODING} text")
+    return DatasetError(f"{path}: it is not {ENCODING} text")
+
+
+def _from_text(path: str) -> Iterator[Block]:
+    done = 0
+    with _opened(path) as file:
+        while pieces := file.readlines(_PIECE):
+            try:
+                lines = b"".join(pieces).decode(ENCODING, ERRORS).split("\n")
+            except UnicodeDecodeError:
+                raise _not_text(path) from None
+            block = Block(f"{path}, line", [], [], [])
+            for number, line in enumerate(lines, done + 1):
+                parts = line.rsplit(None, 1)
+                if len(parts) == 2:
+                    block.numbers.append(number)
+                    block.paths.append(parts[0].lstrip())
+                    block.labels.append(parts[1])
+                elif parts:
+                    raise DatasetError(f"{path}, line {number}: {parts[0]!r} is not a path, a space and a label")
+            done += len(pieces)
+            yield block
+
+
+def _from_csv(path: str, delimiter: str, columns: tuple[Column, Column]) -> Iterator[Row]:
+    with io.TextIOWrapper(_opened(path), ENCODING, ERRORS, newline="") as text:
+        rows = csv.reader(text, delimiter=delimiter, strict=True)
+        try:
+            names = next(rows, []) if any(isinstance(column, str) for column in columns) else None
+            first, second = (_position(column, names, path) for column in columns)
+            for row in rows:
+                if not row:
+                    continue
+                where = f"{path}, line {rows.line_num}"
+                if len(row) <= max(first, second):
+                    raise DatasetError(
+                        f"{where}: it has {len(row)} columns, and column {max(first, second) + 1} is asked for"
+                    )
+                if not row[first] or not row[second]:
+                    raise DatasetError(f"{where}: its path or label is empty")
+                yield rows.line_num, row[first], row[second]
+        except csv.Error as error:
+            raise DatasetError(f"{path}, line {rows.line_num}: {error}") from None
+        except UnicodeDecodeError:
+            raise _not_text(path) from None
+
+
+def _position(column: Column, names: list[str] | None, path: str) -> int:
+    if isinstance(column, int):
+        return column
+    found = [name.strip() for name in names or ()]
+    if column not in found:
+        raise DatasetError(
+            f"{path}, line 1: there is no column {column!r} among {', '.join(map(repr, found))}. Name the two with "
+            "columns=(path, label); in a file without a line of names give positions, as columns=(0, 1)."
+        )
+    return found.index(column)
+
+
+def _from_parquet(path: str, columns: tuple[Column, Column]) -> Iterator[Row]:
+    with opened_parquet(path) as file:
+        names = list(file.schema_arrow.names)
+        for column in columns:
+            if column not in names and not (isinstance(column, int) and 0 <= column < len(names)):
+                raise DatasetError(
+                    f"{path}: there is no column {column!r} among {', '.join(map(repr, names))}. "
+                    "Name the two with columns=(path, label)."
+                )
+        chosen = [names[column] if isinstance(column, int) else column for column in columns]
+        number = 0
+        for batch in file.iter_batches(batch_size=_ROWS, columns=chosen):
+            paths, labels = (batch.column(batch.schema.get_field_index(name)).to_pylist() for name in chosen)
+            for one, label in zip(paths, labels, strict=True):
+                number += 1
+                yield _checked(f"{path}, row", number, one, label)
+
+
+def _from_sequences(paths: Any, labels: Any) -> Iterator[Row]:
+    if len(paths) != len(labels):
+        raise DatasetError(f"there are {len(paths)} paths and {len(labels)} labels: give one label a path.")
+    for number, (path, label) in enumerate(zip(paths, labels, strict=True)):
+        yield _checked("item", number, path, label)
+
+
+def _checked(source: str, number: int, path: Any, label: Any) -> Row:
+    if isinstance(path, (bytes, os.PathLike)) and not isinstance(path, str):
+        path = os.fsdecode(path)
+    if not isinstance(path, str) or not path:
+        raise DatasetError(f"{source} {number}: {path!r} is not a path")
+    if isinstance(label, str):
+        return number, path, str(label)
+    try:
+        return number, path, operator.index(label)
+    except TypeError:
+        raise DatasetError(f"{source} {number}: the label {label!r} is neither an integer nor a string") from None
+
+
+def table_of(
+    blocks: Iterable[Block], texts: bool, root: str
+) -> tuple[Table, list[str], list[int], str, ByteSource | None]:
+    """The rows as ``(table, classes, class values, root, source)``; the root is ``""`` where a path is absolute.
+
+    The source is that of `Stored` paths; None of others.
+
+    Labels that are all integers stay what they are; others are classes, sorted and counted from 0.
+
+    Args:
+        blocks: the rows.
+        texts: whether labels came as text, so that ``"7"`` may be an integer.
+        root: what relative paths start from.
+
+    Raises:
+        DatasetError: a row is bad, or integers and strings are mixed where types tell them apart.
+    """
+    paths = _Paths()
+    members: list[Member] = []
+    before = ""
+    positions: defaultdict[str | int, int] = defaultdict()  # of each label among those seen
+    positions.default_factory = positions.__len__
+    numbers = array("i")
+    for block in blocks:
+        if not texts:
+            members += [path for path in block.paths if isinstance(path, Member)]
+            _check_labels(block, next(iter(positions), block.labels[0]))
+        if root and not members and _any_whole(block.paths):
+            # some stand on their own, so the root can't be put before all of them later
+            before, root = root, ""
+            paths = paths.changed(functools.partial(os.path.join, before))
+        paths.add(block, before)
+        numbers.extend(map(positions.__getitem__, block.labels))
+    if members and len(members) != len(numbers):
+        raise DatasetError(
+            f"{len(members)} of the {len(numbers)} images lie in containers: a list holds such, or files, not both."
+        )
+    source: ByteSource | None = None
+    if members:
+        source = _source_of(members)
+        root = "" if source is None else source.name  # their names are whole, as are their containers'
+        if source is not None:  # URLs as what stands behind the source's name
+            paths = paths.changed(operator.itemgetter(slice(len(source.url("x")) - 1, None)))
+    values_of, classes, values = numbered(list(positions), texts)
+    targets = values_of[np.frombuffer(numbers, np.int32)] if numbers else values_of
+    contained = _contained(members) if members else {}
+    return Table(*paths.arrays(), targets, **contained), classes, values, root, source
+
+
+class _Paths:
+    """Paths as a `Table` has them, packed a block at a time, so that they are never all there as strings."""
+
+    def __init__(self) -> None:
+        self._packed = bytearray()
+        self._offsets = array("q", [0])
+
+    def add(self, block: Block, root: str = "") -> None:
+        """Adds a block's paths, joined to a root."""
+        paths = [os.path.join(root, path) for path in block.paths] if root else block.paths
+        try:
+            packed = pack_paths([path.replace(os.sep, "/") for path in paths] if os.sep != "/" else paths)
+        except UnicodeEncodeError as error:
+            where = block.where(-1)
+            raise DatasetError(f"{where}, or one before it: a path can't be encoded as {ENCODING}: {error}") from None
+        ends = np.flatnonzero(np.frombuffer(packed, np.uint8) == 0) + len(self._packed) + 1
+        if len(ends) != len(paths):
+            bad = next(place for place, path in enumerate(paths) if "\0" in path)
+            raise DatasetError(f"{block.where(bad)}: the path {block.paths[bad]!r} has a NUL in it")
+        self._packed += packed
+        self._offsets.frombytes(ends.astype(np.int64).tobytes())
+
+    def changed(self, function: Callable[[str], str]) -> _Paths:
+        """What a function makes of each."""
+        other = _Paths()
+        for start in range(0, len(self._offsets) - 1, _ROWS):
+            part = self._offsets[start : start + _ROWS + 1]
+            paths = unpack_paths(bytes(self._packed[part[0] : part[-1]]), "/")
+            other.add(Block("path", [*range(start, start + len(paths))], [*map(function, paths)], []))
+        return other
+
+    def arrays(self) -> tuple[Array, Array]:
+        """The packed paths, and where each starts."""
+        return np.frombuffer(self._packed, np.uint8), np.frombuffer(self._offsets, np.int64)
+
+
+def _any_whole(paths: Sequence[str]) -> bool:
+    """Whether one of them is absolute."""
+    return "\0/" in "\0".join(["", *paths]) if os.sep == "/" else any(map(os.path.isabs, paths))
+
+
+def _check_labels(block: Block, first: str | int) -> None:
+    """Labels are all integers, as int32 has them, or all strings, as the list's first one."""
+    for place, label in enumerate(block.labels):
+        if isinstance(label, int) != isinstance(first, int):
+            raise DatasetError(f"{block.where(place)}: the label {label!r} is of another type than those before it")
+        if isinstance(label, int) and not SMALLEST <= label <= LARGEST:
+            raise DatasetError(f"{block.where(place)}: the label {label} is outside of {SMALLEST} … {LARGEST}")
+
+
+def _source_of(members: list[Member]) -> ByteSource | None:
+    """What has the files in a store; None of members of local containers."""
+    stored = [member for member in members if isinstance(member, Stored)]
+    if not stored:
+        return None
+    first = stored[0]
+    alike = {(member.source.identity, member.whole) for member in stored}
+    if len(stored) < len(members) or len(alike) > 1:
+        raise DatasetError(
+            "a list holds files of one store, whole ones or parts of containers, or files of this machine: not both."
+        )
+    return cast(ByteSource, first.source)
+
+
+def _contained(members: list[Member]) -> dict[str, Array]:
+    """The columns that say where files in containers are."""
+    first = members[0]
+    if isinstance(first, Stored) and first.whole:
+        return {
+            "sizes": np.array([member.length for member in members], np.int64),
+            "versions": np.array([member.version for member in members if isinstance(member, Stored)], np.int64),
+        }
+    versions = {_container_of(member): getattr(member, "version", -1) for member in members}
+    numbers = {path: number for number, path in enumerate(versions)}
+    return {
+        "containers": np.array([numbers[_container_of(member)] for member in members], np.int32),
+        "starts": np.array([member.offset for member in members], np.int64),
+        "sizes": np.array([member.length for member in members], np.int64),
+        "container_paths": joined([_packed(list(numbers), "the list")]),
+        # A list isn't looked at again: only versions matter, of containers in a store.
+        "container_states": np.array([[-1, version, -1] for version in versions.values()], np.int64),
+    }
+
+
+def _container_of(member: Member) -> str:
+    return member.key if isinstance(member, Stored) else member.container
+
+
+def _packed(paths: list[str], where: str) -> bytes:
+    try:
+        return pack_paths([path.replace(os.sep, "/") for path in paths] if os.sep != "/" else paths)
+    except UnicodeEncodeError as error:
+        raise DatasetError(f"{where}, or one before it: a path can't be encoded as {ENCODING}: {error}") from None

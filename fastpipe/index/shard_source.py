@@ -1,0 +1,121 @@
+"""Tar shards as WebDataset writes them: each sample's place in them."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import IO, Any
+
+from fastpipe.errors import DatasetError, FastpipeWarning
+from fastpipe.index.archives import Entry, entries, read_entry
+from fastpipe.index.containers import ContainerSource, Listing, common_folder
+from fastpipe.index.glob import Paths, files_of, given_key
+from fastpipe.index.listing import IMG_EXTENSIONS
+from fastpipe.sources import Cache
+from fastpipe.sources.ranged import open_file
+
+_ENDINGS = (".tar", ".zip")
+
+
+@dataclass(frozen=True)
+class ShardSource(ContainerSource):
+    """Shards, and which member is the image, and which the label."""
+
+    label: str | None
+    given: str
+
+    @classmethod
+    def of(
+        cls,
+        shards: Paths,
+        image: str | None,
+        label: str | None,
+        headers: bool,
+        refresh: bool = False,
+        progress: bool = True,
+        cache: Cache | None = None,
+    ) -> ShardSource:
+        """With `ImageShards`'s arguments."""
+        paths = files_of(shards, "shards", _ENDINGS, cache)
+        extensions = IMG_EXTENSIONS if image is None else ("." + image.lower().lstrip("."),)
+        return cls(common_folder(paths), paths, extensions, headers, refresh, progress, label, given_key(shards))
+
+    @property
+    def about(self) -> dict[str, Any]:
+        return {"kind": "shards", "label": self.label, "given": self.given}
+
+    def listing(self, path: str) -> Listing:
+        listing = Listing([], [], [], [])
+        without: list[str] = []
+        with open_file(path) as file:
+            for key, members in _samples(path):
+                self._add(listing, path, file, key, members, without)
+        if without:
+            warnings.warn(
+                f"{path}: {len(without)} of its samples have no image and are left out, {without[0]} the first. "
+                "Name the ending of the images with image=.",
+                FastpipeWarning,
+                stacklevel=2,
+            )
+        return listing
+
+    def _add(
+        self, listing: Listing, path: str, file: IO[bytes], key: str, members: dict[str, Entry], without: list[str]
+    ) -> None:
+        found = [ending for ending in members if "." + ending in self.extensions]
+        if not found:
+            without.append(key)
+            return
+        if len(found) > 1:
+            raise DatasetError(
+                f"{path}: the sample {key} has several images ({', '.join(found)}): say which with image={found[0]!r}."
+            )
+        entry = members[found[0]]
+        if entry.problem:
+            raise DatasetError(f"{path}: {entry.name} {entry.problem}.")
+        listing.names.append(entry.name)
+        listing.labels.append(self._label(path, file, key, members))
+        listing.starts.append(entry.start)
+        listing.sizes.append(entry.size)
+
+    def _label(self, path: str, file: IO[bytes], key: str, members: dict[str, Entry]) -> str:
+        if self.label is None:
+            return "0"
+        ending, _, field = self.label.partition(":")
+        if ending not in members:
+            raise DatasetError(
+                f"{path}: the sample {key} has no .{ending}, only {', '.join('.' + name for name in members)}: say "
+                "where labels are, as label='cls', label='json:label', or None for no labels."
+            )
+        entry = members[ending]
+        data = read_entry(file, path, entry)
+        try:
+            label = json.loads(data)[field] if field else data.decode().strip()
+        except (ValueError, LookupError, TypeError) as error:
+            wanted = f"JSON with a field {field!r}" if field else "text"
+            raise DatasetError(f"{path}: {entry.name} is no {wanted} ({type(error).__name__}: {error}).") from error
+        if isinstance(label, bool) or not isinstance(label, (int, str)) or label == "":
+            raise DatasetError(f"{path}: the label in {entry.name} is {label!r:.60}: neither an integer nor a name.")
+        return str(label)
+
+
+def _samples(path: str) -> Iterable[tuple[str, dict[str, Entry]]]:
+    """Keys, and the members of each by their ending, as WebDataset groups neighbours."""
+    key, members = "", dict[str, Entry]()
+    for entry in entries(path):
+        folder, _, name = entry.name.rpartition("/")
+        stem, dot, ending = name.partition(".")
+        if entry.start < 0 or not dot or not stem:  # folders, and files such as .DS_Store
+            continue
+        own = f"{folder}/{stem}" if folder else stem
+        if own != key:
+            if members:
+                yield key, members
+            key, members = own, {}
+        if ending.lower() in members:
+            raise DatasetError(f"{path}: {entry.name} is in it twice.")
+        members[ending.lower()] = entry
+    if members:
+        yield key, members

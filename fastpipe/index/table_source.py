@@ -1,0 +1,234 @@
+"""Parquet files with a column of images, as Hugging Face stores them: each image's place in them."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import mmap
+import os
+import secrets
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from fastpipe.errors import DatasetError, FastpipeWarning
+from fastpipe.index import format
+from fastpipe.index.containers import ContainerSource, Listing, common_folder
+from fastpipe.index.glob import Paths, files_of, given_key
+from fastpipe.index.parquet import opened_parquet, pyarrow_here
+from fastpipe.sources import Cache
+from fastpipe.types import Stored
+
+_ROWS = 64  # decoded at once: a row group may be larger than memory
+
+
+def holds_images(path: str) -> bool:
+    """Whether a Parquet file has a column ``image`` that isn't text; a list of paths has none."""
+    with opened_parquet(path) as file:
+        at = file.schema_arrow.get_field_index("image")
+        return at >= 0 and not pyarrow_here().types.is_string(file.schema_arrow.field(at).type)
+
+
+@dataclass(frozen=True)
+class TableSource(ContainerSource):
+    """Parquet files, and their columns of images and labels."""
+
+    image: str
+    label: str | None
+    given: str
+    names: tuple[str, ...] | None
+
+    @classmethod
+    def of(
+        cls,
+        tables: Paths,
+        image: str,
+        label: str | None,
+        headers: bool,
+        refresh: bool = False,
+        progress: bool = True,
+        cache: Cache | None = None,
+    ) -> TableSource:
+        """With `ImageTable`'s arguments."""
+        paths = files_of(tables, "Parquet files", (".parquet",), cache)
+        with opened_parquet(paths[0]) as file:
+            names = _class_names(file, label)
+        return cls(common_folder(paths), paths, (), headers, refresh, progress, image, label, given_key(tables), names)
+
+    @property
+    def about(self) -> dict[str, Any]:
+        names = None if self.names is None else list(self.names)
+        return {"kind": "table", "image": self.image, "label": self.label, "given": self.given, "names": names}
+
+    @property
+    def value_names(self) -> Callable[[list[str], list[int]], tuple[list[str], list[int]]] | None:
+        return None if self.names is None else self._renamed
+
+    def _renamed(self, classes: list[str], values: list[int]) -> tuple[list[str], list[int]]:
+        """All classes of a ClassLabel, and values that have no name as they are."""
+        names = list(self.names or ())
+        others = [value for value in values if not 0 <= value < len(names)]
+        return [*names, *map(str, others)], [*range(len(names)), *others]
+
+    def listing(self, path: str) -> Listing:
+        with opened_parquet(path) as file:
+            column = self._column(file, path)
+            listing = Listing([], [], [], [])
+            kinds = {_chunk(file, group, column).compression for group in range(file.num_row_groups)}
+            if kinds <= {"UNCOMPRESSED"} and self._located(file, path, column, listing):
+                return listing
+            if isinstance(path, Stored):
+                raise DatasetError(
+                    f"{path}: its column {column!r} is compressed or encoded, so that no image in it can be read by "
+                    "its place. Write the file with compression='none', or copy it to this machine."
+                )
+            return self._unpacked(file, path, column)
+
+    def _column(self, file: Any, path: str) -> str:
+        """The leaf column that has the bytes."""
+        pyarrow = pyarrow_here()
+        schema = file.schema_arrow
+        for name in (self.image, self.label):
+            if name is not None and schema.get_field_index(name) < 0:
+                raise DatasetError(
+                    f"{path}: there is no column {name!r} among {', '.join(map(repr, schema.names))}: name the columns "
+                    "with image= and label= (None for no labels)."
+                )
+        kind = schema.field(self.image).type
+        leaf = self.image
+        if pyarrow.types.is_struct(kind) and kind.get_field_index("bytes") >= 0:
+            kind, leaf = kind.field("bytes").type, f"{self.image}.bytes"
+        if not (pyarrow.types.is_binary(kind) or pyarrow.types.is_large_binary(kind)):
+            hint = "; for a column of paths use fastpipe.ImageList" if pyarrow.types.is_string(kind) else ""
+            raise DatasetError(f"{path}: the column {self.image!r} holds {kind}, and no bytes of images{hint}.")
+        return leaf
+
+    def _rows(self, file: Any, path: str, column: str, group: int) -> Iterator[tuple[Any, str]]:
+        """``(image, label)`` of each row of a row group; the image is a buffer of pyarrow's."""
+        pyarrow = pyarrow_here()
+        columns = [column] if self.label is None else [column, self.label]
+        batches = file.iter_batches(batch_size=_ROWS, row_groups=[group], columns=columns)
+        while True:
+            try:
+                batch = next(batches, None)
+            except (pyarrow.ArrowException, OSError) as error:
+                raise DatasetError(f"{path} is damaged in its row group {group}: {error}.") from error
+            if batch is None:
+                return
+            images = batch.column(batch.schema.get_field_index(self.image))
+            if column != self.image:
+                images = pyarrow.compute.struct_field(images, "bytes")
+            labels: Any = ["0"] * len(images)
+            if self.label is not None:
+                labels = batch.column(batch.schema.get_field_index(self.label)).to_pylist()
+            for image, label in zip(images, labels, strict=True):
+                yield image.as_buffer(), label
+
+    def _checked(self, path: str, row: int, image: Any, label: Any) -> str:
+        if image is None:
+            raise DatasetError(f"{path}: row {row} has no image in its column {self.image!r}.")
+        if isinstance(label, bool) or not isinstance(label, (int, str)) or label == "":
+            raise DatasetError(f"{path}: the label of row {row} is {label!r:.60}: neither an integer nor a name.")
+        return str(label)
+
+    def _located(self, file: Any, path: str, column: str, listing: Listing) -> bool:
+        """Finds each image's bytes in the file itself; whether they are all there.
+
+        pyarrow decodes the column, and what it gives is looked for where it should be: behind the one before. So a
+        place is right whatever the page's layout, its header, or the encoding is.
+        """
+        for group in range(file.num_row_groups):
+            chunk = _chunk(file, group, column)
+            first = chunk.data_page_offset
+            if chunk.has_dictionary_page and chunk.dictionary_page_offset:
+                first = min(first, chunk.dictionary_page_offset)
+            with _part_of(path, first, chunk.total_compressed_size) as (data, start):
+                at, end = first - start, first - start + chunk.total_compressed_size
+                seen: dict[bytes, int] = {}
+                for image, label in self._rows(file, path, column, group):
+                    text = self._checked(path, len(listing.names), image, label)
+                    value = image.to_pybytes()
+                    place = seen.get(_digest(value), -1)
+                    if place < 0:
+                        place = at + 4  # behind its length, as plain values have it
+                        if data[place : place + len(value)] != value:
+                            place = data.find(value, at, end)
+                        if place < 0:
+                            return False
+                        seen[_digest(value)] = place
+                        at = place + len(value)
+                    listing.names.append(str(len(listing.names)))
+                    listing.labels.append(text)
+                    listing.starts.append(start + place)
+                    listing.sizes.append(len(value))
+        return True
+
+    def _unpacked(self, file: Any, path: str, column: str) -> Listing:
+        """The images of a compressed column, written one behind the other into the cache folder."""
+        listing = Listing([], [], [], [])
+        status = os.stat(path)
+        key = "\0".join([os.path.abspath(path), column, str(status.st_size), str(status.st_mtime_ns)])
+        try:
+            folder = format.cache_folder() / "unpacked"
+            folder.mkdir(parents=True, exist_ok=True)
+            target = folder / f"{hashlib.sha256(os.fsencode(key)).hexdigest()[:32]}.images"
+            beside = folder / f"{target.name}.{secrets.token_hex(4)}.part"
+            try:
+                with open(beside, "xb") as out:
+                    for group in range(file.num_row_groups):
+                        for image, label in self._rows(file, path, column, group):
+                            text = self._checked(path, len(listing.names), image, label)
+                            listing.names.append(str(len(listing.names)))
+                            listing.labels.append(text)
+                            listing.starts.append(out.tell())
+                            listing.sizes.append(image.size)
+                            out.write(image)
+                    out.flush()
+                    os.fsync(out.fileno())
+                os.replace(beside, target)
+            finally:
+                beside.unlink(missing_ok=True)
+        except OSError as error:
+            raise DatasetError(
+                f"{path} is compressed, and its images can't be unpacked into the cache folder: {error}. Set "
+                "FASTPIPE_CACHE to a folder that has room, or write the file with compression='none'."
+            ) from error
+        warnings.warn(
+            f"the images of {path} are compressed as a column, or encoded, so they were unpacked once: "
+            f"{sum(listing.sizes):,} bytes in {target}. Write the file with compression='none' to need no copy.",
+            FastpipeWarning,
+            stacklevel=2,
+        )
+        return Listing(listing.names, listing.labels, listing.starts, listing.sizes, unpacked=target.as_posix())
+
+
+@contextlib.contextmanager
+def _part_of(path: str, start: int, length: int) -> Iterator[tuple[bytes | mmap.mmap, int]]:
+    """Bytes that hold a part of a file, and where in the file they begin."""
+    if isinstance(path, Stored):
+        yield path.source.read(path.key, start, length), start
+        return
+    with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+        yield data, 0
+
+
+def _digest(value: bytes) -> bytes:
+    return hashlib.blake2b(value, digest_size=16).digest()
+
+
+def _chunk(file: Any, group: int, column: str) -> Any:
+    """What the footer says of a column in a row group."""
+    about = file.metadata.row_group(group)
+    return next(about.column(n) for n in range(about.num_columns) if about.column(n).path_in_schema == column)
+
+
+def _class_names(file: Any, label: str | None) -> tuple[str, ...] | None:
+    """The names of a `datasets.ClassLabel`, from what that library writes into the schema."""
+    about = (file.schema_arrow.metadata or {}).get(b"huggingface")
+    with contextlib.suppress(ValueError, KeyError, TypeError):
+        names = json.loads(about)["info"]["features"][label]["names"] if about else None
+        if isinstance(names, list) and all(isinstance(name, str) for name in names):
+            return tuple(names)
+    return None

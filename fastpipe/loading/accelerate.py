@@ -1,0 +1,54 @@
+"""Keeping `fastpipe.DataLoader` through Accelerate, which puts torch's loader in the place of whatever it prepares."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from torch.utils.data import DataLoader as TorchDataLoader
+
+from fastpipe.datasets.bad_files import warn_again
+
+if TYPE_CHECKING:
+    from fastpipe.loading.loader import DataLoader
+
+
+def prepared(loader: DataLoader, accelerator: Any) -> Any:
+    """Accelerate's loader, with one of `loader`'s class within it that gives this rank's batches."""
+    result = accelerator.prepare_data_loader(loader)
+    torchs = getattr(result, "base_dataloader", None)
+    if type(torchs) is not TorchDataLoader:
+        warn_lost(loader, f"this Accelerator gives a {type(result).__name__} that it makes batches for itself")
+        return result
+    batches: dict[str, Any] = {"batch_sampler": torchs.batch_sampler}
+    if torchs.batch_sampler is None:
+        batches = {"batch_size": None, "sampler": torchs.sampler}
+    ours = type(loader)(
+        torchs.dataset,
+        **batches,
+        num_workers=loader.num_workers,
+        collate_fn=loader._given_collate,
+        pin_memory=loader.pin_memory,
+        timeout=loader.timeout,
+        worker_init_fn=loader.worker_init_fn,
+        multiprocessing_context=loader.multiprocessing_context,
+        generator=torchs.generator,
+        prefetch_factor=loader.prefetch_factor,
+        persistent_workers=loader.persistent_workers or loader._keeps_streams,
+        device=loader.device,
+        dtype=loader.dtype,
+        memory_format=loader.memory_format,
+        threads=loader.threads,
+    )
+    if ours._resumable() is None:  # Accelerate asks after each batch, and keeps the answer to itself
+        ours.state_dict = dict  # type: ignore[method-assign]
+    result.base_dataloader = ours
+    result._is_accelerate_prepared = True  # accelerator.prepare leaves it as it is
+    return result
+
+
+def warn_lost(loader: DataLoader, why: str) -> None:
+    """Warns that a loader's threads don't come through Accelerate."""
+    warn_again(
+        f"threads={loader.threads} is lost: {why}. Call loader.prepare(accelerator) in place of "
+        "accelerator.prepare(loader), or use workers (num_workers=…), which torch's loader has, too."
+    )

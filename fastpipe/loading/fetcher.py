@@ -1,0 +1,99 @@
+"""The loader's fetcher asks for batches as the loader wants them; torch's own knows only ``__getitems__(indices)``."""
+
+from __future__ import annotations
+
+import contextlib
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from torch.utils.data import ConcatDataset, Subset
+
+from fastpipe.datasets import ImageDataset
+from fastpipe.datasets.bad_files import NothingLeftError
+from fastpipe.loading.growing import GrowingDataset
+from fastpipe.program import BatchOptions, SharedEpoch
+
+SUBSETS = (Subset, GrowingDataset)
+"""What names samples of another dataset, and makes none."""
+
+
+@dataclass(slots=True)
+class Asking:
+    """A dataset as torch's fetcher sees it.
+
+    Attributes:
+        dataset: the loader's.
+        options: what is wanted of a batch.
+    """
+
+    dataset: Any
+    options: BatchOptions
+
+    def __len__(self) -> int:
+        return len(self.dataset)
+
+    def __getitem__(self, index: Any) -> Any:
+        with in_epochs(self.options.epochs):
+            return self.dataset[index]
+
+    def __getitems__(self, indices: Sequence[Any]) -> Any:
+        """A batch in one piece where an image dataset alone says what it is, else a list of samples."""
+        with in_epochs(self.options.epochs):
+            return batch_of(self.dataset, indices, self.options)
+
+
+@contextlib.contextmanager
+def in_epochs(epochs: Mapping[SharedEpoch, int]) -> Iterator[None]:
+    """Within, datasets are at these epochs, also for wrappers that know nothing of a batch's options."""
+    with contextlib.ExitStack() as stack:
+        for count, epoch in epochs.items():
+            stack.enter_context(count.at(epoch))
+        yield
+
+
+def batch_of(dataset: Any, indices: Sequence[Any], options: BatchOptions) -> Any:
+    """What `Asking` gives, of any dataset."""
+    dataset, indices = within_subsets(dataset, indices, options)
+    if gives_batches(dataset):
+        return dataset.batch(indices, options)
+    several = getattr(dataset, "__getitems__", None)
+    if not callable(several):
+        return [sample_of(dataset, index, options) for index in indices]
+    try:
+        return several(indices)
+    except NothingLeftError:  # a wrapper has asked for a list
+        return []
+
+
+def sample_of(dataset: Any, index: Any, options: BatchOptions) -> Any:
+    """``dataset[index]``, in the epoch of the options where nothing but torch's own wrappers is in between."""
+    if hasattr(index, "__index__"):
+        dataset, (index,) = within_subsets(dataset, [index], options)
+        if type(dataset) is ConcatDataset and -len(dataset) <= index < len(dataset):
+            place, ends = index % len(dataset), [0, *dataset.cumulative_sizes]
+            part = bisect_right(ends, place) - 1
+            return sample_of(dataset.datasets[part], place - ends[part], options)
+    own = getattr(type(dataset), "__getitem__", None) is ImageDataset.__getitem__
+    if own and dataset._fastpipe.epoch in options.epochs:
+        return dataset.one(index, options.epochs[dataset._fastpipe.epoch])
+    return dataset[index]
+
+
+def within_subsets(dataset: Any, indices: Sequence[Any], options: BatchOptions) -> tuple[Any, Sequence[Any]]:
+    """The dataset behind torch's `Subset` and `GrowingDataset`, and the samples' numbers there."""
+    while type(dataset) in SUBSETS:
+        if type(dataset) is GrowingDataset:
+            indices = dataset.inner(indices, options.epochs.get(dataset.dataset._fastpipe.epoch))
+        else:
+            indices = [dataset.indices[index] for index in indices]
+        dataset = dataset.dataset
+    return dataset, indices
+
+
+def gives_batches(dataset: Any) -> bool:
+    """Whether an image dataset makes the loader's batches, and nobody in between wants a list."""
+    while type(dataset) in SUBSETS:
+        dataset = dataset.dataset
+    return getattr(type(dataset), "__getitems__", None) is ImageDataset.__getitems__

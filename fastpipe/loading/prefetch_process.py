@@ -1,0 +1,162 @@
+"""Fetching the samples of a growing set, in a process of its own: parsing what a store sends needs the GIL."""
+
+from __future__ import annotations
+
+import math
+import multiprocessing
+import os
+import signal
+import time
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import filelock
+import numpy as np
+
+from fastpipe.datasets import ImageIndex
+from fastpipe.loading.growing_state import Arrivals, Positions, Window
+from fastpipe.loading.permutation import Permutation
+from fastpipe.sources import Cache, Hold
+from fastpipe.types import Member, Stored
+
+_AT_ONCE = 64  # samples between two notes of how far it is, at most
+_TRIES = 5  # for a sample that can't be read while others can
+_LOOK_S = 0.1
+_LONGEST_PAUSE_S = 30.0
+
+
+class Fetcher:
+    """Brings the next samples into the cache, as far as there is room for them; one at a time does so.
+
+    Args:
+        index: of the source, whose files are read through the cache.
+        order: in which they arrive.
+        cache: where they are kept.
+        arrivals: says what is wanted, and is told what has arrived.
+    """
+
+    def __init__(self, index: ImageIndex, order: Permutation, cache: Cache, arrivals: Arrivals) -> None:
+        self._index, self._order, self._cache, self._arrivals = index, order, cache, arrivals
+        self._now = now = arrivals.arrived()
+        now.moved, now.idle, now.error, now.failed = time.time(), False, "", 0
+        if now.capacity != cache.capacity or not now.room:
+            now.capacity, now.room = cache.capacity, None
+        arrivals.note(now)
+        source: Any = index.source
+        self._at_once = min(_AT_ONCE, 2 * source.concurrency)
+        self._number = -1
+        self._hold: Hold | None = None
+        self._full = False
+        self._first = self._target = 0
+        self._mended = 0  # up to here, what should be there was looked for
+        self._tries: Counter[int] = Counter()
+
+    @property
+    def failed(self) -> int:
+        """How many steps in a row gave nothing but errors."""
+        return self._now.failed
+
+    def step(self) -> bool:
+        """Fetches some samples; False where there is nothing to do, or no way to."""
+        window = self._arrivals.begun()
+        if window.number != self._number:
+            self._begin(window)
+        now = self._now
+        self._target = self._arrivals.target(window, now)
+        mending = self._mended < now.stop
+        start = self._mended if mending else now.stop
+        stop = min(start + self._at_once, now.stop if mending else self._target)
+        if start >= stop or (self._full and not mending):
+            if not now.idle:
+                now.idle, now.error, now.failed = True, "", 0
+                self._arrivals.note(now)
+            return False
+        begun = time.perf_counter()
+        positions = np.arange(start, stop)
+        files = self._files(positions)
+        there = self._brought(files)
+        now.seconds += time.perf_counter() - begun
+        if mending:  # what can't be brought is read from the store when it is asked for
+            self._mended = stop
+            return True
+        done = self._settled(start, there)
+        now.idle = False
+        if done > start:
+            now.stop = self._mended = done
+            now.moved, now.error, now.failed = time.time(), "", 0
+        elif not self._full:
+            errors = [one for one in there if isinstance(one, Exception)]
+            now.error, now.failed = f"{type(errors[0]).__name__}: {errors[0]}", now.failed + 1
+        self._arrivals.note(now)
+        return done > start or self._full
+
+    def _begin(self, window: Window) -> None:
+        """Another epoch has begun: what is no more in it makes room for others."""
+        now = self._now
+        if self._number < 0:
+            self._mended = window.first
+        self._number, self._full = window.number, False
+        self._first = window.first
+        now.stop = max(now.stop, window.stop)
+        now.missing = [one for one in now.missing if one >= window.first]
+        before = self._hold
+        stop = max(self._arrivals.target(window, now), now.stop)
+        self._hold = self._cache.hold(self._files(np.arange(window.first, stop)))
+        if before is not None:
+            before.release()
+
+    def _files(self, positions: Positions) -> list[Stored]:
+        """The files at positions of the order."""
+        return self._index.paths(self._order.at(positions % len(self._order)))  # type: ignore[return-value]
+
+    def _brought(self, files: Sequence[Stored]) -> list[Member | Exception | None]:
+        """Where each file is in the cache; None where there is no room for it, or the error that reading it led to."""
+        found: list[Any] = [self._cache.find(file) for file in files]
+        absent = [number for number, place in enumerate(found) if place is None]
+        for number, one in zip(absent, self._cache.bring([files[number] for number in absent]), strict=True):
+            found[number] = None if isinstance(one, bytes) else one
+            if isinstance(one, Member):
+                self._now.files += 1
+                self._now.bytes += one.length
+        return found
+
+    def _settled(self, start: int, there: Sequence[Member | Exception | None]) -> int:
+        """The position up to which all have arrived, or are given up."""
+        some = any(isinstance(one, Member) for one in there)
+        for position, one in enumerate(there, start):
+            if one is None:
+                self._full, self._now.room = True, position - self._first
+                return position
+            if isinstance(one, Exception):
+                self._tries[position] += some
+                if not isinstance(one, FileNotFoundError) and self._tries[position] < _TRIES:
+                    return position
+                self._now.missing.append(position)
+            self._tries.pop(position, None)
+        return start + len(there)
+
+
+def serve(index: ImageIndex, order: Permutation, cache: Cache, arrivals: Arrivals, parent: int) -> None:
+    """The process: fetches until its parent is gone. Where another one does already, it ends at once."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which ends this process
+    lock = arrivals.leading
+    try:
+        lock.acquire(timeout=0)
+    except filelock.Timeout:
+        return
+    fetcher = Fetcher(index, order, cache, arrivals)
+    while _lives(parent):
+        if not fetcher.step():
+            pause = min(_LONGEST_PAUSE_S, _LOOK_S * 2**fetcher.failed)
+            for _ in range(math.ceil(pause / _LOOK_S)):
+                if not _lives(parent):
+                    break
+                time.sleep(_LOOK_S)
+
+
+def _lives(parent: int) -> bool:
+    if os.name == "posix":
+        return os.getppid() == parent
+    process = multiprocessing.parent_process()
+    return process is not None and process.is_alive()

@@ -1,0 +1,148 @@
+"""What files of another make would gain: some are re-encoded in memory and run through the real pipeline."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import statistics
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+
+from PIL import Image
+
+from fastpipe import readers
+from fastpipe.datasets.base import ImageDataset
+from fastpipe.errors import FastpipeError
+from fastpipe.tools.doctor.measurements import Reencoding
+from fastpipe.tools.recipes import make_sample, resizes
+from fastpipe.types import Header
+
+_FILES = 12
+_OVERSIZED = 3.0
+_KEPT = 2.0
+_QUALITY = 92
+_CROPS = 6
+# The CPU's time, as a busy machine makes long decodes longer and spares short ones; Windows counts it in 16 ms.
+_clock = time.perf_counter if sys.platform == "win32" else time.process_time
+
+
+def target_side(output: tuple[int, int]) -> int:
+    """The short side, in pixels, at which oversized files are tried: twice the finished image's, for detail."""
+    return round(_KEPT * max(output))
+
+
+def baseline(data: bytes) -> bytes:
+    """A JPEG with its scans in one, baseline: the same tables and subsampling, pixels within a rounding."""
+    out = io.BytesIO()
+    with Image.open(io.BytesIO(data)) as image:
+        image.save(out, "JPEG", quality="keep", subsampling="keep", progressive=False, optimize=True)
+    return out.getvalue()
+
+
+def shrunk(data: bytes, side: int) -> bytes:
+    """An image as a JPEG of quality 92 whose short side has so many pixels."""
+    out = io.BytesIO()
+    with Image.open(io.BytesIO(data)) as image:
+        rgb = image.convert("RGB")
+        scale = side / min(rgb.size)
+        size = max(1, round(rgb.width * scale)), max(1, round(rgb.height * scale))
+        rgb.resize(size, Image.Resampling.LANCZOS, reducing_gap=3.0).save(out, "JPEG", quality=_QUALITY)
+    return out.getvalue()
+
+
+def try_reencoding(
+    dataset: ImageDataset, indices: Sequence[int], output: tuple[int, int] | None, seconds: float
+) -> list[Reencoding]:
+    """Looks at sampled files of a dataset that decodes by plan, re-encodes what could gain, and takes the times.
+
+    Args:
+        dataset, indices: samples that can be made.
+        output: height and width of a finished image, in pixels; None where it is none.
+        seconds: for each kind, roughly; re-encoding a few large photos may take longer.
+    """
+    files = {}
+    for index in indices:
+        with contextlib.suppress(FastpipeError, OSError):  # it was there when it was tried
+            files[index] = readers.read_header(dataset.sample(index)[0])
+    progressive = [index for index, h in files.items() if h.progressive and h.format == "JPEG" and h.channels in (1, 3)]
+    found = [_reencoding(dataset, "progressive", progressive, files, baseline, None, seconds)]
+    if output is not None:
+        large = [i for i, h in files.items() if min(h.size) >= _OVERSIZED * max(output) and resizes(dataset, h)]
+        side = target_side(output)
+        found.append(_reencoding(dataset, "oversized", large, files, lambda data: shrunk(data, side), side, seconds))
+    return [one for one in found if one is not None]
+
+
+def _reencoding(
+    dataset: ImageDataset,
+    kind: str,
+    indices: Sequence[int],
+    files: Mapping[int, Header],
+    change: Callable[[bytes], bytes],
+    side: int | None,
+    seconds: float,
+) -> Reencoding | None:
+    deadline = time.perf_counter() + seconds
+    pairs: list[tuple[int, bytes, bytes]] = []
+    for index in indices[:_FILES]:
+        if len(pairs) >= 2 and time.perf_counter() > deadline:
+            break
+        with contextlib.suppress(Exception):  # Pillow refuses to write it so, or a user's transform a smaller one
+            data = _read(dataset, index)
+            changed = change(data)
+            make_sample(dataset, index, changed, 0)
+            pairs.append((index, data, changed))
+    if not pairs:
+        return None
+    concerned = set(indices)
+    others = [(index, _read(dataset, index)) for index in files if index not in concerned][: len(pairs)]
+    before, after, rest = _times(dataset, pairs, [one for one in others if one[1]], deadline + seconds)
+    return Reencoding(
+        kind=kind,
+        share=len(indices) / len(files),
+        files=len(pairs),
+        before_us=before,
+        after_us=after,
+        others_us=rest,
+        bytes_factor=sum(len(data) for _, data, _ in pairs) / sum(len(changed) for *_, changed in pairs),
+        short_side=side,
+        typical_side=round(statistics.median(min(files[index].size) for index in concerned)),
+    )
+
+
+def _read(dataset: ImageDataset, index: int) -> bytes:
+    """A sample's file; empty where it is gone."""
+    try:
+        return readers.read_file(dataset.sample(index)[0], None)
+    except OSError:
+        return b""
+
+
+def _times(
+    dataset: ImageDataset,
+    pairs: Sequence[tuple[int, bytes, bytes]],
+    others: Sequence[tuple[int, bytes]],
+    deadline: float,
+) -> tuple[float, float, float]:
+    """Microseconds an image: of files as they are, as they would be, and of others.
+
+    All in turn, each file with a few crops, and of two times with the same crop the shorter: the shortest of different
+    crops would be that of the smallest, which flatters baseline files, of which only the crop is decoded.
+    """
+    jobs = [(kind, index, data) for index, *pair in pairs for kind, data in enumerate(pair)]
+    jobs += [(2, index, data) for index, data in others]
+    taken: list[list[float]] = [[] for _ in range(3)]
+    for crop in range(_CROPS):
+        if crop and time.perf_counter() > deadline:
+            break
+        best = [float("inf")] * len(jobs)
+        for order in (range(len(jobs)), reversed(range(len(jobs)))):
+            for number in order:
+                start = _clock()
+                make_sample(dataset, *jobs[number][1:], crop)
+                best[number] = min(best[number], _clock() - start)
+        for (kind, *_), seconds in zip(jobs, best, strict=True):
+            taken[kind].append(seconds)
+    before, after, rest = (1e6 * statistics.fmean(times) if times else 0.0 for times in taken)
+    return before, after, rest

@@ -1,0 +1,314 @@
+"""What a user names, a folder, files, a list, a dataset or a loader, made what the tools look at."""
+
+from __future__ import annotations
+
+import bisect
+import contextlib
+import itertools
+import os
+import random
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch.utils.data import ConcatDataset, IterableDataset, Subset, default_collate, default_convert
+from torch.utils.data import DataLoader as TorchDataLoader
+
+from fastpipe.datasets import ImageDataset, ImageFolder, ImageIndex, ImageList, collate_fn
+from fastpipe.datasets.arrays import Arrays
+from fastpipe.datasets.open import OTHER_EXTENSIONS, named_index, open_container
+from fastpipe.errors import DatasetError
+from fastpipe.index.lazy_sequences import Samples
+from fastpipe.index.listing import IMG_EXTENSIONS, is_folder
+from fastpipe.index.table import unpack_paths
+from fastpipe.loading import DataLoader
+from fastpipe.loading.bad_files import CollateGood
+from fastpipe.loading.collate import DRAW_NOTHING, BatchCollate
+from fastpipe.loading.threads import in_the_way
+from fastpipe.paths import local
+from fastpipe.program import BatchOptions
+from fastpipe.tools import recipes
+
+_PATH_LISTS = ("samples", "imgs", "paths", "files", "image_paths", "img_paths", "filenames")
+
+_OTHER_ENDINGS = (
+    *(".apng", ".avif", ".gif", ".heic", ".heif", ".ico", ".jfif", ".jp2", ".jpe", ".jxl", ".pbm", ".pnm", ".psd"),
+    *(".svg", ".tga", ".arw", ".cr2", ".cr3", ".dng", ".nef", ".orf", ".raw", ".rw2"),
+)
+"""Endings of images that `ImageFolder` doesn't list: a folder of phones' photos must not seem sound by being empty."""
+
+
+def choose_files(
+    files: str | os.PathLike[str] | Iterable[str | os.PathLike[str]], count: int, seed: int = 0
+) -> list[str]:
+    """Up to ``count`` image files: those that are given, or some from all over a folder.
+
+    A folder's files are taken from its subfolders in turn, in an order that the seed decides, and only as many
+    folders are listed as that needs: a folder of millions of files costs no more than a small one.
+
+    Args:
+        files: a folder, searched with its subfolders; one file, whatever its extension; or several of either.
+        count: at least 1.
+        seed: the same seed and folder give the same files.
+
+    Raises:
+        DatasetError: a path doesn't exist, or no image is found.
+    """
+    given = [files] if isinstance(files, (str, os.PathLike)) else list(files)
+    paths = [Path(local(path)) for path in given]
+    rng = random.Random(seed)
+    if len(paths) == 1 and (index := open_container(given[0])) is not None:
+        return index.paths(np.array(sorted(rng.sample(range(len(index)), min(count, len(index)))), np.int64))
+    missing = next((path for path in paths if not path.exists()), None)
+    if missing is not None:
+        raise DatasetError(f"there is no {missing}; name a folder of images, or an image")
+    if paths and all(path.is_file() for path in paths):
+        chosen = [str(path) for path in paths]
+        return chosen if len(chosen) <= count else [chosen[i] for i in sorted(rng.sample(range(len(chosen)), count))]
+    sources = [iter([str(path)]) if path.is_file() else _images_below(str(path), rng, set()) for path in paths]
+    found = list(itertools.islice(_in_turn(sources), count))
+    if not found:
+        names = ", ".join(map(str, paths[:3])) or "no path"
+        raise DatasetError(
+            f"{names}: no image is found there; images are told by their extension, such as .jpg or .png"
+        )
+    return found
+
+
+def dataset_of(
+    files: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
+    transform: Callable[[Any], Any] | None,
+    count: int,
+    seed: int = 0,
+) -> ImageList:
+    """An `ImageList` of what `choose_files` chooses; the label of each is its folder's name."""
+    chosen = choose_files(files, count, seed)
+    return ImageList((chosen, [Path(path).parent.name for path in chosen]), transform)
+
+
+def _images_below(folder: str, rng: random.Random, seen: set[str]) -> Iterator[str]:
+    real = os.path.realpath(folder)
+    if real in seen:  # a link that leads back
+        return
+    seen.add(real)
+    try:
+        with os.scandir(folder) as entries:
+            listed = sorted(entries, key=lambda entry: entry.name)
+    except OSError:  # no right to look, or a loop of links
+        return
+    rng.shuffle(listed)
+    images, folders = [], []
+    for entry in listed:
+        if entry.name.startswith("."):
+            continue
+        if is_folder(entry):
+            folders.append(entry.path)
+        elif entry.name.lower().endswith((*IMG_EXTENSIONS, *OTHER_EXTENSIONS)):
+            images.append(entry.path)
+    yield from _in_turn([iter(images), *(_images_below(below, rng, seen) for below in folders)])
+
+
+def _in_turn(sources: list[Iterator[str]]) -> Iterator[str]:
+    """One of each source after the other, until all are used up."""
+    while sources:
+        left = []
+        for source in sources:
+            for path in itertools.islice(source, 1):
+                left.append(source)
+                yield path
+        sources = left
+
+
+def open_dataset(path: str | os.PathLike[str], transform: Any) -> ImageDataset:
+    """The dataset of a path: a folder of class folders, a folder of images, one image, or a list of files.
+
+    Raises:
+        DatasetError: there is no such path, or no image in it.
+    """
+    index = named_index(path)
+    return ImageList(index, transform, root=index.root or None)
+
+
+def index_of(source: Any, *, progress: bool = True) -> ImageIndex:
+    """The files of a folder, the folder of an index, a list or an image, of an `ImageIndex` or a dataset.
+
+    Args:
+        source: one of these.
+        progress: whether a terminal gets a bar while a folder is listed.
+
+    Raises:
+        DatasetError: none of these, or there is no image.
+    """
+    if isinstance(source, ImageIndex):
+        return source
+    if isinstance(source, Arrays):
+        raise DatasetError(f"check examines images, and {type(source).__name__} holds arrays.")
+    if isinstance(source, (ImageFolder, ImageList)):
+        samples = source.samples
+        if isinstance(samples, Samples):
+            return samples.index_
+        return ImageList(([path for path, _ in samples], [0] * len(samples))).index
+    if not isinstance(source, (str, os.PathLike)):
+        raise DatasetError(
+            f"check takes a folder, a list, an image file, an ImageIndex or a dataset; not {type(source).__name__}."
+        )
+    return named_index(source, progress=progress)
+
+
+def other_images(index: ImageIndex) -> dict[str, int]:
+    """How many images have which ending that the datasets don't read, in the folders of an index."""
+    if index.table.folder_paths is None or index.source is not None:
+        return {}
+    counts: Counter[str] = Counter()
+    for folder in unpack_paths(index.table.folder_paths.tobytes())[1:]:
+        with contextlib.suppress(OSError), os.scandir(index.prefix + folder) as entries:
+            counts.update(os.path.splitext(entry.name)[1].lower() for entry in entries)
+    return {ending: count for ending, count in counts.most_common() if ending in _OTHER_ENDINGS}
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A dataset and how its batches are made."""
+
+    name: str  # for the report
+    loader: TorchDataLoader[Any]  # its settings are those that every probe uses
+    batch_size: int  # of the training
+    workers: int | None  # of the training; None where nobody said
+
+    @property
+    def dataset(self) -> Any:
+        return self.loader.dataset
+
+    @property
+    def planned(self) -> ImageDataset | None:
+        """The dataset of fastpipe's that decodes by plan; None where it is another kind of dataset."""
+        return self.dataset if isinstance(self.dataset, ImageDataset) and self.dataset.plans else None
+
+    @property
+    def prefetch(self) -> int:
+        """Batches that each worker makes ahead."""
+        return self.loader.prefetch_factor or 2
+
+    @property
+    def collate(self) -> Callable[[Any], Any]:
+        return self.loader.collate_fn
+
+    @property
+    def options(self) -> BatchOptions | None:
+        """What is asked of the dataset where whole batches are."""
+        collate = self.loader.collate_fn
+        asked = isinstance(collate, BatchCollate) and collate.collate is default_collate
+        return collate.options if asked and isinstance(collate, BatchCollate) else None
+
+    @property
+    def context(self) -> Any:
+        """How worker processes are started; None for the system's way."""
+        return self.loader.multiprocessing_context
+
+    def loader_for(
+        self, sampler: Iterable[int], batch_size: int, workers: int, threads: int | None = None
+    ) -> TorchDataLoader[Any]:
+        """A loader of the same making with another sampler, batch size and number of workers.
+
+        With a number of threads it is fastpipe's in any case, and they make the batches.
+        """
+        given = self.loader
+        shared: dict[str, Any] = {"sampler": sampler, "pin_memory": given.pin_memory}
+        if workers or threads:
+            shared["prefetch_factor"] = self.prefetch
+        if threads is None:
+            shared |= {"num_workers": workers, "worker_init_fn": given.worker_init_fn}
+        if workers:
+            shared["multiprocessing_context"] = self.context
+        if isinstance(given, DataLoader):
+            shared |= {name: getattr(given, name) for name in ("device", "dtype", "memory_format", "threads")}
+        elif threads is None:
+            return TorchDataLoader(self.dataset, batch_size, collate_fn=given.collate_fn, **shared)
+        if threads is not None:
+            shared["threads"] = threads
+        return DataLoader(self.dataset, batch_size, collate_fn=self._own_collate, **shared)
+
+    @property
+    def in_python(self) -> str:
+        """What keeps batches from being made ahead by threads; empty where nothing does."""
+        return in_the_way(self.dataset) or ("" if self._own_collate in (None, *DRAW_NOTHING) else "the collate_fn")
+
+    @property
+    def _own_collate(self) -> Any:
+        """The user's function; None where the loader has its own, which it makes anew."""
+        collate: Any = self.loader.collate_fn
+        while isinstance(collate, (BatchCollate, CollateGood)):
+            collate = collate.collate
+        return None if collate in (default_collate, default_convert) else collate
+
+
+def subject_of(given: Any, transform: Any, batch_size: int | None, workers: int | None) -> Subject:
+    """What was given, as a subject.
+
+    Args:
+        given: a path, a map-style dataset or a loader.
+        transform: for a path.
+        batch_size: None for the loader's, or 256.
+        workers: None for the loader's, or nobody's.
+
+    Raises:
+        DatasetError: none of these, or nothing in it.
+    """
+    if isinstance(given, TorchDataLoader):
+        name, loader = f"a {type(given).__name__} of {type(given.dataset).__name__}", given
+        size = given.batch_size or getattr(given.batch_sampler, "batch_size", None)
+        if size is None and batch_size is None:
+            raise DatasetError("doctor got a loader without a batch size: give batch_size.")
+        batch_size = batch_size or size
+        workers = given.num_workers if workers is None else workers
+        dataset: Any = given.dataset
+    else:
+        dataset = open_dataset(given, transform) if isinstance(given, (str, os.PathLike)) else given
+        name = str(given) if dataset is not given else f"a {type(dataset).__name__}"
+        loader = None
+    batch_size = 256 if batch_size is None else batch_size
+    if isinstance(dataset, Arrays):
+        raise DatasetError(f"doctor looks at the way of images, and {type(dataset).__name__} holds arrays.")
+    if isinstance(dataset, IterableDataset):
+        raise DatasetError(
+            f"doctor got a {type(dataset).__name__}, which is an IterableDataset: it takes samples by index, so give "
+            "it a map-style dataset, a loader of one, or a folder. Mind that each worker runs through all of an "
+            "iterable dataset unless it asks torch.utils.data.get_worker_info() for its share."
+        )
+    if not (hasattr(dataset, "__getitem__") and hasattr(dataset, "__len__")):
+        raise DatasetError(
+            f"doctor takes a folder, a list of files, a dataset or a loader, not a {type(dataset).__name__}."
+        )
+    if len(dataset) == 0 or batch_size < 1 or (workers is not None and workers < 0):
+        raise DatasetError(
+            f"doctor got {len(dataset)} samples, batch_size={batch_size}, workers={workers}: give it at least one "
+            "sample, a batch size of at least 1 and no negative number of workers."
+        )
+    if loader is None:  # with boxes and masks, nothing says that samples can be stacked
+        loader = DataLoader(dataset, batch_size, collate_fn=collate_fn if recipes.is_joint(dataset) else None)
+    return Subject(name, loader, batch_size, workers)
+
+
+def path_of(dataset: Any, index: int) -> str | None:
+    """The file of a sample; None for a dataset that doesn't show it."""
+    if isinstance(dataset, Subset):
+        return path_of(dataset.dataset, dataset.indices[index])
+    if isinstance(dataset, ConcatDataset):
+        part = bisect.bisect_right(dataset.cumulative_sizes, index)
+        return path_of(dataset.datasets[part], index - (dataset.cumulative_sizes[part - 1] if part else 0))
+    if isinstance(dataset, ImageDataset):
+        return dataset.sample(index)[0]
+    for name in _PATH_LISTS:
+        items = getattr(dataset, name, None)
+        try:
+            item = items[index] if items is not None and not isinstance(items, torch.Tensor) else None
+        except (TypeError, LookupError):
+            continue
+        first = item[0] if isinstance(item, (tuple, list)) and item else item
+        if isinstance(first, (str, os.PathLike)) and os.path.isfile(first):
+            return os.fspath(first)
+    return None

@@ -1,0 +1,146 @@
+"""torchvision's transform for a fastpipe one, or the other way round: class by class, with the same arguments."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import sys
+from typing import Any, cast
+
+import torch
+
+from fastpipe import transforms as fastpipe_transforms
+from fastpipe.errors import FastpipeError
+from fastpipe.explanation.graph_breaks import shortened
+from fastpipe.program import MultiView
+
+_kept: list[Any] = []  # a torch library takes its declarations along when it is collected
+
+
+def import_torchvision() -> Any:
+    """torchvision, or what of it is written in Python: transforms and datasets.
+
+    A wheel of torchvision is built for one torch. Beside another (a CPU-only one, say) its compiled part doesn't load,
+    and the import fails for want of two operators' declarations alone: these are then made here.
+
+    Raises:
+        FastpipeError: it isn't installed, or doesn't load for another reason.
+    """
+    try:
+        try:
+            return importlib.import_module("torchvision")
+        except RuntimeError as error:
+            if "torchvision::nms" not in str(error):
+                raise
+            for name in [name for name in sys.modules if name.partition(".")[0] == "torchvision"]:
+                del sys.modules[name]  # half imported
+            _declare_operators()
+            return importlib.import_module("torchvision")
+    except Exception as error:  # a build for another torch fails in many ways
+        reason = (str(error).splitlines() or [""])[0]
+        raise FastpipeError(
+            f"this compares with torchvision, which doesn't load here ({type(error).__name__}: {reason}): "
+            "pip install 'fastpipe[verify]', or the torchvision that was built for your torch"
+        ) from error
+
+
+def _declare_operators() -> None:
+    library: Any = cast(Any, torch.library).Library("torchvision", "FRAGMENT")
+    for name in ("nms", "qnms"):
+        library.define(f"{name}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
+    _kept.append(library)
+
+
+def is_torchvisions(transform: Any) -> bool:
+    """Whether a transform is one of torchvision's own, a `Compose` of them included."""
+    return type(transform).__module__.partition(".")[0] == "torchvision"
+
+
+def mirror(transform: Any, into: Any, notes: list[str]) -> Any:
+    """The same transform made of another module's classes.
+
+    The arguments are the instance's attributes of the constructor's names, so what was changed after its making
+    counts. What isn't exactly a class of the other library is taken as it is.
+
+    Args:
+        transform: made of fastpipe's or torchvision's classes, v1's or v2's, and any others; None for no transform.
+        into: the module whose classes the result is made of: ``torchvision.transforms`` or ``fastpipe.transforms``.
+        notes: gets a sentence for each that is taken as it is.
+    """
+    if transform is None:
+        return into.Compose([])
+    kind = type(transform)
+    name = kind.__name__
+    if kind is MultiView:
+        views = [mirror(one, into, notes) for one in transform.transforms]
+        return MultiView(views if isinstance(transform.transform, list) else views[0], transform.n)
+    if kind is torch.nn.Sequential:
+        return torch.nn.Sequential(*(mirror(member, into, notes) for member in transform))
+    if is_v2(transform):
+        return _mirror_v2(transform, into, notes)
+    target = getattr(into, name, None)
+    if target is kind:
+        return transform
+    if target is None or not _is_v1_class(kind, into):
+        notes.append(f"{shortened(transform)} has no twin: it runs as it is on both sides")
+        return transform
+    if _is_altered(transform):
+        notes.append(f"{shortened(transform)} has a method or hook of its own: it runs as it is on both sides")
+        return transform
+    names = [
+        name for name in inspect.signature(target).parameters if name in vars(transform) or hasattr(transform, name)
+    ]
+    arguments = {name: _value(getattr(transform, name), name, into, notes) for name in names}
+    if name == "ColorJitter":  # None means no change there, and can't be given
+        arguments = {name: 0 if value is None else value for name, value in arguments.items()}
+    return target(**arguments)
+
+
+def is_v2(transform: Any) -> bool:
+    """Whether it is of torchvision's v2, or of a class made of it."""
+    theirs = sys.modules.get("torchvision.transforms.v2")
+    return theirs is not None and isinstance(transform, theirs.Transform)
+
+
+def _mirror_v2(transform: Any, into: Any, notes: list[str]) -> Any:
+    """`mirror` for v2, whose classes here are made of torchvision's: the same attributes in the other class."""
+    kind = type(transform)
+    ours = importlib.import_module("fastpipe.transforms.v2")
+    theirs = importlib.import_module("torchvision.transforms.v2")
+    source, target = (theirs, ours) if into is fastpipe_transforms else (ours, theirs)
+    if getattr(target, kind.__name__, None) is kind:
+        return transform
+    if getattr(source, kind.__name__, None) is not kind or _is_altered(transform):
+        notes.append(f"{shortened(transform)} is of a class of its own: it runs as it is on both sides")
+        return transform
+    made = object.__new__(getattr(target, kind.__name__))
+    vars(made).update(vars(transform))
+    members = getattr(transform, "transforms", None)
+    if isinstance(members, torch.nn.ModuleList):
+        modules = torch.nn.ModuleList([mirror(member, into, notes) for member in members])
+        made._modules = {**transform._modules, "transforms": modules}
+    elif isinstance(members, (list, tuple)):
+        made.transforms = [mirror(member, into, notes) for member in members]
+    return made
+
+
+def _is_v1_class(kind: type, into: Any) -> bool:
+    """Whether it is the class of that name in the other of the two libraries."""
+    if into is fastpipe_transforms:
+        return kind.__module__.startswith("torchvision.transforms.") and ".v2" not in kind.__module__
+    return getattr(fastpipe_transforms, kind.__name__, None) is kind
+
+
+def _is_altered(transform: Any) -> bool:
+    hooks = getattr(transform, "_forward_hooks", None) or getattr(transform, "_forward_pre_hooks", None)
+    return bool(hooks) or any(name in vars(transform) for name in _METHODS)
+
+
+_METHODS = ("__call__", "forward", "get_params", "make_params", "transform")
+
+
+def _value(value: Any, name: str, into: Any, notes: list[str]) -> Any:
+    if name == "transforms":
+        members = [mirror(member, into, notes) for member in value]
+        return torch.nn.ModuleList(members) if isinstance(value, torch.nn.ModuleList) else members
+    return value

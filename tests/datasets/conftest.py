@@ -1,0 +1,13 @@
+"""What the tests of datasets share."""
+
+from __future__ import annotations
+
+import pytest
+
+from fastpipe.index import local_scan
+
+
+@pytest.fixture
+def settled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Folders count as settled at once: what is tested here is not the time that passes."""
+    monkeypatch.setattr(local_scan, "_SETTLED_NS", -(10**18))

@@ -1,0 +1,156 @@
+"""What errors of a dataset say besides what went wrong: the sample, the file, what to do."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import albumentations as A
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from torch.utils.data import DataLoader as StockLoader
+
+import fastpipe
+from fastpipe import transforms as T
+from fastpipe.errors import ConfigError, PlanError, UnknownReaderError
+from fastpipe.readers import read_image
+from fastpipe.readers.cv2 import OpenCvReader
+
+NOTES = pytest.mark.skipif(sys.version_info < (3, 11), reason="notes came with Python 3.11")
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("messages")
+    for number, size in enumerate([(60, 50), (30, 20), (70, 40)]):
+        path = root / "a" / f"{number}.jpg"
+        path.parent.mkdir(exist_ok=True)
+        Image.new("RGB", size, (200, 30, 9)).save(path)
+    return root
+
+
+def small(image):
+    if image.size == (30, 20):
+        raise ValueError("too small")
+    return image
+
+
+class OnPixels:
+    def draw(self, shape, generators):
+        return (self,)
+
+    def __call__(self, image):
+        return self.apply(image)
+
+    def apply(self, image):
+        if image.shape[:2] == (20, 30):
+            raise ValueError("too small")
+        return image
+
+    def output_shape(self, shape):
+        return shape
+
+
+@NOTES
+@pytest.mark.parametrize("seed", [None, 1])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"transform": T.Compose([T.Lambda(small), T.ToTensor()])},
+        {"transform": T.Compose([T.RandomCrop(35), T.ToTensor()])},  # an error of the draw
+        {"transform": T.Compose([OnPixels(), T.ToTensor()])},
+        {"transform": T.Compose([T.CenterCrop(9), T.ToTensor()]), "target_transform": [3, {}, 4].index},
+        {"transform": small, "loader": Image.open},
+    ],
+)
+def test_a_transforms_error_names_the_sample(root, options, seed):
+    dataset = fastpipe.ImageFolder(root, seed=seed, **options)
+    ask = [lambda: list(fastpipe.DataLoader(dataset, batch_size=3, collate_fn=len)), lambda: [dataset[-2]]]
+    for fetch in ask:
+        with pytest.raises(ValueError, match=r"too small|larger than|should be|not in list|smaller") as caught:
+            fetch()
+        notes = caught.value.__notes__
+        if "target_transform" not in options:
+            assert notes == [f"This was sample 1 of the dataset, {root}/a/1.jpg."]
+        else:
+            assert len(notes) == 1
+
+
+@NOTES
+def test_a_worker_s_error_names_the_sample(root):
+    """Through torch's words for it."""
+    dataset = fastpipe.ImageFolder(root, T.Compose([T.Lambda(small), T.ToTensor()]))
+    with pytest.raises(ValueError, match="This was sample 1 of the dataset, "):
+        list(StockLoader(dataset, batch_size=3, num_workers=1, collate_fn=len))
+
+
+@pytest.mark.parametrize("transform", [A.Compose([A.HorizontalFlip()]), A.HorizontalFlip(p=1)])
+def test_bare_albumentations(root, transform):
+    image = Image.new("RGB", (9, 9))
+    for whole in (T.Compose([T.CenterCrop(8), transform, T.ToTensor()]), T.Compose([transform])):
+        for fetch in (lambda: fastpipe.ImageFolder(root, whole)[0], lambda: whole(image)):  # noqa: B023 - called now
+            with pytest.raises(PlanError, match=r"wrap it, fastpipe\.transforms\.Albumentations"):
+                fetch()
+        text = str(fastpipe.explain(whole))
+        assert "until then it raises" in text
+        assert "correct, only slower" not in text
+    with pytest.raises(PlanError, match="wrap it"):
+        fastpipe.ImageFolder(root, transform)[0]
+    with pytest.raises(KeyError, match="mine"):
+        T.Compose([T.Lambda(lambda image: {}["mine"])])(image)
+
+
+@pytest.mark.parametrize("reader", [{"jpg": "cv2", "png": "pil"}, "png=pil,jpg=cv2", "pil,jpeg=cv2", "cv2"])
+def test_read_image_takes_readers_by_format(root, reader, monkeypatch):
+    decode, asked = OpenCvReader.decode, []
+    monkeypatch.setattr(OpenCvReader, "decode", lambda *given: asked.append(1) or decode(*given))
+    path = root / "a/0.jpg"
+    assert np.array_equal(read_image(path, reader=reader), read_image(path, reader="pil"))
+    assert asked
+    read_image(path, reader={"png": "cv2"})
+    assert len(asked) == 1
+    with pytest.raises(UnknownReaderError, match="cv3"):
+        read_image(path, reader={"png": "cv3"})
+    with pytest.raises(ConfigError, match="reader="):
+        read_image(path, reader="jpg=")
+
+
+def test_readers_by_format(root):
+    for reader in ({"jpg": "cv2", "PNG": "pil"}, "jpg=cv2,png=pil"):
+        dataset = fastpipe.ImageFolder(root, T.ToTensor(), reader=reader)
+        assert dataset.config.reader_for("JPEG") == "cv2"
+        assert dataset.config.reader_for("PNG") == "pil"
+        assert "JPEG: cv2" in str(fastpipe.explain(dataset))
+        assert torch.equal(dataset[0][0], fastpipe.ImageFolder(root, T.ToTensor())[0][0])
+    listed = fastpipe.ImageList(([str(root / "a/0.jpg")], [0]), reader={"jpeg": "pil"})
+    assert listed.config.reader_for("JPEG") == "pil"
+    with pytest.raises(UnknownReaderError, match="cv3"):
+        fastpipe.ImageFolder(root, reader="jpg=cv3")
+    with pytest.raises(ConfigError, match=r"^reader='jpg='"):
+        fastpipe.ImageFolder(root, reader="jpg=")
+
+
+@pytest.mark.parametrize("change", ["append", "extend", "insert", "remove", "pop", "sort", "clear", "reverse"])
+def test_views_say_how_to_change_them(root, change):
+    dataset = fastpipe.ImageFolder(root)
+    for view in (dataset.samples, dataset.targets):
+        with pytest.raises(TypeError, match=r"dataset\.samples = list\(dataset\.samples\)"):
+            getattr(view, change)(("x.jpg", 0))
+    with pytest.raises(TypeError, match="view of an index"):
+        del dataset.samples[0]
+
+
+def test_a_full_disk_is_named(root, tmp_path, monkeypatch):
+    """numpy says "5120 requested and 1024 written"."""
+
+    def full(*_):
+        raise OSError("5120 requested and 1024 written")
+
+    monkeypatch.setattr("fastpipe.index.format._write_array", full)
+    monkeypatch.setattr("shutil.disk_usage", lambda _: type("Usage", (), {"free": 17}))
+    with pytest.raises(
+        fastpipe.errors.DatasetError, match=r"its disk is full: the index takes [\d,]+ bytes, and 17 are"
+    ):
+        fastpipe.ImageIndex.from_folder(root, location=tmp_path / "index")
