@@ -28,7 +28,7 @@ from rich.table import Table
 import fastpipe
 from fastpipe import core, readers
 from fastpipe import transforms as T
-from fastpipe.program import BatchOptions
+from fastpipe.program import BatchSpec
 
 MEAN, STD = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]
 BATCH = 64
@@ -99,7 +99,7 @@ def overhead(run: Callable[[], int]) -> float:
 
 def batches(dataset: Any) -> int:
     for start in range(0, len(dataset) - BATCH + 1, BATCH):
-        dataset.batch(range(start, start + BATCH), BatchOptions())
+        dataset.batch(range(start, start + BATCH), BatchSpec())
     return len(dataset) // BATCH * BATCH
 
 

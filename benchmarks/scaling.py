@@ -36,7 +36,7 @@ from rich.table import Table
 import fastpipe
 from fastpipe import core
 from fastpipe import transforms as T
-from fastpipe.program import BatchOptions
+from fastpipe.program import BatchSpec
 
 CORES = (1, 2, 4, 16, 64)
 STATS: tuple[list[float], list[float]] = ([0.5] * 3, [0.25] * 3)
@@ -66,7 +66,7 @@ class Clock:
         return timed
 
 
-def parts(dataset: Any, batch_size: int, options: BatchOptions, rounds: int) -> tuple[float, float]:
+def parts(dataset: Any, batch_size: int, options: BatchSpec, rounds: int) -> tuple[float, float]:
     """Microseconds of Python and of the core for an image; medians."""
     clock, found = Clock(), []
     order = torch.randperm(len(dataset), generator=torch.Generator().manual_seed(0)).tolist()
@@ -146,7 +146,7 @@ def main() -> None:
     for column in ("batches", "Python, µs", "core, µs", *(f"{cores} cores" for cores in CORES), "at most"):
         table.add_column(column, justify="left" if column == "batches" else "right")
     seeded = fastpipe.ImageFolder(arguments.path, recipe(T), seed=0)
-    for name, options in {"float32": BatchOptions(threads=1), "uint8": BatchOptions(defer=True, threads=1)}.items():
+    for name, options in {"float32": BatchSpec(threads=1), "uint8": BatchSpec(defer=True, threads=1)}.items():
         python, by_core = parts(seeded, arguments.batch_size, options, arguments.rounds)
         rates = [min(1e6 * cores / (python + by_core), 1e6 / python) for cores in CORES]
         figures[name] = {"python_us": python, "core_us": by_core, "rates": dict(zip(CORES, rates, strict=True))}

@@ -23,7 +23,7 @@ from rich.table import Table
 
 import fastpipe
 from fastpipe import transforms as T
-from fastpipe.program import BatchOptions
+from fastpipe.program import BatchSpec
 
 PACKAGE = str(Path(fastpipe.__file__).parent)
 MEAN, STD = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]
@@ -79,7 +79,7 @@ def sample(data: fastpipe.ImageFolder) -> Any:
 
 
 def batch(data: fastpipe.ImageFolder) -> Any:
-    return data.batch(range(BATCH), BatchOptions())
+    return data.batch(range(BATCH), BatchSpec())
 
 
 def main() -> None:

@@ -15,21 +15,21 @@ if TYPE_CHECKING:
     import torch
 
 __all__ = [
+    "ArchiveMember",
     "Box",
     "DecodeRequest",
     "Generators",
     "Header",
     "ImageShape",
-    "Member",
     "Recipe",
+    "RemoteFile",
     "Size",
     "Source",
     "Step",
-    "Stored",
 ]
 
 
-class Member(str):
+class ArchiveMember(str):
     """The name of a file in a container, which also knows where its bytes are.
 
     A path like any other for messages, reports and logs: the container's path, and the name in it. What reads bytes
@@ -48,13 +48,13 @@ class Member(str):
     offset: int
     length: int
 
-    def __new__(cls, name: str, container: str, offset: int, length: int) -> Member:
+    def __new__(cls, name: str, container: str, offset: int, length: int) -> ArchiveMember:
         made = super().__new__(cls, name)
         made.container, made.offset, made.length = container, offset, length
         return made
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Member, (str(self), self.container, self.offset, self.length)
+        return ArchiveMember, (str(self), self.container, self.offset, self.length)
 
 
 class Source(Protocol):
@@ -70,14 +70,14 @@ class Source(Protocol):
     def read(self, key: str, offset: int = 0, length: int = -1) -> bytes:
         """Bytes of a file."""
 
-    def read_file(self, file: Stored) -> bytes:
+    def read_file(self, file: RemoteFile) -> bytes:
         """All bytes of a file, or of the part that is meant."""
 
-    def fetch(self, files: Sequence[Stored]) -> Sequence[bytes | str | Exception]:
+    def fetch(self, files: Sequence[RemoteFile]) -> Sequence[bytes | str | Exception]:
         """Several files, or why they can't be read."""
 
 
-class Stored(Member):
+class RemoteFile(ArchiveMember):
     """The name of a file in a store, or of a part of one, which also knows where its bytes come from.
 
     A path like any other for messages, reports and logs. What reads bytes (`fastpipe.readers`, the datasets, the tools)
@@ -109,14 +109,14 @@ class Stored(Member):
         length: int = -1,
         version: int = 0,
         whole: bool = True,
-    ) -> Stored:
+    ) -> RemoteFile:
         made = str.__new__(cls, name)
         made.source, made.key, made.version, made.whole = source, key, version, whole
         made.container, made.offset, made.length = source.url(key), offset, length
         return made
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Stored, (str(self), self.source, self.key, self.offset, self.length, self.version, self.whole)
+        return RemoteFile, (str(self), self.source, self.key, self.offset, self.length, self.version, self.whole)
 
 
 class Size(NamedTuple):

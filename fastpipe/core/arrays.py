@@ -10,7 +10,7 @@ from typing import NamedTuple
 from fastpipe.core.files import c_strings
 from fastpipe.core.pool import Pool
 from fastpipe.core.structs import RawArray
-from fastpipe.types import Member
+from fastpipe.types import ArchiveMember
 
 _ARRAY = Struct("@13q4i")
 _SIZE = _ARRAY.size
@@ -36,7 +36,7 @@ class ArrayPart(NamedTuple):
     """What is wanted of a file.
 
     Attributes:
-        path: of the file, or a `Member` of one.
+        path: of the file, or a `ArchiveMember` of one.
         window: first row, first byte of each row, rows, and bytes of each row; without rows the header is compared, and
             the length checked, and that is all.
         out: the address of the memory that it goes to, as many bytes as the window has in all planes.
@@ -56,14 +56,14 @@ def read_arrays(form: ArrayForm, parts: Sequence[ArrayPart], pool: Pool) -> list
     """
     raws = (RawArray * len(parts))()
     names, addresses = c_strings(
-        [part.path.container if isinstance(part.path, Member) else part.path for part in parts]
+        [part.path.container if isinstance(part.path, ArchiveMember) else part.path for part in parts]
     )
     header = ctypes.cast(ctypes.c_char_p(form.header), ctypes.c_void_p).value or 0
     rest = (header, len(form.header), form.planes, form.height, form.width)
     for number, (part, address) in enumerate(zip(parts, addresses, strict=True)):
-        place = (part.path.offset, part.path.length) if isinstance(part.path, Member) else (0, 0)
+        place = (part.path.offset, part.path.length) if isinstance(part.path, ArchiveMember) else (0, 0)
         # A length of 0 is all of the file to C: an empty member has less than nothing.
-        if isinstance(part.path, Member) and not part.path.length:
+        if isinstance(part.path, ArchiveMember) and not part.path.length:
             address = 0
         _ARRAY.pack_into(raws, number * _SIZE, address, *place, *rest, *part.window, part.out, form.item, 0, 0, 0)
     pool.read_arrays(ctypes.addressof(raws), len(parts))

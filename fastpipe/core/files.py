@@ -18,7 +18,7 @@ from fastpipe.core.headers import header_of
 from fastpipe.core.library import native
 from fastpipe.core.pool import Pool
 from fastpipe.core.structs import RawFile, Status
-from fastpipe.types import Header, Member
+from fastpipe.types import ArchiveMember, Header
 
 _GIVEN = Struct("@6q")
 _FILE = Struct("@6q4i16iq")
@@ -71,8 +71,8 @@ class Files:
         """Read whole files; what was found is in `headers`.
 
         Args:
-            sources: the files' paths, or `Member` of containers. A path that no file can have, with a NUL byte in it,
-                isn't found. ``bytes`` are what is in a file: nothing is read then, nor copied.
+            sources: the files' paths, or `ArchiveMember`. A path that no file can have, with a NUL byte in it, isn't
+                found. ``bytes`` are what is in a file: nothing is read then, nor copied.
             max_bytes: longer files aren't read; 0 for no limit.
             pool: whose threads read; this thread where it is None.
         """
@@ -95,14 +95,14 @@ class Files:
             self._list = _FileList(count)
         listed = self._list
         raws, pack = listed.raws, _GIVEN.pack_into
-        names = [one.container if isinstance(one, Member) else one for one in sources if isinstance(one, str)]
+        names = [one.container if isinstance(one, ArchiveMember) else one for one in sources if isinstance(one, str)]
         kept, addresses = c_strings(names)
         self._keep = kept, [source for source in sources if isinstance(source, bytes)]
         paths = iter(addresses)
         for start, source in zip(range(0, count * _SIZE, _SIZE), sources, strict=True):
             if type(source) is str:
                 pack(raws, start, next(paths), 0, 0, 0, 0, max_bytes)
-            elif isinstance(source, Member):
+            elif isinstance(source, ArchiveMember):
                 address = next(paths)
                 # To C a length of 0 is all of the file: an empty member is memory that has nothing in it.
                 given = (address, source.offset, source.length, 0, 0) if source.length else (0, 0, 0, address, 0)

@@ -12,7 +12,7 @@ from fastpipe import core
 from fastpipe.datasets.array_form import ArrayFile, Form, form_of, load
 from fastpipe.errors import DatasetError
 from fastpipe.program import (
-    BatchOptions,
+    BatchSpec,
     CoreRun,
     ImageBatch,
     ImageStages,
@@ -40,7 +40,7 @@ class ArrayBatch:
         arrays: the tensor, once an array was accepted.
     """
 
-    def __init__(self, count: int, options: BatchOptions) -> None:
+    def __init__(self, count: int, options: BatchSpec) -> None:
         self._count = count
         self._options = options
         self._slot: Any = None
@@ -82,7 +82,7 @@ class ArrayStages(ImageStages):
         super().__init__(*given, **options)
         self._form, self._form_is_given, self._crops = form, form_is_given, crops
 
-    def slots(self, count: int, options: BatchOptions) -> Any:
+    def slots(self, count: int, options: BatchSpec) -> Any:
         if self.pipeline.rest or options.dtype is not None or options.channels_last:
             return None  # what is collated is converted there
         return ArrayBatch(count, options)

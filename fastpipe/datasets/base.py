@@ -15,7 +15,7 @@ from fastpipe import readers
 from fastpipe.config import MachineConfig, current_config, readers_asked
 from fastpipe.datasets.bad_file_policy import BadFileHandler, BadFilePolicy
 from fastpipe.datasets.bad_files import BadFileCounts, NothingLeftError, OnError, alike, warn_again
-from fastpipe.datasets.gil import python_part
+from fastpipe.datasets.gil import gil_bound_part
 from fastpipe.datasets.private import PrivateState
 from fastpipe.datasets.standard_transform import StandardTransform, default_loader
 from fastpipe.datasets.torchvision_bases import derive_from_torchvision
@@ -24,7 +24,7 @@ from fastpipe.index.table import Array
 from fastpipe.paths import whole
 from fastpipe.program import (
     BatchExecutor,
-    BatchOptions,
+    BatchSpec,
     DecodeOptions,
     Fidelity,
     ImageBatch,
@@ -173,7 +173,7 @@ class ImageDataset(Dataset[tuple[Any, Any]]):
     @property
     def in_python(self) -> str:
         """What of the samples is Python code of the user's, which holds up threads; empty where nothing is."""
-        return python_part(self, ImageDataset)
+        return gil_bound_part(self, ImageDataset)
 
     @property
     def pipeline(self) -> Pipeline:
@@ -254,7 +254,7 @@ class ImageDataset(Dataset[tuple[Any, Any]]):
         assert isinstance(samples, list)
         return samples
 
-    def batch(self, indices: Sequence[int], options: BatchOptions | None = None) -> list[tuple[Any, Any]] | ImageBatch:
+    def batch(self, indices: Sequence[int], options: BatchSpec | None = None) -> list[tuple[Any, Any]] | ImageBatch:
         """What a loader asks for: the samples written straight into one batch, where they can be; else a list of them.
 
         Samples that `on_error` leaves out are missing; without options all are a list.
@@ -265,7 +265,7 @@ class ImageDataset(Dataset[tuple[Any, Any]]):
         made: list[tuple[Any, Any]] | ImageBatch = self.executor.run(indices, epoch, options)
         return made
 
-    def submit(self, indices: Sequence[int], options: BatchOptions) -> PendingBatch:
+    def submit(self, indices: Sequence[int], options: BatchSpec) -> PendingBatch:
         """`batch` begun, for a loader that makes a batch while it finishes the one before.
 
         To be called where nothing of the dataset is Python code of the user's; in the thread that waits for it.

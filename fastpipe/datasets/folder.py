@@ -50,9 +50,9 @@ class ImageFolder(ImageDataset):
         root: the folder that holds one folder a class; or a zip or tar of such a folder, packed without compression
             (``zip -0 -r``, ``tar -cf``), or a folder in it (``"photos.zip/train"``). Where all of an archive lies in
             one folder that holds the class folders, that is meant. Nothing is unpacked: images are read by their place
-            in it, and paths are `fastpipe.types.Member`. Or a URL (``"s3://bucket/train"``, see
+            in it, and paths are `fastpipe.types.ArchiveMember`. Or a URL (``"s3://bucket/train"``, see
             `fastpipe.RemoteSource`) or `fastpipe.ByteSource` that has files ``class/….jpg``: paths are
-            `fastpipe.types.Stored` then.
+            `fastpipe.types.RemoteFile` then.
         transform: takes a PIL image (a fastpipe transform: is compiled).
         target_transform: takes the class index.
         loader: takes a path and returns an image. Any but the default switches off compiled decoding.

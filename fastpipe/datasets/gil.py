@@ -6,7 +6,7 @@ import builtins
 from typing import Any
 
 
-def python_part(dataset: Any, base: type[Any]) -> str:
+def gil_bound_part(dataset: Any, base: type[Any]) -> str:
     """The first part that is Python code, which may draw and holds the interpreter's lock; empty where none is.
 
     The base is the class whose ways to samples are fastpipe's own.

@@ -10,8 +10,8 @@ from fastpipe.datasets.image_list import ImageList
 from fastpipe.errors import DatasetError
 from fastpipe.index import format
 from fastpipe.index.archives import archive_in
-from fastpipe.index.cache import kept_index
-from fastpipe.index.glob import files_of
+from fastpipe.index.cache import load_or_build
+from fastpipe.index.glob import expand_paths
 from fastpipe.index.image_index import ImageIndex
 from fastpipe.index.listing import IMG_EXTENSIONS, is_folder, is_image_file
 from fastpipe.index.shard_source import ShardSource
@@ -54,18 +54,18 @@ def open_container(
     path, remote = local(path), is_url(path)
     pattern = any(mark in path for mark in _PATTERN) and (remote or not os.path.exists(path))
     listed = pattern and not remote and path.lower().endswith(_ARCHIVES + _TABLES)
-    first = files_of(path, "containers")[0] if listed else path
+    first = expand_paths(path, "containers")[0] if listed else path
     if first.lower().endswith(_TABLES):
         if not remote and not (os.path.isfile(first) and (image or holds_images(first))):
             return None
-        return kept_index(TableSource.of(path, image or "image", label, headers, refresh, progress), location)
+        return load_or_build(TableSource.of(path, image or "image", label, headers, refresh, progress), location)
     archive = first.lower().endswith(_ARCHIVES) if remote else archive_in(first) is not None
     if not remote and not archive:
         return None
     if not (pattern or image or label):
         with contextlib.suppress(FileNotFoundError) if archive else contextlib.nullcontext():  # no class folder
             return ImageIndex.from_folder(path, location=location, headers=headers, refresh=refresh, progress=progress)
-    return kept_index(ShardSource.of(path, image, label, headers, refresh, progress), location)
+    return load_or_build(ShardSource.of(path, image, label, headers, refresh, progress), location)
 
 
 def named_index(path: str | os.PathLike[str], *, progress: bool = True) -> ImageIndex:

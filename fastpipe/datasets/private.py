@@ -37,7 +37,7 @@ class PrivateState:
         known = self.members
         members = members_of(transform)
         members = (transform,) if members is None else members
-        # Member by member; where there is a Compose within, all the way down.
+        # ArchiveMember by member; where there is a Compose within, all the way down.
         if known is None or not (len(members) == len(known) and all(map(is_, members, known))):
             flat = tuple(flatten(transform))
             if known is None or not (len(flat) == len(known) and all(map(is_, flat, known))):

@@ -1,5 +1,5 @@
 """The plan as text: what runs where, exact or not, and why."""
 
-from fastpipe.explanation.explain import explain
+from fastpipe.explanation.describe import explain
 
 __all__ = ["explain"]

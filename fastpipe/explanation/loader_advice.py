@@ -14,7 +14,7 @@ _WORKERS = "worker processes, num_workers=N: "
 _EITHER = "threads on few CPUs, worker processes on many, as fastpipe.tune measures: "
 
 
-def who_serves(program: Program, pipeline: Pipeline, in_python: str = "", *, joint: bool = False) -> str:
+def advise_loader(program: Program, pipeline: Pipeline, in_python: str = "", *, joint: bool = False) -> str:
     """Says it.
 
     Args:

@@ -22,7 +22,7 @@ from fastpipe.index.listing import without_classes
 from fastpipe.sources import ByteSource, CachedSource, RemoteSource
 from fastpipe.sources.cache import origin
 from fastpipe.sources.ranged import open_file, read_parts
-from fastpipe.types import Stored
+from fastpipe.types import RemoteFile
 
 _ENDINGS = (".zip", ".tar")
 _COMPRESSED = (".tar.gz", ".tgz", ".tar.bz2", ".tbz", ".tbz2", ".tar.xz", ".txz", ".tar.zst", ".7z", ".rar")
@@ -69,7 +69,7 @@ def archive_in(path: str) -> str | None:
     return None
 
 
-def archive_named_by(source: ByteSource) -> Stored | None:
+def archive_named_by(source: ByteSource) -> RemoteFile | None:
     """The archive that a source's URL names, or leads into (``s3://bucket/photos.zip/train``); None if it does neither.
 
     The source of the archive itself is that of the folder which holds it.
@@ -158,7 +158,7 @@ def _zipped(path: str, file: IO[bytes], length: int) -> Iterator[Entry]:
 
 def _local_headers(path: str, file: IO[bytes], members: list[zipfile.ZipInfo]) -> Iterator[bytes]:
     """What stands before each member: it says where its bytes begin. A damaged list of members names any place."""
-    if isinstance(path, Stored):
+    if isinstance(path, RemoteFile):
         for start in range(0, len(members), _PARTS):
             places = [(max(member.header_offset, 0), _LOCAL_HEADER) for member in members[start : start + _PARTS]]
             for header in read_parts(path, places):

@@ -42,7 +42,7 @@ class IndexSource(Protocol):
         """A new index, or `old` itself where it turns out to hold."""
 
 
-def kept_index(source: IndexSource, location: str | os.PathLike[str] | None) -> ImageIndex:
+def load_or_build(source: IndexSource, location: str | os.PathLike[str] | None) -> ImageIndex:
     """The index of a source as it is now, kept at a location, ``"auto"`` for the user's cache folder; None in memory.
 
     Raises:

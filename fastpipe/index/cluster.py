@@ -24,7 +24,7 @@ import PIL
 
 from fastpipe.errors import FastpipeError
 from fastpipe.index.journal import Journal
-from fastpipe.types import Member
+from fastpipe.types import ArchiveMember
 
 __all__ = ["Cluster", "current_cluster", "whole_path"]
 
@@ -219,9 +219,9 @@ def current_cluster() -> Cluster | None:
 
 def whole_path(path: str) -> str:
     """A path that other machines with the same disks understand."""
-    if type(path) is Member:
-        return Member(str(path), os.path.abspath(path.container), path.offset, path.length)
-    return path if isinstance(path, Member) else os.path.abspath(path)
+    if type(path) is ArchiveMember:
+        return ArchiveMember(str(path), os.path.abspath(path.container), path.offset, path.length)
+    return path if isinstance(path, ArchiveMember) else os.path.abspath(path)
 
 
 def _versions() -> dict[str, str]:

@@ -20,7 +20,7 @@ from fastpipe.index.image_index import ImageIndex
 from fastpipe.index.metadata import Known, completed
 from fastpipe.index.table import Array, Table, joined, numbered, offsets_of, pack_paths
 from fastpipe.sources import ByteSource
-from fastpipe.types import Stored
+from fastpipe.types import RemoteFile
 
 _AT_ONCE = 8  # containers of a store
 
@@ -85,7 +85,7 @@ class ContainerSource:
     def bytes_from(self) -> ByteSource | None:
         """What has the containers; None for this machine's file system."""
         first = next(iter(self.paths), None)
-        return cast(ByteSource, first.source) if isinstance(first, Stored) else None
+        return cast(ByteSource, first.source) if isinstance(first, RemoteFile) else None
 
     @property
     def value_names(self) -> Callable[[list[str], list[int]], tuple[list[str], list[int]]] | None:
@@ -189,7 +189,7 @@ class ContainerSource:
         )
 
     def _relative(self, path: str) -> str:
-        if isinstance(path, Stored):
+        if isinstance(path, RemoteFile):
             return path.key
         return os.path.relpath(path, self.root).replace(os.sep, "/") if self.root else path.replace(os.sep, "/")
 
@@ -229,7 +229,7 @@ def _listing_of(asked: tuple[ContainerSource, str]) -> list[Any]:
 
 def common_folder(paths: Sequence[str]) -> str:
     """The folder that all of these whole paths lie below; ``""`` for none, as on two drives. Of a store its name."""
-    if paths and isinstance(paths[0], Stored):
+    if paths and isinstance(paths[0], RemoteFile):
         return cast(ByteSource, paths[0].source).name
     try:
         return os.path.commonpath([os.path.dirname(path) for path in paths])
@@ -238,11 +238,11 @@ def common_folder(paths: Sequence[str]) -> str:
 
 
 def _name_in_index(path: str) -> str:
-    return path.key if isinstance(path, Stored) else os.path.normpath(path)
+    return path.key if isinstance(path, RemoteFile) else os.path.normpath(path)
 
 
 def state_of(path: str) -> tuple[int, int, int]:
-    if isinstance(path, Stored):
+    if isinstance(path, RemoteFile):
         return path.length, path.version, 0
     status = os.stat(path)
     return status.st_size, status.st_mtime_ns, status.st_ctime_ns
@@ -250,7 +250,7 @@ def state_of(path: str) -> tuple[int, int, int]:
 
 def settled_state(path: str) -> tuple[int, int, int]:
     """Times tick: a file that changed just now may change again without its times moving."""
-    if isinstance(path, Stored):
+    if isinstance(path, RemoteFile):
         return state_of(path)
     now = time.time_ns()
     size, mtime, ctime = state_of(path)
@@ -274,7 +274,7 @@ def _holder(table: Table, number: int) -> int:
 def _is_unchanged(index: ImageIndex, number: int, path: str) -> bool:
     states = index.table.container_states
     assert states is not None
-    if isinstance(path, Stored):
+    if isinstance(path, RemoteFile):
         return path.version != 0 and state_of(path) == tuple(states[number].tolist())
     try:
         return all(

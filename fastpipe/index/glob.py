@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from fastpipe.errors import DatasetError
 from fastpipe.paths import is_url, local, whole
 from fastpipe.sources import ByteSource, Cache, RemoteSource, source_of
-from fastpipe.types import Stored
+from fastpipe.types import RemoteFile
 
 Paths = str | os.PathLike[str] | ByteSource | Iterable[str | os.PathLike[str]]
 
@@ -20,7 +20,7 @@ _BRACES = re.compile(r"\{(\d+)\.\.(\d+)\}")
 _WILD = re.compile(r"[*?\[]")
 
 
-def files_of(given: Paths, what: str, endings: tuple[str, ...] = (), cache: Cache | None = None) -> tuple[str, ...]:
+def expand_paths(given: Paths, what: str, endings: tuple[str, ...] = (), cache: Cache | None = None) -> tuple[str, ...]:
     """The files that a path, a pattern or several of either name, each whole, in the order given; patterns sorted.
 
     Args:
@@ -80,7 +80,7 @@ def _stored(patterns: list[str], what: str, cache: Cache | None) -> tuple[str, .
         raise DatasetError(f"{what} of several stores can't be read as one data set: {patterns[0]}, {patterns[-1]}.")
     source = source_of(RemoteSource(base), cache)
     assert source is not None
-    found: list[Stored] = []
+    found: list[RemoteFile] = []
     entries = None
     for pattern in patterns:
         key = pattern[len(base) + 1 :]

@@ -18,7 +18,7 @@ from fastpipe.index import format
 from fastpipe.index.listing import IMG_EXTENSIONS
 from fastpipe.index.table import Array, Table, decode_path, unpack_paths
 from fastpipe.paths import local
-from fastpipe.types import Member, Stored
+from fastpipe.types import ArchiveMember, RemoteFile
 
 if TYPE_CHECKING:
     from fastpipe.sources import ByteSource
@@ -113,7 +113,7 @@ class ImageIndex:
                 can't be written.
         """
         from fastpipe.index.archives import ArchiveSource, archive_in, archive_named_by
-        from fastpipe.index.cache import kept_index
+        from fastpipe.index.cache import load_or_build
         from fastpipe.index.folder_source import FolderSource
         from fastpipe.index.remote_scan import StoredFolder
         from fastpipe.sources import ByteSource, source_of
@@ -122,17 +122,19 @@ class ImageIndex:
         if source is not None:
             stored = archive_named_by(source)
             if stored is not None:
-                return kept_index(
+                return load_or_build(
                     ArchiveSource(source.name, stored, tuple(extensions), headers, refresh, progress), location
                 )
-            return kept_index(StoredFolder(source, tuple(extensions), headers, refresh, progress), location)
+            return load_or_build(StoredFolder(source, tuple(extensions), headers, refresh, progress), location)
         assert not isinstance(root, ByteSource)
         folder = local(root)
         archive = archive_in(folder)
         if archive is not None:
-            return kept_index(ArchiveSource(folder, archive, tuple(extensions), headers, refresh, progress), location)
+            return load_or_build(
+                ArchiveSource(folder, archive, tuple(extensions), headers, refresh, progress), location
+            )
         found = FolderSource(folder, tuple(extensions), sizes or headers, headers, refresh, progress)
-        return kept_index(found, location)
+        return load_or_build(found, location)
 
     @classmethod
     def from_table(
@@ -181,7 +183,7 @@ class ImageIndex:
     def path(self, number: int) -> str:
         """The path of a file, from 0 to n - 1: the root as given and the relative path behind it.
 
-        Of a file in a container it is a `fastpipe.types.Member`, which knows where its bytes are.
+        Of a file in a container it is a `fastpipe.types.ArchiveMember`, which knows where its bytes are.
         """
         start, stop = self._offsets[number], self._offsets[number + 1]
         name = decode_path(self._bytes[start : stop - 1].tobytes(), self._separator)
@@ -191,7 +193,7 @@ class ImageIndex:
         if self._places is None:
             return path
         at, offset, length = (int(array[number]) for array in self._places)
-        return Member(path, self.containers[at], offset, length)
+        return ArchiveMember(path, self.containers[at], offset, length)
 
     def blocks(self) -> Iterator[tuple[list[str], Array]]:
         """All files as blocks of ``(paths, labels)``, paths as `path` gives them: few objects alive at once."""
@@ -214,7 +216,7 @@ class ImageIndex:
         if self._places is None:
             return paths
         places = (array[picks].tolist() for array in self._places)
-        return [Member(path, containers[at], *place) for path, at, *place in zip(paths, *places, strict=True)]
+        return [ArchiveMember(path, containers[at], *place) for path, at, *place in zip(paths, *places, strict=True)]
 
     def _stored(self, names: list[str], picks: Any) -> list[str]:
         """Paths of files in a store, which know how they are read."""
@@ -225,14 +227,15 @@ class ImageIndex:
         if self._places is None:
             versions = [0] * count if table.versions is None else table.versions[picks].tolist()
             files = zip(names, sizes, versions, strict=True)
-            return [Stored(prefix + name, source, name, 0, size, version) for name, size, version in files]
+            return [RemoteFile(prefix + name, source, name, 0, size, version) for name, size, version in files]
         assert table.container_states is not None
         containers, starts, _ = (array[picks] for array in self._places)
         versions = table.container_states[containers, 1].tolist()
         keys = [self.containers[at] for at in containers.tolist()]
         parts = zip(names, keys, starts.tolist(), sizes, versions, strict=True)
         return [
-            Stored(prefix + name, source, key, start, size, version, False) for name, key, start, size, version in parts
+            RemoteFile(prefix + name, source, key, start, size, version, False)
+            for name, key, start, size, version in parts
         ]
 
     @property

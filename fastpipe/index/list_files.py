@@ -32,7 +32,7 @@ from fastpipe.index.table import (
 )
 from fastpipe.paths import local
 from fastpipe.sources import ByteSource
-from fastpipe.types import Member, Stored
+from fastpipe.types import ArchiveMember, RemoteFile
 
 Column = str | int
 
@@ -232,14 +232,14 @@ def table_of(
         DatasetError: a row is bad, or integers and strings are mixed where types tell them apart.
     """
     paths = _Paths()
-    members: list[Member] = []
+    members: list[ArchiveMember] = []
     before = ""
     positions: defaultdict[str | int, int] = defaultdict()  # of each label among those seen
     positions.default_factory = positions.__len__
     numbers = array("i")
     for block in blocks:
         if not texts:
-            members += [path for path in block.paths if isinstance(path, Member)]
+            members += [path for path in block.paths if isinstance(path, ArchiveMember)]
             _check_labels(block, next(iter(positions), block.labels[0]))
         if root and not members and _any_whole(block.paths):
             # some stand on their own, so the root can't be put before all of them later
@@ -313,9 +313,9 @@ def _check_labels(block: Block, first: str | int) -> None:
             raise DatasetError(f"{block.where(place)}: the label {label} is outside of {SMALLEST} … {LARGEST}")
 
 
-def _source_of(members: list[Member]) -> ByteSource | None:
+def _source_of(members: list[ArchiveMember]) -> ByteSource | None:
     """What has the files in a store; None of members of local containers."""
-    stored = [member for member in members if isinstance(member, Stored)]
+    stored = [member for member in members if isinstance(member, RemoteFile)]
     if not stored:
         return None
     first = stored[0]
@@ -327,13 +327,13 @@ def _source_of(members: list[Member]) -> ByteSource | None:
     return cast(ByteSource, first.source)
 
 
-def _contained(members: list[Member]) -> dict[str, Array]:
+def _contained(members: list[ArchiveMember]) -> dict[str, Array]:
     """The columns that say where files in containers are."""
     first = members[0]
-    if isinstance(first, Stored) and first.whole:
+    if isinstance(first, RemoteFile) and first.whole:
         return {
             "sizes": np.array([member.length for member in members], np.int64),
-            "versions": np.array([member.version for member in members if isinstance(member, Stored)], np.int64),
+            "versions": np.array([member.version for member in members if isinstance(member, RemoteFile)], np.int64),
         }
     versions = {_container_of(member): getattr(member, "version", -1) for member in members}
     numbers = {path: number for number, path in enumerate(versions)}
@@ -347,8 +347,8 @@ def _contained(members: list[Member]) -> dict[str, Array]:
     }
 
 
-def _container_of(member: Member) -> str:
-    return member.key if isinstance(member, Stored) else member.container
+def _container_of(member: ArchiveMember) -> str:
+    return member.key if isinstance(member, RemoteFile) else member.container
 
 
 def _packed(paths: list[str], where: str) -> bytes:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from fastpipe.index.cache import kept_index
+from fastpipe.index.cache import load_or_build
 from fastpipe.index.containers import settled_state, state_of
 from fastpipe.index.image_index import ImageIndex
 from fastpipe.index.list_files import Column, read_list, table_of
@@ -46,7 +46,7 @@ class ListSource:
     def index(self) -> ImageIndex:
         """The list's index: kept in the cache folder, unless the list is small."""
         small = os.stat(self.path).st_size <= _SMALL
-        index = kept_index(self, None if small else "auto")
+        index = load_or_build(self, None if small else "auto")
         state = index.table.list_state
         assert state is not None
         return index if state[-1] else index.without_root()

@@ -8,7 +8,7 @@ from typing import Any
 
 from fastpipe.errors import DatasetError
 from fastpipe.sources.ranged import open_file
-from fastpipe.types import Stored
+from fastpipe.types import RemoteFile
 
 
 def pyarrow_here() -> Any:
@@ -35,7 +35,7 @@ def opened_parquet(path: str) -> Iterator[Any]:
         DatasetError: pyarrow isn't installed, or it is no such file.
     """
     pyarrow = pyarrow_here()
-    stored = open_file(path) if isinstance(path, Stored) else contextlib.nullcontext(path)
+    stored = open_file(path) if isinstance(path, RemoteFile) else contextlib.nullcontext(path)
     try:
         with stored as opened, pyarrow.parquet.ParquetFile(opened, memory_map=stored is not opened) as file:
             yield file

@@ -11,7 +11,7 @@ from typing import IO, Any
 from fastpipe.errors import DatasetError, FastpipeWarning
 from fastpipe.index.archives import Entry, entries, read_entry
 from fastpipe.index.containers import ContainerSource, Listing, common_folder
-from fastpipe.index.glob import Paths, files_of, given_key
+from fastpipe.index.glob import Paths, expand_paths, given_key
 from fastpipe.index.listing import IMG_EXTENSIONS
 from fastpipe.sources import Cache
 from fastpipe.sources.ranged import open_file
@@ -38,7 +38,7 @@ class ShardSource(ContainerSource):
         cache: Cache | None = None,
     ) -> ShardSource:
         """With `ImageShards`'s arguments."""
-        paths = files_of(shards, "shards", _ENDINGS, cache)
+        paths = expand_paths(shards, "shards", _ENDINGS, cache)
         extensions = IMG_EXTENSIONS if image is None else ("." + image.lower().lstrip("."),)
         return cls(common_folder(paths), paths, extensions, headers, refresh, progress, label, given_key(shards))
 

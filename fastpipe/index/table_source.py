@@ -16,10 +16,10 @@ from typing import Any
 from fastpipe.errors import DatasetError, FastpipeWarning
 from fastpipe.index import format
 from fastpipe.index.containers import ContainerSource, Listing, common_folder
-from fastpipe.index.glob import Paths, files_of, given_key
+from fastpipe.index.glob import Paths, expand_paths, given_key
 from fastpipe.index.parquet import opened_parquet, pyarrow_here
 from fastpipe.sources import Cache
-from fastpipe.types import Stored
+from fastpipe.types import RemoteFile
 
 _ROWS = 64  # decoded at once: a row group may be larger than memory
 
@@ -52,7 +52,7 @@ class TableSource(ContainerSource):
         cache: Cache | None = None,
     ) -> TableSource:
         """With `ImageTable`'s arguments."""
-        paths = files_of(tables, "Parquet files", (".parquet",), cache)
+        paths = expand_paths(tables, "Parquet files", (".parquet",), cache)
         with opened_parquet(paths[0]) as file:
             names = _class_names(file, label)
         return cls(common_folder(paths), paths, (), headers, refresh, progress, image, label, given_key(tables), names)
@@ -79,7 +79,7 @@ class TableSource(ContainerSource):
             kinds = {_chunk(file, group, column).compression for group in range(file.num_row_groups)}
             if kinds <= {"UNCOMPRESSED"} and self._located(file, path, column, listing):
                 return listing
-            if isinstance(path, Stored):
+            if isinstance(path, RemoteFile):
                 raise DatasetError(
                     f"{path}: its column {column!r} is compressed or encoded, so that no image in it can be read by "
                     "its place. Write the file with compression='none', or copy it to this machine."
@@ -207,7 +207,7 @@ class TableSource(ContainerSource):
 @contextlib.contextmanager
 def _part_of(path: str, start: int, length: int) -> Iterator[tuple[bytes | mmap.mmap, int]]:
     """Bytes that hold a part of a file, and where in the file they begin."""
-    if isinstance(path, Stored):
+    if isinstance(path, RemoteFile):
         yield path.source.read(path.key, start, length), start
         return
     with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:

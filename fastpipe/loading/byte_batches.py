@@ -14,7 +14,7 @@ from fastpipe.datasets.bad_file_policy import BadFileHandler
 from fastpipe.datasets.bad_files import warn_again
 from fastpipe.errors import BadFilesError, DatasetError
 from fastpipe.loading.collate import BatchCollate
-from fastpipe.program import BatchOptions, Fidelity, SampleTask
+from fastpipe.program import BatchSpec, Fidelity, SampleTask
 from fastpipe.readers import MaxPixels
 from fastpipe.types import Generators
 
@@ -160,7 +160,7 @@ class _Items(ImageDataset):
     def load(self) -> torch.Tensor:
         out = self._out
         dtype = out.dtype if out is not None and out.is_floating_point() else None
-        options = BatchOptions(dtype=dtype, threads=self.threads)
+        options = BatchSpec(dtype=dtype, threads=self.threads)
         made = self.executor.run(range(len(self)), None, options)
         if isinstance(made, list) and not made:
             raise BadFilesError(f"all {len(self)} items are bad, the first: {self._told(0)}")

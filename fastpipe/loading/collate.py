@@ -12,7 +12,7 @@ from torch.utils.data import default_collate, default_convert
 
 from fastpipe.datasets import collate_fn
 from fastpipe.errors import PlanError
-from fastpipe.program import BatchOptions, ImageBatch
+from fastpipe.program import BatchSpec, ImageBatch
 
 DRAW_NOTHING = (default_collate, default_convert, collate_fn)
 """Functions that make a batch and are nobody's own: a thread may call them."""
@@ -56,7 +56,7 @@ class BatchCollate:
         collate: the user's function, or torch's ``default_collate``.
     """
 
-    options: BatchOptions
+    options: BatchSpec
     collate: Callable[[list[Any]], Any] = default_collate
 
     def __call__(self, samples: Any) -> Any:

@@ -13,14 +13,14 @@ from torch.utils.data import ConcatDataset, Subset
 from fastpipe.datasets import ImageDataset
 from fastpipe.datasets.bad_files import NothingLeftError
 from fastpipe.loading.growing import GrowingDataset
-from fastpipe.program import BatchOptions, SharedEpoch
+from fastpipe.program import BatchSpec, SharedEpoch
 
 SUBSETS = (Subset, GrowingDataset)
 """What names samples of another dataset, and makes none."""
 
 
 @dataclass(slots=True)
-class Asking:
+class BatchFetcher:
     """A dataset as torch's fetcher sees it.
 
     Attributes:
@@ -29,7 +29,7 @@ class Asking:
     """
 
     dataset: Any
-    options: BatchOptions
+    options: BatchSpec
 
     def __len__(self) -> int:
         return len(self.dataset)
@@ -53,8 +53,8 @@ def in_epochs(epochs: Mapping[SharedEpoch, int]) -> Iterator[None]:
         yield
 
 
-def batch_of(dataset: Any, indices: Sequence[Any], options: BatchOptions) -> Any:
-    """What `Asking` gives, of any dataset."""
+def batch_of(dataset: Any, indices: Sequence[Any], options: BatchSpec) -> Any:
+    """What `BatchFetcher` gives, of any dataset."""
     dataset, indices = within_subsets(dataset, indices, options)
     if gives_batches(dataset):
         return dataset.batch(indices, options)
@@ -67,7 +67,7 @@ def batch_of(dataset: Any, indices: Sequence[Any], options: BatchOptions) -> Any
         return []
 
 
-def sample_of(dataset: Any, index: Any, options: BatchOptions) -> Any:
+def sample_of(dataset: Any, index: Any, options: BatchSpec) -> Any:
     """``dataset[index]``, in the epoch of the options where nothing but torch's own wrappers is in between."""
     if hasattr(index, "__index__"):
         dataset, (index,) = within_subsets(dataset, [index], options)
@@ -81,7 +81,7 @@ def sample_of(dataset: Any, index: Any, options: BatchOptions) -> Any:
     return dataset[index]
 
 
-def within_subsets(dataset: Any, indices: Sequence[Any], options: BatchOptions) -> tuple[Any, Sequence[Any]]:
+def within_subsets(dataset: Any, indices: Sequence[Any], options: BatchSpec) -> tuple[Any, Sequence[Any]]:
     """The dataset behind torch's `Subset` and `GrowingDataset`, and the samples' numbers there."""
     while type(dataset) in SUBSETS:
         if type(dataset) is GrowingDataset:

@@ -27,21 +27,21 @@ from fastpipe.loading.accelerate import prepared, warn_lost
 from fastpipe.loading.bad_files import CollateGood, bad_files_of, begin_epoch, image_datasets
 from fastpipe.loading.collate import DRAW_NOTHING, BatchCollate
 from fastpipe.loading.epoch_checks import warn_of_repetition, warn_of_whole_epochs
-from fastpipe.loading.fetcher import Asking, gives_batches
+from fastpipe.loading.fetcher import BatchFetcher, gives_batches
 from fastpipe.loading.iteration import Iteration, Progress, current_progress, running
 from fastpipe.loading.mixing import mixes_alone
 from fastpipe.loading.samplers import RandomSampler, SequentialSampler, ShuffledSampler
 from fastpipe.loading.shm_check import check_shared_memory
-from fastpipe.loading.threads import AHEAD, Ahead, Plan, ThreadIterator, in_the_way
+from fastpipe.loading.threads import AHEAD, Ahead, Plan, ThreadIterator, gil_bound_part_within
 from fastpipe.loading.worker import WorkerInit
 from fastpipe.loading.worker_monitor import (
+    MonitoredIterator,
     Notes,
-    WatchedIterator,
     close,
     dead_workers,
     explained,
 )
-from fastpipe.program import BatchOptions, SharedEpoch, Slots
+from fastpipe.program import BatchSpec, SharedEpoch, Slots
 
 __all__ = ["DataLoader", "image_datasets"]
 
@@ -143,7 +143,7 @@ class DataLoader(TorchDataLoader[Any]):
         self.dtype = dtype
         self.memory_format = memory_format
         self.threads: int | None = count
-        options = BatchOptions(device is not None, dtype, memory_format == torch.channels_last, count)
+        options = BatchSpec(device is not None, dtype, memory_format == torch.channels_last, count)
         collates = batch_size is not None or batch_sampler is not None
         # The user's own collate_fn gets the list of samples that it expects, and so does a wrapper.
         as_list = collate_fn is not None or not gives_batches(dataset)
@@ -227,12 +227,12 @@ class DataLoader(TorchDataLoader[Any]):
         if self.num_workers == 0:
             here: Any = super()._get_iterator()
             if not isinstance(self.dataset, IterableDataset) and (self._requested is not None or self._epochs):
-                options = replace(self._requested or BatchOptions(as_list=True), epochs=self._epochs)
-                here._dataset_fetcher.dataset = Asking(self.dataset, options)
+                options = replace(self._requested or BatchSpec(as_list=True), epochs=self._epochs)
+                here._dataset_fetcher.dataset = BatchFetcher(self.dataset, options)
             return here
         self.check_worker_number_rationality()
         datasets = tuple(image_datasets(self.dataset))
-        options = self._requested or BatchOptions()
+        options = self._requested or BatchSpec()
         if self._requested is not None and not options.as_list and self.batch_size is not None:
             ahead = self.num_workers * (self.prefetch_factor or 2)
             check_shared_memory(datasets, self.batch_size, ahead, options)
@@ -250,7 +250,7 @@ class DataLoader(TorchDataLoader[Any]):
         user = self.worker_init_fn
         self.worker_init_fn = WorkerInit(user, notes, slots, epochs)
         try:
-            iterator = WatchedIterator(self, requested)
+            iterator = MonitoredIterator(self, requested)
         finally:
             self.worker_init_fn = user
         iterator.notes, iterator.datasets, iterator.slots = notes, datasets, slots
@@ -258,7 +258,7 @@ class DataLoader(TorchDataLoader[Any]):
 
     def _in_threads(self) -> ThreadIterator:
         """The iterator whose batches are made ahead: the last epoch's, which may have begun this one."""
-        obstacle = in_the_way(self.dataset)
+        obstacle = gil_bound_part_within(self.dataset)
         mixes = mixes_alone(self._given_collate)
         if not obstacle and self._draws_in_collate() and not mixes:
             obstacle = "the collate_fn"

@@ -18,7 +18,7 @@ from fastpipe.datasets import ImageIndex
 from fastpipe.loading.growing_state import Arrivals, Positions, Window
 from fastpipe.loading.permutation import Permutation
 from fastpipe.sources import Cache, Hold
-from fastpipe.types import Member, Stored
+from fastpipe.types import ArchiveMember, RemoteFile
 
 _AT_ONCE = 64  # samples between two notes of how far it is, at most
 _TRIES = 5  # for a sample that can't be read while others can
@@ -106,24 +106,24 @@ class Fetcher:
         if before is not None:
             before.release()
 
-    def _files(self, positions: Positions) -> list[Stored]:
+    def _files(self, positions: Positions) -> list[RemoteFile]:
         """The files at positions of the order."""
         return self._index.paths(self._order.at(positions % len(self._order)))  # type: ignore[return-value]
 
-    def _brought(self, files: Sequence[Stored]) -> list[Member | Exception | None]:
+    def _brought(self, files: Sequence[RemoteFile]) -> list[ArchiveMember | Exception | None]:
         """Where each file is in the cache; None where there is no room for it, or the error that reading it led to."""
         found: list[Any] = [self._cache.find(file) for file in files]
         absent = [number for number, place in enumerate(found) if place is None]
         for number, one in zip(absent, self._cache.bring([files[number] for number in absent]), strict=True):
             found[number] = None if isinstance(one, bytes) else one
-            if isinstance(one, Member):
+            if isinstance(one, ArchiveMember):
                 self._now.files += 1
                 self._now.bytes += one.length
         return found
 
-    def _settled(self, start: int, there: Sequence[Member | Exception | None]) -> int:
+    def _settled(self, start: int, there: Sequence[ArchiveMember | Exception | None]) -> int:
         """The position up to which all have arrived, or are given up."""
-        some = any(isinstance(one, Member) for one in there)
+        some = any(isinstance(one, ArchiveMember) for one in there)
         for position, one in enumerate(there, start):
             if one is None:
                 self._full, self._now.room = True, position - self._first

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from fastpipe.datasets import ImageDataset
 from fastpipe.errors import FastpipeError, FastpipeWarning
-from fastpipe.program import BatchOptions, batch_bytes, shared_memory_room, too_small
+from fastpipe.program import BatchSpec, batch_bytes, shared_memory_room, too_small
 from fastpipe.rng import keyed_generators
 from fastpipe.types import ImageShape
 
@@ -15,7 +15,7 @@ from fastpipe.types import ImageShape
 _ANY_SHAPE = ImageShape(480, 640)
 
 
-def check_shared_memory(datasets: Iterable[ImageDataset], batch_size: int, ahead: int, options: BatchOptions) -> None:
+def check_shared_memory(datasets: Iterable[ImageDataset], batch_size: int, ahead: int, options: BatchSpec) -> None:
     """Warns where the batches that workers make ahead may not fit; nothing where their size can't be told beforehand.
 
     Args:
@@ -40,7 +40,7 @@ def check_shared_memory(datasets: Iterable[ImageDataset], batch_size: int, ahead
             return
 
 
-def _batch_bytes(dataset: ImageDataset, batch_size: int, options: BatchOptions) -> int | None:
+def _batch_bytes(dataset: ImageDataset, batch_size: int, options: BatchSpec) -> int | None:
     if not dataset.plans or dataset.pipeline.rest:
         return None
     try:

@@ -5,7 +5,8 @@ The consumer's thread asks the sampler, a few batches ahead, as torch's loader d
 Nobody else sees a batch before it is handed out.
 
 Python code that may draw from the global generators isn't run there: two threads would take numbers from each other.
-Such batches are made where they are asked for, with the same streams in the generators' place; see `in_the_way`.
+Such batches are made where they are asked for, with the same streams in the generators' place; see
+`gil_bound_part_within`.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from fastpipe.errors import FastpipeWarning, LoaderError
 from fastpipe.loading.fetcher import SUBSETS, batch_of, in_epochs, sample_of, within_subsets
 from fastpipe.loading.mixing import mixed
 from fastpipe.loading.worker_monitor import PATIENCE_S
-from fastpipe.program import BatchOptions, PendingBatch, SharedEpoch
+from fastpipe.program import BatchSpec, PendingBatch, SharedEpoch
 from fastpipe.rng import GeneratorStates, Streams
 
 AHEAD = 3
@@ -47,12 +48,12 @@ Ahead = tuple[Iterator[Any], Epochs]
 """The sampler's output for an epoch to come, and the datasets' epochs in it."""
 
 
-def in_the_way(dataset: Any) -> str:
+def gil_bound_part_within(dataset: Any) -> str:
     """What keeps a dataset's samples from being made ahead in a thread; empty where nothing does."""
     if type(dataset) in SUBSETS:
-        return in_the_way(dataset.dataset)
+        return gil_bound_part_within(dataset.dataset)
     if type(dataset) is ConcatDataset:
-        return next(filter(None, map(in_the_way, dataset.datasets)), "")
+        return next(filter(None, map(gil_bound_part_within, dataset.datasets)), "")
     if not isinstance(dataset, ImageDataset):
         return f"the dataset ({type(dataset).__name__})"
     return dataset.in_python
@@ -74,7 +75,7 @@ class Plan:
 
     threads: int
     prefetch: int
-    options: BatchOptions | None
+    options: BatchSpec | None
     timeout_s: float
     obstacle: str
     keeps_streams: bool
@@ -92,7 +93,7 @@ class _Task:
 
     __slots__ = ("done", "error", "indices", "options", "result", "state", "wanted")
 
-    def __init__(self, indices: Any, options: BatchOptions) -> None:
+    def __init__(self, indices: Any, options: BatchSpec) -> None:
         self.indices = indices
         self.options = options
         self.state: GeneratorStates | None = None
@@ -324,7 +325,7 @@ class ThreadIterator(_BaseDataLoaderIter):
         self._plan = plan
         self.number += 1
         self._more = True  # the sampler may give more
-        self._options = replace(plan.options or BatchOptions(), pinned=self._pin_memory, epochs=loader._epochs)
+        self._options = replace(plan.options or BatchSpec(), pinned=self._pin_memory, epochs=loader._epochs)
         self._next_epoch: Callable[[], Ahead | None] = loader._epoch_ahead()
         before, self._snapshot = self._snapshot, loader._settings_now()
         if self._ahead and (plan.obstacle or not _same(before, self._snapshot)):

@@ -18,7 +18,7 @@ from fastpipe.errors import DatasetError
 from fastpipe.index._progress import SlowBar
 from fastpipe.loading.collate import DeferredImages, map_tensors
 from fastpipe.loading.loader import DataLoader, image_datasets
-from fastpipe.loading.threads import AHEAD, in_the_way
+from fastpipe.loading.threads import AHEAD, gil_bound_part_within
 from fastpipe.rng import keyed_globals
 
 _NEARLY = 0.95  # of the best throughput: within the noise of a short trial, so memory decides
@@ -108,7 +108,7 @@ def tune(
             "least one sample, a batch size of at least 1 and some time."
         )
     cpus = usable_cpus()
-    obstacle = in_the_way(dataset)
+    obstacle = gil_bound_part_within(dataset)
     settings = list(_settings(cpus if max_workers is None else max_workers, cpus, any(image_datasets(dataset))))
     started = time.perf_counter()
     share = seconds / (len(settings) + 1)
@@ -204,7 +204,7 @@ def _try(
     options: dict[str, Any],
 ) -> Trial:
     before = set(multiprocessing.active_children())
-    usual = _PREFETCH if workers else AHEAD if threads and not in_the_way(dataset) else None
+    usual = _PREFETCH if workers else AHEAD if threads and not gil_bound_part_within(dataset) else None
     ahead = None if usual is None else deeper * usual
     order = torch.Generator().manual_seed(seed)
     private: list[int] = []

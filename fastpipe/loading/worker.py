@@ -12,7 +12,7 @@ import cv2
 from torch.utils.data import get_worker_info
 
 from fastpipe.loading.bad_files import image_datasets
-from fastpipe.loading.fetcher import Asking
+from fastpipe.loading.fetcher import BatchFetcher
 from fastpipe.loading.worker_monitor import Notes, end_with_what_cannot_be_sent, leave_quietly
 from fastpipe.program import Slots
 
@@ -40,7 +40,7 @@ class WorkerInit:
         # the pool that a forked worker inherits without its threads; setNumThreads(1) waits for them forever.
         cv2.setNumThreads(0)
         info = get_worker_info()
-        if info is not None and isinstance(info.dataset, Asking):
+        if info is not None and isinstance(info.dataset, BatchFetcher):
             asking = info.dataset
             object.__setattr__(info, "dataset", asking.dataset)  # for the user, who knows no other
             if self.slots is not None:

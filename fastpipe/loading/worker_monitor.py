@@ -28,8 +28,8 @@ from torch.utils.data.dataloader import _MultiProcessingDataLoaderIter
 from fastpipe.datasets import ImageDataset
 from fastpipe.environment import no_descriptors_left
 from fastpipe.errors import FastpipeWarning, LoaderError
-from fastpipe.loading.fetcher import Asking
-from fastpipe.program import BatchOptions, Slots
+from fastpipe.loading.fetcher import BatchFetcher
+from fastpipe.program import BatchSpec, Slots
 
 PATIENCE_S = 60.0
 """After so long without a batch, a loader without a timeout says what it waits for, once."""
@@ -109,7 +109,7 @@ class Notes:
 _lines: dict[int, tuple[Any, ...]] = {}
 
 
-class WatchedIterator(_MultiProcessingDataLoaderIter):
+class MonitoredIterator(_MultiProcessingDataLoaderIter):
     """torch's iterator; it says what it waits for where it waits for long, and ends its workers at once.
 
     torch's handler of SIGCHLD raises wherever the main process is when a worker dies: in the middle of an optimizer's
@@ -123,7 +123,7 @@ class WatchedIterator(_MultiProcessingDataLoaderIter):
     _waiting_since: float | None = None
     _told = False
 
-    def __init__(self, loader: Any, options: BatchOptions | None = None) -> None:
+    def __init__(self, loader: Any, options: BatchSpec | None = None) -> None:
         self._options = options
         self._owner = os.getpid()
         self._shutdown = False
@@ -141,7 +141,7 @@ class WatchedIterator(_MultiProcessingDataLoaderIter):
 
     @property
     def _dataset(self) -> Any:  # what workers get
-        return self._given if self._options is None else Asking(self._given, self._options)
+        return self._given if self._options is None else BatchFetcher(self._given, self._options)
 
     @_dataset.setter
     def _dataset(self, dataset: Any) -> None:
@@ -234,11 +234,11 @@ def explained(iterator: Any, error: Exception, timeout_s: float) -> LoaderError 
             time.sleep(0.01)
     if not dead and "exited unexpectedly" not in text and "killed by signal" not in text:
         return None
-    lines = [_obituary(iterator, number, process) for number, process in dead] or [text.strip().rstrip(".") + "."]
+    lines = [describe_exit(iterator, number, process) for number, process in dead] or [text.strip().rstrip(".") + "."]
     return LoaderError(" ".join(lines))
 
 
-def _obituary(iterator: Any, number: int, process: Any) -> str:
+def describe_exit(iterator: Any, number: int, process: Any) -> str:
     name = ""
     if process.exitcode < 0:
         with contextlib.suppress(ValueError):

@@ -10,8 +10,8 @@ from fastpipe.ops.base import (
     Contract,
     Operation,
     contracts_of,
-    kept,
-    kept_once,
+    interned,
+    interned_once,
     register,
 )
 from fastpipe.ops.color import (
@@ -121,8 +121,8 @@ __all__ = [
     "ahead_of",
     "contracts_of",
     "fused_conversion",
-    "kept",
-    "kept_once",
+    "interned",
+    "interned_once",
     "leaves_contiguous",
     "reduced_scale",
     "register",

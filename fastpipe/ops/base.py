@@ -59,14 +59,14 @@ class Operation:
         contract: what is promised about the pixels of uint8 arrays, against torchvision on PIL images.
         makes_tensor: the result is a tensor, whatever the input.
         changes_shape: the class says so in `output_shape`.
-        narrows: all of the result may need a part of the input, or other operations: see `within`.
+        narrows: all of the result may need a part of the input, or other operations: see `required_region`.
         has_table: the class has a `table`.
     """
 
-    __slots__ = ("memory",)
+    __slots__ = ("interned",)
 
-    memory: dict[Any, Any] | None
-    """What others have worked out about an operation that is `kept`; no part of its value."""
+    interned: dict[Any, Any] | None
+    """What others have worked out about an operation that is interned; no part of its value."""
 
     op: ClassVar[str]
     phrase: ClassVar[str] = ""
@@ -82,7 +82,7 @@ class Operation:
         super().__init_subclass__(**options)
         cls.changes_shape = cls.output_shape is not Operation.output_shape
         cls.has_table = cls.table is not Operation.table
-        if "within" in vars(cls) and "narrows" not in vars(cls):
+        if "required_region" in vars(cls) and "narrows" not in vars(cls):
             cls.narrows = True
 
     def apply(self, image: Any) -> Any:
@@ -93,7 +93,7 @@ class Operation:
         """The shape that `apply` gives an image of that shape, worked out without pixels."""
         return shape
 
-    def within(self, region: Box, shape: ImageShape) -> tuple[Box, tuple[Operation, ...]] | None:
+    def required_region(self, region: Box, shape: ImageShape) -> tuple[Box, tuple[Operation, ...]] | None:
         """What a region of the result needs.
 
         Args:
@@ -118,7 +118,7 @@ class Operation:
         job.look_up(table.tobytes() * shape.channels)
         return True
 
-    def motion(self, shape: ImageShape) -> NDArray[np.float64] | None:
+    def point_transform(self, shape: ImageShape) -> NDArray[np.float64] | None:
         """Where points go: a 3×3 matrix on ``(x, y, 1)``, pixel edges at whole numbers.
 
         None for a motion that is no projection. An operation that moves nothing gives the unit matrix.
@@ -166,19 +166,19 @@ def call(name: str, arguments: dict[str, Any]) -> str:
     return f"{name}({', '.join(f'{key}={_text(value)}' for key, value in arguments.items() if value is not None)})"
 
 
-Kept = TypeVar("Kept", bound=Operation)
+Interned = TypeVar("Interned", bound=Operation)
 
 
-def kept(operation: Kept) -> Kept:
+def interned(operation: Interned) -> Interned:
     """The operation, which will be drawn again and again: what is worked out about it is kept with it."""
-    object.__setattr__(operation, "memory", {})  # frozen
+    object.__setattr__(operation, "interned", {})  # frozen
     return operation
 
 
 @lru_cache(maxsize=256)
-def kept_once(kind: Callable[..., Kept], *arguments: Any) -> Kept:
-    """The `kept` operation of these arguments, which are hashable: always the same one."""
-    return kept(kind(*arguments))
+def interned_once(kind: Callable[..., Interned], *arguments: Any) -> Interned:
+    """The interned operation of these arguments, which are hashable: always the same one."""
+    return interned(kind(*arguments))
 
 
 REGISTRY: dict[str, type[Operation]] = {}

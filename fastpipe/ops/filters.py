@@ -42,7 +42,7 @@ class AdjustSharpness(Operation):
     narrows: ClassVar[bool] = False
     sharpness_factor: float
 
-    def within(self, region: Box, shape: ImageShape) -> tuple[Box, tuple[Operation, ...]]:
+    def required_region(self, region: Box, shape: ImageShape) -> tuple[Box, tuple[Operation, ...]]:
         """A pixel's neighbours; the ring of pixels that stay is the image's where the region touches its edge."""
         top, left = max(region.top - 1, 0), max(region.left - 1, 0)
         bottom, right = min(region.bottom + 1, shape.height), min(region.right + 1, shape.width)

@@ -46,7 +46,7 @@ class Crop(Operation):
     def output_shape(self, shape: ImageShape) -> ImageShape:
         return ImageShape(self.height, self.width, shape.channels)
 
-    def within(self, region: Box, shape: ImageShape) -> tuple[Box, tuple[Operation, ...]] | None:
+    def required_region(self, region: Box, shape: ImageShape) -> tuple[Box, tuple[Operation, ...]] | None:
         top, left, height, width = region
         return _inside(Box(top + self.top, left + self.left, height, width), shape)
 
@@ -56,7 +56,7 @@ class Crop(Operation):
         job.crop(*self.box)
         return True
 
-    def motion(self, shape: ImageShape) -> NDArray[np.float64]:
+    def point_transform(self, shape: ImageShape) -> NDArray[np.float64]:
         return _scaling(1, 1, -self.left, -self.top)
 
 
@@ -87,11 +87,11 @@ class CenterCrop(Operation):
         _, _, height, width = center_crop_box(*shape.size, self.output_size)
         return ImageShape(height, width, shape.channels)
 
-    def within(self, region: Box, shape: ImageShape) -> tuple[Box, tuple[Operation, ...]] | None:
-        return Crop(*center_crop_box(*shape.size, self.output_size)).within(region, shape)
+    def required_region(self, region: Box, shape: ImageShape) -> tuple[Box, tuple[Operation, ...]] | None:
+        return Crop(*center_crop_box(*shape.size, self.output_size)).required_region(region, shape)
 
-    def motion(self, shape: ImageShape) -> NDArray[np.float64]:
-        return Crop(*center_crop_box(*shape.size, self.output_size)).motion(shape)
+    def point_transform(self, shape: ImageShape) -> NDArray[np.float64]:
+        return Crop(*center_crop_box(*shape.size, self.output_size)).point_transform(shape)
 
     def words(self) -> str:
         size = self.output_size
@@ -107,14 +107,14 @@ class HFlip(Operation):
     phrase: ClassVar[str] = "mirrored left-right"
     narrows: ClassVar[bool] = False
 
-    def within(self, region: Box, shape: ImageShape) -> tuple[Box, tuple[Operation, ...]]:
+    def required_region(self, region: Box, shape: ImageShape) -> tuple[Box, tuple[Operation, ...]]:
         return Box(region.top, shape.width - region.right, region.height, region.width), (self,)
 
     def to_core(self, job: Job, shape: ImageShape) -> bool:
         job.flip()
         return True
 
-    def motion(self, shape: ImageShape) -> NDArray[np.float64]:
+    def point_transform(self, shape: ImageShape) -> NDArray[np.float64]:
         return _scaling(-1, 1, shape.width)
 
 
@@ -127,14 +127,14 @@ class VFlip(Operation):
     phrase: ClassVar[str] = "mirrored top-bottom"
     narrows: ClassVar[bool] = False
 
-    def within(self, region: Box, shape: ImageShape) -> tuple[Box, tuple[Operation, ...]]:
+    def required_region(self, region: Box, shape: ImageShape) -> tuple[Box, tuple[Operation, ...]]:
         return Box(shape.height - region.bottom, region.left, region.height, region.width), (self,)
 
     def to_core(self, job: Job, shape: ImageShape) -> bool:
         job.flip_vertically()
         return True
 
-    def motion(self, shape: ImageShape) -> NDArray[np.float64]:
+    def point_transform(self, shape: ImageShape) -> NDArray[np.float64]:
         return _scaling(1, -1, 0, shape.height)
 
 
@@ -152,14 +152,14 @@ class Transpose(Operation):
     def output_shape(self, shape: ImageShape) -> ImageShape:
         return ImageShape(shape.width, shape.height, shape.channels)
 
-    def within(self, region: Box, shape: ImageShape) -> tuple[Box, tuple[Operation, ...]]:
+    def required_region(self, region: Box, shape: ImageShape) -> tuple[Box, tuple[Operation, ...]]:
         return Box(region.left, region.top, region.width, region.height), (self,)
 
     def to_core(self, job: Job, shape: ImageShape) -> bool:
         job.transpose()
         return True
 
-    def motion(self, shape: ImageShape) -> NDArray[np.float64]:
+    def point_transform(self, shape: ImageShape) -> NDArray[np.float64]:
         return np.array([[0, 1, 0], [1, 0, 0], [0, 0, 1]], dtype=np.float64)
 
 
@@ -177,7 +177,7 @@ class Pad(Operation):
         left, top, right, bottom = padding_ltrb(self.padding)
         return ImageShape(top + shape.height + bottom, left + shape.width + right, shape.channels)
 
-    def within(self, region: Box, shape: ImageShape) -> tuple[Box, tuple[Operation, ...]] | None:
+    def required_region(self, region: Box, shape: ImageShape) -> tuple[Box, tuple[Operation, ...]] | None:
         left, top, right, bottom = padding_ltrb(self.padding)
         if min(left, top, right, bottom) < 0:
             return None
@@ -200,7 +200,7 @@ class Pad(Operation):
         job.pad(*sides, _PADDINGS.index(self.padding_mode), (whole[0], whole[1], whole[2]))
         return True
 
-    def motion(self, shape: ImageShape) -> NDArray[np.float64]:
+    def point_transform(self, shape: ImageShape) -> NDArray[np.float64]:
         left, top, _, _ = padding_ltrb(self.padding)
         return _scaling(1, 1, left, top)
 
@@ -245,7 +245,7 @@ class Resize(Operation):
         height, width = resized_size(shape.height, shape.width, self.size, self.max_size)
         return ImageShape(height, width, shape.channels)
 
-    def within(self, region: Box, shape: ImageShape) -> tuple[Box, tuple[Operation, ...]] | None:
+    def required_region(self, region: Box, shape: ImageShape) -> tuple[Box, tuple[Operation, ...]] | None:
         rows, columns, _ = shape
         height, width, _ = self.output_shape(shape)
         if height == rows and width == columns:
@@ -262,7 +262,7 @@ class Resize(Operation):
         resizing.add_resize(job, None, (0, 0), (height, width), (0, 0, height, width), self.mode)
         return True
 
-    def motion(self, shape: ImageShape) -> NDArray[np.float64]:
+    def point_transform(self, shape: ImageShape) -> NDArray[np.float64]:
         height, width, _ = self.output_shape(shape)
         return _scaling(width / shape.width, height / shape.height)
 

@@ -226,16 +226,20 @@ class TensorOperation(_Theirs):
     def output_shape(self, shape: ImageShape) -> ImageShape:
         return TensorShape.of(self.size, getattr(shape, "dtype", torch.uint8), getattr(shape, "pure", False))
 
-    def within(self, region: Box, shape: ImageShape) -> tuple[Box, tuple[Operation, ...]] | None:
+    def required_region(self, region: Box, shape: ImageShape) -> tuple[Box, tuple[Operation, ...]] | None:
         if self.by_pixel:
             return region, (self,)
         if isinstance(self.like, Pad) and not _black(self.like):
             return None
-        return self.like.within(region, shape) if isinstance(self.like, (Crop, CenterCrop, HFlip, VFlip, Pad)) else None
+        return (
+            self.like.required_region(region, shape)
+            if isinstance(self.like, (Crop, CenterCrop, HFlip, VFlip, Pad))
+            else None
+        )
 
-    def motion(self, shape: ImageShape) -> Any:
+    def point_transform(self, shape: ImageShape) -> Any:
         if self.like is not None:
-            return self.like.motion(shape)
+            return self.like.point_transform(shape)
         return np.eye(3) if self.size[:2] == shape[:2] else None
 
     def on_mask(self) -> Operation | None:

@@ -53,8 +53,8 @@ class Rotate(Operation):
             job, size, self.angle, mode.value, self.expand, self.center, self.fill
         )
 
-    def motion(self, shape: ImageShape) -> NDArray[np.float64]:
-        moved = Affine(-self.angle, [0, 0], 1.0, 0.0, center=self.center).motion(shape)
+    def point_transform(self, shape: ImageShape) -> NDArray[np.float64]:
+        moved = Affine(-self.angle, [0, 0], 1.0, 0.0, center=self.center).point_transform(shape)
         if self.expand:
             result = self.output_shape(shape)
             corners = moved @ np.array([[0, shape.width, 0, shape.width], [0, 0, shape.height, shape.height], [1] * 4])
@@ -97,7 +97,7 @@ class Affine(Operation):
             inverted,
         )
 
-    def motion(self, shape: ImageShape) -> NDArray[np.float64]:
+    def point_transform(self, shape: ImageShape) -> NDArray[np.float64]:
         return np.array([*self._matrix(shape, inverted=False), 0, 0, 1]).reshape(3, 3)
 
     def words(self) -> str:
@@ -127,7 +127,7 @@ class Perspective(Operation):
         coefficients = perspective_coeffs(self.startpoints, self.endpoints)
         return PerspectiveBy(coefficients, self.interpolation, self.fill).to_core(job, shape)
 
-    def motion(self, shape: ImageShape) -> NDArray[np.float64]:
+    def point_transform(self, shape: ImageShape) -> NDArray[np.float64]:
         return np.append(perspective_coeffs(self.endpoints, self.startpoints), 1.0).reshape(3, 3)
 
     def words(self) -> str:
@@ -148,7 +148,7 @@ class ElasticTransform(Operation):
     interpolation: Any = InterpolationMode.BILINEAR
     fill: Any = None
 
-    def motion(self, shape: ImageShape) -> None:
+    def point_transform(self, shape: ImageShape) -> None:
         return None
 
 
@@ -173,5 +173,5 @@ class PerspectiveBy(Operation):
             job, Kind.PERSPECTIVE, shape.size, self.coefficients, mode.value, fill
         )
 
-    def motion(self, shape: ImageShape) -> NDArray[np.float64]:
+    def point_transform(self, shape: ImageShape) -> NDArray[np.float64]:
         return np.linalg.inv(np.append(self.coefficients, 1.0).reshape(3, 3))

@@ -1,6 +1,6 @@
 """A transform compiled into draw (sizes → recipe) and run (bytes + recipe → pixels)."""
 
-from fastpipe.program.batch import BatchBuilder, BatchOptions, ImageBatch, batch_bytes, batch_memory
+from fastpipe.program.batch import BatchBuilder, BatchSpec, ImageBatch, batch_bytes, batch_memory
 from fastpipe.program.compile import Pipeline, compile_pipeline, flatten
 from fastpipe.program.core_run import CoreRun, end_threads, runs_in_core, workspace
 from fastpipe.program.epochs import SharedEpoch
@@ -18,7 +18,7 @@ from fastpipe.program.views import MultiView
 __all__ = [
     "BatchBuilder",
     "BatchExecutor",
-    "BatchOptions",
+    "BatchSpec",
     "CoreRun",
     "DecodeOptions",
     "Encoded",

@@ -28,7 +28,7 @@ from fastpipe.types import Recipe
 
 
 @dataclass(frozen=True, slots=True)
-class BatchOptions:
+class BatchSpec:
     """What the loader wants of a batch.
 
     Attributes:
@@ -85,7 +85,7 @@ def _fits_a_slot(program: Program) -> bool:
     return program.conversion is not None and all(getattr(step, "op", "") in _TAIL for step in program.after)
 
 
-def _dtype(program: Program, options: BatchOptions) -> torch.dtype:
+def _dtype(program: Program, options: BatchSpec) -> torch.dtype:
     keeps = options.defer or isinstance(program.conversion, ToPlanarTensor)
     return torch.uint8 if keeps else options.dtype or torch.float32
 
@@ -94,7 +94,7 @@ def _multiplied(program: Program) -> bool:
     return isinstance(program.conversion, ToNormalizedTensor) and program.conversion.multiplied
 
 
-def batch_bytes(recipe: Recipe, count: int, options: BatchOptions, fidelity: Fidelity) -> int | None:
+def batch_bytes(recipe: Recipe, count: int, options: BatchSpec, fidelity: Fidelity) -> int | None:
     """Bytes of a batch of `count` such images; None where they don't go straight into one tensor."""
     program = lower(recipe, fidelity)
     return count * math.prod(program.result) * _dtype(program, options).itemsize if _fits_a_slot(program) else None
@@ -113,7 +113,7 @@ class BatchBuilder:
     """
 
     count: int
-    options: BatchOptions
+    options: BatchSpec
     shared: bool
     out: torch.Tensor | None = None
     images: torch.Tensor | None = None
@@ -182,7 +182,7 @@ class BatchBuilder:
 
 
 def _allocate(
-    shape: Sequence[int], dtype: torch.dtype, options: BatchOptions, shared: bool
+    shape: Sequence[int], dtype: torch.dtype, options: BatchSpec, shared: bool
 ) -> tuple[torch.Tensor, Slot | None]:
     """An uninitialised batch; shape is ``(N, H, W, C)``, the result ``(N, C, H, W)``."""
     count, height, width, channels = shape
@@ -192,7 +192,7 @@ def _allocate(
 
 
 def batch_memory(
-    shape: tuple[int, ...], dtype: torch.dtype, options: BatchOptions, shared: bool
+    shape: tuple[int, ...], dtype: torch.dtype, options: BatchSpec, shared: bool
 ) -> tuple[torch.Tensor, Slot | None]:
     """An uninitialised, contiguous batch, and the slot that it is in; `shared` for another process."""
     if not shared:

@@ -205,7 +205,7 @@ def _claimed(image: Any, steps: tuple[Step, ...], conversion: Any, out: torch.Te
 def add_steps(job: core.Job, steps: tuple[Step, ...], shape: ImageShape) -> tuple[ImageShape, int]:
     """Adds the first steps that the core has to a job; the shape behind them, and how many they are."""
     for number, step in enumerate(steps):
-        known = getattr(step, "memory", None)
+        known = getattr(step, "interned", None)
         if known:
             found = known.get(shape) or known.get(shape[2])
             if found is not None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol
 
-from fastpipe.program.batch import BatchOptions, ImageBatch
+from fastpipe.program.batch import BatchSpec, ImageBatch
 from fastpipe.program.core_run import CoreRun, PlacedTask, end_threads
 from fastpipe.program.tasks import FailurePolicy, SampleTask
 from fastpipe.sources._threads import Threads, kept_threads
@@ -46,7 +46,7 @@ class Stages(Protocol):
     compiled: Any
     one_by_one: bool
 
-    def slots(self, count: int, options: BatchOptions) -> Slots | None:
+    def slots(self, count: int, options: BatchSpec) -> Slots | None:
         """Places for a batch in one tensor; None where results are collated from a list."""
 
     def read(self, tasks: Sequence[SampleTask], threads: int) -> None:
@@ -100,7 +100,7 @@ class BatchExecutor:
         self.threads = threads
         self._pool: Threads | None = None
 
-    def run(self, indices: Sequence[int], epoch: int | None = None, options: BatchOptions | None = None) -> Any:
+    def run(self, indices: Sequence[int], epoch: int | None = None, options: BatchSpec | None = None) -> Any:
         """Samples: an `ImageBatch` where options are given and all fit into one tensor, else a list.
 
         Args:
@@ -114,7 +114,7 @@ class BatchExecutor:
         return self.submit(indices, epoch, options).result()
 
     def submit(
-        self, indices: Sequence[int], epoch: int | None = None, options: BatchOptions | None = None
+        self, indices: Sequence[int], epoch: int | None = None, options: BatchSpec | None = None
     ) -> PendingBatch:
         """Begins a batch: reads and draws the first samples and hands them to the core; arguments as of `run`."""
         slots = None

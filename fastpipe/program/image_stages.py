@@ -15,7 +15,7 @@ from fastpipe import core, readers
 from fastpipe.config import MachineConfig
 from fastpipe.errors import PlanError
 from fastpipe.kernels import memory
-from fastpipe.program.batch import BatchBuilder, BatchOptions
+from fastpipe.program.batch import BatchBuilder, BatchSpec
 from fastpipe.program.borders import without_border
 from fastpipe.program.compile import Pipeline
 from fastpipe.program.core_run import CoreRun, PlacedTask, fill, limits_of, runs_in_core, workspace
@@ -99,7 +99,7 @@ class ImageStages:
         self._out, self._shared = out, shared
         self._for_core: dict[tuple[Any, ...], bool] = {}  # by what a choice depends on
 
-    def slots(self, count: int, options: BatchOptions) -> BatchBuilder | None:
+    def slots(self, count: int, options: BatchSpec) -> BatchBuilder | None:
         if self.pipeline.rest or self.loader is not None:
             return None
         shared = get_worker_info() is not None if self._shared is None else self._shared

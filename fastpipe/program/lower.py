@@ -1,8 +1,8 @@
 """From what was drawn to what runs: backwards from the pixels that are kept to the pixels that are decoded.
 
-Each operation says what a region of its result needs (`Operation.within`). So a crop travels to the front of the chain,
-through flips, resizes and whatever works pixel by pixel, and the file is decoded where something of it is left. Nothing
-here changes a pixel of the result.
+Each operation says what a region of its result needs (`Operation.required_region`). So a crop travels to the front of
+the chain, through flips, resizes and whatever works pixel by pixel, and the file is decoded where something of it is
+left. Nothing here changes a pixel of the result.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def _known_conversion(tail: tuple[Step, ...], channels: int, dtype: torch.dtype)
 def _converted(tail: Sequence[Step], channels: int, dtype: torch.dtype) -> _Tail:
     """The conversion to a tensor, what is behind it, and whether a ``tv_tensors.Image`` comes out; by default dtype."""
     for step in tail:
-        if getattr(step, "memory", None) is None:  # drawn for this image alone
+        if getattr(step, "interned", None) is None:  # drawn for this image alone
             return _conversion(tail, channels)
     return _known_conversion(tuple(tail), channels, dtype)
 
@@ -160,7 +160,7 @@ def _backwards(steps: Sequence[Step], shapes: Sequence[ImageShape]) -> tuple[Box
             continue
         found: tuple[Box, tuple[Step, ...]] | None = None
         if isinstance(step, Operation):
-            found = step.within(region, before)
+            found = step.required_region(region, before)
         elif isinstance(step, Views):
             found = _needed(step, before)
         if found is None:

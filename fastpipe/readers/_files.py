@@ -8,7 +8,7 @@ import os
 import stat
 
 from fastpipe.readers.limits import MaxPixels, pixel_limit
-from fastpipe.types import Member, Stored
+from fastpipe.types import ArchiveMember, RemoteFile
 
 # A FIFO without a writer would keep `open` waiting. Regular files don't know the flag, and Windows has none of it.
 _FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0) | getattr(os, "O_NOCTTY", 0)
@@ -61,7 +61,7 @@ def longest_file(limit: int | None) -> int:
 
 def place_of(path: str | os.PathLike[str]) -> tuple[str, int, int]:
     """The file that holds a file's bytes, where they begin in it, and how many they are; -1 for all there are."""
-    if isinstance(path, Member):
+    if isinstance(path, ArchiveMember):
         return path.container, path.offset, path.length
     return os.fspath(path), 0, -1
 
@@ -74,7 +74,7 @@ def stat_file(path: str | os.PathLike[str]) -> tuple[int, int]:
     Raises:
         OSError: there is no such file.
     """
-    if isinstance(path, Stored):  # where nobody knows its length, it is read
+    if isinstance(path, RemoteFile):  # where nobody knows its length, it is read
         return len(read_file(path, None)) if path.length < 0 else path.length, path.version
     file, _, length = place_of(path)
     status = os.stat(file)
@@ -82,7 +82,7 @@ def stat_file(path: str | os.PathLike[str]) -> tuple[int, int]:
 
 
 def read_file(path: str | os.PathLike[str], max_pixels: MaxPixels = "auto") -> bytes:
-    """All bytes of a regular file, of a `fastpipe.types.Member` of one, or of a `fastpipe.types.Stored`.
+    """All bytes of a regular file, of a `fastpipe.types.ArchiveMember` of one, or of a `fastpipe.types.RemoteFile`.
 
     Args:
         path: of the file.
@@ -92,7 +92,7 @@ def read_file(path: str | os.PathLike[str], max_pixels: MaxPixels = "auto") -> b
     Raises:
         OSError: as of `open_file`, the file is too long, or reading fails.
     """
-    if isinstance(path, Member):
+    if isinstance(path, ArchiveMember):
         return _read_member(path, 0 if path.length <= _SHORT else longest_file(pixel_limit(max_pixels)))
     descriptor, length = open_file(path)
     try:
@@ -132,10 +132,10 @@ def read_copy(path: str, copy: str | bytes | None, max_pixels: MaxPixels = "auto
 
 def read_start(path: str | os.PathLike[str], length: int) -> bytes:
     """Up to so many of a file's first bytes; raises as `read_file`."""
-    if isinstance(path, Stored):
+    if isinstance(path, RemoteFile):
         return path.source.read(path.key, path.offset, min(length, path.length) if path.length >= 0 else length)
-    if isinstance(path, Member):
-        return _read_member(Member(path, path.container, path.offset, min(length, path.length)), 0)
+    if isinstance(path, ArchiveMember):
+        return _read_member(ArchiveMember(path, path.container, path.offset, min(length, path.length)), 0)
     descriptor, _ = open_file(path)
     try:
         return os.read(descriptor, length)
@@ -143,10 +143,10 @@ def read_start(path: str | os.PathLike[str], length: int) -> bytes:
         os.close(descriptor)
 
 
-def _read_member(member: Member, longest: int) -> bytes:
+def _read_member(member: ArchiveMember, longest: int) -> bytes:
     if 0 < longest < member.length:
         raise OSError(errno.EFBIG, f"its {member.length} bytes are more than an image has; see max_pixels", str(member))
-    if isinstance(member, Stored):
+    if isinstance(member, RemoteFile):
         return member.source.read_file(member)
     try:
         descriptor, _ = open_file(member.container)

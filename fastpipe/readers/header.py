@@ -18,7 +18,7 @@ from fastpipe.readers._exif import valid_orientation
 from fastpipe.readers._files import open_file, read_file, read_start
 from fastpipe.readers._jpeg import MAYBE_MPO, parse_jpeg
 from fastpipe.readers._pillow import open_any_size
-from fastpipe.types import Header, Member
+from fastpipe.types import ArchiveMember, Header
 
 BytesLike = bytes | bytearray | memoryview
 Source = str | os.PathLike[str] | BytesLike
@@ -75,7 +75,7 @@ def read_header(src: Source) -> Header:
     if not isinstance(src, (str, os.PathLike)):
         return parse_header(src)
     path = os.fspath(src)
-    if isinstance(path, Member):
+    if isinstance(path, ArchiveMember):
         return _header_of_member(path)
     descriptor, length = open_file(path)
     try:
@@ -100,7 +100,7 @@ def read_header(src: Source) -> Header:
         os.close(descriptor)
 
 
-def _header_of_member(member: Member) -> Header:
+def _header_of_member(member: ArchiveMember) -> Header:
     for size in _PREFIXES:
         if size < member.length:
             header = _parse(read_start(member, size), str(member))

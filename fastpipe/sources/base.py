@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 
 from fastpipe.errors import StoreError
 from fastpipe.sources._threads import Threads, kept_threads
-from fastpipe.types import Source, Stored
+from fastpipe.types import RemoteFile, Source
 
 __all__ = ["ByteSource", "Entry", "Fetched", "by_source", "fetched", "version_of"]
 
 Fetched = bytes | str | Exception
-"""What became of a file: its bytes, the path of a local file (or a `Member` of one) that has them, or an error."""
+"""What became of a file: its bytes, the path of a local file (or an `ArchiveMember`) that has them, or an error."""
 
 
 class Entry(NamedTuple):
@@ -84,23 +84,23 @@ class ByteSource(abc.ABC):
         """A file's name with the source's, for messages."""
         return f"{self.name.rstrip('/')}/{key}" if key else self.name
 
-    def file(self, entry: Entry) -> Stored:
+    def file(self, entry: Entry) -> RemoteFile:
         """The path of a whole file, as datasets and tools take it."""
-        return Stored(self.url(entry.key), self, entry.key, 0, entry.size, version_of(entry.etag))
+        return RemoteFile(self.url(entry.key), self, entry.key, 0, entry.size, version_of(entry.etag))
 
-    def fetch(self, files: Sequence[Stored]) -> Sequence[Fetched]:
+    def fetch(self, files: Sequence[RemoteFile]) -> Sequence[Fetched]:
         """Several files of this source, read at the same time.
 
         Returns:
             For each file its bytes, whose number is as expected, or the error that reading it led to; of a source with
-            a cache also the path of a local file (a `fastpipe.types.Member`).
+            a cache also the path of a local file (a `fastpipe.types.ArchiveMember`).
         """
         if len(files) < 2 or self.concurrency < 2:
             return [self._read_or_error(file) for file in files]
         pool = self._pool = kept_threads(self._pool, self.concurrency, "fastpipe-fetch")
         return [*pool.executor.map(self._read_or_error, files)]
 
-    def read_file(self, file: Stored) -> bytes:
+    def read_file(self, file: RemoteFile) -> bytes:
         """The bytes of one file of this source, whose number is as expected.
 
         Raises:
@@ -118,7 +118,7 @@ class ByteSource(abc.ABC):
             )
         return data
 
-    def _read_or_error(self, file: Stored) -> Fetched:
+    def _read_or_error(self, file: RemoteFile) -> Fetched:
         try:
             return self.read_file(file)
         except Exception as error:
@@ -148,14 +148,14 @@ def fetched(files: Sequence[str | bytes]) -> tuple[Sequence[str | bytes], dict[i
         Paths of local files, and bytes; empty where reading a file led to an error, which is there by its position.
     """
     for file in files:
-        if isinstance(file, Stored):
+        if isinstance(file, RemoteFile):
             break
     else:
         return files, {}
     local = list(files)
     errors = {}
     for source, positions in by_source(files):
-        some = source.fetch([files[position] for position in positions])  # type: ignore[misc] # they are Stored
+        some = source.fetch([files[position] for position in positions])  # type: ignore[misc] # they are RemoteFile
         for position, one in zip(positions, some, strict=True):
             if isinstance(one, Exception):
                 errors[position] = one
@@ -167,6 +167,6 @@ def by_source(files: Sequence[str | bytes]) -> Iterator[tuple[Source, list[int]]
     """The positions of the files of each source; of none where they are local."""
     found: dict[int, tuple[Source, list[int]]] = {}
     for position, file in enumerate(files):
-        if isinstance(file, Stored):
+        if isinstance(file, RemoteFile):
             found.setdefault(id(file.source), (file.source, []))[1].append(position)
     yield from found.values()

@@ -31,7 +31,7 @@ from fastpipe.paths import local, whole
 from fastpipe.sources._manifest import THERE, Row
 from fastpipe.sources._state import MARK, State
 from fastpipe.sources.base import ByteSource, Entry, Fetched, by_source
-from fastpipe.types import Member, Source, Stored
+from fastpipe.types import ArchiveMember, RemoteFile, Source
 
 __all__ = ["Cache", "CacheStatistics", "CachedSource", "Hold", "bytes_of"]
 
@@ -127,7 +127,7 @@ class Cache:
         """The source, read through this cache."""
         return CachedSource(source, self)
 
-    def find(self, file: Stored) -> Member | None:
+    def find(self, file: RemoteFile) -> ArchiveMember | None:
         """Where a file lies in the cache, None where it isn't there; counts as a use, not as a hit.
 
         It may be evicted before it is read, unless it is held.
@@ -143,21 +143,21 @@ class Cache:
             self._evict(state, [one])
             return None
         state.used(one)
-        return Member(str(file), path, 0, size)
+        return ArchiveMember(str(file), path, 0, size)
 
-    def fetch(self, files: Sequence[Stored]) -> list[Fetched]:
+    def fetch(self, files: Sequence[RemoteFile]) -> list[Fetched]:
         """Where files lie in the cache; those that aren't there are read from their sources and kept.
 
         Returns:
-            For each file the `fastpipe.types.Member` that it is here, its bytes where there is no room to keep it, or
-            the error that reading it led to.
+            For each file the `fastpipe.types.ArchiveMember` that it is here, its bytes where there is no room to keep
+            it, or the error that reading it led to.
         """
         found: list[Fetched] = []
         for start in range(0, len(files), _AT_ONCE):
             found += self._fetch(files[start : start + _AT_ONCE])
         return found
 
-    def get(self, file: Stored) -> bytes:
+    def get(self, file: RemoteFile) -> bytes:
         """A file's bytes: from here, or from its source, and then it is kept.
 
         Raises:
@@ -169,14 +169,14 @@ class Cache:
         if isinstance(found, bytes):
             return found
         try:
-            data = Path(found.container if isinstance(found, Member) else found).read_bytes()
+            data = Path(found.container if isinstance(found, ArchiveMember) else found).read_bytes()
             if file.length < 0 or len(data) == file.length:
                 return data
         except OSError:  # evicted this moment
             pass
         return origin(file.source).read_file(file)
 
-    def bring(self, files: Sequence[Stored]) -> list[Fetched]:
+    def bring(self, files: Sequence[RemoteFile]) -> list[Fetched]:
         """Reads files from their sources, whether they are here or not, and keeps them; returns what `fetch` does."""
         found: list[Any] = [None] * len(files)
         for source, places in by_source(files):
@@ -189,7 +189,7 @@ class Cache:
                 found[place] = where or found[place]
         return found
 
-    def put(self, files: Sequence[tuple[Stored, bytes]]) -> list[Member | None]:
+    def put(self, files: Sequence[tuple[RemoteFile, bytes]]) -> list[ArchiveMember | None]:
         """Keeps files whose bytes are at hand.
 
         Returns:
@@ -227,11 +227,11 @@ class Cache:
         state.count(fetched_bytes=sum(len(data) for one, (_, data) in zip(ids, files, strict=True) if one in written))
         there = written.keys() | {one for one, (_, at, _) in known.items() if at == THERE}  # by others meanwhile
         return [
-            Member(str(file), state.path(one), 0, len(data)) if one in there else None
+            ArchiveMember(str(file), state.path(one), 0, len(data)) if one in there else None
             for one, (file, data) in zip(ids, files, strict=True)
         ]
 
-    def hold(self, files: Iterable[Stored]) -> Hold:
+    def hold(self, files: Iterable[RemoteFile]) -> Hold:
         """Keeps files from being evicted, those that aren't there yet, too, until the hold is released.
 
         A hold ends with the process that asked for it, however that ends. Call it before an epoch, with all that the
@@ -240,7 +240,7 @@ class Cache:
         state = self._opened()
         return Hold(state.holds.add(state.owner.name, [id_of(file) for file in files]))
 
-    def evict(self, files: Iterable[Stored]) -> int:
+    def evict(self, files: Iterable[RemoteFile]) -> int:
         """Removes files, also such as are held; the bytes that this made free."""
         return self._evict(self._opened(), [id_of(file) for file in files])
 
@@ -268,7 +268,7 @@ class Cache:
         counters = state.manifest.counters()
         return CacheStatistics(capacity=self.capacity, held=state.holds.count(), **counters)
 
-    def _fetch(self, files: Sequence[Stored]) -> list[Fetched]:
+    def _fetch(self, files: Sequence[RemoteFile]) -> list[Fetched]:
         found: list[Any] = [self.find(file) for file in files]
         missing = [position for position, place in enumerate(found) if place is None]
         self._opened().count(hits=len(files) - len(missing), misses=len(missing))
@@ -373,14 +373,14 @@ class CachedSource(ByteSource):
         """From the store itself: the cache knows files by their version, which a key doesn't tell."""
         return self.source.read(key, offset, length)
 
-    def fetch(self, files: Sequence[Stored]) -> Sequence[Fetched]:
+    def fetch(self, files: Sequence[RemoteFile]) -> Sequence[Fetched]:
         return self.cache.fetch(files)
 
-    def read_file(self, file: Stored) -> bytes:
+    def read_file(self, file: RemoteFile) -> bytes:
         return self.cache.get(file)
 
 
-def id_of(file: Stored) -> bytes:
+def id_of(file: RemoteFile) -> bytes:
     """What a file is called in a cache: a digest of its source, key, version and part."""
     part = "" if file.whole else f"{file.offset}+{file.length}"
     text = f"{file.source.identity}\0{file.key}\0{file.version}\0{part}"

@@ -9,14 +9,14 @@ from typing import IO, Any
 
 from fastpipe.sources.base import Fetched
 from fastpipe.sources.cache import origin
-from fastpipe.types import Stored
+from fastpipe.types import RemoteFile
 
 _BLOCK = 4 << 20
 """Bytes that are read at once: on the way from one member of an archive to the next most are passed over anyway."""
 
 
 class _Ranged(io.RawIOBase):
-    def __init__(self, file: Stored) -> None:
+    def __init__(self, file: RemoteFile) -> None:
         self._file = file
         self._length = file.length if file.length >= 0 else len(file.source.read(file.key))
         self._at = 0
@@ -47,13 +47,13 @@ def open_file(path: str) -> IO[bytes]:
     Raises:
         OSError: it can't be opened.
     """
-    if isinstance(path, Stored):
+    if isinstance(path, RemoteFile):
         return io.BufferedReader(_Ranged(path), _BLOCK)
     return open(path, "rb")
 
 
-def read_parts(path: Stored, places: Sequence[tuple[int, int]]) -> Sequence[Fetched]:
+def read_parts(path: RemoteFile, places: Sequence[tuple[int, int]]) -> Sequence[Fetched]:
     """Many small parts of a file, many at once; each place is an offset and a length."""
     return origin(path.source).fetch(
-        [Stored(path, path.source, path.key, offset, length, path.version, False) for offset, length in places]
+        [RemoteFile(path, path.source, path.key, offset, length, path.version, False) for offset, length in places]
     )

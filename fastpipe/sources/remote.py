@@ -13,7 +13,7 @@ from urllib.parse import quote, unquote, urlsplit
 from fastpipe.errors import DatasetError, StoreError
 from fastpipe.sources._retry import WrongLengthError, status_of, tried
 from fastpipe.sources.base import ByteSource, Entry
-from fastpipe.types import Stored
+from fastpipe.types import RemoteFile
 
 __all__ = ["Folder", "RemoteSource", "walked"]
 
@@ -122,7 +122,7 @@ class RemoteSource(ByteSource):
     def read(self, key: str, offset: int = 0, length: int = -1) -> bytes:
         return tried(lambda: self._read(key, offset, length, None), self.url(key), self.tries)
 
-    def read_file(self, file: Stored) -> bytes:
+    def read_file(self, file: RemoteFile) -> bytes:
         if file.length < 0 and file.whole:
             return self.read(file.key)
         # One byte more of what is all of a file: that it has grown shows, and nobody asks for its size first.

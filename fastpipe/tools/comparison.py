@@ -22,7 +22,7 @@ from fastpipe.rng import GeneratorStates, keyed_globals
 from fastpipe.tools import recipes
 from fastpipe.tools.torchvision_mirror import mirror
 from fastpipe.tools.verify_result import Certificate, Check, Difference, StepResult, Worst
-from fastpipe.types import Member, Recipe
+from fastpipe.types import ArchiveMember, Recipe
 
 _METADATA = ("format", "canvas_size", "clamping_mode")
 
@@ -184,7 +184,7 @@ def loaded(path: str, apply_exif: bool = False) -> Image.Image:
     """An image as torchvision's datasets load it."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        source = io.BytesIO(readers.read_file(path, None)) if isinstance(path, Member) else path
+        source = io.BytesIO(readers.read_file(path, None)) if isinstance(path, ArchiveMember) else path
         with Image.open(source) as opened:
             return (ImageOps.exif_transpose(opened) if apply_exif else opened).convert("RGB")
 

@@ -28,9 +28,9 @@ from fastpipe.index.table import unpack_paths
 from fastpipe.loading import DataLoader
 from fastpipe.loading.bad_files import CollateGood
 from fastpipe.loading.collate import DRAW_NOTHING, BatchCollate
-from fastpipe.loading.threads import in_the_way
+from fastpipe.loading.threads import gil_bound_part_within
 from fastpipe.paths import local
-from fastpipe.program import BatchOptions
+from fastpipe.program import BatchSpec
 from fastpipe.tools import recipes
 
 _PATH_LISTS = ("samples", "imgs", "paths", "files", "image_paths", "img_paths", "filenames")
@@ -198,7 +198,7 @@ class Subject:
         return self.loader.collate_fn
 
     @property
-    def options(self) -> BatchOptions | None:
+    def options(self) -> BatchSpec | None:
         """What is asked of the dataset where whole batches are."""
         collate = self.loader.collate_fn
         asked = isinstance(collate, BatchCollate) and collate.collate is default_collate
@@ -235,7 +235,9 @@ class Subject:
     @property
     def in_python(self) -> str:
         """What keeps batches from being made ahead by threads; empty where nothing does."""
-        return in_the_way(self.dataset) or ("" if self._own_collate in (None, *DRAW_NOTHING) else "the collate_fn")
+        return gil_bound_part_within(self.dataset) or (
+            "" if self._own_collate in (None, *DRAW_NOTHING) else "the collate_fn"
+        )
 
     @property
     def _own_collate(self) -> Any:

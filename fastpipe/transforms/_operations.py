@@ -79,7 +79,7 @@ def op_calls(op_name: str, magnitude: float, interpolation: InterpolationMode, f
 
 @functools.lru_cache(maxsize=4096)
 def _kept_calls(*arguments: Any) -> tuple[ops.Operation, ...]:
-    return tuple(map(ops.kept, _op_calls(*arguments)))
+    return tuple(map(ops.interned, _op_calls(*arguments)))
 
 
 def _op_calls(op_name: str, magnitude: float, interpolation: InterpolationMode, fill: Any) -> tuple[ops.Operation, ...]:

@@ -68,7 +68,7 @@ class ConvertImageDtype(torch.nn.Module):
         return F.convert_image_dtype(image, self.dtype)
 
     def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
-        return (ops.kept_once(ops.ConvertImageDtype, self.dtype),)
+        return (ops.interned_once(ops.ConvertImageDtype, self.dtype),)
 
 
 class ToPILImage:
@@ -115,7 +115,7 @@ class Normalize(Transform):
     def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
         mean, std = self.mean, self.std
         if isinstance(mean, list) and isinstance(std, list):
-            return (ops.kept_once(ops.Normalize, tuple(mean), tuple(std)),)
+            return (ops.interned_once(ops.Normalize, tuple(mean), tuple(std)),)
         return (
             ops.Normalize(copy.deepcopy(mean), copy.deepcopy(std)),
         )  # a step doesn't change when the transform does
@@ -180,5 +180,5 @@ class LinearTransformation(torch.nn.Module):
         )
 
 
-_TO_TENSOR = ops.kept(ops.ToTensor())
-_PIL_TO_TENSOR = ops.kept(ops.PilToTensor())
+_TO_TENSOR = ops.interned(ops.ToTensor())
+_PIL_TO_TENSOR = ops.interned(ops.PilToTensor())

@@ -18,7 +18,7 @@ from fastpipe.transforms.functional._types import Floats, Image
 from fastpipe.types import Generators, ImageShape, Step
 
 _TWO_SIZES = "Please provide only two dimensions (h, w) for size."
-_HFLIP, _VFLIP = ops.kept(ops.HFlip()), ops.kept(ops.VFlip())
+_HFLIP, _VFLIP = ops.interned(ops.HFlip()), ops.interned(ops.VFlip())
 
 
 class Resize(Transform):
@@ -351,7 +351,7 @@ def _draw_resized_crop(
 
 @lru_cache(maxsize=64)
 def _resize(size: tuple[int, ...], interpolation: InterpolationMode, antialias: bool | None) -> ops.Resize:
-    return ops.kept(ops.Resize(list(size), interpolation, None, antialias))
+    return ops.interned(ops.Resize(list(size), interpolation, None, antialias))
 
 
 class FiveCrop(Transform):

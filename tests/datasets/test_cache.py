@@ -79,7 +79,7 @@ def test_versions_parts_and_sources_are_files_of_their_own(tmp_path: Path, sourc
     assert cache.get(source.file(Entry("001", 4096, "two"))) == content(100)
     other = Dictionary({"001": content(200)}, "other:")
     assert cache.get(other.file(Entry("001", 4096, "one"))) == content(200)
-    part = fastpipe.types.Stored("part", source, "001", 10, 20, first.version, False)
+    part = fastpipe.types.RemoteFile("part", source, "001", 10, 20, first.version, False)
     assert cache.get(part) == content(100)[10:30]
     assert cache.statistics().files == 4
 

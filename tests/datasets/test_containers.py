@@ -25,7 +25,7 @@ from fastpipe import transforms as T
 from fastpipe.datasets import ImageIndex
 from fastpipe.errors import DatasetError, DecodeError, FastpipeWarning
 from fastpipe.index import local_scan
-from fastpipe.types import Member
+from fastpipe.types import ArchiveMember
 
 TRAIN = T.Compose([T.RandomResizedCrop(32), T.RandomHorizontalFlip(), T.ToTensor(), T.Normalize([0.5] * 3, [0.25] * 3)])
 
@@ -74,7 +74,7 @@ def test_an_archive_is_as_the_folder_in_it(root: Path, archives: dict[str, Path]
         os.path.relpath(path, root) for path, _ in folder.samples
     ]
     for (path, _), (file, _) in zip(archive.samples, folder.samples, strict=True):
-        assert isinstance(path, Member)
+        assert isinstance(path, ArchiveMember)
         assert readers.read_file(path) == Path(file).read_bytes()
         assert readers.read_header(path) == readers.read_header(file)
     same_samples(archive, folder)
@@ -290,7 +290,7 @@ def test_any_bytes_are_an_archive_or_an_error(
     except (DatasetError, FileNotFoundError):
         return
     for member in index.paths(np.arange(len(index))):
-        assert isinstance(member, Member)
+        assert isinstance(member, ArchiveMember)
         assert 0 <= member.offset <= member.offset + member.length <= len(whole)
 
 
@@ -388,10 +388,10 @@ def test_the_core_reads_members_by_their_place(tmp_path: Path) -> None:
     photo = corpus.jpeg(20, 30)
     path = tmp_path / "container"
     path.write_bytes(b"before" + photo + b"behind")
-    sound = Member("a/1", str(path), 6, len(photo))
-    empty = Member("a/2", str(path), 6, 0)
-    beyond = Member("a/3", str(path), 6, len(photo) + 7)
-    gone = Member("a/4", str(tmp_path / "gone"), 6, 1)
+    sound = ArchiveMember("a/1", str(path), 6, len(photo))
+    empty = ArchiveMember("a/2", str(path), 6, 0)
+    beyond = ArchiveMember("a/3", str(path), 6, len(photo) + 7)
+    gone = ArchiveMember("a/4", str(tmp_path / "gone"), 6, 1)
     files = core.Files()
     found = files.read([sound, empty, beyond, gone, str(path)])
     assert found[0] == readers.parse_header(photo)

@@ -15,7 +15,7 @@ import fastpipe
 import fastpipe.errors
 from fastpipe import core, readers
 from fastpipe import transforms as T
-from fastpipe.program import BatchOptions, ImageBatch
+from fastpipe.program import BatchSpec, ImageBatch
 
 R = torchvision.transforms
 CROP = [("RandomResizedCrop", (24,)), ("RandomHorizontalFlip", ()), ("ToTensor", ())]
@@ -34,7 +34,7 @@ def root(tmp_path: Path) -> Path:
 
 
 def batch_of(dataset: Any) -> ImageBatch:
-    batch = dataset.batch(range(len(dataset)), BatchOptions())
+    batch = dataset.batch(range(len(dataset)), BatchSpec())
     assert isinstance(batch, ImageBatch)
     return batch
 

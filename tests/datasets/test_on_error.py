@@ -22,7 +22,7 @@ from fastpipe import transforms as T
 from fastpipe.datasets import BadFileCounts, ImageDataset
 from fastpipe.datasets.bad_files import alike
 from fastpipe.errors import BadFilesError, DatasetError, DecodeError
-from fastpipe.program import BatchOptions, ImageBatch
+from fastpipe.program import BatchSpec, ImageBatch
 
 CROP = [T.RandomResizedCrop(20), T.RandomHorizontalFlip()]
 
@@ -62,7 +62,7 @@ def as_list(dataset, indices, batches=False):
     """Samples of ``__getitems__``, also where these are in one tensor."""
     if not batches:
         return dataset.__getitems__(indices)
-    got = dataset.batch(indices, BatchOptions())
+    got = dataset.batch(indices, BatchSpec())
     return list(zip(got.images, got.targets, strict=True)) if isinstance(got, ImageBatch) else got
 
 

@@ -25,7 +25,7 @@ from fastpipe import transforms as T
 from fastpipe.cli import main
 from fastpipe.datasets import IMG_EXTENSIONS, ImageIndex
 from fastpipe.errors import DatasetError, StoreError
-from fastpipe.index.cache import kept_index
+from fastpipe.index.cache import load_or_build
 from fastpipe.index.remote_scan import StoredFolder
 from fastpipe.sources import Entry, RemoteSource, _retry
 
@@ -339,7 +339,7 @@ def test_folders_that_are_as_they_were_are_not_listed_again(
     )
     waited = StoredFolder(RemoteSource(f"file://{copy}"), IMG_EXTENSIONS, False, False, False, asked=0)
     listed.clear()
-    assert kept_index(waited, tmp_path / "index").origin == "opened"  # by another process, while this one waited
+    assert load_or_build(waited, tmp_path / "index").origin == "opened"  # by another process, while this one waited
     assert listed == []
 
 

@@ -16,7 +16,7 @@ from fastpipe import transforms as T
 from fastpipe.datasets import ImageIndex
 from fastpipe.errors import DatasetError, StoreError
 from fastpipe.sources import ByteSource, Entry
-from fastpipe.types import Stored
+from fastpipe.types import RemoteFile
 
 TRAIN = T.Compose([T.RandomResizedCrop(32), T.RandomHorizontalFlip(), T.ToTensor(), T.Normalize([0.5] * 3, [0.25] * 3)])
 
@@ -86,7 +86,7 @@ def test_a_path_in_a_store_is_read_by_everything_that_reads_paths(root: Path) ->
     source = Files(root)
     dataset = fastpipe.ImageFolder(source)
     path = dataset.samples[0][0]
-    assert isinstance(path, Stored)
+    assert isinstance(path, RemoteFile)
     assert (str(path), path.key, path.offset, path.whole) == (f"{source.name}/ants/1.jpg", "ants/1.jpg", 0, True)
     data = (root / "ants" / "1.jpg").read_bytes()
     assert path.length == len(data)
@@ -96,7 +96,7 @@ def test_a_path_in_a_store_is_read_by_everything_that_reads_paths(root: Path) ->
     assert (readers.read_image(path) == readers.read_image(data)).all()
     assert readers.read_start(path, 10) == data[:10]
     assert readers.stat_file(path)[0] == len(data)
-    part = Stored("part", source, "ants/1.jpg", 2, 10, 0, False)
+    part = RemoteFile("part", source, "ants/1.jpg", 2, 10, 0, False)
     assert readers.read_file(part) == data[2:12]
 
 

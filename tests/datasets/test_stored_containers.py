@@ -16,7 +16,7 @@ from fastpipe import transforms as T
 from fastpipe.datasets import ImageIndex
 from fastpipe.errors import DatasetError
 from fastpipe.sources import RemoteSource, ranged
-from fastpipe.types import Stored
+from fastpipe.types import RemoteFile
 
 fsspec = pytest.importorskip("fsspec", reason="stores are read by fsspec")
 
@@ -71,7 +71,7 @@ def test_an_archive_of_class_folders(store: str, folder: Path, tmp_path: Path, n
     stored = fastpipe.ImageFolder(f"{store}/{name}", TRAIN, seed=0, cache=cache)
     same(stored, fastpipe.ImageFolder(folder / name, TRAIN, seed=0))
     path = stored.samples[0][0]
-    assert isinstance(path, Stored)
+    assert isinstance(path, RemoteFile)
     assert str(path) == f"{store}/{name}/ants/0.jpg"
     assert path.key == name.partition("/")[0]
     assert (path.whole, path.length) == (False, len(IMAGES["ants/0.jpg"]))

@@ -23,7 +23,7 @@ from faults.photos import write_photos
 import fastpipe
 from fastpipe import readers
 from fastpipe import transforms as T
-from fastpipe.program import BatchOptions
+from fastpipe.program import BatchSpec
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 
@@ -105,7 +105,7 @@ def meet_bad_files(index: fastpipe.ImageIndex) -> None:
     for policy, threads in itertools.product(("skip", "replace", lambda bad: None), (0, 2)):
         dataset = fastpipe.ImageFolder(index.root, TRANSFORM, index=index, threads=threads, on_error=policy, **QUIET)
         for start in range(0, 24, 4):
-            dataset.batch(range(start, start + 4), BatchOptions())
+            dataset.batch(range(start, start + 4), BatchSpec())
     gc.collect()
     held = [type(one).__name__ for one in gc.garbage if isinstance(one, (torch.Tensor, np.ndarray, FrameType))]
     assert held == []

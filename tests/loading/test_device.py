@@ -11,7 +11,7 @@ from torch.utils.data import DataLoader as StockLoader
 import fastpipe
 from fastpipe import transforms as T
 from fastpipe.loading.collate import BatchCollate, DeferredImages
-from fastpipe.program import BatchOptions
+from fastpipe.program import BatchSpec
 
 MEAN, STD = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]
 CROP = [T.RandomResizedCrop((20, 31)), T.RandomHorizontalFlip()]
@@ -71,7 +71,7 @@ def test_on_the_meta_device(root, name, workers):
 @pytest.mark.parametrize("name", ["normalised", "sometimes normalised", "float"])
 def test_what_travels_is_uint8(root, name):
     dataset = fastpipe.ImageFolder(root, T.Compose(TRANSFORMS[name]), seed=4)
-    options = BatchOptions(defer=True)
+    options = BatchSpec(defer=True)
     images, targets = BatchCollate(options)(dataset.batch(range(14), options))
     assert isinstance(images, DeferredImages)
     assert images.images.dtype == torch.uint8

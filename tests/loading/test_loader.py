@@ -17,7 +17,7 @@ import fastpipe
 from fastpipe import transforms as T
 from fastpipe.errors import DatasetError, DecodeError
 from fastpipe.loading import samplers
-from fastpipe.program import BatchOptions, ImageBatch
+from fastpipe.program import BatchSpec, ImageBatch
 
 MEAN, STD = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]
 CROP = [T.RandomResizedCrop((20, 31)), T.RandomHorizontalFlip()]
@@ -256,8 +256,8 @@ class TestArguments:
         iterator = iter(fastpipe.DataLoader(dataset, batch_size=2))
         next(iterator)
         assert isinstance(dataset.__getitems__([0, 1]), list)
-        assert isinstance(dataset.batch([0, 1], BatchOptions()), ImageBatch)
-        assert isinstance(dataset.batch([0, 1], BatchOptions(as_list=True)), list)
+        assert isinstance(dataset.batch([0, 1], BatchSpec()), ImageBatch)
+        assert isinstance(dataset.batch([0, 1], BatchSpec(as_list=True)), list)
 
 
 class TestResume:

@@ -17,7 +17,7 @@ import fastpipe
 from fastpipe import transforms as T
 from fastpipe.errors import DatasetError, PlanError
 from fastpipe.loading.fetcher import batch_of, sample_of
-from fastpipe.program import BatchOptions, SharedEpoch
+from fastpipe.program import BatchSpec, SharedEpoch
 from fastpipe.types import Generators, ImageShape, Recipe
 
 METHODS = ["fork", "spawn"] if sys.platform != "win32" else ["spawn"]
@@ -100,7 +100,7 @@ def test_an_epoch_may_be_asked_for(root):
     """By a loader that works ahead: the samples are that epoch's, and the dataset's own stays and isn't noticed."""
     dataset, there = (fastpipe.ImageFolder(root, planned(), seed=5) for _ in range(2))
     there.set_epoch(3)
-    subset, options = Subset(dataset, [4, 1, -1]), BatchOptions(as_list=True, epochs={dataset._fastpipe.epoch: 3})
+    subset, options = Subset(dataset, [4, 1, -1]), BatchSpec(as_list=True, epochs={dataset._fastpipe.epoch: 3})
     for _ in range(2):  # no warning of an epoch that is repeated
         assert equal(dataset.batch([4, 1, -1], options), [there[4], there[1], there[-1]])
         assert equal(batch_of(subset, range(3), options), [there[4], there[1], there[-1]])

@@ -20,7 +20,7 @@ import fastpipe
 from fastpipe import transforms as T
 from fastpipe.errors import DatasetError, DecodeError, FastpipeWarning, LoaderError
 from fastpipe.loading.bad_files import image_datasets
-from fastpipe.loading.threads import in_the_way
+from fastpipe.loading.threads import gil_bound_part_within
 
 
 @pytest.fixture(scope="module")
@@ -170,13 +170,13 @@ def test_what_is_in_the_way(root):
 
     data = dataset(root)
     both = torch.utils.data.ConcatDataset([data, torch.utils.data.Subset(data, [1, 2])])
-    assert in_the_way(data) == in_the_way(both) == ""
-    assert in_the_way(Own(root)) == "the dataset's own way to samples (Own)"
-    assert in_the_way(dataset(root, target_transform={0: 1}.__getitem__)) == ""
-    assert in_the_way(dataset(root, target_transform=random.random)) == "the target_transform random"
-    assert in_the_way([1, 2]) == "the dataset (list)"
-    assert in_the_way(dataset(root, loader=lambda path: None)) == "the dataset's loader"
-    assert in_the_way(dataset(root, on_error=lambda bad: None)) == "the function on_error"
+    assert gil_bound_part_within(data) == gil_bound_part_within(both) == ""
+    assert gil_bound_part_within(Own(root)) == "the dataset's own way to samples (Own)"
+    assert gil_bound_part_within(dataset(root, target_transform={0: 1}.__getitem__)) == ""
+    assert gil_bound_part_within(dataset(root, target_transform=random.random)) == "the target_transform random"
+    assert gil_bound_part_within([1, 2]) == "the dataset (list)"
+    assert gil_bound_part_within(dataset(root, loader=lambda path: None)) == "the dataset's loader"
+    assert gil_bound_part_within(dataset(root, on_error=lambda bad: None)) == "the function on_error"
     assert equal(epochs(both, threads=2), epochs(both, num_workers=1))
 
 

@@ -118,7 +118,7 @@ def test_a_region_of_the_result_is_made_of_what_it_needs(data: Any, height: int,
     rows, columns = whole.shape[:2]
     top, left = data.draw(st.integers(0, rows - 1)), data.draw(st.integers(0, columns - 1))
     region = Box(top, left, data.draw(st.integers(1, rows - top)), data.draw(st.integers(1, columns - left)))
-    found = operation.within(region, shape)
+    found = operation.required_region(region, shape)
     if found is None:
         return
     needed, steps = found
@@ -145,7 +145,7 @@ def test_a_window_of_a_resize_is_pillows(mode: str, size: Any, result: Any, data
     top, left = data.draw(st.integers(0, result[0] - 1)), data.draw(st.integers(0, result[1] - 1))
     window = Box(top, left, data.draw(st.integers(1, result[0] - top)), data.draw(st.integers(1, result[1] - left)))
     resize = ops.Resize(list(result), InterpolationMode(mode))
-    needed, steps = resize.within(window, ImageShape(*size)) or (Box(0, 0, *size), (resize,))
+    needed, steps = resize.required_region(window, ImageShape(*size)) or (Box(0, 0, *size), (resize,))
     made: Any = image[needed.top : needed.bottom, needed.left : needed.right]
     for step in steps:
         made = step.apply(made)
@@ -188,7 +188,7 @@ def test_points_go_where_torchvision_moves_boxes(operation: Operation, function:
         canvas_size=SIZE.size,
         clamping_mode=None,
     )
-    matrix = operation.motion(SIZE)
+    matrix = operation.point_transform(SIZE)
     assert matrix is not None
     expected = function(boxes)
     for before, after in zip(boxes.tolist(), expected.tolist(), strict=True):
@@ -201,7 +201,7 @@ def test_points_go_where_torchvision_moves_boxes(operation: Operation, function:
 
 
 def test_an_elastic_motion_has_no_matrix() -> None:
-    assert ops.ElasticTransform(cases.displacement(9, 9)).motion(ImageShape(9, 9)) is None
+    assert ops.ElasticTransform(cases.displacement(9, 9)).point_transform(ImageShape(9, 9)) is None
 
 
 def test_masks_are_moved_and_never_blended() -> None:

@@ -17,7 +17,7 @@ import fastpipe
 from fastpipe import core
 from fastpipe import transforms as T
 from fastpipe.datasets import ImageDataset
-from fastpipe.program import BatchOptions, ImageStages, SampleTask
+from fastpipe.program import BatchSpec, ImageStages, SampleTask
 from fastpipe.transforms import v2
 
 pytestmark = pytest.mark.skipif(not core.available(), reason=core.why_not())
@@ -60,7 +60,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return made
 
 
-def made(dataset: ImageDataset, options: BatchOptions) -> list[torch.Tensor]:
+def made(dataset: ImageDataset, options: BatchSpec) -> list[torch.Tensor]:
     torch.manual_seed(3)
     found = []
     for epoch in range(3):
@@ -89,9 +89,9 @@ def test_the_core_makes_what_is_made_one_by_one(
         max_bad_fraction=1.0,
     )
     for options in (
-        BatchOptions(threads=2),
-        BatchOptions(threads=0, dtype=torch.float16, channels_last=True),
-        BatchOptions(threads=1, defer=True),
+        BatchSpec(threads=2),
+        BatchSpec(threads=0, dtype=torch.float16, channels_last=True),
+        BatchSpec(threads=1, defer=True),
     ):
         left = []
 
@@ -174,7 +174,7 @@ def test_a_batch_is_torchvisions(folders: dict[str, Path]) -> None:
     torch.manual_seed(11)
     expected = torch.stack([reference[index][0] for index in range(COUNT)])
     torch.manual_seed(11)
-    batch: Any = ours.batch([*range(COUNT)], BatchOptions(threads=2))
+    batch: Any = ours.batch([*range(COUNT)], BatchSpec(threads=2))
     assert torch.equal(batch.images, expected)
     assert batch.targets == reference.targets
 
@@ -184,7 +184,7 @@ def test_a_batch_that_does_not_fit_is_a_list(folders: dict[str, Path], monkeypat
     crop = T.RandomResizedCrop(24)
     dataset = fastpipe.ImageFolder(folders["plain"], T.Compose([crop, *TAIL]), seed=0)
     monkeypatch.setattr("fastpipe.program.executor.CHUNK", 8)
-    pending = dataset.submit(range(16), BatchOptions(threads=0))
+    pending = dataset.submit(range(16), BatchSpec(threads=0))
     crop.size = (10, 12)
     samples: Any = pending.result()
     crop.size = (24, 24)

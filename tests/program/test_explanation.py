@@ -23,7 +23,7 @@ from fastpipe import transforms as T
 from fastpipe.config import MachineConfig
 from fastpipe.errors import PlanError
 from fastpipe.explanation import explain
-from fastpipe.explanation.explain import _counted
+from fastpipe.explanation.describe import _counted
 from fastpipe.explanation.graph_breaks import diagnose, one_line
 from fastpipe.ops import EXACT, ROUNDING, WARP, contracts_of
 from fastpipe.program import in_words, steps_in_words

@@ -269,7 +269,7 @@ def test_what_is_kept_of_a_chain_is_what_it_comes_to_anew() -> None:
     """Operations that transforms draw again and again, and equal ones of which nothing is kept."""
     dtype = torch.get_default_dtype()
     fresh = ops.Resize([8, 9]), HFlip(), Invert(), ops.ToTensor(), NORMALIZE
-    again = tuple(ops.kept(ops.REGISTRY[step.op](**step.arguments())) for step in fresh)
+    again = tuple(ops.interned(ops.REGISTRY[step.op](**step.arguments())) for step in fresh)
     heads: list[tuple[Any, ...]] = [(), (Crop(3, 4, 10, 20),), (Crop(-1, 4, 10, 20),), (Crop(0, 0, 8, 9),)]
     shapes = [ImageShape(23, 37), ImageShape(8, 9), ImageShape(23, 37, 1), ImageShape(10, 24)]
     try:
@@ -285,7 +285,7 @@ def test_what_is_kept_of_a_chain_is_what_it_comes_to_anew() -> None:
 
 def test_kept_operations_run_as_fresh_ones_do() -> None:
     """For images of several sizes, in turns: what the core was given for one is right for the next."""
-    kept_ = [ops.kept(step) for step in (ops.Resize([8, 9]), HFlip(), ops.Posterize(3), ops.Rotate(30.0), VFlip())]
+    kept_ = [ops.interned(step) for step in (ops.Resize([8, 9]), HFlip(), ops.Posterize(3), ops.Rotate(30.0), VFlip())]
     fresh = [ops.Resize([8, 9]), HFlip(), ops.Posterize(3), ops.Rotate(30.0), VFlip()]
     files = {size: Encoded.of(jpeg(numbered(*size))) for size in ((23, 37), (40, 31), (8, 9))}
     for order in (slice(None), slice(None, None, -1)):

@@ -15,7 +15,7 @@ from torchvision_here import torchvision
 import fastpipe
 from fastpipe import core
 from fastpipe import transforms as T
-from fastpipe.program import BatchOptions, execute
+from fastpipe.program import BatchSpec, execute
 
 needs_core = pytest.mark.skipif(not core.available(), reason="there is no core here")
 
@@ -88,7 +88,7 @@ def test_the_core_makes_them(folder: Path, monkeypatch: pytest.MonkeyPatch) -> N
         return execute(program, encoded, *given, **options)
 
     monkeypatch.setattr("fastpipe.program.image_stages.execute", noted)
-    batch: Any = dataset.batch(range(len(dataset)), BatchOptions(threads=2))
+    batch: Any = dataset.batch(range(len(dataset)), BatchSpec(threads=2))
     for index, (name, _) in enumerate(dataset.samples):
         if ".png" in name and "-short" not in name:  # whether a crop shows an index without a color, is another matter
             assert (name in left) == any(word in name for word in LEFT), name

@@ -13,7 +13,7 @@ import pytest
 import fastpipe
 from fastpipe import transforms as T
 from fastpipe.ops import Operation
-from fastpipe.program import BatchOptions, mark, profile
+from fastpipe.program import BatchSpec, mark, profile
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +60,7 @@ def test_a_planned_batch(root: Path) -> None:
     dataset = fastpipe.ImageFolder(root, transform, target_transform=lambda target: target + 1)
 
     def work() -> None:
-        dataset.batch([0, 1], BatchOptions())
+        dataset.batch([0, 1], BatchSpec())
 
     one = ["read", "header", "draw", "target", "decode", "resize", "to_tensor", "erase"]
     heard = marks_of(work)  # the samples are looked up together and read, then drawn and planned, then made

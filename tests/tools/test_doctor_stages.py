@@ -23,7 +23,7 @@ from fastpipe import readers
 from fastpipe import transforms as T
 from fastpipe.environment import memory, usable_cpus
 from fastpipe.loading.collate import BatchCollate
-from fastpipe.program import BatchOptions
+from fastpipe.program import BatchSpec
 from fastpipe.readers import Capabilities, DecodeRequest, Reader
 from fastpipe.tools.doctor import disk as disk_module
 from fastpipe.tools.doctor.disk import is_resident, measure_disk
@@ -35,7 +35,7 @@ from fastpipe.tools.doctor.workers import measure_transfer
 from fastpipe.tools.recipes import part_of
 
 NAP_S = 0.03
-BATCHES = BatchOptions()
+BATCHES = BatchSpec()
 ALL = DecodeRequest()
 
 
@@ -54,7 +54,7 @@ def nap(image: Any) -> Any:
     return image
 
 
-def timed(dataset: Any, options: BatchOptions | None = BATCHES, seconds: float = 0.01) -> Stages:
+def timed(dataset: Any, options: BatchSpec | None = BATCHES, seconds: float = 0.01) -> Stages:
     collate = default_collate if options is None else BatchCollate(options)
     return time_stages(dataset, range(len(dataset)), 4, options, collate, seconds, 1e6)
 
@@ -74,7 +74,7 @@ def test_the_stages_of_the_standard_pipeline(root: Path) -> None:
 
 
 @pytest.mark.parametrize("options", [BATCHES, None], ids=["batches", "samples"])
-def test_the_stages_add_up_to_the_whole_and_a_slow_one_stands_out(root: Path, options: BatchOptions | None) -> None:
+def test_the_stages_add_up_to_the_whole_and_a_slow_one_stands_out(root: Path, options: BatchSpec | None) -> None:
     transform = T.Compose([T.Resize((24, 24)), nap, T.ToTensor()])
     stages = timed(fastpipe.ImageFolder(root, transform), options, seconds=0.4)
     assert 0.5 < stages.total_us / stages.whole_us < 2  # both with a nap in them; the rest is what the machine is like
@@ -114,7 +114,7 @@ def test_a_slow_target_transform_and_a_slow_collate_show(root: Path) -> None:
 
 def test_a_dataset_with_threads_is_timed_without(root: Path) -> None:
     dataset = fastpipe.ImageFolder(root, STANDARD, threads=3)
-    for options in (BATCHES, BatchOptions(threads=2), None):
+    for options in (BATCHES, BatchSpec(threads=2), None):
         assert timed(dataset, options).groups()["decode"] > 0
     assert dataset.threads == 3
 

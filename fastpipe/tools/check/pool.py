@@ -27,7 +27,7 @@ from fastpipe.index.cluster import Cluster, whole_path
 from fastpipe.index.format import cache_folder
 from fastpipe.tools.check.examine import Rules
 from fastpipe.tools.check.findings import Seen, bits_of
-from fastpipe.types import Member
+from fastpipe.types import ArchiveMember
 
 _START_S = 120.0
 _FAILED_STARTS = 3
@@ -298,7 +298,7 @@ def examine_on(
         for chunk in chunks:
             tasks = [Task(task.number, whole_path(task.path), task.stamp) for task in chunk]
             path = tasks[0].path
-            if type(path) is Member and path.container.startswith(own):
+            if type(path) is ArchiveMember and path.container.startswith(own):
                 raise DatasetError(
                     f"{path} was unpacked into this machine's cache folder, where a cluster's workers don't see it: "
                     "check it without a scheduler."

@@ -14,7 +14,7 @@ from fastpipe.datasets.base import ImageDataset
 from fastpipe.errors import DatasetError
 from fastpipe.loading.fetcher import batch_of
 from fastpipe.loading.tuning import batch_bytes, batch_tensors
-from fastpipe.program import BatchOptions, mark, profile
+from fastpipe.program import BatchSpec, mark, profile
 from fastpipe.tools.doctor.measurements import BadFile, Part, Stages
 from fastpipe.tools.recipes import part_of
 
@@ -52,7 +52,7 @@ def time_stages(
     dataset: Any,
     indices: Sequence[int],
     batch_size: int,
-    options: BatchOptions | None,
+    options: BatchSpec | None,
     collate: Callable[[Any], Any],
     seconds: float,
     guess_us: float,

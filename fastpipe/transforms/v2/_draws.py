@@ -21,9 +21,13 @@ from fastpipe.transforms import color, erasing, geometry
 from fastpipe.types import ImageShape, Step
 
 Steps = tuple[Step, ...]
-_HFLIP, _VFLIP = ops.kept(ops.HFlip()), ops.kept(ops.VFlip())
-_TO_IMAGE, _AS_TV_IMAGE, _TO_PURE = ops.kept(ops.ToImage()), ops.kept(ops.AsTvImage()), ops.kept(ops.ToPureTensor())
-_PIL_TO_TENSOR, _TO_TENSOR = ops.kept(ops.PilToTensor()), ops.kept(ops.ToFloatTensor())
+_HFLIP, _VFLIP = ops.interned(ops.HFlip()), ops.interned(ops.VFlip())
+_TO_IMAGE, _AS_TV_IMAGE, _TO_PURE = (
+    ops.interned(ops.ToImage()),
+    ops.interned(ops.AsTvImage()),
+    ops.interned(ops.ToPureTensor()),
+)
+_PIL_TO_TENSOR, _TO_TENSOR = ops.interned(ops.PilToTensor()), ops.interned(ops.ToFloatTensor())
 
 
 def _skips(p: float, source: Any) -> bool:
@@ -33,7 +37,7 @@ def _skips(p: float, source: Any) -> bool:
 
 @lru_cache(maxsize=256)
 def _on_tensor(like: Any, name: str, size: ImageShape) -> ops.TensorOperation:
-    return ops.kept(ops.TensorOperation(name, {}, tuple(size), like))  # type: ignore[arg-type]
+    return ops.interned(ops.TensorOperation(name, {}, tuple(size), like))  # type: ignore[arg-type]
 
 
 def _flip(operation: Any, name: str) -> Callable[[Any, ImageShape, Any], Steps]:
@@ -49,7 +53,7 @@ def _flip(operation: Any, name: str) -> Callable[[Any, ImageShape, Any], Steps]:
 
 @lru_cache(maxsize=64)
 def _resize(size: tuple[int, ...], interpolation: Any) -> ops.Resize:
-    return ops.kept(ops.Resize(list(size), interpolation_of(interpolation)))
+    return ops.interned(ops.Resize(list(size), interpolation_of(interpolation)))
 
 
 def _resized_crop(transform: Any, shape: ImageShape, source: Any) -> Steps | None:
@@ -73,7 +77,7 @@ def _resize_to(transform: Any, shape: ImageShape, source: Any) -> Steps | None:
 
 
 def _center_crop(transform: Any, shape: ImageShape, source: Any) -> Steps | None:
-    return None if isinstance(shape, ops.TensorShape) else (ops.kept_once(ops.CenterCrop, tuple(transform.size)),)
+    return None if isinstance(shape, ops.TensorShape) else (ops.interned_once(ops.CenterCrop, tuple(transform.size)),)
 
 
 def _crop(transform: Any, shape: ImageShape, source: Any) -> Steps | None:
@@ -120,13 +124,13 @@ def _to_pure_tensor(transform: Any, shape: ImageShape, source: Any) -> Steps:
 def _to_dtype(transform: Any, shape: ImageShape, source: Any) -> Steps | None:
     if not isinstance(shape, ops.TensorShape) or not isinstance(transform.dtype, torch.dtype):
         return None
-    return () if shape.dtype == transform.dtype else (ops.kept_once(ops.ToDtype, transform.dtype, transform.scale),)
+    return () if shape.dtype == transform.dtype else (ops.interned_once(ops.ToDtype, transform.dtype, transform.scale),)
 
 
 def _normalize(transform: Any, shape: ImageShape, source: Any) -> Steps | None:
     if not isinstance(shape, ops.TensorShape) or not shape.dtype.is_floating_point:
         return None
-    return (ops.kept_once(ops.Normalize, tuple(transform.mean), tuple(transform.std)),)
+    return (ops.interned_once(ops.Normalize, tuple(transform.mean), tuple(transform.std)),)
 
 
 def _random_erasing(transform: Any, shape: ImageShape, source: Any) -> Steps | None:

@@ -16,7 +16,7 @@ from fastpipe.environment import line_width
 from fastpipe.errors import PlanError
 from fastpipe.explanation.foreign_loading import ForeignLoading, foreign_loading, path_finder, shape_in_memory
 from fastpipe.explanation.graph_breaks import Break, diagnose, one_line
-from fastpipe.explanation.loader_advice import who_serves
+from fastpipe.explanation.loader_advice import advise_loader
 from fastpipe.ops import ToPlanarTensor, contracts_of
 from fastpipe.program.compile import Pipeline, compile_pipeline, flatten
 from fastpipe.program.lower import lower
@@ -267,7 +267,7 @@ def explain(subject: Any, *, shape: ImageShape | None = None, fidelity: Fidelity
         else _about_batches(program, pipeline)
         if joint is None
         else _ABOUT_JOINT_BATCHES,
-        serve=who_serves(
+        serve=advise_loader(
             program, pipeline, _in_python(subject, foreign) if is_dataset else "", joint=joint is not None
         ),
         broken_by=foreign.ends if foreign else _diagnosed(pipeline),
