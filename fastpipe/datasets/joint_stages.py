@@ -90,7 +90,7 @@ class JointStages(TargetStages):
 
     finishes_in_python = True
 
-    def slots(self, count: int, options: Any) -> None:
+    def places(self, count: int, options: Any) -> None:
         """None: samples are collated, as what they are made of is the transforms' to say."""
 
     def draw_one(self, task: SampleTask, generators: Generators | None) -> None:

@@ -2,7 +2,7 @@
 
 from fastpipe.program.batch import BatchBuilder, BatchSpec, ImageBatch, batch_bytes, batch_memory
 from fastpipe.program.compile import Pipeline, compile_pipeline, flatten
-from fastpipe.program.core_run import CoreRun, end_threads, runs_in_core, workspace
+from fastpipe.program.core_run import CoreRun, Workspace, end_threads, workspace
 from fastpipe.program.epochs import SharedEpoch
 from fastpipe.program.execute import Encoded, execute, to_pil
 from fastpipe.program.executor import BatchExecutor, PendingBatch
@@ -33,6 +33,7 @@ __all__ = [
     "SharedEpoch",
     "Slots",
     "Views",
+    "Workspace",
     "batch_bytes",
     "batch_memory",
     "compile_pipeline",
@@ -44,7 +45,6 @@ __all__ = [
     "mark",
     "needed",
     "profile",
-    "runs_in_core",
     "shared_memory_room",
     "steps_in_words",
     "to_pil",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Collection, Sequence
-from typing import TypeAlias
 
 from fastpipe import core, readers
 from fastpipe.program.execute import WHOLE, Encoded, add_steps
@@ -50,12 +49,17 @@ class Workspace:
 _local = threading.local()
 
 
-def workspace(threads: int | None = None) -> Workspace:
-    """The calling thread's own; with another number of threads than before it is made anew. None for any number."""
+def workspace(threads: int) -> Workspace | None:
+    """The calling thread's own; with another number of threads than before it is made anew.
+
+    None where there is no core, and while somebody profiles, who wants to hear of each image's steps.
+    """
+    if profiled() or not core.available():
+        return None
     found: Workspace | None = getattr(_local, "workspace", None)
-    if found is None or threads not in (None, found.threads):
+    if found is None or threads != found.threads:
         end_threads()
-        found = _local.workspace = Workspace(threads or 0)
+        found = _local.workspace = Workspace(threads)
     return found
 
 
@@ -67,57 +71,47 @@ def end_threads() -> None:
         _local.workspace = None
 
 
-def runs_in_core() -> bool:
-    """Whether there is a core; not while somebody profiles, who wants to hear of each image's steps."""
-    return core.available() and not profiled()
-
-
-PlacedTask: TypeAlias = "tuple[int, SampleTask]"
-"""A task and its position in the batch."""
-
-
 class CoreRun:
     """Images that the core is making.
 
     Args:
         rejected: tasks that it doesn't take.
         claimed: tasks that it does, one for each of the first jobs.
-        unfinished: positions of those of them to which something is to be done when the core has made them.
+        unfinished: those of them to which something is to be done when the core has made them, by position.
         jobs: room for jobs, filled; None where nothing is claimed.
         keep: whatever has the memory that jobs write to: it lives until they have run.
-        threads: how many run them; with 0 the caller does, in `wait`.
+        here: runs them: its threads, or the caller in `wait` where it has none.
     """
 
     def __init__(
         self,
-        rejected: list[PlacedTask],
-        claimed: Sequence[PlacedTask] = (),
+        rejected: list[SampleTask],
+        claimed: Sequence[SampleTask] = (),
         unfinished: Collection[int] = (),
         jobs: core.Batch | None = None,
         keep: object = None,
-        threads: int = 0,
+        here: Workspace | None = None,
     ) -> None:
         self._rejected, self._claimed, self._unfinished = rejected, claimed, unfinished
-        self._jobs, self._keep, self._threads = jobs, keep, threads
+        self._jobs, self._keep, self._here = jobs, keep, here
         self._run: core.Run | None = None
-        if jobs is not None and claimed and threads:
-            self._run = workspace(threads).pool.start(jobs, len(claimed), (claimed, keep))
+        if jobs is not None and here is not None and claimed and here.threads:
+            self._run = here.pool.start(jobs, len(claimed), (claimed, keep))
 
-    def wait(self) -> list[PlacedTask]:
+    def wait(self) -> list[SampleTask]:
         """Waits for the jobs; tasks that aren't finished, without an image where the core didn't make it."""
-        jobs, self._jobs = self._jobs, None
-        if jobs is None:
-            return self._rejected
-        here = workspace(self._threads)
+        jobs, here, self._jobs = self._jobs, self._here, None
+        left = self._rejected
+        if jobs is None or here is None:
+            return left
         statuses = here.pool.run(jobs, len(self._claimed)) if self._run is None else self._run.wait()
         here.give_back(jobs)
-        left = self._rejected
-        for placed, status in zip(self._claimed, statuses, strict=True):
+        for task, status in zip(self._claimed, statuses, strict=True):
             if status:  # refused: `execute` asks the next reader, or says what is wrong
-                placed[1].image = None
-                left.append(placed)
-            elif placed[0] in self._unfinished:
-                left.append(placed)
+                task.image = None
+                left.append(task)
+            elif task.position in self._unfinished:
+                left.append(task)
         mark("decode")
         return left
 

@@ -20,6 +20,7 @@ class SampleTask:
         path: of the file; what errors call it.
         target: of the sample that is read; transformed once `draw` is done, where nothing foreign is in the transforms.
         source: the file's path, or what is in it.
+        position: in the batch.
         epoch: None where the dataset has no seed.
         key: what keys the random numbers; None for those of the generators.
         encoded: the file, once it is read: an `Encoded`, or what other stages read.
@@ -47,6 +48,7 @@ class SampleTask:
     image: Any = None
     error: Exception | None = None
     finished: tuple[Any, Any] | None = None
+    position: int = 0
 
 
 class FailurePolicy(Protocol):
