@@ -11,7 +11,7 @@ from struct import Struct
 from typing import TYPE_CHECKING, Any
 
 from fastpipe.core.addresses import address_of
-from fastpipe.core.operations import JobOperations, Packed
+from fastpipe.core.operations import JobOperations
 from fastpipe.core.structs import Arithmetic, DType, RawJob, RawPixels
 
 if TYPE_CHECKING:
@@ -22,9 +22,6 @@ _SOURCE = Struct("@3P2q6i2q")
 _EXTENT = Struct("@2q6i2q")
 _BOX = Struct("@4i")
 _SINK = Struct("@P3q5i6f")
-_JOB = Struct("@3P2q6i2qP2iP3q5i6f")  # all but the outcome
-_WORK = Struct("@P2iP3q5i6f")
-_WORK_AT: int = RawJob.operations.offset
 _PIXELS = Struct("@P3q3i")
 _LIMITS = Struct("@2q")
 _LIMITS_AT: int = RawJob.max_pixels.offset
@@ -116,49 +113,6 @@ class Job(JobOperations):
         _PIXELS.pack_into(self._pixels, 0, address_of(array), *strides, *shape)
         _SOURCE.pack_into(self.raw, 0, 0, 0, self._pixels_at, *_NO_EXTENT)
         self._keep = array
-
-    def whole(
-        self,
-        place: tuple[int, int],
-        box: tuple[int, int, int, int],
-        limits: tuple[int, int],
-        packed: Packed,
-        address: int,
-        sink: tuple[Any, ...],
-    ) -> None:
-        """All of a job at one go; `clear` before it is filled in another way.
-
-        Args:
-            place: address and length of a JPEG or PNG in memory that somebody else keeps; see `Files.place`.
-            box: as `box` takes it.
-            limits: as `limit` takes them.
-            packed: the operations, which the caller keeps.
-            address: where the pixels go.
-            sink: the rest of it; see `Places.sink`.
-        """
-        start, length = place
-        _JOB.pack_into(
-            self.raw,
-            0,
-            0,
-            start,
-            0,
-            0,
-            length,
-            *box,
-            0,
-            0,
-            *limits,
-            packed.address,
-            packed.number,
-            0,
-            address,
-            *sink,
-        )
-
-    def work(self, packed: Packed, address: int, sink: tuple[Any, ...]) -> None:
-        """The operations and the sink at one go, behind `read`; arguments and what follows as `whole`'s."""
-        _WORK.pack_into(self.raw, _WORK_AT, packed.address, packed.number, 0, address, *sink)
 
     def box(self, top: int = 0, left: int = 0, height: int = 0, width: int = 0) -> None:
         """The part of the file that is decoded; without arguments all of it."""

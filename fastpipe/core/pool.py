@@ -126,10 +126,9 @@ class Batch(Sequence[Job]):
     def __iter__(self) -> Iterator[Job]:
         return iter(self._jobs)
 
-    @property
-    def statuses(self) -> list[int]:
-        """How each ended."""
-        return [status for (status,) in _STATUS.iter_unpack(self._bytes)]
+    def statuses(self, count: int) -> list[int]:
+        """How each of the first jobs ended."""
+        return [status for (status,) in _STATUS.iter_unpack(self._bytes[: count * _STATUS.size])]
 
 
 class _Threads:
@@ -205,7 +204,7 @@ class Run:
     def wait(self) -> list[int]:
         """How each job ended, when all have."""
         self._flight.end()
-        return self._flight.batch.statuses[: self._count]
+        return self._flight.batch.statuses(self._count)
 
     def __del__(self) -> None:
         flight: _Flight | None = getattr(self, "_flight", None)
@@ -246,7 +245,7 @@ class Pool:
         number = _checked(batch, count)
         threads = self._threads()
         self._functions.fpc_pool_run(threads.address, batch.address, number)
-        return batch.statuses[:number]
+        return batch.statuses(number)
 
     def start(self, batch: Batch, count: int | None = None, keep: object = None) -> Run:
         """Have the first ``count`` jobs run, and come back at once.

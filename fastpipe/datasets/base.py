@@ -33,8 +33,8 @@ from fastpipe.program import (
     Pipeline,
     SampleTask,
     SharedEpoch,
-    mark,
 )
+from fastpipe.program.profiling import listener, mark
 from fastpipe.readers import MaxPixels
 from fastpipe.rng import copied_generators, keyed_generators, sample_keys
 from fastpipe.types import Generators, Recipe
@@ -218,7 +218,8 @@ class ImageDataset(Dataset[tuple[Any, Any]]):
         count = len(self)
         places = [index + count if index < 0 else index for index in indices]
         keys = [None] * len(places) if self.seed is None else sample_keys(self.seed, epoch or 0, places)
-        mark("look-up")
+        if listener.get() is not None:
+            mark("look-up")
         return [
             SampleTask(place, place, path, target, path, epoch, key)
             for place, (path, target), key in zip(places, found, keys, strict=True)

@@ -6,11 +6,13 @@ import threading
 from collections.abc import Collection, Sequence
 
 from fastpipe import core, readers
-from fastpipe.program.execute import WHOLE, Encoded, add_steps
-from fastpipe.program.profiling import mark, profiled
+from fastpipe.ops import Operation, Resize
+from fastpipe.program.profiling import listener
 from fastpipe.program.program import Program
-from fastpipe.program.tasks import SampleTask
-from fastpipe.types import ImageShape
+from fastpipe.program.tasks import Encoded, SampleTask
+from fastpipe.types import Box, ImageShape, Step
+
+_WHOLE = Box(0, 0, 0, 0)  # all of a file, for a job
 
 
 class Workspace:
@@ -54,12 +56,12 @@ def workspace(threads: int) -> Workspace | None:
 
     None where there is no core, and while somebody profiles, who wants to hear of each image's steps.
     """
-    if profiled() or not core.available():
+    if listener.get() is not None:
         return None
     found: Workspace | None = getattr(_local, "workspace", None)
     if found is None or threads != found.threads:
         end_threads()
-        found = _local.workspace = Workspace(threads)
+        found = _local.workspace = Workspace(threads) if core.available() else None
     return found
 
 
@@ -112,7 +114,6 @@ class CoreRun:
                 left.append(task)
             elif task.position in self._unfinished:
                 left.append(task)
-        mark("decode")
         return left
 
 
@@ -124,10 +125,40 @@ def fill(job: core.Job, program: Program, encoded: Encoded, limits: tuple[int, i
     if add_steps(job, program.steps, shape)[1] != len(program.steps):
         return False
     if encoded.held is None:
-        job.read(encoded.data, box or WHOLE, limits)
+        job.read(encoded.data, box or _WHOLE, limits)
     else:
-        job.read_address(*encoded.place, box or WHOLE, limits)
+        job.read_address(*encoded.place, box or _WHOLE, limits)
     return True
+
+
+_MOST_AT_ONCE = 2  # operations of the core's that a step adds
+
+
+def add_steps(job: core.Job, steps: tuple[Step, ...], shape: ImageShape) -> tuple[ImageShape, int]:
+    """Adds the first steps that the core has to a job; the shape behind them, and how many they are."""
+    for number, step in enumerate(steps):
+        known = getattr(step, "interned", None)
+        if known:
+            found = known.get(shape) or known.get(shape[2])
+            if found is not None:
+                if not job.add(found[0]):
+                    return shape, number
+                shape = found[1]
+                continue
+        begin = None if known is None else job.mark()
+        if job.room < _MOST_AT_ONCE or not isinstance(step, Operation) or not step.to_core(job, shape):
+            return shape, number
+        behind = step.output_shape(shape) if step.changes_shape else shape
+        if known is not None and begin is not None:
+            if len(known) == _MOST_KEPT:
+                known.clear()
+            # a resize to a given size is the same for images of any size
+            known[shape[2] if isinstance(step, Resize) and step.fixed else shape] = job.packed(begin), behind
+        shape = behind
+    return shape, len(steps)
+
+
+_MOST_KEPT = 64
 
 
 def limits_of(max_pixels: readers.MaxPixels) -> tuple[int, int]:

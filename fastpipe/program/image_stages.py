@@ -15,19 +15,20 @@ from fastpipe import core, readers
 from fastpipe.config import MachineConfig
 from fastpipe.errors import PlanError
 from fastpipe.kernels import memory
+from fastpipe.ops import Pad
 from fastpipe.program.batch import BatchBuilder, BatchSpec
 from fastpipe.program.borders import without_border
 from fastpipe.program.compile import Pipeline
 from fastpipe.program.core_run import CoreRun, Workspace, fill, limits_of
-from fastpipe.program.execute import DIRECT, Encoded, execute, finish_tensor, to_pil
+from fastpipe.program.execute import DIRECT, execute, finish_tensor, to_pil
 from fastpipe.program.lower import lower
-from fastpipe.program.profiling import mark
+from fastpipe.program.profiling import listener, mark
 from fastpipe.program.program import Fidelity, Program
-from fastpipe.program.tasks import FailurePolicy, SampleTask
+from fastpipe.program.tasks import Encoded, FailurePolicy, SampleTask
 from fastpipe.rng import drawing, keyed_generators, keyed_globals
 from fastpipe.sources import fetched
 from fastpipe.transforms.compose import call
-from fastpipe.types import DecodeRequest, Generators, Header, ImageShape, Recipe
+from fastpipe.types import DecodeRequest, Generators, Header, ImageShape, Recipe, RemoteFile
 
 _FORMATS = ("JPEG", "PNG")
 
@@ -111,15 +112,16 @@ class ImageStages:
         """By the core, all in one call, where it is there; files of formats that it hasn't as `read_one` does."""
         if self.loader is not None or not tasks:
             return
-        sources, errors = fetched([task.source for task in tasks])
-        for number, error in errors.items():
-            self.policy.failed(tasks[number], error)
+        sources: Sequence[str | bytes] = [task.source for task in tasks]
+        if RemoteFile in map(type, sources):
+            sources, errors = fetched(sources)
+            for number, error in errors.items():
+                self.policy.failed(tasks[number], error)
         if here is None:
             for task, source in zip(tasks, sources, strict=True):
                 if task.error is None:
                     self.read_one(task, source)
             return
-        mark("fetch")
         options = self.options
         reader, config, max_pixels = options.reader, options.config, options.max_pixels
         files = here.read(sources, readers.longest_file(readers.pixel_limit(max_pixels)))
@@ -133,7 +135,6 @@ class ImageStages:
                     self._orient(task)
             else:  # or nothing that can be read: errors are told there
                 self.read_one(task, sources[number])
-        mark("read")
 
     def read_one(self, task: SampleTask, source: str | bytes | None = None) -> None:
         """Reads a file by Python; what is at hand of it is its bytes, or the path of a local copy."""
@@ -174,7 +175,7 @@ class ImageStages:
         with contextlib.nullcontext() if alone else drawing(self.generators) as held:
             for task in tasks:
                 self.draw_one(task, (held or self.generators) if task.key is None else keyed_generators(task.key))
-        if self.loader is None and not ahead:
+        if listener.get() is not None and self.loader is None and not ahead:
             mark("draw")
 
     def draw_one(self, task: SampleTask, generators: Generators | None) -> None:
@@ -222,7 +223,7 @@ class ImageStages:
         for task in tasks:
             if task.recipe is not None:
                 task.program = lower(task.recipe, fidelity, orientation=task.orientation)
-        if self.loader is None:
+        if listener.get() is not None and self.loader is None:
             mark("plan")
 
     # -- run
@@ -328,7 +329,7 @@ class _Sinks:
         if conversion is None or program.request.scale != 1:
             return False
         if self.memory is None:
-            return without_border(program) is None
+            return Pad not in map(type, program.steps) or without_border(program) is None
         return self._places is not None and not (program.after and self.memory.dtype != conversion.dtype)
 
     def write(self, job: core.Job, position: int, program: Program) -> Any:
