@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import weakref
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -69,12 +70,13 @@ class Arrays(ImageDataset):
         return self.__form
 
     def _fastpipe_stages(self, pipeline: Pipeline, policy: BadFileHandler, options: dict[str, Any]) -> Any:
+        dataset = weakref.proxy(self)  # which holds the stages
         return ArrayStages(
             pipeline,
             self._fastpipe_decoding,
             policy,
             self.target_transform,
-            form=lambda: self.form,
+            form=lambda: dataset.form,
             form_is_given=self.__given,
             crops=self.__crop is not None,
             **options,

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+import weakref
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -65,6 +66,7 @@ class SampleSource(Protocol):
     """What the policy asks of a dataset."""
 
     seed: int | None
+    _fastpipe: PrivateState
 
     def __len__(self) -> int: ...
 
@@ -74,34 +76,30 @@ class SampleSource(Protocol):
     def alternatives(self, index: int, generator: np.random.Generator) -> Iterator[int]:
         """Samples to try in place of a bad one."""
 
+    def _fastpipe_tasks(self, indices: Sequence[int], epoch: int | None) -> list[SampleTask]:
+        """As of `BatchExecutor`."""
+
 
 class BadFileHandler:
     """Applies a dataset's policy; the `fastpipe.program.tasks.FailurePolicy` of its executor.
 
     Args:
-        dataset: whose samples they are.
-        state: has the policy as chosen, and what is known of bad samples, in memory that all processes share.
-        tasks_of: as of `BatchExecutor`.
+        dataset: whose samples they are; held weakly, because its executor holds this.
         planned: fastpipe's readers read the files, and not a loader of the user's, which may raise anything.
     """
 
-    def __init__(
-        self,
-        dataset: SampleSource,
-        state: PrivateState,
-        tasks_of: Callable[[Sequence[int], int | None], list[SampleTask]],
-        planned: bool,
-    ) -> None:
-        self._dataset, self._state, self._tasks_of, self._planned = dataset, state, tasks_of, planned
-        self.policy = state.policy
+    def __init__(self, dataset: SampleSource, planned: bool) -> None:
+        self._dataset: SampleSource = weakref.proxy(dataset)
+        self._planned = planned
+        self.policy = dataset._fastpipe.policy
         self._told_of_log = False
 
     def _record(self) -> BadFileRecord:
-        return self._state.bad_record(len(self._dataset))
+        return self._dataset._fastpipe.bad_record(len(self._dataset))
 
     def _task(self, index: int, instead_of: SampleTask) -> SampleTask:
         """The task of a sample that is taken in another one's place, with its random numbers."""
-        (task,) = self._tasks_of([index], instead_of.epoch)
+        (task,) = self._dataset._fastpipe_tasks([index], instead_of.epoch)
         task.place, task.key = instead_of.place, instead_of.key
         return task
 

@@ -16,7 +16,7 @@ from fastpipe.config import MachineConfig, current_config, readers_asked
 from fastpipe.datasets.bad_file_policy import BadFileHandler, BadFilePolicy
 from fastpipe.datasets.bad_files import BadFileCounts, NothingLeftError, OnError, alike, warn_again
 from fastpipe.datasets.gil import gil_bound_part
-from fastpipe.datasets.private import PrivateState
+from fastpipe.datasets.private import PrivateState, held_weakly
 from fastpipe.datasets.standard_transform import StandardTransform, default_loader
 from fastpipe.datasets.torchvision_bases import derive_from_torchvision
 from fastpipe.errors import DatasetError, PlanError
@@ -191,12 +191,12 @@ class ImageDataset(Dataset[tuple[Any, Any]]):
         if known is None or known.stages.compiled is not pipeline:
             policy = self._fastpipe_handler()
             stages = self._fastpipe_stages(pipeline, policy, self._fastpipe_options())
-            known = state.executor = BatchExecutor(self._fastpipe_tasks, stages, policy, self.threads)
+            known = state.executor = BatchExecutor(held_weakly(self._fastpipe_tasks), stages, policy, self.threads)
         return known
 
     def _fastpipe_handler(self) -> BadFileHandler:
         """What becomes of bad samples."""
-        return BadFileHandler(self, self._fastpipe, self._fastpipe_tasks, self.plans)
+        return BadFileHandler(self, self.plans)
 
     def _fastpipe_stages(self, pipeline: Pipeline, policy: BadFileHandler, options: dict[str, Any]) -> Any:
         """What is done to samples, with the options of `ImageStages`."""

@@ -16,6 +16,7 @@ from fastpipe import readers
 from fastpipe.datasets.bad_file_policy import BadFileHandler
 from fastpipe.datasets.base import ImageDataset
 from fastpipe.datasets.joint_stages import JointStages, TargetStages, v2_samples, with_masks
+from fastpipe.datasets.private import held_weakly
 from fastpipe.datasets.standard_transform import StandardTransform
 from fastpipe.errors import DatasetError, PlanError
 from fastpipe.program import Pipeline
@@ -149,7 +150,7 @@ class JointDataset(ImageDataset):
             self._fastpipe_decoding,
             policy,
             self.target_transform,
-            targets_of=self.targets_of,
+            targets_of=held_weakly(self.targets_of),
             spreads_targets=self._fastpipe_spreads_targets,
             **options,
         )

@@ -2,15 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Sized
+import weakref
+from collections.abc import Callable, Sized
 from dataclasses import dataclass, replace
 from operator import is_
-from typing import Any
+from typing import Any, TypeVar
 
 from fastpipe.datasets.bad_file_policy import BadFilePolicy
 from fastpipe.datasets.bad_files import BadFileRecord
 from fastpipe.program import BatchExecutor, Pipeline, SharedEpoch, compile_pipeline, flatten
 from fastpipe.transforms.compose import members_of
+
+_Result = TypeVar("_Result")
+
+
+def held_weakly(method: Callable[..., _Result]) -> Callable[..., _Result]:
+    """An object's method, for what the object itself holds.
+
+    A ring would last until Python's collector comes, and with it the shared memory, threads and batches in it.
+    """
+    reference = weakref.WeakMethod(method)
+
+    def call(*arguments: Any) -> _Result:
+        found = reference()
+        assert found is not None  # whoever calls asks the object
+        return found(*arguments)
+
+    return call
 
 
 @dataclass

@@ -152,7 +152,7 @@ class _Items(ImageDataset):
         return tasks
 
     def _fastpipe_handler(self) -> BadFileHandler:
-        return _ItemHandler(self, self._fastpipe, self._fastpipe_tasks, True)
+        return _ItemHandler(self, planned=True)
 
     def _fastpipe_options(self) -> dict[str, Any]:
         return {"generators": self._generators, "out": self._out, "shared": False}

@@ -1,6 +1,7 @@
 /* layout.c: sizes and offsets of the public structs, and some numbers, for test_library.py. */
 #include <stdio.h>
 
+#include "fastpipe_core.h"
 
 #define SIZE(type) printf("%s %zu\n", #type, sizeof(type))
 #define FIELD(type, field) printf("%s.%s %zu\n", #type, #field, offsetof(type, field))

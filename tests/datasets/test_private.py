@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import copy
+import gc
 import io
 import json
 import pickle
-from collections.abc import Callable
+import weakref
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -99,6 +101,35 @@ def test_no_state_under_a_name_that_others_may_have(name: str, seed: int | None,
             kept |= {key for key, value in vars(cls).items() if key.startswith("_") and not hasattr(value, "__get__")}
     dunder = {attribute for attribute in kept if attribute.startswith("__") and attribute.endswith("__")}
     assert not [attribute for attribute in kept - dunder if not is_private_to_fastpipe(attribute)]
+
+
+@pytest.fixture
+def without_collector() -> Iterator[None]:
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
+
+
+@EACH
+@pytest.mark.usefixtures("without_collector")
+def test_it_is_gone_at_once_where_nobody_holds_it(name: str, root: Path) -> None:
+    """With its shared memory and its threads: Python's collector may take hours to come."""
+    dataset = made(name, root, seed=0, on_error="skip", threads=2)
+    sample_of(dataset), dataset.__getitems__([0, 0]), dataset.bad_files
+    gone = weakref.ref(dataset)
+    del dataset
+    assert gone() is None
+
+
+@pytest.mark.usefixtures("without_collector")
+def test_a_batch_of_items_holds_nothing(root: Path) -> None:
+    files = [*map(str, sorted(root.glob("train/*/*.jpg")))]
+    out = torch.empty(len(files), 3, 20, 20)
+    fastpipe.load_batch(files, TRANSFORM, out=out)
+    gone = weakref.ref(out)
+    del out
+    assert gone() is None
 
 
 @EACH

@@ -31,7 +31,7 @@ if __name__ == "__main__":
     batches = iter(loader)
     for _ in range(4):
         next(batches)
-    print(*[worker.pid for worker in loader._iterator._workers], flush=True)
+    print(*[worker.pid for worker in batches.iterator._workers], flush=True)
     for batch in batches:
         time.sleep(0.001)
 """

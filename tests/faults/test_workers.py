@@ -104,7 +104,7 @@ def slowly(batches) -> None:
 
 
 def lose_workers(photos: Path) -> None:
-    loader = fastpipe.DataLoader(fastpipe.ImageFolder(photos, TRANSFORM), 2, num_workers=2)
+    loader = fastpipe.DataLoader(fastpipe.ImageFolder(photos, TRANSFORM), 2, num_workers=2, persistent_workers=True)
     for _ in range(2):
         batches = iter(loader)
         next(batches)
@@ -139,7 +139,7 @@ def test_worker_that_dies_at_its_start(photos):
 def test_torch_forgets_the_workers_with_the_error(photos, tmp_path):
     """Else its handler of SIGCHLD raises once more, in the middle of something else."""
     dataset = fastpipe.ImageFolder(photos, TRANSFORM, loader=Loader(signal.SIGKILL, tmp_path / "mark"))
-    loader = fastpipe.DataLoader(dataset, 4, num_workers=2)
+    loader = fastpipe.DataLoader(dataset, 4, num_workers=2, persistent_workers=True)
     batches = iter(loader)
     known = [id(loader._iterator)]
     with pytest.raises(LoaderError):
@@ -169,7 +169,7 @@ def collect_and_leave(loader: fastpipe.DataLoader) -> None:
 
 
 def test_a_fork_leaves_the_workers_that_it_inherits_alone(photos, apart):
-    loader = fastpipe.DataLoader(fastpipe.ImageFolder(photos, TRANSFORM), 4, num_workers=2)
+    loader = fastpipe.DataLoader(fastpipe.ImageFolder(photos, TRANSFORM), 4, num_workers=2, persistent_workers=True)
     assert labels(loader) == 24
     workers = list(loader._iterator._workers)
     assert apart(collect_and_leave, loader) == (0, "")
@@ -241,7 +241,7 @@ def test_notes_name_the_sample_in_subsets_and_concatenations(photos, tmp_path):
 
 def test_workers_of_a_loader_in_a_ring_end_by_themselves(photos):
     """torch waits five seconds for each and then kills them: Python closes their queues first."""
-    loader = fastpipe.DataLoader(fastpipe.ImageFolder(photos, TRANSFORM), 4, num_workers=2)
+    loader = fastpipe.DataLoader(fastpipe.ImageFolder(photos, TRANSFORM), 4, num_workers=2, persistent_workers=True)
     assert labels(loader) == 24
     workers = list(loader._iterator._workers)
     loader.ring = loader

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fastpipe_core.h"
 
 #define TAIL 16
 #define MOST_OPERATIONS 5

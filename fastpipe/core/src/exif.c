@@ -30,7 +30,8 @@ static uint32_t type_bytes(uint32_t type) {
 }
 
 /* Whether Pillow's JpegImagePlugin may refuse the file for an entry: to _read_dpi_from_exif a resolution of bytes or of
- * text is a pair of numbers, and where there is one alone an IndexError that nobody catches. (A text may end in a zero.) */
+ * text is a pair of numbers, and where there is one alone an IndexError that nobody catches. (A text may end in a
+ * zero.) */
 static bool is_lone_number(uint32_t tag, uint32_t type, uint64_t values) {
     if (tag != X_RESOLUTION || values > 2) return false;
     return type == TYPE_BYTE || type == TYPE_ASCII || type == TYPE_UNDEFINED;

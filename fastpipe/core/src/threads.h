@@ -68,8 +68,8 @@ static inline void fpc_condition_wait(fpc_condition *condition, fpc_lock *lock) 
 static inline void fpc_condition_wake_one(fpc_condition *condition) { pthread_cond_signal(condition); }
 static inline void fpc_condition_wake_all(fpc_condition *condition) { pthread_cond_broadcast(condition); }
 
-/* The new thread takes no signals: they stay with the program's own threads. But those that say that the thread itself did
- * something impossible are its own: blocked, they end the process before Python's faulthandler can say where. */
+/* The new thread takes no signals: they stay with the program's own threads. But those that say that the thread itself
+ * did something impossible are its own: blocked, they end the process before Python's faulthandler can say where. */
 static inline bool fpc_thread_start(fpc_thread *thread, fpc_thread_result (*body)(void *), void *argument) {
     sigset_t all, before;
     sigfillset(&all);
