@@ -58,7 +58,7 @@ class ArchiveMember(str):
 
 
 class Source(Protocol):
-    """What `Stored` needs of a `fastpipe.ByteSource`."""
+    """The part of a `fastpipe.ByteSource` that `RemoteFile` needs."""
 
     @property
     def identity(self) -> str:
@@ -81,7 +81,7 @@ class RemoteFile(ArchiveMember):
     """The name of a file in a store, or of a part of one, which also knows where its bytes come from.
 
     A path like any other for messages, reports and logs. What reads bytes (`fastpipe.readers`, the datasets, the tools)
-    asks the source for them; a loader of your own takes ``fastpipe.readers.read_file(stored)``.
+    asks the source for them; a loader of your own takes ``fastpipe.readers.read_file(file)``.
 
     Attributes:
         source: the `fastpipe.ByteSource` that has it.
