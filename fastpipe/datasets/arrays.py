@@ -32,7 +32,7 @@ class Arrays(ImageDataset):
     __given: bool = False
     __crop: RandomCrop | None = None
 
-    def _set_up(self, crop: Any, dtype: Any, shape: Any) -> None:
+    def _fastpipe_set_form(self, crop: Any, dtype: Any, shape: Any) -> None:
         if (dtype is None) != (shape is None):
             raise DatasetError("raw arrays need both dtype= and shape=; .npy files say both themselves.")
         if dtype is not None:
@@ -40,7 +40,7 @@ class Arrays(ImageDataset):
         if crop is not None:
             self.__crop = RandomCrop(crop)
 
-    def _look(self) -> None:
+    def _fastpipe_read_form(self) -> None:
         """The first file's form, before workers are started; what is wrong with it is told with its sample."""
         with contextlib.suppress(OSError):
             if len(self):
@@ -131,7 +131,7 @@ class ArrayFolder(Arrays, ImageFolder):
         index: ImageIndex | str | os.PathLike[str] | None = "auto",
         cache: Cache | None = None,
     ) -> None:
-        self._set_up(crop, dtype, shape)
+        self._fastpipe_set_form(crop, dtype, shape)
         self._fastpipe_endings = extensions or ((".npy",) if dtype is None else _RAW)
         super().__init__(
             root,
@@ -146,7 +146,7 @@ class ArrayFolder(Arrays, ImageFolder):
             index=index,
             cache=cache,
         )
-        self._look()
+        self._fastpipe_read_form()
 
 
 class ArrayList(Arrays, ImageList):
@@ -184,7 +184,7 @@ class ArrayList(Arrays, ImageList):
         max_bad_fraction: float = 0.1,
         cache: Cache | None = None,
     ) -> None:
-        self._set_up(crop, dtype, shape)
+        self._fastpipe_set_form(crop, dtype, shape)
         super().__init__(
             source,
             transform,
@@ -198,4 +198,4 @@ class ArrayList(Arrays, ImageList):
             max_bad_fraction=max_bad_fraction,
             cache=cache,
         )
-        self._look()
+        self._fastpipe_read_form()

@@ -190,9 +190,9 @@ class CocoDetection(_Wrappable):
 
     def targets_of(self, target: Any, size: tuple[int, int]) -> tuple[Any, ...]:
         keys = self.target_keys
-        return (self.annotations.records(target) if keys is None else self._wrapped_target(target, size, keys),)
+        return (self.annotations.records(target) if keys is None else self._fastpipe_v2_target(target, size, keys),)
 
-    def _wrapped_target(self, number: int, size: tuple[int, int], keys: frozenset[str]) -> dict[str, Any]:
+    def _fastpipe_v2_target(self, number: int, size: tuple[int, int], keys: frozenset[str]) -> dict[str, Any]:
         annotations = self.annotations
         image_id = int(annotations.arrays["ids"][number])
         first, last = annotations.range(number)
@@ -258,9 +258,9 @@ class _Voc(_Wrappable):
     def sample(self, index: int) -> tuple[str, str]:
         """The image's file, and its annotation's."""
         image = self.index.path(self._fastpipe_number(index))
-        return image, self._beside(image)
+        return image, self._fastpipe_annotation_of(image)
 
-    def _beside(self, image: str) -> str:
+    def _fastpipe_annotation_of(self, image: str) -> str:
         name = os.path.splitext(os.path.basename(image))[0]
         _, folder, ending = self._fastpipe_layout
         return os.path.join(self.__base, folder, name + ending)
@@ -271,7 +271,7 @@ class _Voc(_Wrappable):
 
     @property
     def targets(self) -> list[str]:
-        return [self._beside(image) for image in self.images]
+        return [self._fastpipe_annotation_of(image) for image in self.images]
 
 
 class VOCDetection(_Voc):

@@ -153,8 +153,8 @@ class ImageFolder(ImageDataset):
         self.is_valid_file = is_valid_file
         self.samples: Samples | list[tuple[str, int]]
         self.targets: Targets | list[int]
-        if is_valid_file is None and self._lists_as_usual():
-            self.index: ImageIndex | None = self._opened(index)
+        if is_valid_file is None and self._fastpipe_indexable():
+            self.index: ImageIndex | None = self._fastpipe_open_index(index)
             self.source = self.index.source  # of a store's archive, the folder that holds it
             self.classes, self.class_to_idx = _classes_of(self.index)
             empty = [self.classes[number] for number in np.flatnonzero(self.index.counts() == 0)]
@@ -180,10 +180,10 @@ class ImageFolder(ImageDataset):
         self._fastpipe.share_record(self)
 
     @classmethod
-    def _lists_as_usual(cls) -> bool:
+    def _fastpipe_indexable(cls) -> bool:
         return cls.find_classes is ImageFolder.find_classes and cls.make_dataset is ImageFolder.make_dataset
 
-    def _opened(self, index: ImageIndex | str | os.PathLike[str] | None) -> ImageIndex:
+    def _fastpipe_open_index(self, index: ImageIndex | str | os.PathLike[str] | None) -> ImageIndex:
         assert self.root is not None
         if not isinstance(index, ImageIndex):
             return ImageIndex.from_folder(self.source or self.root, location=index, extensions=self._fastpipe_endings)

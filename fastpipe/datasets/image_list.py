@@ -102,14 +102,14 @@ class ImageList(ImageDataset):
         if isinstance(source, ImageIndex):
             store = source_of(source.source or root, cache)
             self.root = _name_of(root, store)
-            self._use(source if store is None else source.read_through(store))
+            self._fastpipe_set_index(source if store is None else source.read_through(store))
             return
         store = source_of(root, None)
         if isinstance(source, (str, os.PathLike)):
             if store is not None or cache is not None:
                 store = source_of(store or root, cache)
             self.root = _name_of(root, store)
-            self._use(ListSource(local(source), columns, self.root or "", store).index())
+            self._fastpipe_set_index(ListSource(local(source), columns, self.root or "", store).index())
             return
         self.root = folder = _name_of(root, store)
         rows, texts = read_list(source, columns)
@@ -119,7 +119,9 @@ class ImageList(ImageDataset):
             store = source_of(store or root, cache)
         if store is not None:
             self.root = start = store.name
-        self._use(ImageIndex.from_table(table, root=start, classes=classes, class_values=values, source=store))
+        self._fastpipe_set_index(
+            ImageIndex.from_table(table, root=start, classes=classes, class_values=values, source=store)
+        )
 
     @classmethod
     def from_folder(
@@ -146,7 +148,7 @@ class ImageList(ImageDataset):
         start = folder.source or folder.root
         return cls(folder.index, transform, target_transform, root=start, **options)
 
-    def _use(self, index: ImageIndex) -> None:
+    def _fastpipe_set_index(self, index: ImageIndex) -> None:
         self.index = index
         self.samples: Samples | list[tuple[str, int]] = Samples(index)
         self.targets: Targets | list[int] = Targets(index)
@@ -185,9 +187,9 @@ class ImageList(ImageDataset):
             IndexError: a position is out of range, or the booleans are not one a sample.
             TypeError: the positions are no integers.
         """
-        index = self._index_now()
+        index = self._fastpipe_current_index()
         other = copy.copy(self)
-        other._use(index.take(_positions(indices, len(index))))
+        other._fastpipe_set_index(index.take(_positions(indices, len(index))))
         return other
 
     def split(self: Self, fractions: Sequence[float], seed: int = 0, stratified: bool = False) -> tuple[Self, ...]:
@@ -204,7 +206,7 @@ class ImageList(ImageDataset):
         shares = np.asarray(fractions, np.float64)
         if shares.ndim != 1 or not len(shares) or (shares < 0).any() or abs(shares.sum() - 1) > 1e-6:
             raise ValueError(f"fractions={fractions!r}: give numbers from 0 to 1 that sum to 1, as (0.9, 0.1)")
-        index = self._index_now()
+        index = self._fastpipe_current_index()
         generator = np.random.default_rng(seed)
         order = generator.permutation(len(index))
         if stratified:
@@ -215,7 +217,7 @@ class ImageList(ImageDataset):
             parts = np.split(order, _bounds(len(order), shares))
         return tuple(self.subset(np.sort(part)) for part in parts)
 
-    def _index_now(self) -> ImageIndex:
+    def _fastpipe_current_index(self) -> ImageIndex:
         """The index; of samples that were assigned, one made of them."""
         if isinstance(self.samples, Samples):
             return self.samples.index_
