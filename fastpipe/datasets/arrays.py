@@ -11,10 +11,10 @@ from typing import Any
 from fastpipe.datasets.array_form import Form, form_of, raw_form
 from fastpipe.datasets.array_stages import ArrayStages
 from fastpipe.datasets.bad_file_policy import BadFileHandler
-from fastpipe.datasets.bad_files import OnError
 from fastpipe.datasets.base import ImageDataset
 from fastpipe.datasets.folder import ImageFolder
 from fastpipe.datasets.image_list import ImageList
+from fastpipe.datasets.options import SampleOptions, Unpack, with_options
 from fastpipe.errors import DatasetError
 from fastpipe.index.image_index import ImageIndex
 from fastpipe.index.list_files import Column
@@ -112,6 +112,7 @@ class ArrayFolder(Arrays, ImageFolder):
             opened; names file and index.
     """
 
+    @with_options(SampleOptions, ImageDataset.__init__)
     def __init__(
         self,
         root: str | Path | ByteSource,
@@ -123,13 +124,9 @@ class ArrayFolder(Arrays, ImageFolder):
         shape: Sequence[int] | None = None,
         extensions: tuple[str, ...] | None = None,
         allow_empty: bool = False,
-        seed: int | None = None,
-        threads: int = 0,
-        on_error: OnError = "raise",
-        bad_files_log: str | os.PathLike[str] | None = None,
-        max_bad_fraction: float = 0.1,
         index: ImageIndex | str | os.PathLike[str] | None = "auto",
         cache: Cache | None = None,
+        **options: Unpack[SampleOptions],
     ) -> None:
         self._fastpipe_set_form(crop, dtype, shape)
         self._fastpipe_endings = extensions or ((".npy",) if dtype is None else _RAW)
@@ -138,13 +135,9 @@ class ArrayFolder(Arrays, ImageFolder):
             transform,
             target_transform,
             allow_empty=allow_empty,
-            seed=seed,
-            threads=threads,
-            on_error=on_error,
-            bad_files_log=bad_files_log,
-            max_bad_fraction=max_bad_fraction,
             index=index,
             cache=cache,
+            **options,
         )
         self._fastpipe_read_form()
 
@@ -166,6 +159,7 @@ class ArrayList(Arrays, ImageList):
         DatasetError, DecodeError, OSError: as of `ImageList` and `ArrayFolder`.
     """
 
+    @with_options(SampleOptions, ImageDataset.__init__)
     def __init__(
         self,
         source: Any,
@@ -177,12 +171,8 @@ class ArrayList(Arrays, ImageList):
         shape: Sequence[int] | None = None,
         root: str | os.PathLike[str] | ByteSource | None = None,
         columns: tuple[Column, Column] = ("path", "label"),
-        seed: int | None = None,
-        threads: int = 0,
-        on_error: OnError = "raise",
-        bad_files_log: str | os.PathLike[str] | None = None,
-        max_bad_fraction: float = 0.1,
         cache: Cache | None = None,
+        **options: Unpack[SampleOptions],
     ) -> None:
         self._fastpipe_set_form(crop, dtype, shape)
         super().__init__(
@@ -191,11 +181,7 @@ class ArrayList(Arrays, ImageList):
             target_transform,
             root=root,
             columns=columns,
-            seed=seed,
-            threads=threads,
-            on_error=on_error,
-            bad_files_log=bad_files_log,
-            max_bad_fraction=max_bad_fraction,
             cache=cache,
+            **options,
         )
         self._fastpipe_read_form()

@@ -18,8 +18,10 @@ from PIL import Image
 
 from fastpipe.datasets._masks import Segmentations
 from fastpipe.datasets.annotations import CocoFile
+from fastpipe.datasets.base import ImageDataset
 from fastpipe.datasets.joint import JointDataset, MaskFile, placed
 from fastpipe.datasets.joint_stages import v2_samples
+from fastpipe.datasets.options import ImageOptions, Unpack, with_options
 from fastpipe.errors import DatasetError
 from fastpipe.index.image_index import ImageIndex
 from fastpipe.index.table import Table, joined, offsets_of, pack_paths
@@ -139,6 +141,7 @@ class CocoDetection(_Wrappable):
 
     _fastpipe_keys = frozenset(_COCO_KEYS), frozenset({"image_id", "boxes", "labels"})
 
+    @with_options(ImageOptions, ImageDataset.__init__)
     def __init__(
         self,
         root: str | os.PathLike[str],
@@ -146,7 +149,7 @@ class CocoDetection(_Wrappable):
         transform: Callable[..., Any] | None = None,
         target_transform: Callable[..., Any] | None = None,
         transforms: Callable[..., Any] | None = None,
-        **options: Any,
+        **options: Unpack[ImageOptions],
     ) -> None:
         super().__init__(transform, target_transform, transforms, **options)
         self.root = local(root)
@@ -220,6 +223,7 @@ class _Voc(_Wrappable):
     _fastpipe_layout: tuple[str, str, str]
     """The folders of the lists and of the annotations, and what annotations' names end in."""
 
+    @with_options(ImageOptions, ImageDataset.__init__)
     def __init__(
         self,
         root: str | os.PathLike[str],
@@ -229,7 +233,7 @@ class _Voc(_Wrappable):
         transform: Callable[..., Any] | None = None,
         target_transform: Callable[..., Any] | None = None,
         transforms: Callable[..., Any] | None = None,
-        **options: Any,
+        **options: Unpack[ImageOptions],
     ) -> None:
         super().__init__(transform, target_transform, transforms, **options)
         self.root = local(root)

@@ -5,23 +5,20 @@ from __future__ import annotations
 import copy
 import itertools
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
 
-from fastpipe.config import MachineConfig
-from fastpipe.datasets.bad_files import OnError
-from fastpipe.datasets.base import ImageDataset, default_loader
+from fastpipe.datasets.base import ImageDataset
 from fastpipe.datasets.folder import ImageFolder
+from fastpipe.datasets.options import ImageOptions, Unpack, with_options
 from fastpipe.index.image_index import ImageIndex
 from fastpipe.index.lazy_sequences import Samples, Targets
 from fastpipe.index.list_files import Column, read_list, table_of
 from fastpipe.index.list_source import ListSource
 from fastpipe.index.table import Array
 from fastpipe.paths import local
-from fastpipe.program import Fidelity
-from fastpipe.readers import MaxPixels
 from fastpipe.sources import ByteSource, Cache, source_of
 
 Self = TypeVar("Self", bound="ImageList")
@@ -63,6 +60,7 @@ class ImageList(ImageDataset):
         OSError: the file can't be opened.
     """
 
+    @with_options(ImageOptions, ImageDataset.__init__)
     def __init__(
         self,
         source: Any,
@@ -71,34 +69,10 @@ class ImageList(ImageDataset):
         *,
         root: str | os.PathLike[str] | ByteSource | None = None,
         columns: tuple[Column, Column] = ("path", "label"),
-        loader: Callable[[str], Any] = default_loader,
-        reader: str | Mapping[str, str] | None = None,
-        config: MachineConfig | None = None,
-        fidelity: Fidelity = "torchvision",
-        apply_exif: bool = False,
-        max_pixels: MaxPixels = "auto",
-        seed: int | None = None,
-        threads: int = 0,
-        on_error: OnError = "raise",
-        bad_files_log: str | os.PathLike[str] | None = None,
-        max_bad_fraction: float = 0.1,
         cache: Cache | None = None,
+        **options: Unpack[ImageOptions],
     ) -> None:
-        super().__init__(
-            transform,
-            target_transform,
-            loader=loader,
-            reader=reader,
-            config=config,
-            fidelity=fidelity,
-            apply_exif=apply_exif,
-            max_pixels=max_pixels,
-            seed=seed,
-            threads=threads,
-            on_error=on_error,
-            bad_files_log=bad_files_log,
-            max_bad_fraction=max_bad_fraction,
-        )
+        super().__init__(transform, target_transform, **options)
         if isinstance(source, ImageIndex):
             store = source_of(source.source or root, cache)
             self.root = _name_of(root, store)

@@ -16,6 +16,7 @@ from fastpipe import readers
 from fastpipe.datasets.bad_file_policy import BadFileHandler
 from fastpipe.datasets.base import ImageDataset
 from fastpipe.datasets.joint_stages import JointStages, TargetStages, v2_samples, with_masks
+from fastpipe.datasets.options import ImageOptions, Unpack, with_options
 from fastpipe.datasets.standard_transform import StandardTransform
 from fastpipe.errors import DatasetError, PlanError
 from fastpipe.program import Pipeline
@@ -101,12 +102,13 @@ class JointDataset(ImageDataset):
     _fastpipe_spreads_targets = False
     """A sample is the image and each of its targets, where nothing sees both; else the image and one target."""
 
+    @with_options(ImageOptions, ImageDataset.__init__)
     def __init__(
         self,
         transform: Callable[..., Any] | None = None,
         target_transform: Callable[..., Any] | None = None,
         transforms: Callable[..., Any] | None = None,
-        **options: Any,
+        **options: Unpack[ImageOptions],
     ) -> None:
         if transforms is not None and (transform is not None or target_transform is not None):
             raise ValueError("Only transforms or transform/target_transform can be passed as argument")
@@ -208,12 +210,13 @@ class SampleDataset(JointDataset):
 
     _fastpipe_spreads_targets = True
 
+    @with_options(ImageOptions, ImageDataset.__init__)
     def __init__(
         self,
         function: Callable[[int], tuple[Any, ...]],
         length: int,
         transforms: Callable[..., Any] | None = None,
-        **options: Any,
+        **options: Unpack[ImageOptions],
     ) -> None:
         super().__init__(transforms=transforms, **options)
         if length < 0:
