@@ -19,9 +19,9 @@ from typing import Any
 
 import filelock
 import numpy as np
-from torch.utils.data import Subset
 
 from fastpipe.datasets import ImageDataset, ImageIndex
+from fastpipe.datasets.wrappers import EpochSubset
 from fastpipe.errors import DatasetError, FastpipeWarning, StoreError
 from fastpipe.index.lazy_sequences import Samples, Targets
 from fastpipe.loading.growing_state import Arrivals, Window
@@ -64,7 +64,7 @@ class GrowingStatistics:
     still_s: float
 
 
-class GrowingDataset(Subset[Any]):
+class GrowingDataset(EpochSubset):
     """The part of a data set that has arrived from its store: it grows while a model trains on it.
 
     An epoch has the samples that have arrived by its beginning; the first one waits for `start` of them. Meanwhile a
@@ -156,14 +156,6 @@ class GrowingDataset(Subset[Any]):
         if asked.size and not (asked.min() >= 0 and asked.max() < len(window)):
             raise IndexError(f"place {asked.max()} is out of range: the epoch has {len(window)} samples")
         found: list[int] = self._order.at(window.at(asked) % len(self._order)).tolist()
-        return found
-
-    def __getitem__(self, place: int) -> Any:
-        """A sample of the current epoch, as the source gives it."""
-        return self.dataset[self.inner([place])[0]]
-
-    def __getitems__(self, places: list[int]) -> list[Any]:
-        found: list[Any] = self.dataset.__getitems__(self.inner(places))
         return found
 
     def statistics(self) -> GrowingStatistics:

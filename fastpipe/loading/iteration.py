@@ -8,7 +8,8 @@ from collections import deque
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from fastpipe.loading.bad_files import EmptyBatch, end_epoch, image_datasets
+from fastpipe.datasets.wrappers import image_datasets
+from fastpipe.loading.bad_files import EmptyBatch, end_epoch
 from fastpipe.loading.device import on_device
 from fastpipe.loading.epoch_checks import note_given
 from fastpipe.loading.threads import ThreadIterator

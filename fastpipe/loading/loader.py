@@ -21,10 +21,11 @@ from torch.utils.data import (
 from torch.utils.data import DataLoader as TorchDataLoader
 
 from fastpipe.datasets import BadFileCounts, ImageDataset
+from fastpipe.datasets.wrappers import image_datasets
 from fastpipe.environment import usable_cpus
 from fastpipe.errors import DatasetError, FastpipeWarning
 from fastpipe.loading.accelerate import prepared, warn_lost
-from fastpipe.loading.bad_files import CollateGood, bad_files_of, begin_epoch, image_datasets
+from fastpipe.loading.bad_files import CollateGood, bad_files_of, begin_epoch
 from fastpipe.loading.collate import DRAW_NOTHING, BatchCollate
 from fastpipe.loading.epoch_checks import warn_of_repetition, warn_of_whole_epochs
 from fastpipe.loading.fetcher import BatchFetcher, gives_batches
@@ -43,7 +44,7 @@ from fastpipe.loading.worker_monitor import (
 )
 from fastpipe.program import BatchSpec, SharedEpoch, Slots
 
-__all__ = ["DataLoader", "image_datasets"]
+__all__ = ["DataLoader"]
 
 _ENDLESS = 1 << 62
 

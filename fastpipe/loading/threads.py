@@ -24,13 +24,13 @@ from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import torch
-from torch.utils.data import ConcatDataset
 from torch.utils.data._utils import pin_memory
 from torch.utils.data.dataloader import _BaseDataLoaderIter
 
 from fastpipe.datasets import ImageDataset
+from fastpipe.datasets.wrappers import behind_subsets, is_transparent, wrapped
 from fastpipe.errors import FastpipeWarning, LoaderError
-from fastpipe.loading.fetcher import SUBSETS, batch_of, in_epochs, sample_of, within_subsets
+from fastpipe.loading.fetcher import batch_of, in_epochs, sample_of
 from fastpipe.loading.mixing import mixed
 from fastpipe.loading.worker_monitor import PATIENCE_S
 from fastpipe.program import BatchSpec, PendingBatch, SharedEpoch
@@ -49,11 +49,9 @@ Ahead = tuple[Iterator[Any], Epochs]
 
 
 def gil_bound_part_within(dataset: Any) -> str:
-    """What keeps a dataset's samples from being made ahead in a thread; empty where nothing does."""
-    if type(dataset) in SUBSETS:
-        return gil_bound_part_within(dataset.dataset)
-    if type(dataset) is ConcatDataset:
-        return next(filter(None, map(gil_bound_part_within, dataset.datasets)), "")
+    """Why a dataset's samples can't be made ahead in a thread; empty if they can."""
+    if is_transparent(dataset):
+        return next(filter(None, map(gil_bound_part_within, wrapped(dataset).values())), "")
     if not isinstance(dataset, ImageDataset):
         return f"the dataset ({type(dataset).__name__})"
     return dataset.in_python
@@ -256,7 +254,7 @@ class _Maker:
         self.at = task
         if not self._batches or not isinstance(task.indices, list):
             return None
-        dataset, inner = within_subsets(self._dataset, task.indices, task.options)
+        dataset, inner = behind_subsets(self._dataset, task.indices, task.options.epochs, is_transparent)
         return dataset.submit(inner, task.options) if isinstance(dataset, ImageDataset) else None
 
     def _result(self, pending: PendingBatch | None, task: _Task) -> Any:

@@ -13,11 +13,12 @@ from typing import Any
 import torch
 from torch.utils.data import RandomSampler
 
+from fastpipe.datasets.wrappers import image_datasets
 from fastpipe.environment import usable_cpus
 from fastpipe.errors import DatasetError
 from fastpipe.index._progress import SlowBar
 from fastpipe.loading.collate import DeferredImages, map_tensors
-from fastpipe.loading.loader import DataLoader, image_datasets
+from fastpipe.loading.loader import DataLoader
 from fastpipe.loading.threads import AHEAD, gil_bound_part_within
 from fastpipe.rng import keyed_globals
 

@@ -11,7 +11,7 @@ from typing import Any
 import cv2
 from torch.utils.data import get_worker_info
 
-from fastpipe.loading.bad_files import image_datasets
+from fastpipe.datasets.wrappers import image_datasets
 from fastpipe.loading.fetcher import BatchFetcher
 from fastpipe.loading.worker_monitor import Notes, end_with_what_cannot_be_sent, leave_quietly
 from fastpipe.program import Slots

@@ -332,7 +332,7 @@ def test_shards_give_the_samples_of_the_folder(images: Path, tmp_path: Path) -> 
 def test_a_changed_and_an_added_shard_are_listed_alone(
     images: Path, tmp_path: Path, settled: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from fastpipe.datasets import shards as module
+    from fastpipe.index import shard_source as module
 
     packed.shards(images, tmp_path, 3)
     pattern = str(tmp_path / "*.tar")
