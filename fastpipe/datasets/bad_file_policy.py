@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -27,9 +27,6 @@ from fastpipe.datasets.bad_files import (
 from fastpipe.errors import BadFilesError, DatasetError
 from fastpipe.program import SampleTask
 from fastpipe.rng import sample_key
-
-if TYPE_CHECKING:
-    from fastpipe.datasets.private import PrivateState
 
 _TRIES = 32
 
@@ -80,7 +77,8 @@ class BadFileHandler:
 
     Args:
         dataset: whose samples they are.
-        state: has the policy as chosen, and what is known of bad samples, in memory that all processes share.
+        policy: as its user has chosen it.
+        record: gives the record of bad samples, in memory that all processes share.
         tasks_of: as of `BatchExecutor`.
         planned: fastpipe's readers read the files, and not a loader of the user's, which may raise anything.
     """
@@ -88,16 +86,14 @@ class BadFileHandler:
     def __init__(
         self,
         dataset: SampleSource,
-        state: PrivateState,
+        policy: BadFilePolicy,
+        record: Callable[[], BadFileRecord],
         tasks_of: Callable[[Sequence[int], int | None], list[SampleTask]],
         planned: bool,
     ) -> None:
-        self._dataset, self._state, self._tasks_of, self._planned = dataset, state, tasks_of, planned
-        self.policy = state.policy
+        self._dataset, self._record, self._tasks_of, self._planned = dataset, record, tasks_of, planned
+        self.policy = policy
         self._told_of_log = False
-
-    def _record(self) -> BadFileRecord:
-        return self._state.bad_record(len(self._dataset))
 
     def _task(self, index: int, instead_of: SampleTask) -> SampleTask:
         """The task of a sample that is taken in another one's place, with its random numbers."""

@@ -14,7 +14,7 @@ from torch.utils.data import Dataset, get_worker_info
 from fastpipe import readers
 from fastpipe.config import MachineConfig, current_config, readers_asked
 from fastpipe.datasets.bad_file_policy import BadFileHandler, BadFilePolicy
-from fastpipe.datasets.bad_files import BadFileCounts, NothingLeftError, OnError, alike, warn_again
+from fastpipe.datasets.bad_files import BadFileCounts, BadFileRecord, NothingLeftError, OnError, alike, warn_again
 from fastpipe.datasets.gil import gil_bound_part
 from fastpipe.datasets.private import PrivateState
 from fastpipe.datasets.standard_transform import StandardTransform, default_loader
@@ -195,8 +195,12 @@ class ImageDataset(Dataset[tuple[Any, Any]]):
         return known
 
     def _fastpipe_handler(self) -> BadFileHandler:
-        """What becomes of bad samples."""
-        return BadFileHandler(self, self._fastpipe, self._fastpipe_tasks, self.plans)
+        """Deals with bad samples as the policy says."""
+        policy, record = self._fastpipe.policy, self._fastpipe_bad_record
+        return BadFileHandler(self, policy, record, self._fastpipe_tasks, self.plans)
+
+    def _fastpipe_bad_record(self) -> BadFileRecord:
+        return self._fastpipe.bad_record(len(self))
 
     def _fastpipe_stages(self, pipeline: Pipeline, policy: BadFileHandler, options: dict[str, Any]) -> Any:
         """What is done to samples, with the options of `ImageStages`."""

@@ -152,7 +152,8 @@ class _Items(ImageDataset):
         return tasks
 
     def _fastpipe_handler(self) -> BadFileHandler:
-        return _ItemHandler(self, self._fastpipe, self._fastpipe_tasks, True)
+        policy, record = self._fastpipe.policy, self._fastpipe_bad_record
+        return _ItemHandler(self, policy, record, self._fastpipe_tasks, self.plans)
 
     def _fastpipe_options(self) -> dict[str, Any]:
         return {"generators": self._generators, "out": self._out, "shared": False}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -25,6 +25,7 @@ from fastpipe.datasets.wrappers import image_datasets
 from fastpipe.environment import usable_cpus
 from fastpipe.errors import DatasetError, FastpipeWarning
 from fastpipe.loading.accelerate import prepared, warn_lost
+from fastpipe.loading.arguments import check_output, check_state, threads_of_each
 from fastpipe.loading.bad_files import CollateGood, bad_files_of, begin_epoch
 from fastpipe.loading.collate import DRAW_NOTHING, BatchCollate
 from fastpipe.loading.epoch_checks import warn_of_repetition, warn_of_whole_epochs
@@ -123,27 +124,13 @@ class DataLoader(TorchDataLoader[Any]):
         threads: int | Literal["auto"] | None = None,
         **others: Any,
     ) -> None:
-        if dtype is not None and not dtype.is_floating_point:
-            raise DatasetError(
-                f"dtype={dtype}: give a floating dtype; for uint8 images end the transform in PILToTensor."
-            )
-        if memory_format not in (torch.contiguous_format, torch.channels_last):
-            raise DatasetError(f"memory_format={memory_format}: give torch.contiguous_format or torch.channels_last.")
-        count: Any = max(1, usable_cpus() // max(num_workers, 1)) if threads == "auto" else threads
-        if count is not None and (isinstance(count, str) or count < 0):
-            raise DatasetError(f'threads={count!r}: give the number of threads that decode a batch, 0 or "auto".')
-        if device is not None and torch.device(device).type == "cuda" and not torch.cuda.is_available():
-            why = f"this torch ({torch.__version__}) is " + (
-                "without CUDA" if torch.version.cuda is None else "without a GPU"
-            )
-            raise DatasetError(
-                f"device={str(device)!r}: {why}. Leave device out, or install torch for this GPU's driver."
-            )
+        count = threads_of_each(threads, num_workers)
+        check_output(device, dtype, memory_format)
         # Plain attributes under the arguments' names, as torch's: tools that rebuild a loader read them back.
         self.device = None if device is None else torch.device(device)
         self.dtype = dtype
         self.memory_format = memory_format
-        self.threads: int | None = count
+        self.threads = count
         options = BatchSpec(device is not None, dtype, memory_format == torch.channels_last, count)
         collates = batch_size is not None or batch_sampler is not None
         # The user's own collate_fn gets the list of samples that it expects, and so does a wrapper.
@@ -417,7 +404,7 @@ class DataLoader(TorchDataLoader[Any]):
                 another ``shuffle``, or of something else.
         """
         sampler = self._resumable_or_refuse()
-        _check_state(state)
+        check_state(state)
         sampler.load_state_dict(state["sampler"])
         self._set_datasets(sampler.next_epoch)
         self._epoch = None
@@ -470,23 +457,6 @@ class DataLoader(TorchDataLoader[Any]):
         batches = self.batch_sampler
         ordinary = batches is None or isinstance(batches, BatchSampler)
         return sampler if ordinary and hasattr(sampler, "next_start") else None
-
-
-def _check_state(state: Any) -> None:
-    if _is_state(state):
-        return
-    what = f"a {type(state).__name__}"
-    there: list[str] = []
-    if isinstance(state, Mapping):
-        what = f"a dict with {', '.join(map(repr, state)) or 'nothing in it'}"
-        there = [repr(name) for name, value in state.items() if _is_state(value)]
-    cure = f": state[{there[0]}] is one" if len(there) == 1 else ""
-    raise DatasetError(f"load_state_dict got {what}, and takes what DataLoader.state_dict() returned{cure}.")
-
-
-def _is_state(value: Any) -> bool:
-    """Whether something is what `DataLoader.state_dict` gives."""
-    return isinstance(value, Mapping) and isinstance(value.get("sampler"), Mapping) and "epoch" in value["sampler"]
 
 
 def _shuffled(dataset: Any, generator: torch.Generator | None) -> Sampler[int]:
