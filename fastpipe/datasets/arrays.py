@@ -26,7 +26,7 @@ _RAW = (".bin", ".raw", ".dat")
 
 
 class Arrays(ImageDataset):
-    """What a dataset of arrays has in place of images; `ArrayFolder` and `ArrayList` are made of it."""
+    """Mixin that reads arrays in place of images, for `ArrayFolder` and `ArrayList`."""
 
     __form: Form | None = None
     __given: bool = False

@@ -1,4 +1,4 @@
-"""What every image dataset shares: it says what a sample is, and an executor makes it."""
+"""The base of all image datasets: a dataset says what a sample is, and an executor makes it."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class ImageDataset(Dataset[tuple[Any, Any]]):
     threads: int = 0
 
     on_begin: Callable[[int], None] | None = None
-    """In a loader's worker: called with the index of each sample that is begun, so that a stall can name its file."""
+    """Called in a loader's worker with the index of each sample that is begun, so that a stall can name its file."""
 
     _fastpipe: PrivateState
 
@@ -154,7 +154,7 @@ class ImageDataset(Dataset[tuple[Any, Any]]):
         return alike(len(self), index, generator, self._fastpipe_labels(), lambda position: self.sample(position)[1])
 
     def _fastpipe_labels(self) -> Array | None:
-        """All targets as an array, where there is one."""
+        """The targets as an array, if there is one."""
         return None
 
     # -- how samples are made
@@ -172,7 +172,7 @@ class ImageDataset(Dataset[tuple[Any, Any]]):
 
     @property
     def in_python(self) -> str:
-        """What of the samples is Python code of the user's, which holds up threads; empty where nothing is."""
+        """The part of the samples that is Python code of the user's, which holds up threads; empty if none is."""
         return gil_bound_part(self, ImageDataset)
 
     @property
@@ -203,7 +203,7 @@ class ImageDataset(Dataset[tuple[Any, Any]]):
         return self._fastpipe.bad_record(len(self))
 
     def _fastpipe_stages(self, pipeline: Pipeline, policy: BadFileHandler, options: dict[str, Any]) -> Any:
-        """What is done to samples, with the options of `ImageStages`."""
+        """The stages that make samples, with the options of `ImageStages`."""
         return ImageStages(pipeline, self._fastpipe_decoding, policy, self.target_transform, **options)
 
     @property
@@ -214,7 +214,7 @@ class ImageDataset(Dataset[tuple[Any, Any]]):
         return {"loader": None if self.plans else self.loader, "seeded": self.seed is not None}
 
     def _fastpipe_tasks(self, indices: Sequence[int], epoch: int | None) -> list[SampleTask]:
-        """What is to be made; `BatchExecutor.tasks_of`."""
+        """The tasks of samples; see `BatchExecutor.tasks_of`."""
         if self.on_begin is not None:
             for index in indices:
                 self.on_begin(index)
@@ -259,7 +259,7 @@ class ImageDataset(Dataset[tuple[Any, Any]]):
         return samples
 
     def batch(self, indices: Sequence[int], options: BatchSpec | None = None) -> list[tuple[Any, Any]] | ImageBatch:
-        """What a loader asks for: the samples written straight into one batch, where they can be; else a list of them.
+        """A batch for a loader: the samples written straight into one batch if they can be, else a list of them.
 
         Samples that `on_error` leaves out are missing; without options all are a list.
         """
@@ -326,7 +326,7 @@ class ImageDataset(Dataset[tuple[Any, Any]]):
 
     @property
     def bad_files(self) -> BadFileCounts:
-        """How many samples couldn't be read, in this epoch and in all, by whichever worker; zeros with "raise"."""
+        """Counts of samples that couldn't be read, in this epoch and in all, by any worker; zeros with "raise"."""
         return self._fastpipe_handler().counts()
 
     def begin_epoch(self, samples: int) -> None:

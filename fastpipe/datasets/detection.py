@@ -60,10 +60,10 @@ class _Wrappable(JointDataset):
     """A dataset that `wrap_dataset_for_transforms_v2` takes."""
 
     target_keys: frozenset[str] | None = None
-    """What the target has as torchvision's v2 classes; None for the target as it comes."""
+    """Keys of the target in torchvision's v2 classes; None for the target as it comes."""
 
     _fastpipe_keys: tuple[frozenset[str], frozenset[str]] | None = None
-    """What a target that is a dict may have, and what it has where nothing is said; None for other targets."""
+    """Keys that a target that is a dict may have, and those that it has by default; None for other targets."""
 
     def wrapped(self, target_keys: Any) -> Any:
         """A dataset with targets for v2, everything else the same."""

@@ -101,7 +101,7 @@ class ImageFolder(ImageDataset):
     is_valid_file: Callable[[str], bool] | None = None
 
     source: ByteSource | None = None
-    """What has the files, and keeps them; None for this machine's file system."""
+    """The store that has the files, with its cache; None for this machine's file system."""
 
     @with_options(ReadOptions, ImageDataset.__init__)
     def __init__(

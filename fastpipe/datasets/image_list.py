@@ -228,7 +228,7 @@ def _positions(indices: Any, count: int) -> Array:
 
 
 def _bounds(count: int, shares: Array) -> Array:
-    """Where each part but the last ends, so that each has its share to within one."""
+    """The end of each part but the last, so that each has its share to within one."""
     bounds: Array = np.rint(np.cumsum(shares)[:-1] * count).astype(np.int64)
     return bounds
 

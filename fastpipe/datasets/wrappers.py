@@ -141,7 +141,7 @@ def _is_dataset(value: Any) -> bool:
 
 
 def shares(dataset: Any, samples: float) -> Iterator[tuple[ImageDataset, float]]:
-    """How many of so many samples each image dataset makes; of datasets in a `ConcatDataset`, by their lengths."""
+    """Splits a number of samples between the image datasets; in a `ConcatDataset` by their lengths."""
     if isinstance(dataset, ImageDataset):
         yield dataset, samples
         return

@@ -9,7 +9,7 @@ from torch.utils.data import DataLoader as TorchDataLoader
 from fastpipe.datasets.bad_files import warn_again
 
 
-def prepared(loader: Any, accelerator: Any) -> Any:
+def prepare_loader(loader: Any, accelerator: Any) -> Any:
     """Accelerate's loader, with one of `loader`'s class within it that gives this rank's batches."""
     result = accelerator.prepare_data_loader(loader)
     torchs = getattr(result, "base_dataloader", None)

@@ -13,7 +13,7 @@ from fastpipe.datasets.wrappers import image_datasets, shares
 
 @dataclass(frozen=True, slots=True)
 class EmptyBatch:
-    """What a worker sends in place of a batch whose samples were all left out; the loader goes on to the next."""
+    """Sent by a worker in place of a batch whose samples were all left out; the loader goes on to the next."""
 
 
 @dataclass(frozen=True)

@@ -48,7 +48,7 @@ def in_epochs(epochs: Mapping[SharedEpoch, int]) -> Iterator[None]:
 
 
 def batch_of(dataset: Any, indices: Sequence[Any], options: BatchSpec) -> Any:
-    """What `BatchFetcher` gives, of any dataset."""
+    """A batch of any dataset, or a list of its samples; see `BatchFetcher.__getitems__`."""
     dataset, indices = behind_subsets(dataset, indices, options.epochs, is_transparent)
     if gives_batches(dataset):
         return dataset.batch(indices, options)

@@ -20,7 +20,7 @@ _ticks = itertools.count()
 
 
 class Progress:
-    """How far an iteration is, for `state_dict`.
+    """Progress of an iteration, for `state_dict`.
 
     Attributes:
         sampler: the iteration's own, or the loader's before the first one.

@@ -1,4 +1,4 @@
-"""How many workers and threads serve this machine, these files and this transform best: tried, not guessed."""
+"""Chooses the numbers of workers and threads by measuring them on this machine, these files and this transform."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _PREFETCH = 2
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """What one setting gave.
+    """Measurements of one setting.
 
     Attributes:
         num_workers, threads, prefetch_factor: the setting; prefetch_factor is None where nothing is made ahead.
@@ -49,7 +49,7 @@ class Trial:
 
 @dataclass(frozen=True, slots=True)
 class Tuning:
-    """The choice, and what it was made from.
+    """The chosen setting, and the trials that it was chosen from.
 
     Attributes:
         kwargs: keyword arguments for `fastpipe.DataLoader`.
@@ -152,7 +152,7 @@ def _settings(max_workers: int, cpus: int, threads_help: bool) -> Iterator[tuple
 
 @dataclass(frozen=True, slots=True)
 class Throughput:
-    """What a loader delivers once it runs: batches a second, seconds to the first of them, and that batch."""
+    """Speed of a running loader: batches a second, seconds to the first of them, and that batch."""
 
     batches_per_s: float
     first_batch_s: float
