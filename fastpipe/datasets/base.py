@@ -70,12 +70,13 @@ class ImageDataset(Dataset[tuple[Any, Any]]):
     """
 
     root: str | os.PathLike[str] | None = None
-    # What holds as long as nothing else is given: it needn't be sent to workers.
+    # Defaults, which needn't be sent to workers.
     target_transform: Callable[..., Any] | None = None
     reader: str | None = None
     fidelity: Fidelity = "torchvision"
     apply_exif: bool = False
     max_pixels: MaxPixels = "auto"
+    seed: int | None = None
     threads: int = 0
 
     on_begin: Callable[[int], None] | None = None

@@ -98,6 +98,8 @@ class ImageFolder(ImageDataset):
 
     _fastpipe_endings: tuple[str, ...] = IMG_EXTENSIONS
 
+    # Defaults, which needn't be sent to workers.
+    extensions: tuple[str, ...] | None = IMG_EXTENSIONS
     is_valid_file: Callable[[str], bool] | None = None
 
     source: ByteSource | None = None
