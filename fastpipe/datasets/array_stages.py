@@ -143,7 +143,7 @@ class ArrayStages(ImageStages):
         return self.pipeline.draw(task.encoded.form.size, generators)
 
     def lower(self, tasks: Sequence[SampleTask]) -> None:
-        """Nothing: a window is read as it was drawn."""
+        """Does nothing: a window is read as it was drawn."""
 
     def start(self, tasks: Sequence[SampleTask], places: Any, here: Workspace | None) -> CoreRun:
         """Reads each array into its place in the batch, all of one form in one call of the core."""

@@ -1,4 +1,4 @@
-"""What a path names: class folders, images, a list, an archive, shards, Parquet, a URL; and the index of its images."""
+"""Opens whatever a path names as an index: class folders, images, a list, an archive, shards, Parquet, a URL."""
 
 from __future__ import annotations
 

@@ -6,7 +6,9 @@ import os
 from collections.abc import Callable
 from typing import Any
 
+from fastpipe.datasets.base import ImageDataset
 from fastpipe.datasets.image_list import ImageList
+from fastpipe.datasets.options import ImageOptions, Unpack, with_options
 from fastpipe.index.cache import load_or_build
 from fastpipe.index.glob import Paths
 from fastpipe.index.shard_source import ShardSource
@@ -42,6 +44,7 @@ class ImageShards(ImageList):
         OSError: a shard can't be opened.
     """
 
+    @with_options(ImageOptions, ImageDataset.__init__)
     def __init__(
         self,
         shards: Paths,
@@ -53,7 +56,7 @@ class ImageShards(ImageList):
         index: str | os.PathLike[str] | None = "auto",
         headers: bool = False,
         cache: Cache | None = None,
-        **options: Any,
+        **options: Unpack[ImageOptions],
     ) -> None:
         if not isinstance(shards, (str, os.PathLike, ByteSource)):
             shards = list(shards)

@@ -6,7 +6,9 @@ import os
 from collections.abc import Callable
 from typing import Any
 
+from fastpipe.datasets.base import ImageDataset
 from fastpipe.datasets.image_list import ImageList
+from fastpipe.datasets.options import ImageOptions, Unpack, with_options
 from fastpipe.index.cache import load_or_build
 from fastpipe.index.glob import Paths
 from fastpipe.index.table_source import TableSource
@@ -41,6 +43,7 @@ class ImageTable(ImageList):
         OSError: a file can't be opened.
     """
 
+    @with_options(ImageOptions, ImageDataset.__init__)
     def __init__(
         self,
         tables: Paths,
@@ -52,7 +55,7 @@ class ImageTable(ImageList):
         index: str | os.PathLike[str] | None = "auto",
         headers: bool = False,
         cache: Cache | None = None,
-        **options: Any,
+        **options: Unpack[ImageOptions],
     ) -> None:
         if not isinstance(tables, (str, os.PathLike, ByteSource)):
             tables = list(tables)

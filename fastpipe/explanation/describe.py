@@ -9,9 +9,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, get_args
 
-import torch
-
 from fastpipe import readers
+from fastpipe.datasets.wrappers import behind_subsets
 from fastpipe.environment import line_width
 from fastpipe.errors import PlanError
 from fastpipe.explanation.foreign_loading import ForeignLoading, foreign_loading, path_finder, shape_in_memory
@@ -219,8 +218,7 @@ def explain(subject: Any, *, shape: ImageShape | None = None, fidelity: Fidelity
         ValueError: another fidelity.
         PlanError: an image of that shape can't be transformed (a crop is larger, …), or the subject is no transform.
     """
-    while isinstance(subject, torch.utils.data.Subset):
-        subject = subject.dataset
+    subject, _ = behind_subsets(subject)
     is_dataset = hasattr(subject, "__getitem__") and hasattr(subject, "transform")
     joint = getattr(subject, "_fastpipe_joint", None)  # transforms of image and targets together
     transform = joint or (subject.transform if is_dataset else subject)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import bisect
 import contextlib
 import itertools
 import os
@@ -15,12 +14,13 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch.utils.data import ConcatDataset, IterableDataset, Subset, default_collate, default_convert
 from torch.utils.data import DataLoader as TorchDataLoader
+from torch.utils.data import IterableDataset, default_collate, default_convert
 
 from fastpipe.datasets import ImageDataset, ImageFolder, ImageIndex, ImageList, collate_fn
 from fastpipe.datasets.arrays import Arrays
 from fastpipe.datasets.open import OTHER_EXTENSIONS, named_index, open_container
+from fastpipe.datasets.wrappers import locate
 from fastpipe.errors import DatasetError
 from fastpipe.index.lazy_sequences import Samples
 from fastpipe.index.listing import IMG_EXTENSIONS, is_folder
@@ -297,11 +297,7 @@ def subject_of(given: Any, transform: Any, batch_size: int | None, workers: int 
 
 def path_of(dataset: Any, index: int) -> str | None:
     """The file of a sample; None for a dataset that doesn't show it."""
-    if isinstance(dataset, Subset):
-        return path_of(dataset.dataset, dataset.indices[index])
-    if isinstance(dataset, ConcatDataset):
-        part = bisect.bisect_right(dataset.cumulative_sizes, index)
-        return path_of(dataset.datasets[part], index - (dataset.cumulative_sizes[part - 1] if part else 0))
+    dataset, index = locate(dataset, index)
     if isinstance(dataset, ImageDataset):
         return dataset.sample(index)[0]
     for name in _PATH_LISTS:

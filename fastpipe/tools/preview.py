@@ -10,15 +10,16 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from PIL import Image, ImageDraw
-from torch.utils.data import Dataset, Subset
+from torch.utils.data import Dataset
 
 from fastpipe import readers
 from fastpipe import transforms as fastpipe_transforms
 from fastpipe.datasets import ImageDataset
+from fastpipe.datasets.wrappers import behind_subsets
 from fastpipe.errors import DatasetError, DecodeError, FastpipeError
 from fastpipe.explanation.graph_breaks import shortened
 from fastpipe.index._progress import SlowBar
@@ -100,17 +101,15 @@ def preview(
         PlanError: the transform gives something that is no image.
         ValueError: another ``diff``, or a number out of its range.
     """
-    if isinstance(dataset, Subset):
-        inner = [dataset.indices[index] for index in _indices(dataset, indices)]
-        return preview(dataset.dataset, inner, views=views, seed=seed, diff=diff, side=side)
-    if not isinstance(dataset, ImageDataset):
+    behind, _ = behind_subsets(dataset)
+    if not isinstance(behind, ImageDataset):
         raise DatasetError(
-            f"preview shows datasets of fastpipe, not {type(dataset).__name__}: make an ImageFolder or ImageList "
+            f"preview shows datasets of fastpipe, not {type(behind).__name__}: make an ImageFolder or ImageList "
             "of these files, with any transform"
         )
-    return _sheet(dataset, _indices(dataset, indices), views, seed, diff, side, numbered=True, most=sys.maxsize).pages[
-        0
-    ]
+    _, chosen = behind_subsets(dataset, _indices(cast(Sized, dataset), indices))
+    chosen = _indices(behind, chosen)
+    return _sheet(behind, chosen, views, seed, diff, side, numbered=True, most=sys.maxsize).pages[0]
 
 
 def preview_files(

@@ -10,8 +10,8 @@ from typing import Any
 import cv2
 import numpy as np
 import torch
-from torch.utils.data import ConcatDataset, Subset
 
+from fastpipe.datasets.wrappers import wrapped
 from fastpipe.tools.doctor.measurements import ObjectList, Threads
 
 _LEAST = 1000  # shorter ones are no matter
@@ -38,11 +38,8 @@ def _look_into(dataset: Any, name: str, found: list[ObjectList], seen: set[int])
         if objects and len(value) >= _LEAST and id(value) not in seen:
             seen.add(id(value))
             found.append(ObjectList(f"{name}.{attribute}", len(value), _bytes(value)))
-    if isinstance(dataset, Subset):
-        _look_into(dataset.dataset, f"{name}.dataset", found, seen)
-    elif isinstance(dataset, ConcatDataset):
-        for number, part in enumerate(dataset.datasets):
-            _look_into(part, f"{name}.datasets[{number}]", found, seen)
+    for where, part in wrapped(dataset).items():
+        _look_into(part, f"{name}.{where}", found, seen)
 
 
 def _is_container(value: Any) -> bool:

@@ -11,8 +11,8 @@ from typing import Any, TypeVar
 
 import torch
 
+from fastpipe.datasets.wrappers import image_datasets
 from fastpipe.loading.collate import DeferredImages
-from fastpipe.loading.loader import image_datasets
 from fastpipe.loading.tuning import throughput
 from fastpipe.rng import keyed_globals
 from fastpipe.tools.doctor.measurements import Scaling, Threaded, Transfer, Trial
