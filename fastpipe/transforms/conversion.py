@@ -1,4 +1,4 @@
-"""Between PIL images, arrays and tensors, and the arithmetic on tensors that ends most pipelines."""
+"""Conversions between PIL images, arrays and tensors, and the arithmetic on tensors that ends most pipelines."""
 
 import copy
 from typing import Any
