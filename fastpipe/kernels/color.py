@@ -19,8 +19,6 @@ _LEVELS = np.arange(256)
 _LEVELS32 = _LEVELS.astype(np.float32)
 _NEGATIVE = np.arange(255, -1, -1, dtype=np.uint8)
 _NEGATIVE.flags.writeable = False
-# Of a blend: float32's largest is 3.4e38.
-_LARGEST_FACTOR = 3e38
 
 
 def apply_table(image: UInt8Array, table: UInt8Array) -> UInt8Array:
@@ -56,14 +54,6 @@ def brightness_table(factor: float) -> UInt8Array:
     """``factor`` times the value, rounded down as Pillow's blend with black does."""
     table: UInt8Array = np.minimum(np.float32(factor) * _LEVELS32, 255).astype(np.uint8)  # in float32, cut off
     return table
-
-
-def add_blend(job: core.Job, kind: core.Kind, factor: float) -> bool:
-    """Adds one of Pillow's enhancements to a job of the core's; False for a factor that float32 doesn't have."""
-    if not abs(factor) <= _LARGEST_FACTOR:
-        return False
-    job.blend(kind, factor)
-    return True
 
 
 @lru_cache(maxsize=64)

@@ -1,4 +1,4 @@
-"""Changes of colour: most look at one pixel at a time, some at the image's statistics."""
+"""Colour operations: most work on one pixel at a time, some on the image's statistics."""
 
 from __future__ import annotations
 
@@ -31,38 +31,56 @@ class AdjustBrightness(Operation):
         return kernels.brightness_table(self.brightness_factor) if self.brightness_factor >= 0 else None
 
 
+class Enhancement(Operation):
+    """One of Pillow's enhancements, a blend of the image with a version of it; the field is the factor.
+
+    Attributes:
+        kind: the core's operation.
+    """
+
+    __slots__ = ()
+    __match_args__: ClassVar[tuple[str]]
+    kind: ClassVar[core.Kind]
+
+    def to_core(self, job: Job, shape: ImageShape) -> bool:
+        factor = getattr(self, self.__match_args__[0])
+        if not abs(factor) <= _LARGEST_FACTOR:
+            return False
+        job.blend(self.kind, factor)
+        return True
+
+
+_LARGEST_FACTOR = 3e38  # the core's factors are float32, whose largest is 3.4e38
+
+
 @register
 @dataclass(frozen=True, slots=True, eq=False)
-class AdjustContrast(Operation):
+class AdjustContrast(Enhancement):
     """A blend with the mean of the gray image."""
 
     op: ClassVar[str] = "adjust_contrast"
     phrase: ClassVar[str] = "contrast x {contrast_factor:.2f}"
     moves: ClassVar[bool] = False
+    kind: ClassVar[core.Kind] = core.Kind.CONTRAST
     contrast_factor: float
-
-    def to_core(self, job: Job, shape: ImageShape) -> bool:
-        return kernels.add_blend(job, core.Kind.CONTRAST, self.contrast_factor)
 
 
 @register
 @dataclass(frozen=True, slots=True, eq=False)
-class AdjustSaturation(Operation):
+class AdjustSaturation(Enhancement):
     """A blend with the gray image."""
 
     op: ClassVar[str] = "adjust_saturation"
     phrase: ClassVar[str] = "saturation x {saturation_factor:.2f}"
     pointwise: ClassVar[bool] = True
+    kind: ClassVar[core.Kind] = core.Kind.SATURATION
     saturation_factor: float
-
-    def to_core(self, job: Job, shape: ImageShape) -> bool:
-        return kernels.add_blend(job, core.Kind.SATURATION, self.saturation_factor)
 
 
 @register
 @dataclass(frozen=True, slots=True, eq=False)
 class AdjustHue(Operation):
-    """Colours turned on the circle of hues."""
+    """Hues shifted on the colour circle."""
 
     op: ClassVar[str] = "adjust_hue"
     phrase: ClassVar[str] = "hue shifted by {hue_factor:+.3f}"
