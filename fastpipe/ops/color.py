@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -17,6 +18,19 @@ if TYPE_CHECKING:
     from fastpipe.core import Job
 
 
+def _constant(values: Any) -> NDArray[np.uint8]:
+    """A table that every image of an operation shares; read-only."""
+    table: NDArray[np.uint8] = np.array(values, np.uint8)
+    table.flags.writeable = False
+    return table
+
+
+_LEVELS = np.arange(256)
+_NEGATIVE = _constant(255 - _LEVELS)
+_LEVELS32 = _LEVELS.astype(np.float32)
+_POSTERIZED = {bits: _constant(_LEVELS & (256 - (1 << (8 - bits)))) for bits in range(1, 9)}
+
+
 @register
 @dataclass(frozen=True, slots=True, eq=False)
 class AdjustBrightness(Operation):
@@ -28,7 +42,11 @@ class AdjustBrightness(Operation):
     brightness_factor: float
 
     def table(self) -> NDArray[np.uint8] | None:
-        return kernels.brightness_table(self.brightness_factor) if self.brightness_factor >= 0 else None
+        if not self.brightness_factor >= 0:
+            return None
+        # In float32, cut off: Pillow's blend with black.
+        table: NDArray[np.uint8] = np.minimum(np.float32(self.brightness_factor) * _LEVELS32, 255).astype(np.uint8)
+        return table
 
 
 class Enhancement(Operation):
@@ -105,10 +123,20 @@ class AdjustGamma(Operation):
     gain: float = 1.0
 
     def table(self) -> NDArray[np.uint8] | None:
-        return kernels.gamma_table(self.gamma, self.gain) if self.gamma >= 0 else None
+        return _gamma_table(self.gamma, self.gain) if self.gamma >= 0 else None
 
     def words(self) -> str:
         return f"gamma {self.gamma:.2f}" + ("" if self.gain == 1 else f", gain {self.gain:.2f}")
+
+
+@lru_cache(maxsize=64)
+def _gamma_table(gamma: float, gain: float) -> NDArray[np.uint8]:
+    """``255.999 * gain * (value / 255) ** gamma``, rounded down, as torchvision has it for PIL images.
+
+    Kept, as computing it with Python's exact powers takes as long as looking up a small image; read-only, therefore.
+    """
+    values = [int((255 + 1 - 1e-3) * gain * pow(level / 255.0, gamma)) for level in range(256)]
+    return _constant(np.clip(values, 0, 255))
 
 
 @register
@@ -121,7 +149,7 @@ class Invert(Operation):
     pointwise: ClassVar[bool] = True
 
     def table(self) -> NDArray[np.uint8]:
-        return kernels.invert_table()
+        return _NEGATIVE
 
 
 @register
@@ -135,7 +163,7 @@ class Posterize(Operation):
     bits: int
 
     def table(self) -> NDArray[np.uint8] | None:
-        return kernels.posterize_table(self.bits) if 1 <= self.bits <= 8 else None  # of others Pillow decides
+        return _POSTERIZED.get(self.bits)  # of others Pillow decides
 
 
 @register
@@ -149,7 +177,7 @@ class Solarize(Operation):
     threshold: float
 
     def table(self) -> NDArray[np.uint8]:
-        return kernels.solarize_table(self.threshold)
+        return np.where(self.threshold > _LEVELS, 255 - _NEGATIVE, _NEGATIVE)
 
 
 @register
@@ -216,8 +244,12 @@ class LookUp(Operation):
         return kernels.apply_table(image, self.table())
 
     def table(self) -> NDArray[np.uint8]:
-        tables = [operation.table() for operation in self.operations]
-        return kernels.compose_tables([table for table in tables if table is not None])
+        composed: NDArray[Any] = _LEVELS
+        for operation in self.operations:
+            table = operation.table()
+            assert table is not None
+            composed = table[composed]
+        return composed
 
     def words(self) -> str:
         return ", ".join(operation.words() for operation in self.operations)

@@ -3,6 +3,7 @@
 import inspect
 import numbers
 import re
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -194,3 +195,13 @@ def check_fill(fill: Any) -> Any:
     if not isinstance(fill, Sequence | numbers.Number):
         raise TypeError("Fill should be either a sequence or a number.")
     return fill
+
+
+def check_scale_and_ratio(scale: Any, ratio: Any) -> None:
+    """Raises TypeError unless both are sequences; warns of bounds the wrong way round."""
+    if not isinstance(scale, Sequence):
+        raise TypeError("Scale should be a sequence")
+    if not isinstance(ratio, Sequence):
+        raise TypeError("Ratio should be a sequence")
+    if (scale[0] > scale[1]) or (ratio[0] > ratio[1]):
+        warnings.warn("Scale and ratio should be of kind (min, max)", stacklevel=3)

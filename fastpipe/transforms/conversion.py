@@ -180,5 +180,5 @@ class LinearTransformation(torch.nn.Module):
         )
 
 
-_TO_TENSOR = ops.interned(ops.ToTensor())
-_PIL_TO_TENSOR = ops.interned(ops.PilToTensor())
+_TO_TENSOR = ops.interned_once(ops.ToTensor)
+_PIL_TO_TENSOR = ops.interned_once(ops.PilToTensor)

@@ -1,8 +1,6 @@
 """Random erasing, on tensors."""
 
 import numbers
-import warnings
-from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -12,7 +10,7 @@ from fastpipe import ops
 from fastpipe.rng import Stream, TorchStream, stream_of
 from fastpipe.rng.float32 import log_ratio
 from fastpipe.transforms import functional as F
-from fastpipe.transforms._base import Transform
+from fastpipe.transforms._base import Transform, check_scale_and_ratio
 from fastpipe.transforms.functional._types import Floats
 from fastpipe.types import Generators, ImageShape, Step
 
@@ -50,12 +48,7 @@ class RandomErasing(Transform):
             raise TypeError("Argument value should be either a number or str or a sequence")
         if isinstance(value, str) and value != "random":
             raise ValueError("If value is str, it should be 'random'")
-        if not isinstance(scale, Sequence):
-            raise TypeError("Scale should be a sequence")
-        if not isinstance(ratio, Sequence):
-            raise TypeError("Ratio should be a sequence")
-        if (scale[0] > scale[1]) or (ratio[0] > ratio[1]):
-            warnings.warn("Scale and ratio should be of kind (min, max)", stacklevel=2)
+        check_scale_and_ratio(scale, ratio)
         if scale[0] < 0 or scale[1] > 1:
             raise ValueError("Scale should be between 0 and 1")
         if p < 0 or p > 1:
@@ -103,7 +96,7 @@ class RandomErasing(Transform):
         """The tensor with a rectangle erased, or ``img`` itself."""
         if TorchStream().bernoulli(float(self.p)):
             value = self._values(img.shape[-3])
-            x, y, h, w, v = self.get_params(img, scale=self.scale, ratio=self.ratio, value=value)  # type: ignore[arg-type]
+            x, y, h, w, v = self.get_params(img, scale=self.scale, ratio=self.ratio, value=value)
             return F.erase(img, x, y, h, w, v, self.inplace)
         return img
 

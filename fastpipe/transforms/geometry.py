@@ -1,7 +1,6 @@
 """Crops, pads, flips and resizes."""
 
 import numbers
-import warnings
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
@@ -12,13 +11,14 @@ from fastpipe import ops
 from fastpipe.rng import Stream, TorchStream, stream_of
 from fastpipe.rng.float32 import log_ratio
 from fastpipe.transforms import functional as F
-from fastpipe.transforms._base import RandomOp, Transform, check_interpolation, setup_size
+from fastpipe.transforms._base import RandomOp, Transform, check_interpolation, check_scale_and_ratio, setup_size
 from fastpipe.transforms.functional import InterpolationMode
 from fastpipe.transforms.functional._types import Floats, Image
 from fastpipe.types import Generators, ImageShape, Step
 
 _TWO_SIZES = "Please provide only two dimensions (h, w) for size."
-_HFLIP, _VFLIP = ops.interned(ops.HFlip()), ops.interned(ops.VFlip())
+_HFLIP: ops.Operation = ops.interned_once(ops.HFlip)
+_VFLIP: ops.Operation = ops.interned_once(ops.VFlip)
 
 
 class Resize(Transform):
@@ -280,12 +280,7 @@ class RandomResizedCrop(Transform):
     ) -> None:
         super().__init__()
         self.size = setup_size(size, error_msg=_TWO_SIZES)
-        if not isinstance(scale, Sequence):
-            raise TypeError("Scale should be a sequence")
-        if not isinstance(ratio, Sequence):
-            raise TypeError("Ratio should be a sequence")
-        if (scale[0] > scale[1]) or (ratio[0] > ratio[1]):
-            warnings.warn("Scale and ratio should be of kind (min, max)", stacklevel=2)
+        check_scale_and_ratio(scale, ratio)
         self.interpolation = check_interpolation(interpolation)
         self.antialias = antialias
         self.scale = scale

@@ -22,13 +22,13 @@ from fastpipe.transforms import color, erasing, geometry
 from fastpipe.types import ImageShape, Step
 
 Steps = tuple[Step, ...]
-_HFLIP, _VFLIP = ops.interned(ops.HFlip()), ops.interned(ops.VFlip())
+_HFLIP, _VFLIP = ops.interned_once(ops.HFlip), ops.interned_once(ops.VFlip)
 _TO_IMAGE, _AS_TV_IMAGE, _TO_PURE = (
-    ops.interned(ops.ToImage()),
-    ops.interned(ops.AsTvImage()),
-    ops.interned(ops.ToPureTensor()),
+    ops.interned_once(ops.ToImage),
+    ops.interned_once(ops.AsTvImage),
+    ops.interned_once(ops.ToPureTensor),
 )
-_PIL_TO_TENSOR, _TO_TENSOR = ops.interned(ops.PilToTensor()), ops.interned(ops.ToFloatTensor())
+_PIL_TO_TENSOR, _TO_TENSOR = ops.interned_once(ops.PilToTensor), ops.interned_once(ops.ToFloatTensor)
 
 
 @lru_cache(maxsize=256)
