@@ -1,4 +1,4 @@
-"""What fastpipe is built on: versions that are refused, versions that are told, packages that are missing."""
+"""Dependencies of fastpipe: versions that are refused, versions that are told, packages that are missing."""
 
 from __future__ import annotations
 
