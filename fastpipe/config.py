@@ -107,7 +107,7 @@ class MachineConfig:
         return self.readers.get(format_key(format), self.readers.get(ANY_FORMAT))
 
     def mismatches(self) -> tuple[str, ...]:
-        """What differs between this machine and the measured one, one phrase each; empty: the config holds here."""
+        """Differences between this machine and the measured one, a phrase each; empty if the config holds here."""
         here, versions = machine_fingerprint(), library_versions()
         other = [
             f"{key} is {here.get(key, 'unknown')!r}, was {value!r}"
@@ -123,7 +123,7 @@ class MachineConfig:
 
     @classmethod
     def path(cls) -> Path:
-        """Where this user's config file is, whether it exists or not.
+        """The path of this user's config file, whether it exists or not.
 
         Raises:
             ConfigError: the user has no home folder, as in many containers, and FASTPIPE_CONFIG isn't set.
@@ -302,7 +302,7 @@ def warn_once(message: str) -> None:
 
 
 def _speaks() -> bool:
-    """Whether this process is to warn: of DataLoader workers, which all read the same file, only the first."""
+    """Whether this process warns: of DataLoader workers, which all read the same file, only the first does."""
     data = sys.modules.get("torch.utils.data")  # not imported for this; without it there are no workers
     worker = None if data is None else data.get_worker_info()
     return worker is None or worker.id == 0

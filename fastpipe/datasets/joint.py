@@ -16,6 +16,7 @@ from fastpipe import readers
 from fastpipe.datasets.bad_file_policy import BadFileHandler
 from fastpipe.datasets.base import ImageDataset
 from fastpipe.datasets.joint_stages import JointStages, TargetStages, v2_samples, with_masks
+from fastpipe.datasets.options import ImageOptions, Unpack, with_options
 from fastpipe.datasets.private import held_weakly
 from fastpipe.datasets.standard_transform import StandardTransform
 from fastpipe.errors import DatasetError, PlanError

@@ -6,8 +6,7 @@ import platform
 from typing import Any
 
 from fastpipe import environment
-from fastpipe.readers import reader_status
-from fastpipe.readers.versions import bundled_libraries
+from fastpipe.readers import bundled_libraries, reader_status
 from fastpipe.reporting.tables import Table
 
 _PACKAGES = ("torch", "torchvision", "numpy", "albumentations", "matplotlib")
