@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 from fastpipe.datasets.image_list import ImageList
-from fastpipe.index.cache import load_or_build
 from fastpipe.index.glob import Paths
+from fastpipe.index.image_index import ImageIndex
 from fastpipe.index.shard_source import ShardSource
 from fastpipe.sources import ByteSource, Cache
 
@@ -59,4 +59,4 @@ class ImageShards(ImageList):
             shards = list(shards)
         source = ShardSource.of(shards, image, label, headers, cache=cache)
         root = source.bytes_from or source.root
-        super().__init__(load_or_build(source, index), transform, target_transform, root=root, **options)
+        super().__init__(ImageIndex.load_or_build(source, index), transform, target_transform, root=root, **options)

@@ -66,8 +66,8 @@ class Table:
             equals what the system says: that folder is read again whenever the index is opened.
         folder_labels: int32 ``(m,)``; -1 for the root.
         sizes: int64 ``(n,)`` bytes; -1 where the file can't be reached. None where not asked for.
-        versions: int64 ``(n,)``; of files in a store, what changes when a file changes (see `fastpipe.types.RemoteFile`);
-            0 where the store can't tell.
+        versions: int64 ``(n,)``; of files in a store, what changes when a file changes; 0 where the store can't tell
+            (see `fastpipe.types.RemoteFile`).
         heights, widths: uint32 ``(n,)`` pixels, from the headers. None, as the next three, where not asked for.
         formats: uint8 ``(n,)``; a position in the index's list of format names.
         orientations: uint8 ``(n,)``; the EXIF orientation, 1 to 8.

@@ -24,7 +24,7 @@ from fastpipe import core, readers
 from fastpipe import transforms as T
 from fastpipe.datasets import ImageIndex
 from fastpipe.errors import DatasetError, DecodeError, FastpipeWarning
-from fastpipe.index import local_scan
+from fastpipe.index import file_states
 from fastpipe.types import ArchiveMember
 
 TRAIN = T.Compose([T.RandomResizedCrop(32), T.RandomHorizontalFlip(), T.ToTensor(), T.Normalize([0.5] * 3, [0.25] * 3)])
@@ -185,7 +185,7 @@ def test_the_index_is_kept_and_made_anew_when_the_archive_changes(
     assert len(again) == len(kept) + 1
     assert again.table.heights is not None
     # One that changed just now may change again while the clock stands still: it isn't believed.
-    monkeypatch.setattr(local_scan, "_SETTLED_NS", 10**18)
+    monkeypatch.setattr(file_states, "SETTLED_NS", 10**18)
     os.utime(archive)
     assert ImageIndex.from_folder(archive).origin.startswith("built")
     assert ImageIndex.from_folder(archive).origin.startswith("built")
@@ -332,7 +332,7 @@ def test_shards_give_the_samples_of_the_folder(images: Path, tmp_path: Path) -> 
 def test_a_changed_and_an_added_shard_are_listed_alone(
     images: Path, tmp_path: Path, settled: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from fastpipe.datasets import shards as module
+    from fastpipe.index import shard_source as module
 
     packed.shards(images, tmp_path, 3)
     pattern = str(tmp_path / "*.tar")
