@@ -23,26 +23,30 @@ _SMALL = 1 << 16  # bytes
 
 
 class IndexSource(Protocol):
-    """What an index can be made of: a folder, an archive, shards."""
+    """Something that an index can be made of: a folder, an archive, shards."""
 
     @property
     def root(self) -> str:
-        """What the index's paths start from."""
+        """The folder or URL that the index's paths start from."""
 
     @property
     def bytes_from(self) -> ByteSource | None:
-        """What has the files; None for this machine's file system."""
+        """The source of the files; None for this machine's file system."""
 
     @property
     def identity(self) -> dict[str, Any]:
-        """What tells this source's index from another's: ``root``, ``extensions``, and what else as JSON has it."""
+        """The values that tell this source's index from others: ``root``, ``extensions`` and more, as JSON has them."""
 
     @property
     def refresh(self) -> bool:
         """Whether everything is to be looked at again, whatever is kept."""
 
     def look(self, index: IndexedFiles) -> tuple[Any, str]:
-        """What of an index that was kept still holds, for `build`, and why it won't do; no reason where it does."""
+        """Compares a kept index with what is there now.
+
+        Returns:
+            The unchanged parts, for `build`, and why the index won't do; ``""`` if it does.
+        """
 
     def build(self, old: IndexedFiles | None, unchanged: Any, reason: str) -> IndexedFiles:
         """A new index, or `old` itself where it turns out to hold."""
@@ -102,10 +106,7 @@ def _default_location(identity: dict[str, Any]) -> Path:
 
 
 def _look(source: IndexSource, location: Path) -> tuple[IndexedFiles | None, Any, str]:
-    """What can be used of a location: the index, what is unchanged in it, and why it won't do.
-
-    Without a reason it will do as it is.
-    """
+    """Opens the index at a location: the index, its unchanged parts, and why it won't do (``""`` if it does)."""
     try:
         name = format.current_generation(location)
         identity = format.identity_of(location, name)
@@ -154,7 +155,7 @@ def _kept(source: IndexSource, location: Path, *, required: bool) -> IndexedFile
 
 
 def _not_kept_reason(location: Path, problem: Exception, index: IndexedFiles) -> str:
-    """What is wrong; numpy says of a full disk only how many bytes it wrote."""
+    """The reason why an index can't be kept; of a full disk numpy only says how many bytes it wrote."""
     with contextlib.suppress(OSError):
         free = shutil.disk_usage(next(folder for folder in (location, *location.parents) if folder.exists())).free
         if free < index.table.nbytes:

@@ -86,7 +86,7 @@ def check_no_class_is_empty(empty: list[str], extensions: str | tuple[str, ...] 
 
 
 def _in_archive(directory: str | Path) -> ImageIndex | None:
-    """All files of the class folders in a zip or tar; None where the directory is none."""
+    """The index of all files in a zip or tar; None if the directory is neither."""
     if archive_in(local(directory)) is None:
         return None
     return ImageIndex.from_folder(directory, location=None, extensions=("",))

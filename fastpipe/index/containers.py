@@ -26,7 +26,7 @@ _AT_ONCE = 8  # containers of a store
 
 
 @dataclass(frozen=True, slots=True)
-class Listing:
+class ContainerListing:
     """The samples of one container, in their order.
 
     Attributes:
@@ -56,11 +56,11 @@ class _Container(NamedTuple):
 
 @dataclass(frozen=True)
 class ContainerSource:
-    """What the samples of containers are; a subclass says how one is listed.
+    """An `IndexSource` of samples in containers; a subclass lists one container.
 
     Attributes:
         root: what paths start from.
-        paths: of the containers, in their order; all of this machine, or all `Stored` in one source.
+        paths: of the containers, in their order; all of this machine, or all `RemoteFile` in one source.
         extensions: of the files that count.
         headers: whether each sample's header is wanted.
         refresh: list all anew.
@@ -79,7 +79,7 @@ class ContainerSource:
 
     @property
     def bytes_from(self) -> ByteSource | None:
-        """What has the containers; None for this machine's file system."""
+        """The source of the containers; None for this machine's file system."""
         first = next(iter(self.paths), None)
         return cast(ByteSource, first.source) if isinstance(first, RemoteFile) else None
 
@@ -97,10 +97,10 @@ class ContainerSource:
 
     @property
     def about(self) -> dict[str, Any]:
-        """What else the listing depends on."""
+        """Other arguments that the listing depends on, for `identity`."""
         return {}
 
-    def listing(self, path: str) -> Listing:
+    def listing(self, path: str) -> ContainerListing:
         """The samples of a container; raises DatasetError where it can't be used."""
         raise NotImplementedError
 
@@ -187,24 +187,24 @@ class ContainerSource:
             return path.key
         return os.path.relpath(path, self.root).replace(os.sep, "/") if self.root else path.replace(os.sep, "/")
 
-    def _listed_by_others(self, paths: list[str]) -> dict[str, tuple[tuple[int, int, int], Listing]]:
-        """What is in containers, from the workers of a cluster where there is one; and the states from before."""
+    def _listed_by_others(self, paths: list[str]) -> dict[str, tuple[tuple[int, int, int], ContainerListing]]:
+        """Lists containers on the workers of a cluster, if there is one; each with its state from before."""
         cluster = current_cluster()
         if cluster is None or len(paths) < 2:
             return {}
         states = [settled_state(path) for path in paths]
         # A task needn't carry the names of all the others.
         answers = dict(cluster.map(_listing_of, ((replace(self, paths=(path,)), path) for path in paths)))
-        return {path: (states[number], Listing(*answers[number])) for number, path in enumerate(paths)}
+        return {path: (states[number], ContainerListing(*answers[number])) for number, path in enumerate(paths)}
 
-    def _listed(self, path: str, listing: Listing) -> _Container:
+    def _listed(self, path: str, listing: ContainerListing) -> _Container:
         start = self.name_of(path)
         names = [start + name for name in listing.names]
         files = new_part(pack_paths(names) if names else b"", starts=listing.starts, sizes=listing.sizes)
         return _Container(files, listing.labels, listing.classes, listing.unpacked)
 
     def name_of(self, path: str) -> str:
-        """What stands before the names of a container's samples, behind the root."""
+        """The prefix of a container's samples, relative to the root."""
         return self._relative(path) + "/"
 
 

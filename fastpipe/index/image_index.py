@@ -13,7 +13,7 @@ from fastpipe.index.archives import ArchiveSource, archive_in, archive_named_by
 from fastpipe.index.folder_source import FolderSource
 from fastpipe.index.indexed_files import IndexedFiles, open_index
 from fastpipe.index.listing import IMG_EXTENSIONS
-from fastpipe.index.remote_scan import StoredFolder
+from fastpipe.index.remote_scan import RemoteFolderSource
 from fastpipe.index.table import Array, Table
 from fastpipe.paths import local
 from fastpipe.sources import ByteSource, source_of
@@ -79,7 +79,7 @@ class ImageIndex(IndexedFiles):
         if archive is not None:
             found: cache.IndexSource = ArchiveSource(folder, archive, endings, headers, refresh, progress)
         elif source is not None:
-            found = StoredFolder(source, endings, headers, refresh, progress)
+            found = RemoteFolderSource(source, endings, headers, refresh, progress)
         else:
             found = FolderSource(folder, endings, sizes or headers, headers, refresh, progress)
         return cls.load_or_build(found, location)

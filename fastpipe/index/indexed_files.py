@@ -81,7 +81,7 @@ class IndexedFiles:
         start, stop = self._offsets[number], self._offsets[number + 1]
         name = decode_path(self._bytes[start : stop - 1].tobytes(), self._separator)
         if self.source is not None:
-            return self._stored([name], slice(number, number + 1))[0]
+            return self._remote([name], slice(number, number + 1))[0]
         path = self.prefix + name
         if self._places is None:
             return path
@@ -89,21 +89,21 @@ class IndexedFiles:
         return ArchiveMember(path, self.containers[at], offset, length)
 
     def blocks(self) -> Iterator[tuple[list[str], Array]]:
-        """All files as blocks of ``(paths, labels)``, paths as `path` gives them: few objects alive at once."""
+        """Yields all files in blocks of ``(paths, labels)``, paths as `path` gives them: few objects alive at once."""
         done = 0
         for names, labels in self.table.blocks(self._separator):
             yield self._placed(names, slice(done, done + len(names))), labels
             done += len(names)
 
     def paths(self, picks: Array) -> list[str]:
-        """What `path` gives, of many files: int64 positions from 0 to n - 1."""
+        """The paths of many files, as `path` gives them: int64 positions from 0 to n - 1."""
         places = zip(self._offsets[picks].tolist(), self._offsets[picks + 1].tolist(), strict=True)
         packed = b"".join([self._bytes[start:stop] for start, stop in places])
         return self._placed(unpack_paths(packed, self._separator), picks)
 
     def _placed(self, names: list[str], picks: Any) -> list[str]:
         if self.source is not None:
-            return self._stored(names, picks)
+            return self._remote(names, picks)
         prefix, containers = self.prefix, self.containers
         paths = [prefix + name for name in names]
         if self._places is None:
@@ -111,7 +111,7 @@ class IndexedFiles:
         places = (array[picks].tolist() for array in self._places)
         return [ArchiveMember(path, containers[at], *place) for path, at, *place in zip(paths, *places, strict=True)]
 
-    def _stored(self, names: list[str], picks: Any) -> list[str]:
+    def _remote(self, names: list[str], picks: Any) -> list[str]:
         """Paths of files in a store, which know how they are read."""
         table, source, prefix = self.table, self.source, self.prefix
         assert source is not None
@@ -204,7 +204,7 @@ class IndexedFiles:
             return (str(error),)
 
     def header(self) -> dict[str, Any]:
-        """What the files on disk say beside the arrays, as JSON has it."""
+        """The header of the index on disk, beside its arrays, as JSON has it."""
         return {"classes": list(self.classes), "class_values": list(self.class_values), "formats": list(self.formats)}
 
     def __repr__(self) -> str:
@@ -215,7 +215,7 @@ class IndexedFiles:
 def open_index(
     location: Path, root: str, origin: str, generation: str | None = None, source: ByteSource | None = None
 ) -> IndexedFiles:
-    """What is at a location, by the folder's current generation or by a given one; raises UnusableIndex."""
+    """Opens the index at a location, its current generation or a given one; raises UnusableIndex."""
     for attempt in range(3):
         name = generation or format.current_generation(location)
         try:

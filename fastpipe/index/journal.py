@@ -1,4 +1,4 @@
-"""What was found out so far, on disk: what takes hours goes on where it was interrupted."""
+"""Results kept on disk until a run is done: one that takes hours goes on where it was interrupted."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Journal:
         return rows
 
     def get(self, key: bytes) -> Any:
-        """What was found, as JSON has it; None where nothing was."""
+        """The result for a key, as JSON has it; None if there is none."""
         if self._rows is None:
             return None
         with self._lock:

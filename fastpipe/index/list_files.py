@@ -57,7 +57,7 @@ class Block:
     labels: list[str | int]
 
     def where(self, place: int) -> str:
-        """Where a row stands."""
+        """The name of a row in errors."""
         return f"{self.source} {self.numbers[place]}"
 
 
@@ -219,7 +219,7 @@ def table_of(
 ) -> tuple[Table, list[str], list[int], str, ByteSource | None]:
     """The rows as ``(table, classes, class values, root, source)``; the root is ``""`` where a path is absolute.
 
-    The source is that of `Stored` paths; None of others.
+    The source is that of `RemoteFile` paths; None of others.
 
     Labels that are all integers stay what they are; others are classes, sorted and counted from 0.
 
@@ -286,7 +286,7 @@ class _Paths:
         self._offsets.frombytes(ends.astype(np.int64).tobytes())
 
     def changed(self, function: Callable[[str], str]) -> _Paths:
-        """What a function makes of each."""
+        """The paths, each passed through a function."""
         other = _Paths()
         for start in range(0, len(self._offsets) - 1, _ROWS):
             part = self._offsets[start : start + _ROWS + 1]
@@ -314,7 +314,7 @@ def _check_labels(block: Block, first: str | int) -> None:
 
 
 def _source_of(members: list[ArchiveMember]) -> ByteSource | None:
-    """What has the files in a store; None of members of local containers."""
+    """The source of files in a store; None for members of local containers."""
     stored = [member for member in members if isinstance(member, RemoteFile)]
     if not stored:
         return None

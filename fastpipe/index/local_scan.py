@@ -53,7 +53,7 @@ def _state_or_never(path: str) -> tuple[int, int, int]:
 
 
 def folder_states(root: str, folders: Sequence[str]) -> Array:
-    """What the system says of each folder now: int64 ``(m, 3)`` as `Table.folder_states`; 0s behind a -1: not there."""
+    """The state of each folder now: int64 ``(m, 3)`` as `Table.folder_states`; 0s behind a -1 if it isn't there."""
     start = os.path.join(root, "")
     states = []
     deadline = time.monotonic() + _PATIENCE_S

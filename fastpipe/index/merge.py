@@ -1,4 +1,4 @@
-"""The one way in which a new index takes over from an older one: part by part, a part being a folder or a container.
+"""Merging a listing with an older index: part by part, a part being a folder or a container.
 
 A scan or a listing gives a `Part` for each of them: of what changed as it was listed now, of what didn't change the
 rows that the older index has of it. `merge` puts them one behind the other, and remembers for each file its row in the
@@ -54,7 +54,7 @@ def with_old_rows(part: Part, known: Part) -> Part:
 
 
 class Merged(NamedTuple):
-    """All parts, one behind the other.
+    """The files of all parts, one behind the other.
 
     Attributes:
         paths, offsets: as in `Table`.

@@ -29,7 +29,7 @@ _COLUMNS = ("sizes", "versions")
 
 
 @dataclass(frozen=True)
-class StoredFolder:
+class RemoteFolderSource:
     """The arguments of `ImageIndex.from_folder`, of a source.
 
     Attributes:
@@ -83,7 +83,7 @@ class StoredFolder:
         return old
 
     def _folders(self, known: KnownFolders | None) -> Iterator[ListedFolder]:
-        """All folders, the root first."""
+        """Lists all folders, the root first."""
         source = origin(self.bytes_from)
         if not isinstance(source, RemoteSource):
             yield from self._grouped(source, known)

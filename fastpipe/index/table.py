@@ -141,7 +141,7 @@ class Table:
         return Table(paths, offsets, **chosen)
 
     def blocks(self, separator: str = os.sep) -> Iterator[tuple[list[str], Array]]:
-        """All files as blocks of ``(relative paths, labels)``: few objects alive at once, no call a file."""
+        """Yields all files in blocks of ``(relative paths, labels)``: few objects alive at once, no call a file."""
         for start in range(0, len(self), _BLOCK):
             stop = min(start + _BLOCK, len(self))
             data = self.paths[self.offsets[start] : self.offsets[stop]].tobytes()
@@ -154,7 +154,7 @@ def pack_paths(paths: Sequence[str]) -> bytes:
 
 
 def offsets_of(packed: Array) -> Array:
-    """Where each of the packed paths starts, and where the last ends; int64 ``(n + 1,)``."""
+    """Offsets of the packed paths, and the end of the last; int64 ``(n + 1,)``."""
     ends = np.flatnonzero(packed == 0)
     offsets = np.zeros(len(ends) + 1, np.int64)
     np.add(ends, 1, out=offsets[1:])
@@ -184,7 +184,7 @@ def same_tables(one: Table, other: Table) -> bool:
 
 
 SMALLEST, LARGEST = -(2**31), 2**31 - 1
-"""Of the integers that may be targets as they stand."""
+"""The smallest and largest integer label that stays a target as it stands."""
 
 
 def numbered(

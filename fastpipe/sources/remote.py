@@ -25,7 +25,7 @@ _S3_ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "FSSPEC_S3_ENDPOINT_
 
 
 class Folder(NamedTuple):
-    """What a folder of a store holds.
+    """The content of a folder in a store.
 
     Attributes:
         files: in it, with their whole keys.
@@ -99,7 +99,7 @@ class RemoteSource(ByteSource):
             yield from found.files
 
     def list_folder(self, folder: str) -> Folder:
-        """What one folder holds, given by its key; ``""`` for the URL's own."""
+        """Lists one folder, given by its key; ``""`` for the URL's own."""
         files, folders = [], {}
         for about in tried(lambda: self._listed(folder), self.url(folder), self.tries):
             name = about["name"]
@@ -113,7 +113,7 @@ class RemoteSource(ByteSource):
         return Folder(files, folders)
 
     def folder_state(self, folder: str) -> str:
-        """What changes when an entry of a folder comes or goes; ``""`` where the store can't tell."""
+        """A text that changes when an entry of a folder comes or goes; ``""`` if the store can't tell."""
         return _settled_state(tried(lambda: self._call("info", self._path(folder)), self.url(folder), self.tries))
 
     def entry(self, key: str) -> Entry:
@@ -175,7 +175,7 @@ class RemoteSource(ByteSource):
         return self._url.startswith(("http://", "https://"))
 
     def _path(self, key: str) -> str:
-        """What the file system calls a key."""
+        """The path of a key in the file system."""
         start = self._opened()[1]
         if not key:
             return start
@@ -220,7 +220,7 @@ Found = TypeVar("Found")
 
 
 def walked(visit: Callable[[str, str], tuple[Found, Mapping[str, str]]], threads: int) -> Generator[Found, None, None]:
-    """What a visit of each folder gives, several at once, and the root first.
+    """Visits all folders, several at once and the root first, and yields what each visit found.
 
     Args:
         visit: from a folder's key and state (as `Folder` has it; ``""`` of the root) to what is wanted of it, and to
@@ -261,7 +261,7 @@ def _settled_state(about: dict[str, Any]) -> str:
 
 
 def _state_of(about: dict[str, Any], names: tuple[str, ...]) -> str:
-    """What changes with a file, as its store tells it."""
+    """A text that changes with a file, as its store tells it."""
     for name in names:
         value = about.get(name)
         if value:
