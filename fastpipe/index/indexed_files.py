@@ -22,17 +22,7 @@ class IndexedFiles:
 
     Listings make these, and `fastpipe.index.cache` keeps them; `ImageIndex` has the doors for users.
 
-    Attributes:
-        root: the folder that relative paths start from, as given.
-        prefix: what is put before a relative path.
-        classes: class names; the labels count them from 0, but for lists with integer labels (see `class_values`).
-        class_values: the label of each class.
-        table: the arrays.
-        formats: the names that ``table.formats`` counts; empty without headers.
-        location: the folder on disk, None in memory.
-        generation: which of the states of that folder this is.
-        origin: how it came about: ``"opened"``, or why and what was built.
-        source: what has the files, or their containers; None for this machine's file system.
+    Its attributes are those of `ImageIndex`.
     """
 
     def __init__(

@@ -9,7 +9,7 @@ import mmap
 import os
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from fastpipe.atomic_write import atomic_write
@@ -194,9 +194,7 @@ class TableSource(ContainerSource):
             FastpipeWarning,
             stacklevel=2,
         )
-        return ContainerListing(
-            listing.names, listing.labels, listing.starts, listing.sizes, unpacked=target.as_posix()
-        )
+        return replace(listing, unpacked=target.as_posix())
 
 
 @contextlib.contextmanager

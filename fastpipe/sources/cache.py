@@ -232,9 +232,9 @@ class Cache:
         ]
 
     def pin(self, files: Iterable[RemoteFile]) -> Pin:
-        """Keeps files from being evicted, those that aren't there yet, too, until the hold is released.
+        """Keeps files from being evicted, those that aren't there yet, too, until the pin is released.
 
-        A hold ends with the process that asked for it, however that ends. Call it before an epoch, with all that the
+        A pin ends with the process that asked for it, however that ends. Call it before an epoch, with all that the
         epoch reads.
         """
         state = self._opened()
