@@ -8,20 +8,20 @@ from import_circles import circles, import_graph
 
 import fastpipe
 
-# Circles that are still there, by their members; this set only shrinks.
-KNOWN = {
-    ("fastpipe", "fastpipe.tools.check.report", "fastpipe.tools.check.run"),
-    ("fastpipe.cli", "fastpipe.cli.app", "fastpipe.cli.check"),
-    ("fastpipe.datasets.bad_file_policy", "fastpipe.datasets.private"),
-    ("fastpipe.loading.accelerate", "fastpipe.loading.iteration", "fastpipe.loading.loader"),
-    ("fastpipe.readers.registry", "fastpipe.readers.versions"),
-    ("fastpipe.tools.doctor.diagnosis", "fastpipe.tools.doctor.report"),
-}
+# Circles that are still there, by their members; these only shrink.
+KNOWN = [
+    {"fastpipe", "fastpipe.tools.check.report", "fastpipe.tools.check.run"},
+    {"fastpipe.cli", "fastpipe.cli.app", "fastpipe.cli.check"},
+    {"fastpipe.datasets.bad_file_policy", "fastpipe.datasets.private"},
+    {"fastpipe.loading.accelerate", "fastpipe.loading.iteration", "fastpipe.loading.loader"},
+    {"fastpipe.readers.registry", "fastpipe.readers.versions"},
+    {"fastpipe.tools.doctor.diagnosis", "fastpipe.tools.doctor.report"},
+]
 
 
 def test_no_files_import_each_other_in_a_circle():
-    found = set(circles(import_graph(Path(fastpipe.__file__).parent)))
-    assert found == KNOWN
+    found = circles(import_graph(Path(fastpipe.__file__).parent))
+    assert [circle for circle in found if not any(known.issuperset(circle) for known in KNOWN)] == []
 
 
 def test_circles_are_found_within_functions_and_for_types_only(tmp_path):

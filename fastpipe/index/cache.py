@@ -41,7 +41,7 @@ class IndexSource(Protocol):
     def refresh(self) -> bool:
         """Whether everything is to be looked at again, whatever is kept."""
 
-    def look(self, index: IndexedFiles) -> tuple[Any, str]:
+    def find_unchanged(self, index: IndexedFiles) -> tuple[Any, str]:
         """Compares a kept index with what is there now.
 
         Returns:
@@ -105,7 +105,7 @@ def _default_location(identity: dict[str, Any]) -> Path:
     return format.cache_folder() / "folders" / f"{name}-{key}"
 
 
-def _look(source: IndexSource, location: Path) -> tuple[IndexedFiles | None, Any, str]:
+def _open_and_compare(source: IndexSource, location: Path) -> tuple[IndexedFiles | None, Any, str]:
     """Opens the index at a location: the index, its unchanged parts, and why it won't do (``""`` if it does)."""
     try:
         name = format.current_generation(location)
@@ -118,12 +118,12 @@ def _look(source: IndexSource, location: Path) -> tuple[IndexedFiles | None, Any
     if source.refresh:
         damage = index.damaged_arrays()
         return None, None, f"damaged: {', '.join(damage)}" if damage else "asked to look at everything again"
-    return index, *source.look(index)
+    return index, *source.find_unchanged(index)
 
 
 def _kept(source: IndexSource, location: Path, *, required: bool) -> IndexedFiles:
     """The index at a location, brought up to date there."""
-    index, unchanged, reason = _look(source, location)
+    index, unchanged, reason = _open_and_compare(source, location)
     if index is not None and not reason:
         return index
     with contextlib.ExitStack() as stack:
@@ -134,7 +134,9 @@ def _kept(source: IndexSource, location: Path, *, required: bool) -> IndexedFile
             problem = error
         else:
             if not source.refresh:
-                index, unchanged, reason = _look(source, location)  # another process may have done it meanwhile
+                index, unchanged, reason = _open_and_compare(
+                    source, location
+                )  # another process may have done it meanwhile
                 if index is not None and not reason:
                     return index
         built = source.build(index, unchanged, reason)

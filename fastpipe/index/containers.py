@@ -18,7 +18,7 @@ from fastpipe.index.file_states import settled_state, state_of
 from fastpipe.index.indexed_files import IndexedFiles
 from fastpipe.index.merge import Part, merge, new_part, old_part
 from fastpipe.index.metadata import with_metadata
-from fastpipe.index.table import Table, joined, numbered, pack_paths
+from fastpipe.index.table import Table, joined, number_labels, pack_paths
 from fastpipe.sources import ByteSource
 from fastpipe.types import RemoteFile
 
@@ -104,7 +104,7 @@ class ContainerSource:
         """The samples of a container; raises DatasetError where it can't be used."""
         raise NotImplementedError
 
-    def look(self, index: IndexedFiles) -> tuple[dict[str, int] | None, str]:
+    def find_unchanged(self, index: IndexedFiles) -> tuple[dict[str, int] | None, str]:
         """The containers that are unchanged, each with its number in the index, and why the index won't do."""
         starts = index.table.container_starts
         if starts is None:
@@ -131,7 +131,9 @@ class ContainerSource:
                 "where a cluster's workers don't see them: leave the scheduler out."
             )
         texts = [label for one in containers for label in one.labels]
-        labels, classes, values = numbered(texts, self.integers, (name for one in containers for name in one.classes))
+        labels, classes, values = number_labels(
+            texts, self.integers, (name for one in containers for name in one.classes)
+        )
         if self.value_names is not None:
             classes, values = self.value_names(classes, values)
         merged = merge([one.files for one in containers])

@@ -44,7 +44,7 @@ class FolderSource:
     def identity(self) -> dict[str, Any]:
         return {"root": os.path.abspath(self.root), "extensions": list(self.extensions)}
 
-    def look(self, index: IndexedFiles) -> tuple[KnownFolders | None, str]:
+    def find_unchanged(self, index: IndexedFiles) -> tuple[KnownFolders | None, str]:
         """The folders that are unchanged, and why the index won't do."""
         if index.table.folder_states is None:
             return None, "what was there is of a file"
@@ -58,6 +58,8 @@ class FolderSource:
 
     def build(self, old: IndexedFiles | None, unchanged: KnownFolders | None, reason: str) -> IndexedFiles:
         """A new index, or `old` itself where a scan finds that it still holds."""
+        if old is not None and old.table.folder_states is None:  # of an archive that was in its place
+            old = None
         if old is not None and unchanged is None:  # only sizes or headers are missing
             found = FolderTable(old.classes, old.table, np.arange(len(old)), ())
         else:

@@ -17,7 +17,7 @@ from typing import Any, BinaryIO, cast
 import numpy as np
 
 from fastpipe.errors import DatasetError
-from fastpipe.index.parquet import opened_parquet
+from fastpipe.index.parquet import open_parquet
 from fastpipe.index.table import (
     ENCODING,
     ERRORS,
@@ -26,7 +26,7 @@ from fastpipe.index.table import (
     Array,
     Table,
     joined,
-    numbered,
+    number_labels,
     pack_paths,
     unpack_paths,
 )
@@ -177,7 +177,7 @@ def _position(column: Column, names: list[str] | None, path: str) -> int:
 
 
 def _from_parquet(path: str, columns: tuple[Column, Column]) -> Iterator[Row]:
-    with opened_parquet(path) as file:
+    with open_parquet(path) as file:
         names = list(file.schema_arrow.names)
         for column in columns:
             if column not in names and not (isinstance(column, int) and 0 <= column < len(names)):
@@ -257,7 +257,7 @@ def table_of(
         root = "" if source is None else source.name  # their names are whole, as are their containers'
         if source is not None:  # URLs as what stands behind the source's name
             paths = paths.changed(operator.itemgetter(slice(len(source.url("x")) - 1, None)))
-    values_of, classes, values = numbered(list(positions), texts)
+    values_of, classes, values = number_labels(list(positions), texts)
     targets = values_of[np.frombuffer(numbers, np.int32)] if numbers else values_of
     contained = _contained(members) if members else {}
     return Table(*paths.arrays(), targets, **contained), classes, values, root, source

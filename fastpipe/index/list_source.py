@@ -51,7 +51,7 @@ class ListSource:
         assert state is not None
         return index if state[-1] else index.without_root()
 
-    def look(self, index: IndexedFiles) -> tuple[None, str]:
+    def find_unchanged(self, index: IndexedFiles) -> tuple[None, str]:
         state = index.table.list_state
         same = state is not None and tuple(state[:-1].tolist()) == state_of(self.path)
         return None, "" if same else f"{self.path} may have changed"

@@ -23,7 +23,7 @@ from fastpipe.index.table import pack_paths
 from fastpipe.sources import ByteSource, Entry, RemoteSource
 from fastpipe.sources.base import version_of
 from fastpipe.sources.cache import origin
-from fastpipe.sources.remote import Folder, walked
+from fastpipe.sources.remote import Folder, walk_folders
 
 _COLUMNS = ("sizes", "versions")
 
@@ -53,7 +53,7 @@ class RemoteFolderSource:
     def identity(self) -> dict[str, Any]:
         return {"root": self.root, "extensions": list(self.extensions), "store": self.bytes_from.identity}
 
-    def look(self, index: IndexedFiles) -> tuple[None, str]:
+    def find_unchanged(self, index: IndexedFiles) -> tuple[None, str]:
         """Whether the index will do: if another process listed the store while this one waited for it."""
         assert index.location is not None
         with contextlib.suppress(OSError):
@@ -78,7 +78,7 @@ class RemoteFolderSource:
         if old is None or not made.equals(old):
             return made
         assert old.location is not None
-        with contextlib.suppress(OSError):  # see `look`
+        with contextlib.suppress(OSError):  # see `find_unchanged`
             os.utime(old.location / "current")
         return old
 
@@ -108,7 +108,7 @@ class RemoteFolderSource:
                 return self._listed(key, state, found, before), found.folders
 
             bar.expect(1)
-            with contextlib.closing(walked(visited, source.concurrency)) as folders:
+            with contextlib.closing(walk_folders(visited, source.concurrency)) as folders:
                 for folder in folders:
                     bar.expect(len(folder.subfolders))
                     bar.advance()

@@ -11,7 +11,7 @@ from typing import IO, Any
 from fastpipe.errors import DatasetError, FastpipeWarning
 from fastpipe.index.archives import Member, list_members, read_member
 from fastpipe.index.containers import ContainerListing, ContainerSource, common_folder
-from fastpipe.index.glob import Paths, expand_paths, given_key
+from fastpipe.index.glob import Paths, expand_paths, paths_digest
 from fastpipe.index.listing import IMG_EXTENSIONS
 from fastpipe.sources import Cache
 from fastpipe.sources.ranged import open_file
@@ -40,7 +40,7 @@ class ShardSource(ContainerSource):
         """With `ImageShards`'s arguments."""
         paths = expand_paths(shards, "shards", _ENDINGS, cache)
         extensions = IMG_EXTENSIONS if image is None else ("." + image.lower().lstrip("."),)
-        return cls(common_folder(paths), paths, extensions, headers, refresh, progress, label, given_key(shards))
+        return cls(common_folder(paths), paths, extensions, headers, refresh, progress, label, paths_digest(shards))
 
     @property
     def about(self) -> dict[str, Any]:

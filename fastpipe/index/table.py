@@ -187,7 +187,7 @@ SMALLEST, LARGEST = -(2**31), 2**31 - 1
 """The smallest and largest integer label that stays a target as it stands."""
 
 
-def numbered(
+def number_labels(
     labels: Sequence[str | int], texts: bool, others: Iterable[str] = ()
 ) -> tuple[Array, list[str], list[int]]:
     """Labels as int32 numbers, the class names, and the number of each.

@@ -16,8 +16,8 @@ from fastpipe.atomic_write import atomic_write
 from fastpipe.errors import DatasetError, FastpipeWarning
 from fastpipe.index import format
 from fastpipe.index.containers import ContainerListing, ContainerSource, common_folder
-from fastpipe.index.glob import Paths, expand_paths, given_key
-from fastpipe.index.parquet import opened_parquet, pyarrow_here
+from fastpipe.index.glob import Paths, expand_paths, paths_digest
+from fastpipe.index.parquet import import_pyarrow, open_parquet
 from fastpipe.sources import Cache
 from fastpipe.types import RemoteFile
 
@@ -26,9 +26,9 @@ _ROWS = 64  # decoded at once: a row group may be larger than memory
 
 def holds_images(path: str) -> bool:
     """Whether a Parquet file has a column ``image`` that isn't text; a list of paths has none."""
-    with opened_parquet(path) as file:
+    with open_parquet(path) as file:
         at = file.schema_arrow.get_field_index("image")
-        return at >= 0 and not pyarrow_here().types.is_string(file.schema_arrow.field(at).type)
+        return at >= 0 and not import_pyarrow().types.is_string(file.schema_arrow.field(at).type)
 
 
 @dataclass(frozen=True)
@@ -53,9 +53,11 @@ class TableSource(ContainerSource):
     ) -> TableSource:
         """With `ImageTable`'s arguments."""
         paths = expand_paths(tables, "Parquet files", (".parquet",), cache)
-        with opened_parquet(paths[0]) as file:
+        with open_parquet(paths[0]) as file:
             names = _class_names(file, label)
-        return cls(common_folder(paths), paths, (), headers, refresh, progress, image, label, given_key(tables), names)
+        return cls(
+            common_folder(paths), paths, (), headers, refresh, progress, image, label, paths_digest(tables), names
+        )
 
     @property
     def about(self) -> dict[str, Any]:
@@ -73,7 +75,7 @@ class TableSource(ContainerSource):
         return [*names, *map(str, others)], [*range(len(names)), *others]
 
     def listing(self, path: str) -> ContainerListing:
-        with opened_parquet(path) as file:
+        with open_parquet(path) as file:
             column = self._column(file, path)
             listing = ContainerListing([], [], [], [])
             kinds = {_chunk(file, group, column).compression for group in range(file.num_row_groups)}
@@ -88,7 +90,7 @@ class TableSource(ContainerSource):
 
     def _column(self, file: Any, path: str) -> str:
         """The leaf column that has the bytes."""
-        pyarrow = pyarrow_here()
+        pyarrow = import_pyarrow()
         schema = file.schema_arrow
         for name in (self.image, self.label):
             if name is not None and schema.get_field_index(name) < 0:
@@ -107,7 +109,7 @@ class TableSource(ContainerSource):
 
     def _rows(self, file: Any, path: str, column: str, group: int) -> Iterator[tuple[Any, str]]:
         """``(image, label)`` of each row of a row group; the image is a buffer of pyarrow's."""
-        pyarrow = pyarrow_here()
+        pyarrow = import_pyarrow()
         columns = [column] if self.label is None else [column, self.label]
         batches = file.iter_batches(batch_size=_ROWS, row_groups=[group], columns=columns)
         while True:

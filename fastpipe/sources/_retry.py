@@ -29,7 +29,7 @@ class WrongLengthError(StoreError):
     """More or fewer bytes came than were asked for."""
 
 
-def tried(action: Callable[[], Value], url: str, tries: int) -> Value:
+def with_retries(action: Callable[[], Value], url: str, tries: int) -> Value:
     """Calls an action on a store, again if it fails for a reason that may pass, and returns its value.
 
     Args:

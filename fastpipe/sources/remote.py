@@ -11,11 +11,11 @@ from typing import Any, NamedTuple, TypeVar
 from urllib.parse import quote, unquote, urlsplit
 
 from fastpipe.errors import DatasetError, StoreError
-from fastpipe.sources._retry import WrongLengthError, status_of, tried
+from fastpipe.sources._retry import WrongLengthError, status_of, with_retries
 from fastpipe.sources.base import ByteSource, Entry
 from fastpipe.types import RemoteFile
 
-__all__ = ["Folder", "RemoteSource", "walked"]
+__all__ = ["Folder", "RemoteSource", "walk_folders"]
 
 _HASHES = ("md5Hash", "ETag", "etag", "content_md5", "crc32c")
 _TIMES = ("mtime", "LastModified", "last_modified", "updated", "modified", "created")
@@ -95,13 +95,13 @@ class RemoteSource(ByteSource):
             found = self.list_folder(key)
             return found, found.folders
 
-        for found in walked(visited, self.concurrency):
+        for found in walk_folders(visited, self.concurrency):
             yield from found.files
 
     def list_folder(self, folder: str) -> Folder:
         """Lists one folder, given by its key; ``""`` for the URL's own."""
         files, folders = [], {}
-        for about in tried(lambda: self._listed(folder), self.url(folder), self.tries):
+        for about in with_retries(lambda: self._listed(folder), self.url(folder), self.tries):
             name = about["name"]
             key = self._key(name)
             if not key or key.rstrip("/") == folder or "?" in name:  # a marker of the folder itself, a link of a page
@@ -114,20 +114,20 @@ class RemoteSource(ByteSource):
 
     def folder_state(self, folder: str) -> str:
         """A text that changes when an entry of a folder comes or goes; ``""`` if the store can't tell."""
-        return _settled_state(tried(lambda: self._call("info", self._path(folder)), self.url(folder), self.tries))
+        return _settled_state(self._info(folder))
 
     def entry(self, key: str) -> Entry:
-        return _entry(key, tried(lambda: self._call("info", self._path(key)), self.url(key), self.tries))
+        return _entry(key, self._info(key))
 
     def read(self, key: str, offset: int = 0, length: int = -1) -> bytes:
-        return tried(lambda: self._read(key, offset, length, None), self.url(key), self.tries)
+        return with_retries(lambda: self._read(key, offset, length, None), self.url(key), self.tries)
 
     def read_file(self, file: RemoteFile) -> bytes:
         if file.length < 0 and file.whole:
             return self.read(file.key)
         # One byte more of what is all of a file: that it has grown shows, and nobody asks for its size first.
         wanted = file.length + file.whole
-        return tried(lambda: self._read(file.key, file.offset, wanted, file.length), str(file), self.tries)
+        return with_retries(lambda: self._read(file.key, file.offset, wanted, file.length), str(file), self.tries)
 
     def _read(self, key: str, offset: int, length: int, expected: int | None) -> bytes:
         data = b""
@@ -151,6 +151,9 @@ class RemoteSource(ByteSource):
                 "has changed since it was listed. List it again: make the dataset, or its index, anew."
             )
         return data
+
+    def _info(self, key: str) -> Any:
+        return with_retries(lambda: self._call("info", self._path(key)), self.url(key), self.tries)
 
     def _listed(self, folder: str) -> Any:
         system, _ = self._opened()
@@ -219,7 +222,9 @@ class RemoteSource(ByteSource):
 Found = TypeVar("Found")
 
 
-def walked(visit: Callable[[str, str], tuple[Found, Mapping[str, str]]], threads: int) -> Generator[Found, None, None]:
+def walk_folders(
+    visit: Callable[[str, str], tuple[Found, Mapping[str, str]]], threads: int
+) -> Generator[Found, None, None]:
     """Visits all folders, several at once and the root first, and yields what each visit found.
 
     Args:

@@ -191,6 +191,17 @@ def test_the_index_is_kept_and_made_anew_when_the_archive_changes(
     assert ImageIndex.from_folder(archive).origin.startswith("built")
 
 
+def test_an_archive_in_whose_place_there_is_a_folder_now_is_listed_anew(root: Path, tmp_path: Path) -> None:
+    place = packed.tarred(root, tmp_path / "a.tar")
+    packed_files = ImageIndex.from_folder(place)
+    place.unlink()
+    shutil.copytree(root, place)
+    index = ImageIndex.from_folder(place)
+    paths = index.paths(np.arange(len(index)))
+    assert len(paths) == len(packed_files)
+    assert all(type(path) is str and os.path.isfile(path) for path in paths)
+
+
 # ---- errors: what can't be read by its place
 
 
