@@ -17,7 +17,6 @@ from __future__ import annotations
 import functools
 import os
 import re
-import secrets
 import sys
 import warnings
 from collections.abc import Callable, Mapping
@@ -28,6 +27,7 @@ from typing import Any
 
 import platformdirs
 
+from fastpipe.atomic_write import atomic_write
 from fastpipe.environment import LIBRARIES, library_versions, machine_fingerprint
 from fastpipe.errors import ConfigError, FastpipeWarning
 from fastpipe.paths import local
@@ -177,17 +177,10 @@ class MachineConfig:
             ConfigError: the file can't be written.
         """
         file = self.path() if path is None else Path(path)
-        beside = file.with_name(f".{file.name}.{secrets.token_hex(4)}.part")
         try:
             file.parent.mkdir(parents=True, exist_ok=True)
-            try:
-                with open(beside, "x", encoding="utf-8", newline="\n") as out:
-                    out.write(self.to_toml())
-                    out.flush()
-                    os.fsync(out.fileno())
-                os.replace(beside, file)
-            finally:
-                beside.unlink(missing_ok=True)
+            with atomic_write(file) as out:
+                out.write(self.to_toml().encode())
         except OSError as error:
             raise ConfigError(f"can't write the config file {file}: {error.strerror or error}") from error
         _current.cache_clear()

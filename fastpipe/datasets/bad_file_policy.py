@@ -88,11 +88,12 @@ class BadFileHandler:
     def __init__(self, dataset: SampleSource, planned: bool) -> None:
         self._dataset: SampleSource = weakref.proxy(dataset)
         self._planned = planned
-        self.policy = dataset._fastpipe.policy
+        self.policy: BadFilePolicy = dataset._fastpipe.policy
         self._told_of_log = False
 
     def _record(self) -> BadFileRecord:
-        return self._dataset._fastpipe.bad_record(len(self._dataset))
+        record: BadFileRecord = self._dataset._fastpipe.bad_record(len(self._dataset))
+        return record
 
     def _task(self, index: int, instead_of: SampleTask) -> SampleTask:
         """The task of a sample that is taken in another one's place, with its random numbers."""

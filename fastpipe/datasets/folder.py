@@ -12,16 +12,10 @@ import numpy as np
 from fastpipe.datasets.base import ImageDataset, default_loader
 from fastpipe.datasets.options import ReadOptions, Unpack, with_options
 from fastpipe.errors import DatasetError
+from fastpipe.index.class_folders import check_no_class_is_empty, find_classes, make_dataset
 from fastpipe.index.image_index import ImageIndex
 from fastpipe.index.lazy_sequences import Samples, Targets
-from fastpipe.index.listing import (
-    IMG_EXTENSIONS,
-    check_no_class_is_empty,
-    find_classes,
-    has_file_allowed_extension,
-    is_image_file,
-    make_dataset,
-)
+from fastpipe.index.listing import IMG_EXTENSIONS, has_file_allowed_extension, is_image_file
 from fastpipe.index.table import Array
 from fastpipe.paths import local
 from fastpipe.sources import ByteSource, Cache, CachedSource, source_of

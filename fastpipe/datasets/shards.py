@@ -9,8 +9,8 @@ from typing import Any
 from fastpipe.datasets.base import ImageDataset
 from fastpipe.datasets.image_list import ImageList
 from fastpipe.datasets.options import ImageOptions, Unpack, with_options
-from fastpipe.index.cache import load_or_build
 from fastpipe.index.glob import Paths
+from fastpipe.index.image_index import ImageIndex
 from fastpipe.index.shard_source import ShardSource
 from fastpipe.sources import ByteSource, Cache
 
@@ -62,4 +62,4 @@ class ImageShards(ImageList):
             shards = list(shards)
         source = ShardSource.of(shards, image, label, headers, cache=cache)
         root = source.bytes_from or source.root
-        super().__init__(load_or_build(source, index), transform, target_transform, root=root, **options)
+        super().__init__(ImageIndex.load_or_build(source, index), transform, target_transform, root=root, **options)

@@ -9,8 +9,8 @@ from typing import Any
 from fastpipe.datasets.base import ImageDataset
 from fastpipe.datasets.image_list import ImageList
 from fastpipe.datasets.options import ImageOptions, Unpack, with_options
-from fastpipe.index.cache import load_or_build
 from fastpipe.index.glob import Paths
+from fastpipe.index.image_index import ImageIndex
 from fastpipe.index.table_source import TableSource
 from fastpipe.sources import ByteSource, Cache
 
@@ -61,4 +61,4 @@ class ImageTable(ImageList):
             tables = list(tables)
         source = TableSource.of(tables, image, label, headers, cache=cache)
         root = source.bytes_from or source.root
-        super().__init__(load_or_build(source, index), transform, target_transform, root=root, **options)
+        super().__init__(ImageIndex.load_or_build(source, index), transform, target_transform, root=root, **options)

@@ -25,7 +25,7 @@ import filelock
 import numpy as np
 from numpy.typing import NDArray
 
-from fastpipe.sources._atomic_write import replaced
+from fastpipe.atomic_write import atomic_write
 
 Positions = NDArray[np.int64]
 
@@ -203,4 +203,5 @@ def _read(file: Path) -> dict[str, Any]:
 
 
 def _write(file: Path, content: dict[str, Any]) -> None:
-    replaced(file, json.dumps(content).encode())
+    with atomic_write(file, synced=False) as stream:
+        stream.write(json.dumps(content).encode())

@@ -17,7 +17,7 @@ import numpy as np
 from fastpipe.datasets import ImageIndex
 from fastpipe.loading.growing_state import GrowingState, Positions, Window
 from fastpipe.loading.permutation import Permutation
-from fastpipe.sources import Cache, Hold
+from fastpipe.sources import Cache, Pin
 from fastpipe.types import ArchiveMember, RemoteFile
 
 _AT_ONCE = 64  # samples between two notes of how far it is, at most
@@ -46,7 +46,7 @@ class Prefetcher:
         source: Any = index.source
         self._at_once = min(_AT_ONCE, 2 * source.concurrency)
         self._number = -1
-        self._hold: Hold | None = None
+        self._pin: Pin | None = None
         self._full = False
         self._first = self._target = 0
         self._mended = 0  # up to here, what should be there was looked for
@@ -100,9 +100,9 @@ class Prefetcher:
         self._first = window.first
         now.stop = max(now.stop, window.stop)
         now.missing = [one for one in now.missing if one >= window.first]
-        before = self._hold
+        before = self._pin
         stop = max(self._state.target(window, now), now.stop)
-        self._hold = self._cache.hold(self._files(np.arange(window.first, stop)))
+        self._pin = self._cache.pin(self._files(np.arange(window.first, stop)))
         if before is not None:
             before.release()
 
@@ -114,7 +114,7 @@ class Prefetcher:
         """The place of each file in the cache; None if there is no room for it, or the error that reading it raised."""
         found: list[Any] = [self._cache.find(file) for file in files]
         absent = [number for number, place in enumerate(found) if place is None]
-        for number, one in zip(absent, self._cache.bring([files[number] for number in absent]), strict=True):
+        for number, one in zip(absent, self._cache.fetch_missing([files[number] for number in absent]), strict=True):
             found[number] = None if isinstance(one, bytes) else one
             if isinstance(one, ArchiveMember):
                 self._now.files += 1

@@ -19,11 +19,11 @@ from torch.utils.data import IterableDataset, default_collate, default_convert
 
 from fastpipe.datasets import ImageDataset, ImageFolder, ImageIndex, ImageList, collate_fn
 from fastpipe.datasets.arrays import Arrays
-from fastpipe.datasets.open import OTHER_EXTENSIONS, named_index, open_container
 from fastpipe.datasets.wrappers import locate
 from fastpipe.errors import DatasetError
 from fastpipe.index.lazy_sequences import Samples
 from fastpipe.index.listing import IMG_EXTENSIONS, is_folder
+from fastpipe.index.open import OTHER_EXTENSIONS, named_index, open_container
 from fastpipe.index.table import unpack_paths
 from fastpipe.loading import DataLoader
 from fastpipe.loading.bad_files import CollateGood

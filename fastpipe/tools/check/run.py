@@ -17,11 +17,11 @@ from PIL import Image, ImageFile
 import fastpipe
 from fastpipe.config import current_config
 from fastpipe.datasets import ImageIndex
-from fastpipe.datasets.open import loose_images
 from fastpipe.environment import line_width, usable_cpus
 from fastpipe.errors import ConfigError, DatasetError
 from fastpipe.index._progress import SlowBar
 from fastpipe.index.cluster import Cluster
+from fastpipe.index.open import loose_images
 from fastpipe.index.table import Array
 from fastpipe.paths import local
 from fastpipe.readers import MaxPixels, configured_reader, pixel_limit
