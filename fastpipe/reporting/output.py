@@ -82,14 +82,6 @@ def check_writable(path: str | Path | None, option: str) -> None:
         raise _unwritable(path, option, error) from error
 
 
-def make_folder(path: str | Path, option: str) -> None:
-    """Makes a folder where there is none, or raises ConfigError."""
-    try:
-        Path(path).mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise _unwritable(path, option, error) from error
-
-
 def write_file(path: str | Path, content: str | bytes | Iterable[str], option: str) -> None:
     """Writes a file, text as UTF-8. What was there before stays until all is on disk.
 

@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from functools import partial
+from types import MappingProxyType
 from typing import TypeAlias
 
 import numpy as np
@@ -36,7 +37,8 @@ from fastpipe.tools.bench.samples import Sample
 from fastpipe.tools.timing import Timing, Workers, take_turns
 from fastpipe.types import DecodeRequest
 
-REQUESTS = ("full", "region", "half")
+REQUESTS: Mapping[str, str] = MappingProxyType({"full": "whole image", "region": "region", "half": "1/2 size"})
+"""What a reader is asked for, and its heading in tables."""
 """What is asked of a reader: the whole image, a box such as ``RandomResizedCrop`` draws, all of it at half size."""
 
 CLOSE = 3.0

@@ -9,7 +9,7 @@ from typing import Any
 
 from fastpipe.environment import Memory
 from fastpipe.reporting.output import rounded
-from fastpipe.reporting.tables import notebook, plain
+from fastpipe.reporting.tables import plain, to_html
 from fastpipe.tools.doctor.findings import SAME, Finding
 from fastpipe.tools.doctor.measurements import Disk, Reencoding, Scaling, Stages, Threaded, Threads, Transfer
 
@@ -108,9 +108,10 @@ class Diagnosis:
         Raises:
             ConfigError: matplotlib isn't installed, or the file can't be written.
         """
-        from fastpipe.tools.doctor.report import plot
+        from fastpipe.reporting.plots import save
+        from fastpipe.tools.doctor.report import draw
 
-        plot(self, file)
+        save(draw(self), file)
 
     def __str__(self) -> str:
         return self._rendered(plain)
@@ -118,7 +119,7 @@ class Diagnosis:
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        return self._rendered(notebook)
+        return self._rendered(to_html)
 
     def _rendered(self, render: Callable[..., str]) -> str:
         from fastpipe.tools.doctor.report import print_diagnosis

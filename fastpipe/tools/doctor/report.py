@@ -1,11 +1,11 @@
-"""A diagnosis for people: tables with bars, findings, and a picture."""
+"""A diagnosis for people: tables with bars, findings, a picture, and all of it as a page."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping
+from functools import partial
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.markup import escape
@@ -13,11 +13,15 @@ from rich.padding import Padding
 from rich.text import Text
 
 from fastpipe.reporting.output import encodable, in_words, size, wrapped
-from fastpipe.reporting.plots import new_figure, save, style
+from fastpipe.reporting.page import page
+from fastpipe.reporting.plots import new_figure, style
 from fastpipe.reporting.tables import Table
 from fastpipe.tools.doctor.diagnosis import Diagnosis
 from fastpipe.tools.doctor.findings import is_busy
 from fastpipe.tools.doctor.measurements import Disk
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 COLORS: Mapping[str, str] = MappingProxyType(
     {
@@ -170,15 +174,28 @@ def _about_threads(diagnosis: Diagnosis) -> str:
     return f"threads serve as well, {asked}: one process that starts at once, and no shared memory"
 
 
-def plot(diagnosis: Diagnosis, file: str | os.PathLike[str]) -> None:
-    """Draws the picture; see `Diagnosis.plot`."""
+def make_page(diagnosis: Diagnosis) -> str:
+    """The picture and what a terminal shows, as one HTML file that needs nothing else.
+
+    Raises:
+        ConfigError: matplotlib, which draws the picture, doesn't load.
+    """
+    figures = {"where the time goes, and what the workers deliver": draw(diagnosis)}
+    versions = ", ".join(f"{name} {version}" for name, version in diagnosis.versions.items())
+    return page(
+        f"fastpipe doctor: {diagnosis.subject}", versions, figures, partial(print_diagnosis, diagnosis=diagnosis)
+    )
+
+
+def draw(diagnosis: Diagnosis) -> Figure:
+    """The picture: see `Diagnosis.plot`."""
     with style():
         title = f"{diagnosis.subject}: {diagnosis.samples:,} samples"
         figure = new_figure(9, 5.4, title)
         upper, lower = figure.subplots(2, 1, height_ratios=(1, 1.7))
         _draw_stages(upper, diagnosis)
         _draw_workers(lower, diagnosis)
-    save(figure, file)
+    return figure
 
 
 def _draw_stages(axes: Any, diagnosis: Diagnosis) -> None:
