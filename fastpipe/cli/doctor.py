@@ -83,7 +83,6 @@ def doctor(
     from fastpipe.reporting.page import check_page
     from fastpipe.reporting.plots import check_matplotlib
     from fastpipe.tools.doctor.examine import doctor as examine
-    from fastpipe.tools.doctor.report import make_page, print_diagnosis
 
     check_writable(json, "--json")
     check_page(html)
@@ -105,9 +104,9 @@ def doctor(
     if plot is not None:
         diagnosis.plot(plot)
     if html is not None:
-        write_file(html, make_page(diagnosis), "--html")
+        write_file(html, diagnosis.to_html(), "--html")
     if write_asked(json, diagnosis.to_dict(), quiet):
-        print_diagnosis(make_console(), diagnosis)
+        diagnosis.print_on(make_console())
         if plot is not None:
             print(f"\nPicture: {plot}")
         if html is not None:
