@@ -21,7 +21,7 @@ _SHOWN = 20
 
 
 class Decode(str, Enum):
-    """What is looked at of each file."""
+    """The part of each file that is looked at."""
 
     full = "full"
     header = "header"

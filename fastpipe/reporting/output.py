@@ -1,4 +1,4 @@
-"""Where results go: the console, a progress bar, files that are whole or not there, JSON with one rounding."""
+"""Output of results: the console, a progress bar, files that are whole or not there, JSON with one rounding."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ class Table:
         return made
 
     def to_text(self, width: int | None = None) -> str:
-        """As plain text, at most as wide as `line_width` says, or as told."""
+        """The table as plain text, at most as wide as `line_width` says, or as told."""
         return plain(lambda console: console.print(self.to_rich()), width)
 
 
@@ -77,7 +77,7 @@ def _text(cell: Any) -> str:
 
 
 def plain(show: Callable[[Console], None], width: int | None = None) -> str:
-    """What is printed on a console, as plain text, as wide as `line_width` says, or as told."""
+    """The text that is printed on a console, as wide as `line_width` says, or as told."""
     out = io.StringIO()
     show(Console(file=out, width=width or line_width(), no_color=True, highlight=False, emoji=False))
     return "\n".join(line.rstrip() for line in out.getvalue().splitlines())

@@ -1,4 +1,4 @@
-"""All that the tools ask of pipelines, drawn steps, plans and promises: what these are made of is known here alone."""
+"""The tools' questions about pipelines, recipes and plans: what these are made of is known here alone."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def is_joint(dataset: Any) -> bool:
 
 
 def make_sample(dataset: ImageDataset, index: int, data: bytes, seed: int) -> None:
-    """All of an image's work between reading and collating, of sample ``index`` in a file of another make."""
+    """Does an image's work between reading and collating, for sample ``index`` in a file of another make."""
     header = readers.parse_header(data)
     generators = keyed_generators(seed)
     if is_joint(dataset):
@@ -130,7 +130,7 @@ def views_of(step: Step) -> tuple[tuple[Step, ...], ...] | None:
 
 
 def in_words(recipe: Recipe | None, rest: Iterable[Any], number: int = 0, brief: Any = shortened) -> tuple[str, ...]:
-    """What was drawn for one image of a sample, by its number, and what runs behind that, worded by `brief`."""
+    """The steps drawn for one image of a sample, by its number, and what runs behind them, in `brief`'s words."""
     steps: tuple[Step, ...] = () if recipe is None else recipe.steps
     several = views_of(steps[-1]) if steps else None
     if several is not None and number < len(several):

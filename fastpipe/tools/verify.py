@@ -183,7 +183,7 @@ class Comparison:
             self._measure(actual, expected, recipe, drawing)
 
     def _recipe(self, key: int) -> Recipe | None:
-        """What was drawn for the sample at hand; None where nothing is planned."""
+        """The steps drawn for the sample at hand; None where nothing is planned."""
         if self.dataset.plans:
             with keyed_globals(key):
                 recipe: Recipe = self.dataset.recipe(self.index)
@@ -202,7 +202,7 @@ class Comparison:
         return arrays_of(sample[0] if isinstance(self.whole, tuple) else sample, undo)
 
     def _both_refuse(self, key: int, error: Exception, where: str) -> None:
-        """Where torchvision raises, so must the dataset."""
+        """Checks that the dataset raises where torchvision does."""
         try:
             with keyed_globals(key):
                 self.dataset[self.index]
@@ -226,7 +226,7 @@ class Comparison:
                 self.worst = Worst(self.path, drawing, words, largest, original, np.array(other), np.array(one))
 
     def certificate(self, files: int, drawings: int, tolerance: float | None) -> Certificate:
-        """All that was found."""
+        """The result of all comparisons."""
         compared = len(self.hashes)
         return Certificate(
             repr(self.dataset.transforms if self.joint else self.dataset.transform),

@@ -1,4 +1,4 @@
-"""What `verify` found: as text, as JSON and as a picture."""
+"""The result of `verify`: as text, as JSON and as a picture."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ class Difference:
 
     @property
     def count(self) -> int:
-        """How many values differ at all."""
+        """The number of values that differ at all."""
         return int(self.counts[1:].sum())
 
     @property

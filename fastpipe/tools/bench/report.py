@@ -40,7 +40,7 @@ _COLORS: Mapping[str, str] = {
 
 
 def _places_of(measurement: Measurement) -> dict[str, str]:
-    """Where times were taken: the attribute of a result, and what it is called in front of people."""
+    """The places where times were taken: the attribute of a result, and what it is called in front of people."""
     places = {"single": "in one process"}
     workers = measurement.workers
     if workers:

@@ -35,7 +35,7 @@ from fastpipe.tools.torchvision_mirror import import_torchvision
 
 @dataclass(frozen=True, slots=True)
 class Sampling:
-    """What is measured, on what; as the options of the command line."""
+    """The readers and images to measure; as the options of the command line."""
 
     path: str | os.PathLike[str] | None = None  # a folder or file of the user's; None for made images
     readers: Sequence[str] | None = None  # names, each item maybe several with commas between; None: all that load here
@@ -147,13 +147,13 @@ def _measure(asked: Sampling, quiet: bool) -> Record:
 
 
 def _absent(formats: Collection[str]) -> list[str]:
-    """Why readers that come before others by default don't load here; whoever wants one more installs it."""
+    """Reasons why readers that come before others by default don't load here; whoever wants one more installs it."""
     usual = {name for format in formats for name in default_order(format.upper())}
     return [status.reason for name, status in reader_status().items() if name in usual and not status.available]
 
 
 def _refused(names: Sequence[str], formats: Collection[str]) -> list[str]:
-    """What readers don't decode of these formats because of a defect in their library's version."""
+    """The files that readers don't decode of these formats because of a defect in their library's version."""
     return [
         f"{name} doesn't decode {defect}"
         for name in names
@@ -186,7 +186,7 @@ def _pipelines(
 
 
 def _command(asked: Sampling) -> tuple[str, ...]:
-    """What repeats a measurement anywhere: defaults that depend on the machine are spelt out."""
+    """The command that repeats a measurement anywhere: defaults that depend on the machine are spelt out."""
     return (
         *("fastpipe", "bench"),
         *([] if asked.path is None else [os.fspath(asked.path)]),

@@ -28,7 +28,7 @@ _FORMAT = "fastpipe check moves"
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """What moving files came to."""
+    """The outcome of moving files."""
 
     count: int  # files moved
     # the file that ``fastpipe check --undo`` takes; None where there was nothing to move, or once all of them are back
@@ -153,7 +153,7 @@ def _inside(path: str) -> list[str]:
 
 
 def _changed(path: str, row: FileRow, mtime_ns: int) -> str:
-    """Why a file is no longer the one that was checked; empty where it is."""
+    """The reason why a file is no longer the one that was checked; empty where it is."""
     try:
         status = os.stat(path)
     except OSError as error:

@@ -174,7 +174,7 @@ def _values(row: FileRow) -> dict[str, Any]:
 
 
 def json_lines(result: CheckResult) -> Iterator[str]:
-    """What a report that ends in .json holds, piece by piece."""
+    """The text of a report that ends in .json, piece by piece."""
     # ASCII: JSON's escapes carry names that are no valid UTF-8 as well
     head = json.dumps({"schema": SCHEMA, **result.about()}, indent=2)
     yield head[: head.rindex("\n")] + ',\n  "rows": ['
@@ -191,7 +191,7 @@ def _text_lines(result: CheckResult) -> Iterator[str]:
 
 
 def summary_lines(result: CheckResult, width: int = _UNBROKEN) -> list[str]:
-    """How many files were checked, and how many have which finding, in lines of at most `width` characters."""
+    """The number of files that were checked, and of those with each finding, in lines of at most `width` characters."""
     how = "decoded" if result.decode == "full" else "headers read"
     took = f" in {result.seconds:.1f} s" if result.seconds >= 0.1 else ""
     of = f" of {result.root}" if result.root else ""
