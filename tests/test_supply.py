@@ -269,8 +269,8 @@ def _plots(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
 
 
 def _doctors_plot(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
-    plot = importlib.import_module("fastpipe.tools.doctor.report")
-    plot.plot(None, folder / "plot.png")
+    picture = importlib.import_module("fastpipe.tools.doctor.picture")
+    picture.draw(*[None] * 6)
 
 
 def _comparison(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:

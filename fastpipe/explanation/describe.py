@@ -51,7 +51,7 @@ class ExplainedStep:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Explanation:
-    """What runs where, for one example image; printed, it is a tree.
+    """A plan, for one example image: what runs where; printed, it is a tree.
 
     Attributes:
         subject: what is explained.
@@ -162,7 +162,7 @@ def _broken(found: Break, behind: Sequence[str]) -> _Branch:
 
 @dataclass(frozen=True, slots=True)
 class _Marks:
-    """What a tree is drawn with, four characters each."""
+    """The marks that a tree is drawn with, four characters each."""
 
     branch: str
     last: str
@@ -205,7 +205,7 @@ class _TreeDrawer:
 
 
 def explain(subject: Any, *, shape: ImageShape | None = None, fidelity: Fidelity | None = None) -> Explanation:
-    """Says what runs where for a transform, or for a dataset with one; ``print`` it.
+    """Explains what runs where for a transform, or for a dataset with one; ``print`` it.
 
     The example is drawn from generators of its own: the global ones don't move.
 
@@ -340,7 +340,7 @@ def _counted(how: Counter[str]) -> str:
 
 
 def _decoder(subject: Any, header: Header, program: Program) -> str:
-    """Which reader decodes such a file, and how much of it."""
+    """The reader that decodes such a file, and how much of it."""
     reader = readers.choose(header, program.request, getattr(subject, "reader", None), getattr(subject, "config", None))
     got = reader.resolve(header, program.request)
     text = str(reader.name)
@@ -396,7 +396,7 @@ def _about_batches(program: Program, pipeline: Pipeline) -> str:
 
 
 def _diagnosed(pipeline: Pipeline) -> Break | None:
-    """What ends the plan; the advice also names what could be planned if it stood in front."""
+    """The reason that ends the plan; the advice also names what could be planned if it stood in front."""
     if not pipeline.rest:
         return None
     first, *behind = pipeline.rest

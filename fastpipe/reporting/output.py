@@ -1,4 +1,4 @@
-"""Where results go: the console, a progress bar, files that are whole or not there, JSON with one rounding."""
+"""Output of results: the console, a progress bar, files that are whole or not there, JSON with one rounding."""
 
 from __future__ import annotations
 
@@ -77,14 +77,6 @@ def check_writable(path: str | Path | None, option: str) -> None:
             pass
         if new:
             os.remove(path)
-    except OSError as error:
-        raise _unwritable(path, option, error) from error
-
-
-def make_folder(path: str | Path, option: str) -> None:
-    """Makes a folder where there is none, or raises ConfigError."""
-    try:
-        Path(path).mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise _unwritable(path, option, error) from error
 

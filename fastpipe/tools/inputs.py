@@ -1,4 +1,4 @@
-"""What a user names, a folder, files, a list, a dataset or a loader, made what the tools look at."""
+"""The tools' inputs: a folder, files, a list, a dataset or a loader that a user names, as what they look at."""
 
 from __future__ import annotations
 
@@ -160,7 +160,7 @@ def index_of(source: Any, *, progress: bool = True) -> ImageIndex:
 
 
 def other_images(index: ImageIndex) -> dict[str, int]:
-    """How many images have which ending that the datasets don't read, in the folders of an index."""
+    """The number of images for each ending that the datasets don't read, in the folders of an index."""
     if index.table.folder_paths is None or index.source is not None:
         return {}
     counts: Counter[str] = Counter()
@@ -199,14 +199,14 @@ class Subject:
 
     @property
     def options(self) -> BatchSpec | None:
-        """What is asked of the dataset where whole batches are."""
+        """The request to the dataset where whole batches are."""
         collate = self.loader.collate_fn
         asked = isinstance(collate, BatchCollate) and collate.collate is default_collate
         return collate.options if asked and isinstance(collate, BatchCollate) else None
 
     @property
     def context(self) -> Any:
-        """How worker processes are started; None for the system's way."""
+        """The start method of worker processes; None for the system's way."""
         return self.loader.multiprocessing_context
 
     def loader_for(
@@ -234,7 +234,7 @@ class Subject:
 
     @property
     def in_python(self) -> str:
-        """What keeps batches from being made ahead by threads; empty where nothing does."""
+        """The reason that keeps batches from being made ahead by threads; empty where nothing does."""
         return gil_bound_part_within(self.dataset) or (
             "" if self._own_collate in (None, *DRAW_NOTHING) else "the collate_fn"
         )
@@ -249,7 +249,7 @@ class Subject:
 
 
 def subject_of(given: Any, transform: Any, batch_size: int | None, workers: int | None) -> Subject:
-    """What was given, as a subject.
+    """Makes a subject of what was given.
 
     Args:
         given: a path, a map-style dataset or a loader.

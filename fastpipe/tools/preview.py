@@ -1,4 +1,4 @@
-"""What a dataset's samples look like: originals, augmentations, and what was drawn for each, as one picture."""
+"""Pictures of a dataset's samples: originals, augmentations, and what was drawn for each, as one picture."""
 
 from __future__ import annotations
 
@@ -298,7 +298,7 @@ class _Maker:
         return recipes.normalizations(drawing.recipe.steps if drawing.recipe else (), self._rest(drawing))
 
     def _words(self, drawing: _Drawing, number: int) -> tuple[str, ...]:
-        """What was drawn for one image of a sample, and what runs behind that; () where only the first has words."""
+        """The steps drawn for one image of a sample, and what runs behind them; () where only the first has words."""
         rest = [one for one in self._rest(drawing) if type(one).__name__ not in _UNSEEN]
         words = recipes.in_words(drawing.recipe, rest, number, _brief)
         return words or (() if number else ("nothing drawn",))

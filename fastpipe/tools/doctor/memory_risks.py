@@ -1,4 +1,4 @@
-"""What costs without being seen: objects that are copied into every worker, threads that fight for the CPUs."""
+"""Costs that nobody sees: objects that are copied into every worker, threads that fight for the CPUs."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _is_container(value: Any) -> bool:
 
 
 def _bytes(container: Collection[Any]) -> int:
-    """Of a container and of what is in it, from its first items; shared items count as often as they come."""
+    """The bytes of a container and its content, from its first items; shared items count as often as they come."""
     items: Iterable[Any] = container.items() if isinstance(container, dict) else container
     some = [_item_bytes(item) for item in islice(items, _LOOKED_AT)]
     return sys.getsizeof(container) + round(sum(some) / max(1, len(some)) * len(container))

@@ -13,7 +13,7 @@ _PACKAGES = ("torch", "torchvision", "numpy", "albumentations", "matplotlib")
 
 
 def versions() -> dict[str, Any]:
-    """What is installed, as far as it has a say in pixels or speed.
+    """The versions of what is installed, as far as it has a say in pixels or speed.
 
     Returns:
         ``"fastpipe"``, ``"python"``, ``"platform"``, packages; ``"readers"``: the libraries in each; ``"refused"``:

@@ -41,7 +41,7 @@ class Probe:
         self._started = False
 
     def run(self, work: Callable[[Any], Result]) -> Result:
-        """What ``work(dataset)`` gives, in the worker; it and its result can be pickled."""
+        """Calls ``work(dataset)`` in the worker, and returns its result; it and its result can be pickled."""
         assert self._workers is not None
         result: Result
         with keyed_globals(0), warnings.catch_warnings():  # starting a worker draws from torch's generator
