@@ -108,6 +108,7 @@ needs_fork = pytest.mark.skipif(
 )
 
 
+@pytest.mark.slow
 @needs_fork
 @pytest.mark.usefixtures("_here")
 @pytest.mark.parametrize("text", list(cases()))
@@ -125,6 +126,7 @@ def test_page_runs(text, monkeypatch):
             exec(compile(code, f"block {number}", "exec", dont_inherit=True), page.__dict__)
 
 
+@pytest.mark.slow
 @needs_fork
 @pytest.mark.skipif(not torch.distributed.is_available(), reason="torch was built without torch.distributed")
 @pytest.mark.usefixtures("_here")

@@ -48,6 +48,7 @@ def pictures(cells):
     return sum(any(kind.startswith("image/") for kind in kinds) for kinds in outputs)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_notebook(path, tmp_path, monkeypatch):
     nbclient = pytest.importorskip("nbclient", reason="notebooks are executed where the extra [notebooks] is installed")

@@ -177,6 +177,7 @@ def test_a_wrong_command_line_is_exit_code_2(arguments: list[str]) -> None:
     assert exit_code(arguments) == 2
 
 
+@pytest.mark.slow
 def test_a_second_process_uses_what_was_configured(folder: str) -> None:
     """As a real program, in a pipe: no escape codes, and the file serves the next process and its workers."""
     command = [sys.executable, "-m", "fastpipe", "configure", folder, *SMALL[:-1], "1", "--readers", "pil,cv2"]
@@ -195,6 +196,7 @@ def test_a_second_process_uses_what_was_configured(folder: str) -> None:
     assert "pil" in stored.measured["jpeg"]
 
 
+@pytest.mark.slow
 def test_a_closed_pipe_leaves_no_traceback_and_still_configures(folder: str) -> None:
     program = subprocess.Popen(
         [sys.executable, "-m", "fastpipe", "configure", folder, *SMALL, "--readers", "pil"],

@@ -74,6 +74,7 @@ def run(project: Path, command: str, columns: str | None) -> subprocess.Complete
     )
 
 
+@pytest.mark.slow
 @slow_start
 @pytest.mark.parametrize("name", REPORTS)
 def test_no_line_passes_80_columns_and_nothing_is_cut(project: Path, name: str) -> None:
@@ -86,6 +87,7 @@ def test_no_line_passes_80_columns_and_nothing_is_cut(project: Path, name: str) 
     assert "…" not in done.stdout
 
 
+@pytest.mark.slow
 def test_columns_holds_in_a_pipe(project: Path) -> None:
     wide = run(project, REPORTS["explain"], "200").stdout.splitlines()
     assert 80 < max(map(len, wide)) <= 200

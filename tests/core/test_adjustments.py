@@ -86,6 +86,7 @@ def test_hue(image: np.ndarray, shift: int) -> None:
     check(image, turned(as_picture(image), shift), ("turn_hue", shift))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shift", [0, 77, 255])
 def test_the_hue_of_every_color(shift: int) -> None:
     values = np.arange(1 << 24, dtype=np.uint32)[:: 3 if shift else 1]

@@ -193,6 +193,7 @@ def test_faulthandler_speaks_of_a_thread_of_the_pools(needs_core: None) -> None:
     assert 'File "<string>", line 10' in done.stderr  # where the other thread was
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("held", ["del run", "kept = [run]; kept.append(kept)"])
 def test_the_process_ends_while_jobs_run(needs_core: None, held: str) -> None:
     """Without a crash, whoever still holds the run; in a child of fork, too, where nothing of it goes on."""

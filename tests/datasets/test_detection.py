@@ -115,6 +115,7 @@ def test_coco_with_transforms_of_image_and_target_apart(coco: tuple[Path, Path])
         fastpipe.CocoDetection(root, path, transform, transforms=len)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(60))
 def test_random_pipelines_with_boxes_and_masks(coco: tuple[Path, Path], seed: int) -> None:
     """Boxes, masks, labels, pixels and the generator's state behind."""

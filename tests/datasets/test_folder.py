@@ -303,6 +303,7 @@ METHODS = ["fork", "forkserver", "spawn"] if sys.platform != "win32" else ["spaw
 same_size = T.Compose([T.RandomResizedCrop(24), T.RandomHorizontalFlip(), T.ToTensor(), T.Normalize(MEAN, STD)])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", METHODS)
 def test_workers_give_what_torchvisions_workers_give(root, method):
     workers = 2 if method == "fork" else 1  # each imports torch

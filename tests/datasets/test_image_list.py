@@ -266,6 +266,7 @@ class TestPieces:
                 ):
                     ImageList(file)
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("ending", ["txt", "csv"])
     def test_memory(self, tmp_path, ending):
         """Beside what the index itself takes, a list of any length needs a few MB."""

@@ -382,6 +382,7 @@ sys.exit(any([os.waitpid(child, 0)[1] for child in children]))
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="forks")
 def test_processes_that_build_at_once_all_get_a_whole_index(tree):
     done = subprocess.run([sys.executable, "-c", BUILDER, str(tree)], stdout=subprocess.PIPE, text=True, check=True)
@@ -418,6 +419,7 @@ class TestPickling:
         index = ImageIndex.from_folder(tree, location=None)
         assert list(Samples(pickle.loads(pickle.dumps(index)))) == expected(tree)
 
+    @pytest.mark.slow
     def test_in_a_spawned_process(self, tree):
         with multiprocessing.get_context("spawn").Pool(1) as pool:
             assert pool.apply(read_in_worker, (ImageIndex.from_folder(tree),)) == expected(tree)

@@ -88,6 +88,7 @@ def run(code: str, root: Path) -> None:
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.slow
 def test_whatever_was_imported_first(root: Path) -> None:
     """torchvision after fastpipe, which doesn't import it."""
     run(

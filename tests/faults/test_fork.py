@@ -64,6 +64,7 @@ print("equal")
 """
 
 
+@pytest.mark.slow
 def test_fork_while_libraries_are_at_work(photos):
     command = [sys.executable, "-W", "ignore::DeprecationWarning", "-c", SCRIPT, str(photos)]
     done = subprocess.run(command, capture_output=True, text=True, cwd=Path(__file__).parents[2], check=False)

@@ -120,6 +120,7 @@ def processes_that_print(errors: str) -> int:
     return errors.count("Traceback (most recent call last)") - len(chained)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["fork", "spawn"])
 def test_interrupt_ends_everything_with_the_traceback_of_one_process(start, method):
     process, workers = start(method)
@@ -139,6 +140,7 @@ def test_workers_follow_a_main_process_that_was_killed(start):
     assert all_gone(workers)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["fork", "spawn"])
 def test_a_worker_ends_whose_main_process_has_ended_before_it_began(photos, tmp_path, method):
     if method == "fork" and sys.platform != "linux":

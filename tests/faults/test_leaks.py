@@ -89,6 +89,7 @@ def cycles(one: Callable[[], None], count: int) -> None:
 COUNTS = {"readers": 3000, "indexes": 600, "datasets": 500, "threads": 120, "loaders": 400, "workers": 8}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", COUNTS)
 def test_cycles_leave_nothing(tmp_path, apart, name):
     root = write_photos(tmp_path / "photos")

@@ -22,6 +22,7 @@ from fastpipe.errors import DecodeError
 RUN = Path(__file__).with_name("run.py")
 
 
+@pytest.mark.slow
 def test_a_share_of_mutations_through_all_readers() -> None:
     names = list(readers.available_readers())
     report = watch(names, 1000, seed=20_000)
@@ -88,6 +89,7 @@ def test_a_header_is_read_or_refused(data: bytes) -> None:
     assert header.orientation in range(1, 9)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="signals and peak memory are told apart on POSIX only")
 def test_the_watch_sees_every_fault(tmp_path: Path) -> None:
     faults = ["crash@12", "hang@20", "memory@25", "wrong@30", "raise@33"]
@@ -116,6 +118,7 @@ def test_the_watch_sees_every_fault(tmp_path: Path) -> None:
     assert "wrong" in again
 
 
+@pytest.mark.slow
 def test_a_run_goes_on_where_it_was_stopped(tmp_path: Path) -> None:
     names = ["wrong@30", "wrong@520"]
     whole = watch(names, 600, check="fuzz.faulty:check")

@@ -101,6 +101,7 @@ def by_trainer(dataset: Any, loader: Callable[..., Any], folder: Path) -> list[E
 RUNS = pytest.mark.parametrize("run", [by_accelerate, by_trainer])
 
 
+@pytest.mark.slow
 @RUNS
 @pytest.mark.parametrize("loader", LOADERS)
 def test_without_a_seed_epochs_are_torchvisions(run: Any, loader: str, paths: list[str], tmp_path: Path) -> None:
@@ -112,6 +113,7 @@ def test_without_a_seed_epochs_are_torchvisions(run: Any, loader: str, paths: li
             assert torch.equal(labels, same_labels)
 
 
+@pytest.mark.slow
 @RUNS
 @pytest.mark.parametrize("loader", LOADERS)
 def test_with_a_seed_each_epoch_has_its_own_crops(run: Any, loader: str, paths: list[str], tmp_path: Path) -> None:

@@ -94,6 +94,7 @@ def test_batches_are_torchs(root, options, how):
         assert equal(found, expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("wrap", [lambda data: data, Renamed], ids=["dataset", "wrapper"])
 @pytest.mark.filterwarnings("ignore:threads=.* is Python code")
 @way
@@ -165,6 +166,7 @@ class TestWorkerInit:
         assert equal(batches(fastpipe.DataLoader, options), batches(StockLoader, as_torch(options)))
         torch.set_rng_state(state)
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("options", [{"num_workers": 2}, {"threads": 2}], ids=["workers", "threads"])
     def test_lightning_gives_each_rank_its_own_crops(self, root, options, monkeypatch):
         torchvision_here.module("transforms")  # which Lightning imports

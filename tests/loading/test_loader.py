@@ -91,6 +91,7 @@ def test_batches_of_workers_are_the_stock_loaders(root, name):
     assert all(in_shared_memory(images) for images, _ in ours)
 
 
+@pytest.mark.slow
 def test_spawned_workers(root):
     transform = T.Compose(TRANSFORMS["normalised"])
     expected = batches(StockLoader, fastpipe.ImageFolder(root, transform, seed=1), sampler=None)
@@ -291,6 +292,7 @@ class TestResume:
         again.set_epoch(5)
         assert equal(list(again), expected[1])
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("workers", [0, 1] if FORK else [0])
     @pytest.mark.parametrize("shuffle", [False, True])
     @pytest.mark.parametrize("stop", [0, 2, 5, None])

@@ -59,6 +59,7 @@ KNOWN = [starred, named, whole, first, twice, *map(with_what, [
 ])]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [None, 3])
 @pytest.mark.parametrize("collate", KNOWN)
 def test_batches_are_one_workers_and_made_ahead(root, collate, seed):

@@ -32,6 +32,7 @@ def levels(view):
     return np.asarray(view).astype(float) * (255 * max(STD) if getattr(view, "dtype", None) == torch.float32 else 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", VIEWS)
 @pytest.mark.parametrize("n", [1, 2, 5])
 def test_views_are_those_of_calls_one_after_the_other(root, name, n):

@@ -64,6 +64,7 @@ def same(one, other) -> bool:
     return len(one) == len(other) and all(map(same, one, other))
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not FORK, reason="the other start methods are covered by one test: they start slowly")
 @pytest.mark.parametrize(
     "transform", [PLANNED, FOREIGN, fastpipe.MultiView(PLANNED, 2)], ids=["planned", "foreign", "views"]
@@ -226,6 +227,7 @@ class TestCounts:
         assert logged(bad_files_log) == list(BAD)
 
 
+@pytest.mark.slow
 def test_spawned_workers_share_counts_and_log(make, bad_files_log):
     dataset = make(on_error="replace")
     loader = fastpipe.DataLoader(dataset, 4, num_workers=1, multiprocessing_context="spawn")

@@ -273,6 +273,7 @@ dist.destroy_process_group()
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not torch.distributed.is_available(), reason="torch was built without torch.distributed")
 @pytest.mark.skipif(sys.platform == "win32", reason="torchrun's rendezvous needs libuv there, which wheels lack")
 def test_two_ranks_under_torchrun(tmp_path):

@@ -67,6 +67,7 @@ def test_sample_depends_on_seed_epoch_and_index_alone(root, transform):
     assert not any(equal([other[i]], [first[i]]) for i in range(len(dataset)))
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:This DataLoader will create")
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("transform", [planned, foreign])
@@ -84,6 +85,7 @@ def test_same_for_any_number_of_workers(root, method, transform):
         assert equal(batches(workers), expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", METHODS)
 def test_epoch_reaches_persistent_workers(root, method):
     dataset = fastpipe.ImageFolder(root, planned(), seed=5)

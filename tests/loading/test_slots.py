@@ -55,6 +55,7 @@ KEPT = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kept", KEPT)
 @pytest.mark.parametrize("options", [{}, {"dtype": torch.bfloat16}, {"memory_format": torch.channels_last}], ids=str)
 def test_what_is_kept_of_a_batch_never_changes(root, kept, options):
@@ -141,6 +142,7 @@ def test_a_process_that_was_forked_frees_nothing(root):
     assert in_use(loader) >= before > 0
 
 
+@pytest.mark.slow
 def test_spawned_workers(root):
     expected = [images.clone() for images in epochs(root)[0]]
     batches, loader = epochs(root, num_workers=1, multiprocessing_context="spawn")

@@ -63,6 +63,7 @@ FORKS = """if True:
 STATUS = {"end": 0, "exit": 3, "os._exit": 3, "error": 1}
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="forks")
 def test_the_process_ends(root, tmp_path):
     command = [sys.executable, "-c", FORKS + ENDS.removeprefix("if True:\n"), str(root), *STATUS]
@@ -77,6 +78,7 @@ def test_the_process_ends(root, tmp_path):
         assert "terminate called" not in errors
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="signals to a process are POSIX")
 def test_interrupt(root):
     command = [sys.executable, "-c", ENDS, str(root), "loop"]

@@ -51,6 +51,7 @@ CHILD = """if True:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="forks")
 def test_what_a_forked_child_holds_never_changes(root):
     command = [sys.executable, "-W", "ignore", "-c", CHILD, str(root)]

@@ -99,6 +99,7 @@ WRAPPERS = {
 FOUND = {"nested": Nested, "slots": Slotted, "a method": Hidden}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workers", [0, 2] if FORK else [0])
 @pytest.mark.parametrize("name", WRAPPERS)
 def test_around_wrappers(root, name, workers):
@@ -218,6 +219,7 @@ class TestEpochs:
         assert same([next(iter(fastpipe.DataLoader(loader.dataset, 14, shuffle=True)))], [first])
         assert loader.sampler.epoch == 4
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("wrap", [lambda dataset: dataset, Renamed])
     @pytest.mark.parametrize("workers", [0, 2] if FORK else [0])
     def test_the_stock_loader_s_second_round_is_told(self, root, wrap, workers):

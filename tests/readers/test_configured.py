@@ -47,6 +47,7 @@ def photos(tmp_path: Path) -> Path:
     return tmp_path / "photos"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", ["file", "variable"])
 def test_without_the_core_every_config_gives_the_same_pixels(photos: Path, tmp_path: Path, way: str) -> None:
     script = tmp_path / "script.py"
@@ -66,6 +67,7 @@ def test_without_the_core_every_config_gives_the_same_pixels(photos: Path, tmp_p
     assert "only slower" in done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", ["check", "explain", "verify", "preview", "configure --show"])
 def test_commands_go_on_as_well(photos: Path, tmp_path: Path, command: str) -> None:
     MachineConfig(readers={"jpeg": "core", "*": "core"}).save(tmp_path / "config.toml")

@@ -149,6 +149,7 @@ def test_random_resized_crops(scale: Any, ratio: Any, seeds: bool) -> None:
     assert same(stream.generator(), theirs)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES, ids=ident)
 def test_hundreds_of_draws_equal_the_plain_path(case: tuple[str, dict[str, Any]]) -> None:
     name, arguments = case

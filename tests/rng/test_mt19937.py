@@ -151,6 +151,7 @@ def test_a_state_that_moves_in_between() -> None:
     assert same(source, theirs)
 
 
+@pytest.mark.slow
 @given(
     low=st.one_of(st.floats(-1e35, 1e35), st.floats(-1, 1), st.sampled_from([0.0, -0.0, 1.0, 2.0**-24, 3.0])),
     width=st.one_of(st.floats(0, 1e30), st.floats(0, 2), st.sampled_from([0.0, 1e-45, 2.0**-23, 2.0**-30, 1e-38])),

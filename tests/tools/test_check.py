@@ -356,6 +356,7 @@ def test_the_pixel_limit_is_the_callers(tmp_path: Path, monkeypatch: pytest.Monk
     assert kinds(size=4, max_pixels=None) == ("large",)
 
 
+@pytest.mark.slow
 def test_a_script_without_a_main_guard_and_a_main_process_left_alone(tmp_path: Path) -> None:
     """Processes don't import the caller's script again, and nothing changes in the caller's own."""
     make_photos(tmp_path / "root", ("a/0.jpg", "a/1.jpg"))

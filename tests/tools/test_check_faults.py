@@ -106,6 +106,7 @@ def test_files_that_kill_or_hang_are_findings_and_not_the_end(
     assert (tmp_path / "mark").exists()
 
 
+@pytest.mark.slow
 def test_a_killed_check_goes_on(root: Path, tmp_path: Path, environment: dict[str, str]) -> None:
     """SIGKILL to the check itself: its processes end, and the next one begins where it stopped."""
     for number in range(40):
@@ -142,6 +143,7 @@ def test_a_killed_check_goes_on(root: Path, tmp_path: Path, environment: dict[st
     assert not list(journals.glob("*.jsonl"))  # a third one begins anew
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="Ctrl-C as POSIX sends it")
 def test_ctrl_c_ends_everything_in_one_line(root: Path, environment: dict[str, str]) -> None:
     (root / "a/20.jpg").write_bytes(photo("HANGS"))
@@ -197,6 +199,7 @@ def test_processes_that_die_at_once_are_an_error(root: Path, monkeypatch: pytest
         fastpipe.check(root, jobs=1, progress=False)
 
 
+@pytest.mark.slow
 def test_a_machine_that_loses_every_file_is_an_error(
     root: Path, environment: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -229,6 +232,7 @@ def interrupted(source: object, report: Path) -> Path:
     return journal
 
 
+@pytest.mark.slow
 def test_a_journal_is_used_where_it_fits(root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (root / "a/07.jpg").write_bytes(b"GIF89a")
     journal = interrupted(root, tmp_path / "report.csv")
@@ -288,6 +292,7 @@ def test_a_cache_that_can_t_be_written_costs_the_journal_only(
         assert fastpipe.check(index, jobs=1, progress=False).ok
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="no file size limit there")
 def test_a_full_disk_leaves_the_old_report_and_what_was_checked(root: Path, tmp_path: Path) -> None:
     for number in range(40):

@@ -50,6 +50,7 @@ PACKED: dict[str, Callable[[Path, Path], Path | str]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", PACKED)
 def test_check_finds_what_it_finds_in_the_folder(root: Path, tmp_path: Path, kind: str) -> None:
     expected = fastpipe.check(root, jobs=1, progress=False)
@@ -65,6 +66,7 @@ def test_nothing_can_be_moved_out_of_a_container(root: Path, tmp_path: Path) -> 
         fastpipe.check(archive, move_to=tmp_path / "bad", progress=False)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["shards", "parquet"])
 def test_preview_verify_and_doctor_take_them(root: Path, tmp_path: Path, kind: str) -> None:
     for number in (2, 3):  # a sound data set

@@ -133,6 +133,7 @@ def run(script: str, *arguments: object, **environment: str) -> Any:
     return json.loads(done.stdout)
 
 
+@pytest.mark.slow
 def test_opencv_with_threads_in_every_worker(root: Path) -> None:
     for _ in range(5):  # threads that get no CPU beside other programs do no work that could be seen
         findings = run(OPENCV, root)
@@ -205,6 +206,7 @@ print(json.dumps({one.name: [one.severity, one.what, one.remedy] for one in foun
 """
 
 
+@pytest.mark.slow
 def test_a_missing_reader(root: Path) -> None:
     severity, what, remedy = run(MISSING, root, FASTPIPE_CORE="off")["a faster reader is missing"]
     assert severity == "advice"

@@ -82,6 +82,7 @@ def check_shape(steps: Any, shape: ImageShape, result: Any) -> None:
         assert shape.channels == len(result.getbands())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", RANDOM + LARGE, ids=ident)
 def test_hundreds_of_seeds_on_pil(case: tuple[str, dict[str, Any]]) -> None:
     name, arguments = case
@@ -100,6 +101,7 @@ def test_odd_sizes_on_pil(case: tuple[str, dict[str, Any]], channels: int, size:
     check(getattr(V, name)(**arguments), getattr(T, name)(**arguments), as_pil(array), shape_of(array), range(4))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", RANDOM + LARGE + FIXED + ON_TENSORS, ids=ident)
 @pytest.mark.parametrize("channels", [1, 3])
 def test_tensors(case: tuple[str, dict[str, Any]], channels: int) -> None:

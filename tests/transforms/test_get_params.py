@@ -38,6 +38,7 @@ CALLS: list[tuple[str, tuple[Any, ...]]] = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "arguments"), CALLS, ids=[f"{i}-{name}" for i, (name, _) in enumerate(CALLS)])
 def test_get_params(name: str, arguments: tuple[Any, ...]) -> None:
     theirs, ours = getattr(V, name).get_params, getattr(T, name).get_params

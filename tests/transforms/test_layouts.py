@@ -81,6 +81,7 @@ def test_transforms(case: tuple[str, dict[str, Any]], lay: Any, channels: int, d
     check(getattr(T, case[0])(**case[1]), lay, channels, dtype)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", FUNCTIONS, ids=ident)
 @settings(max_examples=6)
 @given(**OPTIONS)

@@ -32,12 +32,14 @@ def photos(tmp_path: Path) -> Path:
     return root
 
 
+@pytest.mark.slow
 def test_readers(photos: Path) -> None:
     ran = run_script("readers.py", photos, "--readers", "pil", "--workers", 0, "--rounds", 1, "--json", "-")
     assert ran.returncode == 0, ran.stderr
     assert json.loads(ran.stdout)["formats"]["jpeg"]["images"] == 2
 
 
+@pytest.mark.slow
 def test_the_demo_on_photos_of_the_user_s_leaves_nothing_but_its_folder(
     photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -63,6 +65,7 @@ def test_the_demo_on_photos_of_the_user_s_leaves_nothing_but_its_folder(
     assert "exists already" in again.stderr
 
 
+@pytest.mark.slow
 def test_the_demo_on_nothing(tmp_path: Path) -> None:
     ran = run_script("demo.py", tmp_path / "missing")
     assert ran.returncode == 1
