@@ -20,7 +20,7 @@ from typing import Any
 import filelock
 import numpy as np
 
-from fastpipe.datasets import ImageDataset, ImageIndex
+from fastpipe.datasets import IMG_EXTENSIONS, ImageDataset, ImageFolder, ImageIndex
 from fastpipe.datasets.wrappers import EpochSubset
 from fastpipe.errors import DatasetError, FastpipeWarning, StoreError
 from fastpipe.index.lazy_sequences import Samples, Targets
@@ -77,8 +77,7 @@ class GrowingDataset(EpochSubset):
     cache folder that they share.) `set_epoch`, the samplers, `fastpipe.DataLoader` and its `state_dict` work as with
     any dataset; random numbers are keyed on (seed, epoch, index in the source).
 
-    The source is listed once, when it is made: files that its store gets later aren't seen. For these make the source,
-    and the growing set, anew; what is in the cache stays there.
+    The source is listed once, when it is made. `rescan` lists it again, for the files that its store has got since.
 
     Where the store is slow, or fails, training goes on with what is there; a warning says for how long nothing has
     arrived. What can't be read although the rest can is left out.
@@ -125,6 +124,7 @@ class GrowingDataset(EpochSubset):
         self._warned_of_return = False
         self._process: Any = None
         self._begun = time.time()
+        self._source = source
         self._fetch()
 
     def __len__(self) -> int:
@@ -181,6 +181,45 @@ class GrowingDataset(EpochSubset):
         Without it, a second run over the same cache sees what the first one saw, epoch by epoch.
         """
         self._state.forget()
+
+    def rescan(self) -> GrowingDataset:
+        """Lists the source's folder again: a growing set that also has the files which its store has got since.
+
+        To be called between epochs, in the main process; the loader is made anew around the result. What is in the
+        cache isn't fetched again, so the next epoch begins with as much of it as there is, in another order: the seed
+        orders all files. Files that the store has lost are no part of it.
+
+        Returns:
+            This set where nothing has changed; else another one, at the same epoch. This one fetches nothing any more.
+
+        Raises:
+            DatasetError: the source is no folder, or a class has come or gone: targets are the classes' positions.
+            StoreError: the store doesn't answer.
+        """
+        source = self._source
+        if not isinstance(source, ImageFolder) or source.source is None:
+            raise DatasetError(
+                f"rescan lists an ImageFolder in a store again, and the source is {source!r:.100}: make it anew from "
+                "the longer list, and a GrowingDataset of it; what is in the cache isn't fetched again."
+            )
+        index = ImageIndex.from_folder(source.source, location=None, extensions=source.extensions or IMG_EXTENSIONS)
+        if list(index.classes) != source.classes:
+            changed = sorted({*index.classes} ^ {*source.classes})
+            raise DatasetError(
+                f"the classes of {source.root} have changed ({', '.join(changed)}), and targets are their positions: "
+                "make the ImageFolder and the GrowingDataset anew; what is in the cache isn't fetched again."
+            )
+        if np.array_equal(index.table.paths, self.dataset.samples.index_.table.paths):
+            return self
+        longer = copy.copy(source)
+        longer.index = index
+        longer.samples = longer.imgs = Samples(index)
+        longer.targets = Targets(index)
+        epoch = self.dataset.epoch
+        self.close()
+        grown = type(self)(longer, self.cache, self.start, self.growth, self.seed)
+        grown.set_epoch(epoch)
+        return grown
 
     def close(self) -> None:
         """Ends the process that fetches, until an epoch is asked for that isn't decided yet.
@@ -301,7 +340,7 @@ class GrowingDataset(EpochSubset):
         return True
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_process": None}
+        return {**self.__dict__, "_process": None, "_source": None}
 
     def __repr__(self) -> str:
         return f"GrowingDataset({self.dataset.root!r}, {self.cache}, start={self.start}, growth={self.growth})"

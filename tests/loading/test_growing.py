@@ -450,3 +450,39 @@ def test_arrays_grow_as_images_do(here: None, tmp_path: Path) -> None:
         assert all((one.numpy() == arrays[label]).all() for label, one in found.items())
         go_on(grown)
     assert grown.statistics().evicted > 0
+
+
+def test_a_rescan_has_the_files_that_came_since(make: Callable[..., GrowingDataset], store: Store) -> None:
+    grown = make()
+    assert len(grown) == 12
+    assert grown.rescan() is grown
+    before = set(numbers(grown))
+    store.files |= {f"class_{n % 3}/{n:03}.png": image(n) for n in range(COUNT, COUNT + 30)}
+    del store.files["class_0/000.png"]
+    grown.set_epoch(3)
+    store.reads.clear()
+    longer = grown.rescan()
+    assert longer.dataset.epoch == 3
+    assert [path for path, _ in longer.dataset.samples] == [
+        path for path, _ in fastpipe.ImageFolder(store, index=None).samples
+    ]
+    go_on(longer)
+    for epoch in range(4, 12):
+        longer.set_epoch(epoch)
+        numbers(longer)
+        go_on(longer)
+    assert sorted(numbers(longer)) == list(range(1, COUNT + 30))
+    read = {int(key.rpartition("/")[2].removesuffix(".png")) for key in store.reads}
+    assert read == set(range(1, COUNT + 30)) - before  # what was in the cache isn't fetched again
+    labels = dict(zip(numbers(longer), (longer[place][1] for place in range(len(longer))), strict=True))
+    assert all(label == number % 3 for number, label in labels.items())
+
+
+def test_a_rescan_refuses_other_classes_and_lists(make: Callable[..., GrowingDataset], store: Store) -> None:
+    grown = make()
+    store.files["class_3/100.png"] = image(100)
+    with pytest.raises(DatasetError, match=r"classes of store: have changed \(class_3\)"):
+        grown.rescan()
+    listed = fastpipe.ArrayList((list(store.files), list(range(len(store.files)))), root=store)
+    with pytest.raises(DatasetError, match="make it anew from the longer list"):
+        GrowingDataset(listed, grown.cache, start=2).rescan()
