@@ -112,13 +112,14 @@ class Batch(Sequence[Job]):
     """Contiguous jobs, as `Pool.run` takes them."""
 
     def __init__(self, count: int) -> None:
+        self.size = count
         self._raws = (RawJob * count)()
         self._jobs = [Job(raw) for raw in self._raws]
         self._bytes = memoryview(self._raws).cast("B")
         self.address = ctypes.addressof(self._raws)
 
     def __len__(self) -> int:
-        return len(self._jobs)
+        return self.size
 
     def __getitem__(self, index: Any) -> Any:
         return self._jobs[index]
@@ -243,7 +244,7 @@ class Pool:
     def run(self, batch: Batch, count: int | None = None) -> list[int]:
         """Runs the first ``count`` jobs, each once, and waits; returns the `Status` of each."""
         number = _checked(batch, count)
-        threads = self._threads()
+        threads = self._started or self._threads()
         self._functions.fpc_pool_run(threads.address, batch.address, number)
         return batch.statuses(number)
 
@@ -257,16 +258,16 @@ class Pool:
         """
         number = _checked(batch, count)
         _end_forgotten_flights()
-        return Run(self._threads(), batch, number, keep)
+        return Run(self._started or self._threads(), batch, number, keep)
 
     def read(self, files: int, raws: int, count: int) -> None:
         """Reads a list of files, by their addresses; see `Files`."""
-        threads = self._threads()
+        threads = self._started or self._threads()
         self._functions.fpc_pool_read(threads.address, files, raws, count)
 
     def read_arrays(self, raws: int, count: int) -> None:
         """Reads a list of arrays, by its address; see `fastpipe.core.read_arrays`."""
-        threads = self._threads()
+        threads = self._started or self._threads()
         self._functions.fpc_pool_arrays(threads.address, raws, count)
 
     def _threads(self) -> _Threads:
@@ -292,9 +293,10 @@ class Pool:
 
 
 def _checked(batch: Batch, count: int | None) -> int:
-    number = len(batch) if count is None else count
-    if not 0 <= number <= len(batch):
-        raise ValueError(f"the batch has {len(batch)} jobs, not {number}")
+    room = batch.size
+    number = room if count is None else count
+    if not 0 <= number <= room:
+        raise ValueError(f"the batch has {room} jobs, not {number}")
     return number
 
 

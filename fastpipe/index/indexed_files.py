@@ -94,10 +94,11 @@ class IndexedFiles:
     def _placed(self, names: list[str], picks: Any) -> list[str]:
         if self.source is not None:
             return self._remote(names, picks)
-        prefix, containers = self.prefix, self.containers
+        prefix = self.prefix
         paths = [prefix + name for name in names]
         if self._places is None:
             return paths
+        containers = self.containers
         places = (array[picks].tolist() for array in self._places)
         return [ArchiveMember(path, containers[at], *place) for path, at, *place in zip(paths, *places, strict=True)]
 

@@ -27,7 +27,7 @@ class Workspace:
     def jobs(self, count: int) -> core.Batch:
         """Room for so many jobs; `give_back` takes it."""
         batch = self._jobs.pop() if self._jobs else None
-        return core.Batch(count) if batch is None or len(batch) < count else batch
+        return core.Batch(count) if batch is None or batch.size < count else batch
 
     def read(self, sources: Sequence[str | bytes], max_bytes: int) -> core.Files:
         """Reads files and looks at their headers; `give_back` takes their memory.
@@ -136,6 +136,7 @@ _MOST_AT_ONCE = 2  # operations of the core's that a step adds
 
 def add_steps(job: core.Job, steps: tuple[Step, ...], shape: ImageShape) -> tuple[ImageShape, int]:
     """Adds the first steps that the core has to a job; the shape behind them, and how many they are."""
+    has_room = job.room >= _MOST_AT_ONCE * len(steps)
     for number, step in enumerate(steps):
         known = getattr(step, "interned", None)
         if known:
@@ -146,7 +147,11 @@ def add_steps(job: core.Job, steps: tuple[Step, ...], shape: ImageShape) -> tupl
                 shape = found[1]
                 continue
         begin = None if known is None else job.mark()
-        if job.room < _MOST_AT_ONCE or not isinstance(step, Operation) or not step.to_core(job, shape):
+        if (
+            not (has_room or job.room >= _MOST_AT_ONCE)
+            or not isinstance(step, Operation)
+            or not step.to_core(job, shape)
+        ):
             return shape, number
         behind = step.output_shape(shape) if step.changes_shape else shape
         if known is not None and begin is not None:

@@ -154,12 +154,13 @@ class PendingBatch:
         self._here = workspace(threads)
         self._tasks: list[SampleTask | None] = []  # by position; None: left out
         self._running: tuple[CoreRun, list[SampleTask]] | None = None
-        self._submit_next()
+        if indices:
+            self._submit_next()
 
     def submit_rest(self) -> None:
         """Hands all to the core that isn't yet, so that another batch may draw; waits for all but the last ones."""
-        while self._submit_next():
-            pass
+        while len(self._tasks) < len(self._indices):
+            self._submit_next()
 
     @property
     def may_draw(self) -> bool:
@@ -176,17 +177,14 @@ class PendingBatch:
             return self._places.finish([task.target for task in kept], [task.position for task in kept])
         return [self._stages.finish(task) for task in kept]
 
-    def _submit_next(self) -> bool:
+    def _submit_next(self) -> None:
         first = len(self._tasks)
         indices = self._indices[first : first + max(CHUNK, 16 * self._threads)]
-        if not indices:
-            return False
         tasks = self._executor.tasks_of(indices, self._epoch)
         for position, task in enumerate(tasks, first):
             task.position = position
         self._tasks += tasks
         self._begin(tasks)
-        return True
 
     def _begin(self, tasks: list[SampleTask]) -> None:
         """Reads and draws tasks and hands them to the core, which finishes those before meanwhile."""
@@ -204,7 +202,8 @@ class PendingBatch:
 
     def _start(self, tasks: list[SampleTask]) -> None:
         run = self._stages.start(tasks, self._places, self._here)
-        self._settle()
+        if self._running is not None:
+            self._settle()
         self._running = run, tasks
 
     def _as_list(self) -> list[SampleTask]:
