@@ -17,7 +17,6 @@ from __future__ import annotations
 import functools
 import os
 import re
-import secrets
 import sys
 import warnings
 from collections.abc import Callable, Mapping
@@ -28,6 +27,7 @@ from typing import Any
 
 import platformdirs
 
+from fastpipe.atomic_write import atomic_write
 from fastpipe.environment import LIBRARIES, library_versions, machine_fingerprint
 from fastpipe.errors import ConfigError, FastpipeWarning
 from fastpipe.paths import local
@@ -107,7 +107,7 @@ class MachineConfig:
         return self.readers.get(format_key(format), self.readers.get(ANY_FORMAT))
 
     def mismatches(self) -> tuple[str, ...]:
-        """What differs between this machine and the measured one, one phrase each; empty: the config holds here."""
+        """Differences between this machine and the measured one, a phrase each; empty if the config holds here."""
         here, versions = machine_fingerprint(), library_versions()
         other = [
             f"{key} is {here.get(key, 'unknown')!r}, was {value!r}"
@@ -123,7 +123,7 @@ class MachineConfig:
 
     @classmethod
     def path(cls) -> Path:
-        """Where this user's config file is, whether it exists or not.
+        """The path of this user's config file, whether it exists or not.
 
         Raises:
             ConfigError: the user has no home folder, as in many containers, and FASTPIPE_CONFIG isn't set.
@@ -177,17 +177,10 @@ class MachineConfig:
             ConfigError: the file can't be written.
         """
         file = self.path() if path is None else Path(path)
-        beside = file.with_name(f".{file.name}.{secrets.token_hex(4)}.part")
         try:
             file.parent.mkdir(parents=True, exist_ok=True)
-            try:
-                with open(beside, "x", encoding="utf-8", newline="\n") as out:
-                    out.write(self.to_toml())
-                    out.flush()
-                    os.fsync(out.fileno())
-                os.replace(beside, file)
-            finally:
-                beside.unlink(missing_ok=True)
+            with atomic_write(file) as out:
+                out.write(self.to_toml().encode())
         except OSError as error:
             raise ConfigError(f"can't write the config file {file}: {error.strerror or error}") from error
         _current.cache_clear()
@@ -302,7 +295,7 @@ def warn_once(message: str) -> None:
 
 
 def _speaks() -> bool:
-    """Whether this process is to warn: of DataLoader workers, which all read the same file, only the first."""
+    """Whether this process warns: of DataLoader workers, which all read the same file, only the first does."""
     data = sys.modules.get("torch.utils.data")  # not imported for this; without it there are no workers
     worker = None if data is None else data.get_worker_info()
     return worker is None or worker.id == 0

@@ -1,4 +1,4 @@
-"""What is installed here and what this process may use: versions, processor, CPUs, memory."""
+"""The environment: installed versions, and the processor, CPUs and memory that this process may use."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ LIBRARIES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "turbojpeg": ("turbojpeg", "PyTurboJPEG"),
     }
 )
-"""What decodes here, under each name that its distribution may have."""
+"""The decoding libraries, each with the names that its distribution may have."""
 
 _NO_DESCRIPTORS = os.strerror(errno.EMFILE)  # as torch says it within a RuntimeError
 _GROUPS = Path("/sys/fs/cgroup")  # where Linux shows the limits of control groups
@@ -60,7 +60,7 @@ def line_width() -> int:
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """What the machine has to hold things in, in bytes; None where the system doesn't say.
+    """Memory of the machine, in bytes; None where the system doesn't tell.
 
     Attributes:
         available: that programs and the page cache can have without anything being swapped out.
@@ -96,7 +96,7 @@ def library_versions() -> Mapping[str, str]:
 
 @functools.lru_cache(maxsize=1)
 def machine_fingerprint() -> Mapping[str, str | int]:
-    """What tells machines with other speeds apart: system, architecture, processor and the number of CPUs.
+    """Facts that tell machines of different speed apart: system, architecture, processor, number of CPUs.
 
     No host name: containers change theirs, and the nodes of a cluster share one home folder.
     """
@@ -113,7 +113,7 @@ def machine_fingerprint() -> Mapping[str, str | int]:
 
 
 def no_descriptors_left(error: BaseException) -> str:
-    """Says what to do, if an error is about file descriptors that ran out; empty for any other error."""
+    """Advice for an error about file descriptors that ran out; empty for any other error."""
     number = getattr(error, "errno", None)
     if number not in (errno.EMFILE, errno.ENFILE) and _NO_DESCRIPTORS not in str(error):
         return ""
@@ -143,7 +143,7 @@ def usable_cpus(groups: Path = _GROUPS) -> int:
 
 
 def memory(groups: Path = _GROUPS) -> Memory:
-    """What is to be had now, limits of a container included."""
+    """Memory that is available now, limits of a container included."""
     shared = shutil.disk_usage(_SHARED).free if sys.platform == "linux" and os.path.isdir(_SHARED) else None
     found = [amount for amount in (available_memory(), _left_in_container(groups)) if amount is not None]
     return Memory(min(found, default=None), shared)

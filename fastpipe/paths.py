@@ -11,7 +11,7 @@ _URL = re.compile(r"[a-z][a-z0-9+.-]+(::[a-z][a-z0-9+.-]*)*://")
 
 
 def is_url(given: object) -> bool:
-    """Whether what was given names a store: ``s3://…``, ``memory://…``."""
+    """Whether a path is a URL of a remote store: ``s3://…``, ``memory://…``."""
     return isinstance(given, str) and _URL.match(given) is not None
 
 

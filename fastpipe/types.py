@@ -1,4 +1,4 @@
-"""The small frozen values that the layers hand to each other.
+"""The small frozen values that the packages hand to each other.
 
 Sizes are ``(height, width)`` and boxes ``(top, left, height, width)``, in pixels, as in torchvision; they
 are turned into ``(x, y)`` order only where cv2, Pillow or libjpeg-turbo is called.
@@ -30,7 +30,7 @@ __all__ = [
 
 
 class ArchiveMember(str):
-    """The name of a file in a container, which also knows where its bytes are.
+    """The name of a file in a container, with the place of its bytes.
 
     A path like any other for messages, reports and logs: the container's path, and the name in it. What reads bytes
     (`fastpipe.readers`, the core, the tools) reads that part of the container; ``open(member)`` finds no such file:
@@ -58,11 +58,11 @@ class ArchiveMember(str):
 
 
 class Source(Protocol):
-    """What `Stored` needs of a `fastpipe.ByteSource`."""
+    """The part of `fastpipe.ByteSource` that `RemoteFile` uses."""
 
     @property
     def identity(self) -> str:
-        """What tells it from others."""
+        """A name that no other source has."""
 
     def url(self, key: str) -> str:
         """A file's name, for messages."""
@@ -71,17 +71,17 @@ class Source(Protocol):
         """Bytes of a file."""
 
     def read_file(self, file: RemoteFile) -> bytes:
-        """All bytes of a file, or of the part that is meant."""
+        """Reads all bytes of a file, or of a part of one."""
 
     def fetch(self, files: Sequence[RemoteFile]) -> Sequence[bytes | str | Exception]:
         """Several files, or why they can't be read."""
 
 
 class RemoteFile(ArchiveMember):
-    """The name of a file in a store, or of a part of one, which also knows where its bytes come from.
+    """The name of a remote file, or of a part of one, with the source of its bytes.
 
     A path like any other for messages, reports and logs. What reads bytes (`fastpipe.readers`, the datasets, the tools)
-    asks the source for them; a loader of your own takes ``fastpipe.readers.read_file(stored)``.
+    asks the source for them; a loader of your own takes ``fastpipe.readers.read_file(remote)``.
 
     Attributes:
         source: the `fastpipe.ByteSource` that has it.
@@ -166,7 +166,7 @@ class ImageShape(NamedTuple):
 
 
 class Header(NamedTuple):
-    """What the first bytes of an image file say, without decoding a pixel.
+    """The header of an image file, read from its first bytes without decoding a pixel.
 
     The claims are the file's: nothing is allocated on their word alone.
 
@@ -222,7 +222,7 @@ class DecodeRequest(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Generators:
-    """Where random numbers come from: torchvision draws from torch's and from Python's generator.
+    """The generators that random numbers come from: torchvision draws from torch's and from Python's.
 
     Attributes:
         torch: None for torch's global generator.
@@ -231,11 +231,6 @@ class Generators:
 
     torch: torch.Generator | None = None
     python: Any = field(default=random)
-
-    @property
-    def stream(self) -> Any:
-        """What fastpipe's own transforms draw from: `torch`, or an `MT19937Stream` of it, which is faster."""
-        return self.torch
 
 
 class Step(Protocol):

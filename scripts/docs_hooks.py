@@ -1,4 +1,4 @@
-"""What mkdocs runs while it builds the site: nothing that a page shows may come from another server."""
+"""Hooks that mkdocs runs while it builds the site: nothing that a page shows may come from another server."""
 
 from __future__ import annotations
 
@@ -59,5 +59,5 @@ def on_post_page(output: str, page: Any, **_: Any) -> str:
 
 
 def on_post_build(config: Any, **_: Any) -> None:
-    """Says where the site is."""
+    """Prints where the site is."""
     print(f"The site: {Path(config.site_dir) / 'index.html'}")

@@ -91,7 +91,7 @@ def decode(
 def pixels(
     context: core.Context, image: np.ndarray, shape: tuple[int, ...], *operations: tuple[Any, ...]
 ) -> np.ndarray:
-    """What operations, as ``(method of Job, arguments…)``, make of an array; the status has to be OK."""
+    """Runs operations, given as ``(method of Job, arguments…)``, on an array; the status has to be OK."""
     job = core.Job()
     job.read_pixels(image)
     for name, *arguments in operations:

@@ -13,8 +13,8 @@ import pytest
 TESTS = Path(__file__).resolve().parent
 NOTEBOOKS = sorted((TESTS.parent / "notebooks").glob("*.ipynb"))
 
-# Run by IPython before the first cell: `import torchvision` then works beside a CPU-only torch, too (see tv), as
-# it does for users with an ordinary torch.
+# Run by IPython before the first cell: `import torchvision` then works beside a CPU-only torch, too (see
+# torchvision_here), as it does for users with an ordinary torch.
 STARTUP = f"""
 import sys
 sys.path.insert(0, {str(TESTS)!r})

@@ -1,4 +1,4 @@
-"""What fastpipe is built on: versions that are refused, versions that are told, packages that are missing."""
+"""Dependencies of fastpipe: versions that are refused, versions that are told, packages that are missing."""
 
 from __future__ import annotations
 
@@ -185,7 +185,7 @@ def test_opencv_4_does_not_warp(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("reader", ["cv2", "pil", "simplejpeg", "turbojpeg"])
 def test_the_version_of_libjpeg_turbo_is_told(reader: str) -> None:
     needs(reader)
-    found = versions.bundled_libraries()[reader]
+    found = registry.bundled_libraries()[reader]
     if "libjpeg" in found or (sys.platform != "linux" and "libjpeg-turbo" not in found):
         pytest.skip("another libjpeg, or one that can't be looked into here")
     assert re.fullmatch(r"\d+(\.\d+)+", found["libjpeg-turbo"])
@@ -269,8 +269,8 @@ def _plots(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
 
 
 def _doctors_plot(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
-    plot = importlib.import_module("fastpipe.tools.doctor.report")
-    plot.plot(None, folder / "plot.png")
+    picture = importlib.import_module("fastpipe.tools.doctor.picture")
+    picture.draw(*[None] * 6)
 
 
 def _comparison(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:

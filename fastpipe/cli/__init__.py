@@ -8,10 +8,8 @@ import sys
 import warnings
 from collections.abc import Sequence
 
+from fastpipe.cli._interrupt import INTERRUPTED, say_interrupted
 from fastpipe.errors import FastpipeError, FastpipeWarning
-
-INTERRUPTED = 130
-"""The exit status after Ctrl-C: what shells give for a program that the signal ended."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -28,11 +26,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except KeyboardInterrupt:  # outside of a command: while Python still imports, or at the end
         say_interrupted()
         sys.exit(INTERRUPTED)
-
-
-def say_interrupted() -> None:
-    """One line, below the ``^C`` of a terminal."""
-    print("\n" * sys.stderr.isatty() + "fastpipe: interrupted", file=sys.stderr)
 
 
 def _run(arguments: Sequence[str] | None) -> None:

@@ -33,6 +33,9 @@ RoundsOption = Annotated[int, typer.Option("--rounds", metavar="N", min=1, help=
 JsonOption = Annotated[
     str | None, typer.Option("--json", metavar="FILE", help="Also write everything as JSON; - for standard output.")
 ]
+HtmlOption = Annotated[
+    str | None, typer.Option("--html", metavar="FILE", help="Also write the report as a page, with its pictures.")
+]
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no text.")]
 TransformOption = Annotated[
     str | None,

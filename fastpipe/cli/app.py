@@ -8,7 +8,7 @@ import typer
 from typer.core import TyperGroup
 
 from fastpipe import __version__
-from fastpipe.cli import INTERRUPTED, say_interrupted
+from fastpipe.cli._interrupt import INTERRUPTED, say_interrupted
 from fastpipe.cli.bench import bench
 from fastpipe.cli.cache import cache
 from fastpipe.cli.check import check

@@ -1,4 +1,4 @@
-"""``fastpipe bench``: how fast each reader is here, as tables, JSON, a page or pictures."""
+"""``fastpipe bench``: how fast each reader is here, as tables, JSON or a page."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import typer
 
 from fastpipe.cli._options import (
     FormatOption,
+    HtmlOption,
     ImagesOption,
     JsonOption,
     PathArgument,
@@ -28,18 +29,7 @@ def bench(
     pipeline: Annotated[
         bool, typer.Option("--pipeline", help="Also time whole pipelines, beside torchvision's where it loads.")
     ] = False,
-    measured: Annotated[
-        str | None, typer.Option("--from", metavar="FILE", help="Measure nothing: report on this earlier run's JSON.")
-    ] = None,
-    compare: Annotated[
-        str | None, typer.Option("--compare", metavar="FILE", help="Show what changed since this older run's JSON.")
-    ] = None,
-    html: Annotated[
-        str | None, typer.Option("--html", metavar="FILE", help="Also write a page with everything, pictures inside.")
-    ] = None,
-    plots: Annotated[
-        str | None, typer.Option("--plots", metavar="FOLDER", help="Also write the pictures, as PNG files.")
-    ] = None,
+    html: HtmlOption = None,
     json: JsonOption = None,
     quiet: QuietOption = False,
 ) -> None:
@@ -48,13 +38,9 @@ def bench(
     In one process and in DataLoader workers. A time counts only where the pixels are right.
 
     Example: fastpipe bench ~/photos/train --format jpeg --workers 8 --pipeline --html report.html
-
-    Two machines or versions: fastpipe bench --json old.json here, then fastpipe bench --compare old.json there
     """
     from fastpipe.tools.bench import run
 
-    if measured is not None and (path or readers or format or workers is not None or pipeline):
-        raise typer.BadParameter("--from measures nothing: leave out PATH, --readers, --format, --workers, --pipeline")
     run.bench(
         path,
         readers=readers,
@@ -63,10 +49,7 @@ def bench(
         images=images,
         rounds=rounds,
         pipeline=pipeline,
-        measured=measured,
-        compare=compare,
         json=json,
         html=html,
-        plots=plots,
         quiet=quiet,
     )

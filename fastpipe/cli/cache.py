@@ -51,7 +51,7 @@ def cache(
         values = {"damaged": damaged, "left": left}
         asked = found["hits"] + found["misses"]
         lines = [
-            f"  files: {found['files']:,}, {size(found['bytes'])}; held by running epochs: {found['held']:,}",
+            f"  files: {found['files']:,}, {size(found['bytes'])}; held by running epochs: {found['pinned']:,}",
             f"  asked for: {asked:,}, of which {found['hits']:,} were there; evicted: {found['evicted']:,}",
             f"  read from stores: {size(found['fetched_bytes'])}",
         ]

@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fastpipe.cli import INTERRUPTED
+from fastpipe.cli._interrupt import INTERRUPTED
 from fastpipe.cli._options import JsonOption, QuietOption, SchedulerOption
 
 if TYPE_CHECKING:
     from fastpipe.tools.check.quarantine import Moved
-    from fastpipe.tools.check.run import CheckResult
+    from fastpipe.tools.check.report import CheckResult
 
 _SHOWN = 20
 
 
 class Decode(str, Enum):
-    """What is looked at of each file."""
+    """The part of each file that is looked at."""
 
     full = "full"
     header = "header"

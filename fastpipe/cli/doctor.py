@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from fastpipe.cli._options import JsonOption, QuietOption, TransformOption
+from fastpipe.cli._options import HtmlOption, JsonOption, QuietOption, TransformOption
 from fastpipe.tools.import_object import find_object, load_transform
 
 
@@ -50,6 +50,7 @@ def doctor(
     plot: Annotated[
         Path | None, typer.Option("--plot", metavar="FILE", help="Also draw a picture (.png, .svg, .pdf).")
     ] = None,
+    html: HtmlOption = None,
     json: JsonOption = None,
     versions: Annotated[
         bool, typer.Option("--versions", help="Only print the versions of what is installed, and of what is inside.")
@@ -78,12 +79,13 @@ def doctor(
     for name, number in (("--gpu-rate", gpu_rate), ("--seconds", seconds)):
         if number is not None and not number > 0:
             raise typer.BadParameter("give a number above 0", param_hint=name)
-    from fastpipe.reporting.output import check_writable, make_console, show_progress, write_asked
+    from fastpipe.reporting.output import check_writable, make_console, show_progress, write_asked, write_file
+    from fastpipe.reporting.page import check_page
     from fastpipe.reporting.plots import check_matplotlib
     from fastpipe.tools.doctor.examine import doctor as examine
-    from fastpipe.tools.doctor.report import print_diagnosis
 
     check_writable(json, "--json")
+    check_page(html)
     if plot is not None:
         check_matplotlib(plot)
         check_writable(plot, "--plot")
@@ -101,9 +103,13 @@ def doctor(
         )
     if plot is not None:
         diagnosis.plot(plot)
+    if html is not None:
+        write_file(html, diagnosis.to_html(), "--html")
     if write_asked(json, diagnosis.to_dict(), quiet):
-        print_diagnosis(make_console(), diagnosis)
+        diagnosis.print_on(make_console())
         if plot is not None:
             print(f"\nPicture: {plot}")
+        if html is not None:
+            print(f"\nPage: {html}")
     if not diagnosis.healthy:
         raise typer.Exit(1)

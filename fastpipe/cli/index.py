@@ -57,9 +57,9 @@ def index(
     Example: fastpipe index ~/photos/train --headers --stats
     """
     from fastpipe.datasets import ImageIndex, index_statistics
-    from fastpipe.datasets.open import open_container
     from fastpipe.errors import DatasetError
     from fastpipe.index.cluster import Cluster
+    from fastpipe.index.open import open_container
     from fastpipe.reporting.output import check_writable, write_asked
 
     check_writable(json, "--json")

@@ -37,9 +37,8 @@ def verify(
 ) -> None:
     """Compare a transform with torchvision's, on your files.
 
-    Finished samples must have the same bytes; for those that don't it says which random number, region or step differs.
-    Exits with 0 where all is as documented, else with 1. Needs torchvision. A dataset's samples are compared with their
-    boxes, masks and labels.
+    Finished samples must have the same bytes. Exits with 0 where all is as documented, else with 1. Needs torchvision.
+    A dataset's samples are compared with their boxes, masks and labels.
 
     Example: fastpipe verify ~/photos/train --transform train:transform --out worst.png
     """

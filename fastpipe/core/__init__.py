@@ -1,8 +1,8 @@
-"""The C library: from a JPEG's or PNG's bytes, or from pixels, over operations, to finished pixels in given memory.
+"""The C library: decodes JPEGs and PNGs, runs operations on pixels, and writes the result to given memory.
 
-``src/fastpipe_core.h`` is its interface; here it is loaded and called through ctypes, which gives the GIL up for as
-long as a call lasts. Nothing is loaded before the first use. Where the library isn't there, `available` is False and
-`why_not` says what to do; fastpipe then gives the same pixels by slower ways.
+``src/fastpipe_core.h`` is its interface; here it is loaded and called through ctypes, which releases the GIL during a
+call. Nothing is loaded before the first use. Where there is no library, `available` is False and `why_not` says what to
+do; fastpipe then gives the same pixels, only slower.
 
     job = Job()
     job.read(data)                      # a file's bytes; or read_pixels

@@ -1,4 +1,4 @@
-"""Where the elements of an array are, for C."""
+"""Addresses of arrays, for C."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def address_of(array: np.ndarray[Any, Any]) -> int:
-    """Of the first element: in CPython the first field behind what every object has. (Asking numpy takes 2 µs.)"""
+    """Address of the first element: in CPython the first field behind the object's head. (Asking numpy takes 2 µs.)"""
     if not _IS_CPYTHON:
         address: int = array.__array_interface__["data"][0]
         return address

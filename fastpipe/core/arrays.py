@@ -17,12 +17,12 @@ _SIZE = _ARRAY.size
 
 
 class ArrayForm(NamedTuple):
-    """How an array lies in a file: behind a header, `planes` of `height` rows of `width` bytes.
+    """Layout of an array in its file: behind a header, `planes` of `height` rows of `width` bytes.
 
     Attributes:
         header: the bytes that the file has to begin with.
         planes, height, width: the array's leading axes as one, its last but one, and its last in bytes.
-        item: the bytes that change their order, each so many: 2, 4 or 8; 1 for none.
+        item: bytes of an element whose order is swapped: 2, 4 or 8; 1 for none.
     """
 
     header: bytes
@@ -33,10 +33,10 @@ class ArrayForm(NamedTuple):
 
 
 class ArrayPart(NamedTuple):
-    """What is wanted of a file.
+    """The part of a file to read, and the memory that it goes to.
 
     Attributes:
-        path: of the file, or a `ArchiveMember` of one.
+        path: the file's, or an `ArchiveMember`.
         window: first row, first byte of each row, rows, and bytes of each row; without rows the header is compared, and
             the length checked, and that is all.
         out: the address of the memory that it goes to, as many bytes as the window has in all planes.
@@ -51,7 +51,7 @@ def read_arrays(form: ArrayForm, parts: Sequence[ArrayPart], pool: Pool) -> list
     """Reads parts of files that have one form.
 
     Returns:
-        For each its `Status`: ``OK``; ``UNUSUAL_HEADER`` where the file begins otherwise, ``TRUNCATED`` where it is too
+        The `Status` of each: ``OK``; ``UNUSUAL_HEADER`` where the file begins otherwise, ``TRUNCATED`` where it is too
         short, ``IO_ERROR`` where it can't be opened. The memory of one that isn't ``OK`` is undefined.
     """
     raws = (RawArray * len(parts))()

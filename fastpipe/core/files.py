@@ -1,7 +1,7 @@
 """The files of a batch: read, and their headers looked at, in one call, without the GIL.
 
-What is wanted of an image is drawn from the size in its header: so the files of a batch are read first, then Python
-draws, then jobs decode what was read. The bytes stay in the library's memory: `Files.place` says where.
+The draws need the size in each header: so the files of a batch are read first, then Python draws, then jobs decode what
+was read. The bytes stay in the library's memory: `Files.place` says where.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ class _FileList:
 
 
 class Files:
-    """Room for the files of one batch after the other. One thread at a time reads; `read` forgets what was there.
+    """Memory for the files of a batch, used again for the next. One thread at a time reads; `read` drops the last ones.
 
     Args:
-        count: files at most; more make more room.
+        count: files expected in a batch; it grows for more.
 
     Raises:
         ReaderUnavailableError: there is no core.
@@ -63,18 +63,18 @@ class Files:
     def read(
         self, sources: Sequence[str | bytes], max_bytes: int = 0, pool: Pool | None = None
     ) -> list[Header | Status]:
-        """Read whole files, and look at their headers: `load` and `headers`."""
+        """Reads whole files, and their headers: `load` and `headers`."""
         self.load(sources, max_bytes, pool)
         return self.headers()
 
     def load(self, sources: Sequence[str | bytes], max_bytes: int = 0, pool: Pool | None = None) -> None:
-        """Read whole files; what was found is in `headers`.
+        """Reads whole files; `headers` has the outcome.
 
         Args:
             sources: the files' paths, or `ArchiveMember`. A path that no file can have, with a NUL byte in it, isn't
                 found. ``bytes`` are what is in a file: nothing is read then, nor copied.
             max_bytes: longer files aren't read; 0 for no limit.
-            pool: whose threads read; this thread where it is None.
+            pool: its threads read; None for the calling thread.
         """
         with self._lock:
             try:
@@ -118,7 +118,7 @@ class Files:
         self._count = count
 
     def headers(self) -> list[Header | Status]:
-        """For each file its header, as `read_header` gives it, or why there is none.
+        """Header of each file, as `read_header` gives it, or why there is none.
 
         ``IO_ERROR`` (see `os_error`), ``TOO_LARGE`` and ``NO_MEMORY`` where it couldn't be read (`was_read` is False),
         ``TRUNCATED`` where a container ends before its member does, else what the header has that the core leaves to
@@ -137,7 +137,7 @@ class Files:
         return self._list.bytes[: self._count * _SIZE]
 
     def __len__(self) -> int:
-        """Files that were read last."""
+        """Number of files that were read last."""
         return self._count
 
     def was_read(self, index: int) -> bool:
@@ -161,7 +161,7 @@ class Files:
         return ctypes.string_at(address, length) if address else b""
 
     def clear(self) -> None:
-        """Nothing of what was read is needed any more: the memory of an unusually large batch is given back."""
+        """Drops what was read, and gives back the memory of an unusually large batch."""
         with self._lock:
             self._count = 0
             if self._address:
@@ -169,7 +169,7 @@ class Files:
 
     @property
     def held(self) -> int:
-        """Bytes of memory that it holds on to."""
+        """Bytes of memory held."""
         held: int = self._functions.fpc_files_bytes(self._address)
         return held
 
@@ -189,7 +189,7 @@ class Files:
             self._functions.fpc_files_free(self._address)
 
     def _forget(self) -> None:
-        """In a child of fork: another thread may have been reading; its memory is in any state, and stays."""
+        """Abandons the memory in a forked child, if another thread of the parent was reading into it."""
         self._lock = threading.Lock()
         if self._busy:
             self._address, self._busy, self._count = None, False, 0
@@ -200,7 +200,7 @@ def _address(data: bytes) -> int:
 
 
 def c_strings(names: Sequence[str]) -> tuple[object, list[int]]:
-    """Names as C has them, in one piece of memory: what keeps it, and where each begins."""
+    """Converts names to C strings in one piece of memory: its owner, and the address of each."""
     if not names:
         return None, []
     joined = _encoded("\0".join(names))
@@ -213,7 +213,7 @@ def c_strings(names: Sequence[str]) -> tuple[object, list[int]]:
 
 
 def _encoded(name: str) -> bytes:
-    """A name that no file can have becomes one that isn't found."""
+    """Encodes a name; one that no file can have becomes empty, which isn't found."""
     try:
         return name.encode() if os.name == "nt" else os.fsencode(name)
     except UnicodeEncodeError:

@@ -29,7 +29,7 @@ _SUBSAMPLING = {
 
 
 class _LocalHeaders(threading.local):
-    """A thread's places for headers; one that is in use isn't among them, so that a signal handler takes another."""
+    """A thread's free header structs; one in use isn't among them, so that a signal handler takes another."""
 
     def __init__(self) -> None:
         self.free: list[tuple[RawHeader, int]] = []
@@ -40,7 +40,7 @@ _local_headers: _LocalHeaders | None = None
 
 
 def read_header(data: bytes) -> Header | Status:
-    """A JPEG's or PNG's header from its first bytes, or why there is none: `Status.TRUNCATED` where more are needed.
+    """Reads a JPEG's or PNG's header from its first bytes, or says why not: `Status.TRUNCATED` if more are needed.
 
     The same as `fastpipe.readers.read_header` gives; the format is "JPEG or MPO" where there is a multi-picture index.
 
@@ -63,7 +63,7 @@ def read_header(data: bytes) -> Header | Status:
 
 
 def header_of(fields: tuple[int, ...]) -> Header:
-    """An fpc_header's fields, one after the other, as a `Header`."""
+    """Makes a `Header` of an fpc_header's fields, in their order."""
     format, known, plain = _kind(fields[2:16])
     made: Header = _tuple(Header, (format, fields[0], fields[1], *known, fields[16], plain))
     return made
@@ -74,7 +74,7 @@ _tuple: Any = tuple.__new__  # a named tuple's own is slower
 
 @lru_cache(maxsize=256)
 def _kind(fields: tuple[int, ...]) -> tuple[str, tuple[Any, ...], bool]:
-    """What a header says beside size and place: most files of a folder have the same."""
+    """Fields of a header but for size and offset, which most files of a folder share: cached."""
     components, bits, color, s0, s1, s2, s3, progressive, orientation, pictures, plain, png, transparency, animated = (
         fields
     )

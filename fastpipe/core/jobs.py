@@ -11,7 +11,7 @@ from struct import Struct
 from typing import TYPE_CHECKING, Any
 
 from fastpipe.core.addresses import address_of
-from fastpipe.core.operations import JobOperations, Packed
+from fastpipe.core.operations import JobOperations
 from fastpipe.core.structs import Arithmetic, DType, RawJob, RawPixels
 
 if TYPE_CHECKING:
@@ -22,9 +22,6 @@ _SOURCE = Struct("@3P2q6i2q")
 _EXTENT = Struct("@2q6i2q")
 _BOX = Struct("@4i")
 _SINK = Struct("@P3q5i6f")
-_JOB = Struct("@3P2q6i2qP2iP3q5i6f")  # all but the outcome
-_WORK = Struct("@P2iP3q5i6f")
-_WORK_AT: int = RawJob.operations.offset
 _PIXELS = Struct("@P3q3i")
 _LIMITS = Struct("@2q")
 _LIMITS_AT: int = RawJob.max_pixels.offset
@@ -64,7 +61,7 @@ def _arithmetic(mean: Sequence[float] | None, std: Sequence[float] | None, multi
 
 
 class Job(JobOperations):
-    """One fpc_job: source, box, operations, sink. Filled anew for each image; nothing is checked before `run`.
+    """An fpc_job: source, box, operations, sink. Filled anew for each image; nothing is checked before `run`.
 
     What is given to ``read*`` and ``write*`` must live until the job has run: the job keeps bytes and arrays alive,
     and tensors and bare addresses are the caller's business.
@@ -84,7 +81,7 @@ class Job(JobOperations):
     def read(
         self, data: bytes, box: tuple[int, int, int, int] = (0, 0, 0, 0), limits: tuple[int, int] = (0, 0)
     ) -> None:
-        """A JPEG or PNG in memory; ``box`` and ``limits`` as `box` and `limit` take them."""
+        """Sets the source: a JPEG or PNG in memory; ``box`` and ``limits`` as `box` and `limit` take them."""
         raw = self.raw
         raw.path = None
         raw.pixels = None
@@ -99,7 +96,7 @@ class Job(JobOperations):
         box: tuple[int, int, int, int] = (0, 0, 0, 0),
         limits: tuple[int, int] = (0, 0),
     ) -> None:
-        """A JPEG or PNG in memory that somebody else keeps; see `Files.place`.
+        """Sets the source: a JPEG or PNG in memory that the caller keeps; see `Files.place`.
 
         Args:
             address, length: where it is.
@@ -109,7 +106,7 @@ class Job(JobOperations):
         _SOURCE.pack_into(self.raw, 0, 0, address, 0, 0, length, *box, 0, 0, *limits)
 
     def read_pixels(self, array: np.ndarray[Any, Any]) -> None:
-        """Pixels: uint8 of ``(H, W, C)`` or ``(H, W)`` with any strides, in place of a file: all, without limits."""
+        """Sets the source: uint8 pixels ``(H, W, C)`` or ``(H, W)`` with any strides; all of them, without limits."""
         if array.dtype.char != "B" or array.ndim not in (2, 3):
             raise TypeError(f"pixels are uint8 arrays (H, W, C) or (H, W), not {array.dtype} {array.shape}")
         shape, strides = (array.shape, array.strides) if array.ndim == 3 else ((*array.shape, 1), (*array.strides, 1))
@@ -117,55 +114,12 @@ class Job(JobOperations):
         _SOURCE.pack_into(self.raw, 0, 0, 0, self._pixels_at, *_NO_EXTENT)
         self._keep = array
 
-    def whole(
-        self,
-        place: tuple[int, int],
-        box: tuple[int, int, int, int],
-        limits: tuple[int, int],
-        packed: Packed,
-        address: int,
-        sink: tuple[Any, ...],
-    ) -> None:
-        """All of a job at one go; `clear` before it is filled in another way.
-
-        Args:
-            place: address and length of a JPEG or PNG in memory that somebody else keeps; see `Files.place`.
-            box: as `box` takes it.
-            limits: as `limit` takes them.
-            packed: the operations, which the caller keeps.
-            address: where the pixels go.
-            sink: the rest of it; see `Places.sink`.
-        """
-        start, length = place
-        _JOB.pack_into(
-            self.raw,
-            0,
-            0,
-            start,
-            0,
-            0,
-            length,
-            *box,
-            0,
-            0,
-            *limits,
-            packed.address,
-            packed.number,
-            0,
-            address,
-            *sink,
-        )
-
-    def work(self, packed: Packed, address: int, sink: tuple[Any, ...]) -> None:
-        """The operations and the sink at one go, behind `read`; arguments and what follows as `whole`'s."""
-        _WORK.pack_into(self.raw, _WORK_AT, packed.address, packed.number, 0, address, *sink)
-
     def box(self, top: int = 0, left: int = 0, height: int = 0, width: int = 0) -> None:
-        """The part of the file that is decoded; without arguments all of it."""
+        """Sets the part of the file to decode; without arguments all of it."""
         _BOX.pack_into(self.raw, _BOX_AT, top, left, height, width)
 
     def limit(self, max_pixels: int = 0, max_bytes: int = 0) -> None:
-        """Refuse an image of more pixels, or one that takes more scratch memory; 0 for no limit."""
+        """Sets the most pixels and the most bytes of scratch memory; images beyond are refused. 0 for no limit."""
         _LIMITS.pack_into(self.raw, _LIMITS_AT, max_pixels, max_bytes)
 
     # -- the sink
@@ -180,7 +134,7 @@ class Job(JobOperations):
         std: Sequence[float] | None = None,
         multiplied: bool = False,
     ) -> None:
-        """Memory by its address.
+        """Sets the sink: memory by its address.
 
         Args:
             address: of the element (0, 0, 0).
@@ -194,7 +148,7 @@ class Job(JobOperations):
         self.write_to(address, (*strides, *shape, dtype, *_arithmetic(mean, std, multiplied)))
 
     def write_to(self, address: int, sink: tuple[Any, ...]) -> None:
-        """The same, from what `Places.sink` has put together."""
+        """Sets the sink: an address, and the rest as `Places.sink` gives it."""
         _SINK.pack_into(self.raw, _SINK_AT, address, *sink)
 
     def write_array(
@@ -203,7 +157,7 @@ class Job(JobOperations):
         mean: Sequence[float] | None = None,
         std: Sequence[float] | None = None,
     ) -> None:
-        """An array ``(H, W, C)`` or ``(H, W)``, of uint8, float16 or float32, with any strides."""
+        """Sets the sink: an array ``(H, W, C)`` or ``(H, W)``, of uint8, float16 or float32, with any strides."""
         dtype = _ARRAY_TYPES.get(array.dtype.char)
         if dtype is None or not array.dtype.isnative or not array.flags.writeable or array.ndim not in (2, 3):
             raise TypeError(
@@ -222,7 +176,7 @@ class Job(JobOperations):
         std: Sequence[float] | None = None,
         multiplied: bool = False,
     ) -> None:
-        """Memory ``(C, H, W)`` without gaps, of uint8 or float32; arguments as `write`'s."""
+        """Sets the sink: memory ``(C, H, W)`` without gaps, of uint8 or float32; arguments as `write`'s."""
         _, width, _ = shape
         size = 1 if dtype == DType.UINT8 else 4
         self.write(address, shape, (width * size, size, shape[0] * width * size), dtype, mean, std, multiplied)
@@ -234,7 +188,7 @@ class Job(JobOperations):
         std: Sequence[float] | None = None,
         multiplied: bool = False,
     ) -> None:
-        """A tensor ``(C, H, W)`` in main memory, of uint8, float32, float16 or bfloat16, with any strides."""
+        """Sets the sink: a CPU tensor ``(C, H, W)`` of uint8, float32, float16 or bfloat16, with any strides."""
         dtype = _known_types.get(tensor.dtype) or _type_of(tensor.dtype)
         if dtype is None or tensor.dim() != 3 or tensor.device.type != "cpu":
             raise TypeError(
@@ -249,7 +203,7 @@ class Job(JobOperations):
 
 
 class Places:
-    """The places of a batch of images, each of which a job writes to.
+    """Sinks in a batch's tensor: one for each image.
 
     Args:
         images: a tensor ``(N, C, H, W)`` in main memory, of a dtype that `Job.write_tensor` takes, with any strides.
@@ -272,5 +226,5 @@ class Places:
     def sink(
         self, mean: Sequence[float] | None, std: Sequence[float] | None, multiplied: bool = False
     ) -> tuple[Any, ...]:
-        """What a job has to know beside the address, as `Job.write_to` takes it; arguments as `Job.write`'s."""
+        """The sink but for its address, as `Job.write_to` takes it; arguments as `Job.write`'s."""
         return (*self._rest, *_arithmetic(mean, std, multiplied))

@@ -29,12 +29,12 @@ _INSTALL = (
 
 @dataclass(frozen=True)
 class Loaded:
-    """The library, or why there is none.
+    """A loaded library, or the reason for none.
 
     Attributes:
         functions: the library; None where there is none.
         quick: the same for functions that come back at once, called with the GIL held.
-        isa: what contexts are made for.
+        isa: the instruction set that contexts are made for.
         reason: why there is none, and what to do; empty where there is one.
     """
 
@@ -52,7 +52,7 @@ _loaded: Loaded | None = None
 
 
 def load(word: str, library: Path = LIBRARY) -> Loaded:
-    """Load a library anew.
+    """Loads a library.
 
     Args:
         word: as in ``FASTPIPE_CORE``.
@@ -129,7 +129,7 @@ def _declare(functions: ctypes.CDLL) -> None:
 
 
 def loaded() -> Loaded:
-    """The library of this process; loads it at the first call.
+    """Returns this process's library; loads it at the first call.
 
     Raises:
         ConfigError: ``FASTPIPE_CORE`` isn't one of the words that are known.
@@ -143,7 +143,7 @@ def loaded() -> Loaded:
 
 
 def native() -> ctypes.CDLL:
-    """The library; the GIL is given up in every call.
+    """Returns the library; every call of it releases the GIL.
 
     Raises:
         ReaderUnavailableError: there is none; says why, and what to do.
@@ -155,7 +155,7 @@ def native() -> ctypes.CDLL:
 
 
 def quick() -> ctypes.PyDLL:
-    """The library's functions that come back at once: the GIL isn't given up. To be called where there is a library."""
+    """Returns the functions that take no time, called with the GIL held. Only where the library is available."""
     functions = loaded().quick
     assert functions is not None
     return functions
@@ -178,6 +178,6 @@ def isa() -> str:
 
 
 def status_text(status: int) -> str:
-    """One sentence about a status."""
+    """Describes a status in one sentence."""
     text: bytes = native().fpc_status_text(status)
     return text.decode()

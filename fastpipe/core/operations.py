@@ -28,13 +28,13 @@ _HFLIP_KIND, _RESIZE_KIND = int(Kind.HFLIP), int(Kind.RESIZE)
 
 
 class Packed(NamedTuple):
-    """Operations as the core has them, of a job, to be added to others.
+    """Operations of a job as C structs, to be added to other jobs.
 
     Attributes:
-        content: an fpc_operation each.
+        content: the fpc_operation structs.
         number: how many they are.
-        tables: what they point to.
-        address: of the content.
+        tables: look-up tables that they point to.
+        address: the content's.
     """
 
     content: bytes
@@ -44,7 +44,7 @@ class Packed(NamedTuple):
 
 
 class JobOperations:
-    """A job's operations, in the order in which they are done; `Job` has a source and a sink beside them."""
+    """A job's operations, in the order in which they run; `Job` adds a source and a sink."""
 
     __slots__ = ("_bytes", "_count", "_operations", "_own", "_tables", "raw")
 
@@ -59,29 +59,29 @@ class JobOperations:
 
     @property
     def room(self) -> int:
-        """How many operations may follow."""
+        """Number of operations that still fit."""
         return MAX_OPERATIONS - self._count
 
     def clear(self) -> None:
-        """No operations."""
+        """Removes all operations."""
         self._count = 0
         self._tables.clear()
         self.raw.operations = self._own
         self.raw.operation_count = 0
 
     def mark(self) -> tuple[int, int]:
-        """Where the next operation will stand; see `packed`."""
+        """Position of the next operation, for `packed`."""
         return self._count, len(self._tables)
 
     def packed(self, mark: tuple[int, int]) -> Packed:
-        """The operations that were added since the mark, for other jobs."""
+        """Packs the operations that were added since the mark, for other jobs."""
         count, tables = mark
         content = bytes(self._bytes[count * _SIZE : self._count * _SIZE])
         address = ctypes.cast(ctypes.c_char_p(content), ctypes.c_void_p).value or 0
         return Packed(content, self._count - count, tuple(self._tables[tables:]), address)
 
     def add(self, packed: Packed) -> bool:
-        """Adds operations that another job had; False where there is no room for them."""
+        """Adds packed operations; False if they don't fit."""
         content, number, tables, _ = packed
         before = self._count
         if before + number > MAX_OPERATIONS:
@@ -94,7 +94,7 @@ class JobOperations:
         return True
 
     def crop(self, top: int, left: int, height: int, width: int) -> None:
-        """A box of what the operations before give."""
+        """Crops the result of the operations before."""
         _CROP.pack_into(self._operations, self._next(), Kind.CROP, 0, top, left, height, width)
 
     def resize(
@@ -107,7 +107,7 @@ class JobOperations:
         vertical_first: int = PassOrder.HORIZONTAL_FIRST,
         box: tuple[float, float, float, float] | None = None,
     ) -> None:
-        """Pillow's resize of a whole image, of which only parts are there and wanted.
+        """Resizes as Pillow resizes a whole image, of which only parts are there and wanted.
 
         Args:
             whole: ``(height, width)`` of the whole input; None where all of it is there, whatever it is.
@@ -139,15 +139,15 @@ class JobOperations:
         )
 
     def flip(self) -> None:
-        """Left becomes right."""
+        """Mirrors left and right."""
         _KIND.pack_into(self._operations, self._next(), _HFLIP_KIND, 0)
 
     def flip_vertically(self) -> None:
-        """Top becomes bottom."""
+        """Mirrors top and bottom."""
         self._plain(Kind.VFLIP)
 
     def transpose(self) -> None:
-        """Rows become columns."""
+        """Swaps rows and columns."""
         self._plain(Kind.TRANSPOSE)
 
     def pad(
@@ -159,33 +159,33 @@ class JobOperations:
         mode: int = Padding.CONSTANT,
         fill: tuple[int, int, int] = (0, 0, 0),
     ) -> None:
-        """Pixels around, as torchvision's ``pad`` on PIL images."""
+        """Adds pixels around, as torchvision's ``pad`` on PIL images."""
         _PAD.pack_into(self._operations, self._next(), Kind.PAD, 0, left, top, right, bottom, mode, *fill)
 
     def look_up(self, table: bytes) -> None:
-        """256 bytes for each channel, one table after the other."""
+        """Looks values up: 256 bytes for each channel, one table after the other."""
         self._tables.append(table)
         address = ctypes.cast(ctypes.c_char_p(table), ctypes.c_void_p).value
         _LUT.pack_into(self._operations, self._next(), Kind.LUT, 0, address)
 
     def gray(self, channels: int) -> None:
-        """Pillow's ``convert("L")``, in 1 or 3 channels."""
+        """Converts as Pillow's ``convert("L")``, to 1 or 3 channels."""
         _GRAY.pack_into(self._operations, self._next(), Kind.GRAY, 0, channels)
 
     def blend(self, kind: int, factor: float) -> None:
-        """Pillow's ``ImageEnhance``: SATURATION, CONTRAST or SHARPNESS by a factor that float32 has."""
+        """Adds Pillow's ``ImageEnhance``: SATURATION, CONTRAST or SHARPNESS by a factor that float32 has."""
         _BLEND.pack_into(self._operations, self._next(), kind, 0, factor)
 
     def turn_hue(self, shift: int) -> None:
-        """Pillow's HSV, its hue plus 0 to 255 modulo 256, and back."""
+        """Converts to Pillow's HSV, adds 0 to 255 to the hue modulo 256, and converts back."""
         _HUE.pack_into(self._operations, self._next(), Kind.HUE, 0, shift)
 
     def autocontrast(self) -> None:
-        """Pillow's ``ImageOps.autocontrast``."""
+        """Adds Pillow's ``ImageOps.autocontrast``."""
         self._plain(Kind.AUTOCONTRAST)
 
     def equalize(self) -> None:
-        """Pillow's ``ImageOps.equalize``."""
+        """Adds Pillow's ``ImageOps.equalize``."""
         self._plain(Kind.EQUALIZE)
 
     def warp(
@@ -196,7 +196,7 @@ class JobOperations:
         filter: int = Filter.NEAREST,
         fill: Sequence[int] = (0, 0, 0),
     ) -> None:
-        """Pillow's ``transform``.
+        """Adds Pillow's ``transform``.
 
         Args:
             kind: AFFINE or PERSPECTIVE.
@@ -209,7 +209,7 @@ class JobOperations:
         _WARP.pack_into(self._operations, self._next(), kind, 0, *size, filter, *fill, *padded)
 
     def _plain(self, kind: int) -> None:
-        """An operation without arguments."""
+        """Adds an operation without arguments."""
         _KIND.pack_into(self._operations, self._next(), kind, 0)
 
     def _next(self) -> int:

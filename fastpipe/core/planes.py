@@ -19,7 +19,7 @@ BILINEAR, FUSED, FLOATS = 1, 2, 4
 def change_planes(
     context: Context, kind: Kind, image: int, shape: Sequence[int], out: int, factor: float = 1.0
 ) -> bool:
-    """GRAY, SATURATION, SHARPNESS, AUTOCONTRAST or EQUALIZE of channels, height and width."""
+    """Runs GRAY, SATURATION, SHARPNESS, AUTOCONTRAST or EQUALIZE; ``shape`` is channels, height and width."""
     factors = (ctypes.c_float * 2)(factor, 1.0 - factor)
     return _done(native().fpc_change_planes(context.address, kind, image, (ctypes.c_int32 * 3)(*shape), factors, out))
 
@@ -34,7 +34,7 @@ def grid_sample_planes(
     theta: int | None = None,
     grid: int | None = None,
 ) -> bool:
-    """torch's ``grid_sample`` of planes.
+    """Runs torch's ``grid_sample`` on planes.
 
     Args:
         context: scratch memory.
@@ -52,13 +52,13 @@ def grid_sample_planes(
 
 
 def mix_planes(context: Context, images: Sequence[int], weights: Sequence[float], count: int, out: int) -> bool:
-    """Images of ``count`` bytes times their weights, added up in float32, in their order, and cut off."""
+    """Adds up images of ``count`` bytes times their weights, in float32 and in their order, and truncates."""
     addresses, factors = (ctypes.c_void_p * len(images))(*images), (ctypes.c_float * len(images))(*weights)
     return _done(native().fpc_mix_planes(context.address, addresses, factors, len(images), count, out))
 
 
 def look_up_planes(context: Context, image: int, count: int, table: int, out: int) -> None:
-    """Each byte's entry of a table of 256."""
+    """Maps each byte by a table of 256."""
     native().fpc_look_up(context.address, image, count, table, out)
 
 

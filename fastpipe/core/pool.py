@@ -1,4 +1,4 @@
-"""What runs jobs: a context for each thread, or a pool of the library's own threads.
+"""Running jobs: by a context of the calling thread, or by a pool of the library's own threads.
 
 A context is a thread's own, is made when the thread first needs it and goes away with it; it is plain memory, so that
 the thread that forks goes on with its copy in the child.
@@ -47,22 +47,22 @@ class Context:
             raise MemoryError("no context for the core: there is no memory, or no such instruction set")
 
     def run(self, job: Job) -> int:
-        """Run one job; its `Status`, as a plain int."""
+        """Runs a job; returns its `Status`, as a plain int."""
         status: int = self._run(self.address, job.address)
         return status
 
     def look_up(self, image: NDArray[np.uint8], table: bytes, out: NDArray[np.uint8]) -> None:
-        """Each byte's entry of a table of 256, without a job; both arrays without gaps, or the same."""
+        """Maps each byte by a table of 256, without a job; both arrays without gaps, or the same."""
         self._look_up(self.address, address_of(image), image.size, table, address_of(out))
 
     def flip(self, image: NDArray[np.uint8], out: NDArray[np.uint8]) -> None:
-        """Left becomes right, without a job; both arrays ``(H, W, 3)`` without gaps."""
+        """Mirrors left and right, without a job; both arrays ``(H, W, 3)`` without gaps."""
         height, width, _ = image.shape
         self._flip(self.address, address_of(image), height, width, address_of(out))
 
     @property
     def bytes(self) -> int:
-        """Scratch memory that it holds on to."""
+        """Bytes of scratch memory held."""
         held: int = native().fpc_context_bytes(self.address)
         return held
 
@@ -73,7 +73,7 @@ class Context:
 
 
 class _Local(threading.local):
-    """What a thread has of its own, made when it is first asked for."""
+    """A thread's own context, made when it is first asked for."""
 
     def __init__(self) -> None:
         self.context = Context()
@@ -83,7 +83,7 @@ _local: _Local | None = None
 
 
 def thread_context() -> Context:
-    """This thread's own.
+    """Returns this thread's own context.
 
     Raises:
         ReaderUnavailableError: there is no core here; see `why_not`.
@@ -96,7 +96,7 @@ def thread_context() -> Context:
 
 
 def run(job: Job) -> int:
-    """Run one job in this thread, with the thread's own context; its `Status`, as a plain int.
+    """Runs a job in this thread, with its own context; returns its `Status`, as a plain int.
 
     Raises:
         ReaderUnavailableError: there is no core here; see `why_not`.
@@ -109,7 +109,7 @@ _STATUS = Struct(f"@{_STATUS_AT}xi{ctypes.sizeof(RawJob) - _STATUS_AT - ctypes.s
 
 
 class Batch(Sequence[Job]):
-    """Jobs that stand one behind the other, as `Pool.run` wants them."""
+    """Contiguous jobs, as `Pool.run` takes them."""
 
     def __init__(self, count: int) -> None:
         self._raws = (RawJob * count)()
@@ -126,14 +126,13 @@ class Batch(Sequence[Job]):
     def __iter__(self) -> Iterator[Job]:
         return iter(self._jobs)
 
-    @property
-    def statuses(self) -> list[int]:
-        """How each ended."""
-        return [status for (status,) in _STATUS.iter_unpack(self._bytes)]
+    def statuses(self, count: int) -> list[int]:
+        """`Status` of each of the first jobs, as plain ints."""
+        return [status for (status,) in _STATUS.iter_unpack(self._bytes[: count * _STATUS.size])]
 
 
 class _Threads:
-    """An fpc_pool: there as long as somebody refers to it, such as a run."""
+    """An fpc_pool, which lives as long as something refers to it, such as a run."""
 
     __slots__ = ("__weakref__", "address", "owner")
 
@@ -186,14 +185,14 @@ ctypes.pythonapi.Py_IncRef(ctypes.py_object(_flights))
 
 
 def _end_forgotten_flights() -> None:
-    """Waits for jobs whose run is gone without having waited for them, as its destructor was interrupted."""
+    """Waits for jobs whose `Run` is gone but didn't wait, because its destructor was interrupted."""
     for flight in [*_flights]:
         if flight.run() is None:
             flight.end()
 
 
 class Run:
-    """Jobs that a pool was told to run; see `Pool.start`."""
+    """Jobs that a pool is running; see `Pool.start`."""
 
     __slots__ = ("__weakref__", "_count", "_flight")
 
@@ -203,9 +202,9 @@ class Run:
         self._flight.start(count)
 
     def wait(self) -> list[int]:
-        """How each job ended, when all have."""
+        """Waits for all jobs; returns the `Status` of each."""
         self._flight.end()
-        return self._flight.batch.statuses[: self._count]
+        return self._flight.batch.statuses(self._count)
 
     def __del__(self) -> None:
         flight: _Flight | None = getattr(self, "_flight", None)
@@ -214,12 +213,12 @@ class Run:
 
 
 def hue(source: int, out: int, count: int, source_plane: int, out_plane: int, by: float) -> None:
-    """torchvision's ``adjust_hue`` of a uint8 tensor ``(3, H, W)``: addresses, pixels, and bytes a plane."""
+    """Runs torchvision's ``adjust_hue`` on a uint8 tensor ``(3, H, W)``: addresses, pixels, and bytes a plane."""
     native().fpc_hue(source, out, count, source_plane, out_plane, by)
 
 
 class Pool:
-    """Threads of the library's own; who waits for them is one of them. For any number of callers at a time.
+    """Threads of the library's own, for any number of callers at a time; a caller that waits works, too.
 
     They are started at the first run. In a child of fork they aren't there: the next run there starts others.
 
@@ -242,14 +241,14 @@ class Pool:
         _pools.add(self)
 
     def run(self, batch: Batch, count: int | None = None) -> list[int]:
-        """Run the first ``count`` jobs, each once, and wait for them; how each ended."""
+        """Runs the first ``count`` jobs, each once, and waits; returns the `Status` of each."""
         number = _checked(batch, count)
         threads = self._threads()
         self._functions.fpc_pool_run(threads.address, batch.address, number)
-        return batch.statuses[:number]
+        return batch.statuses(number)
 
     def start(self, batch: Batch, count: int | None = None, keep: object = None) -> Run:
-        """Have the first ``count`` jobs run, and come back at once.
+        """Starts the first ``count`` jobs and returns at once.
 
         Args:
             batch: the jobs; they stay as they are until the run is over.
@@ -261,12 +260,12 @@ class Pool:
         return Run(self._threads(), batch, number, keep)
 
     def read(self, files: int, raws: int, count: int) -> None:
-        """Read a list of files, by their addresses; see `Files`."""
+        """Reads a list of files, by their addresses; see `Files`."""
         threads = self._threads()
         self._functions.fpc_pool_read(threads.address, files, raws, count)
 
     def read_arrays(self, raws: int, count: int) -> None:
-        """Read a list of arrays, by its address; see `fastpipe.core.read_arrays`."""
+        """Reads a list of arrays, by its address; see `fastpipe.core.read_arrays`."""
         threads = self._threads()
         self._functions.fpc_pool_arrays(threads.address, raws, count)
 
@@ -277,7 +276,7 @@ class Pool:
             return self._started
 
     def close(self) -> None:
-        """End the threads, behind the runs that they are at; the next run starts others."""
+        """Ends the threads when their runs are done; the next run starts others."""
         with self._lock:
             self._started = None
 

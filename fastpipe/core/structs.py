@@ -107,7 +107,7 @@ class Arithmetic(IntFlag):
 
 
 def _of(kind: Any, *names: str) -> list[tuple[str, Any]]:
-    """Fields of one type, one behind the other."""
+    """Fields of one type, in order."""
     return [(name, kind) for name in names]
 
 

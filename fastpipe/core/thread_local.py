@@ -1,4 +1,4 @@
-"""A thread's own jobs, used for one image after the other, and what their outcome means."""
+"""A thread's own jobs, used for one image after the other, and their outcome."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _local = _Local()
 
 
 def thread_job(empty: bool = True) -> Job:
-    """A job that nobody else fills before `run_thread_job` takes it back: no signal handler or greenlet of this thread.
+    """Lends a job until `run_thread_job` takes it back: no signal handler or greenlet of this thread gets the same.
 
     Args:
-        empty: without operations, box and limits; else as it was left, for `Job.read` and `Job.work`.
+        empty: clear operations, box and limits; else the job is as it was left, for `Job.read` and `Job.work`.
     """
     try:
         job = _local.free.pop()
@@ -45,17 +45,17 @@ def run_thread_job(job: Job) -> int:
 
 
 def give_back(job: Job) -> None:
-    """Gives a job of `thread_job` back that isn't run."""
+    """Gives back a job of `thread_job` without running it."""
     _local.free.append(job)
 
 
 def refused(status: int) -> bool:
-    """Whether a job came to nothing because of what the file is: another reader decides about it then."""
+    """Whether the core refused the file itself, so that another reader has to decide about it."""
     return Status.OK < status < Status.BAD_REGION
 
 
 def check(status: int) -> None:
-    """Nothing for a job that was done.
+    """Raises if the job failed.
 
     Raises:
         MemoryError: there was no memory.

@@ -9,14 +9,9 @@ from fastpipe.datasets.image_list import ImageList
 from fastpipe.datasets.joint import Boxes, JointDataset, KeyPoints, MaskFile, SampleDataset, collate_fn
 from fastpipe.datasets.shards import ImageShards
 from fastpipe.datasets.table import ImageTable
+from fastpipe.index.class_folders import find_classes, make_dataset
 from fastpipe.index.image_index import ImageIndex
-from fastpipe.index.listing import (
-    IMG_EXTENSIONS,
-    find_classes,
-    has_file_allowed_extension,
-    is_image_file,
-    make_dataset,
-)
+from fastpipe.index.listing import IMG_EXTENSIONS, has_file_allowed_extension, is_image_file
 from fastpipe.index.statistics import index_statistics
 
 __all__ = [

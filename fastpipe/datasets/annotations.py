@@ -56,7 +56,7 @@ class Annotations:
 
     @classmethod
     def opened(cls, folder: Path, generation: str | None = None) -> Annotations:
-        """What is kept in a folder; raises `format.UnusableIndex`."""
+        """Opens what is kept in a folder; raises `format.UnusableIndex`."""
         generation = generation or format.current_generation(folder)
         return cls(format.read(folder, generation, _SCHEMA)[1], folder, generation)
 
@@ -72,7 +72,7 @@ class Annotations:
         return self._bytes("paths", "path_offsets", number).decode()
 
     def range(self, number: int) -> tuple[int, int]:
-        """Where an image's annotations start and end."""
+        """The start and end of an image's annotations."""
         starts = self.arrays["starts"]
         return int(starts[number]), int(starts[number + 1])
 
@@ -112,7 +112,7 @@ class CocoFile:
         self.path = whole(path)
 
     def open(self) -> Annotations:
-        """What was kept of it, or what it holds, which is kept then."""
+        """The kept annotations; if there are none, the file is parsed, and kept."""
         status = os.stat(self.path)
         made_of = json.dumps([self.path, status.st_size, status.st_mtime_ns])
         try:

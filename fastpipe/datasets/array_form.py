@@ -1,4 +1,4 @@
-"""How an array lies in its file: `.npy`'s header, or what the caller says of raw bytes."""
+"""Layout of an array in its file: by `.npy`'s header, or as the caller gives it for raw bytes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _AS_INTEGERS: dict[torch.dtype, np.dtype[Any]] = {torch.bfloat16: np.dtype("<i2"
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """What a file holds, and where.
+    """Type, shape and place of the array in a file.
 
     Attributes:
         header: the bytes before the array; a file that begins with the same ones holds an array of the same form.

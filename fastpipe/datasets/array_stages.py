@@ -17,12 +17,10 @@ from fastpipe.program import (
     ImageBatch,
     ImageStages,
     SampleTask,
+    Workspace,
     batch_memory,
     mark,
-    runs_in_core,
-    workspace,
 )
-from fastpipe.program.core_run import PlacedTask
 from fastpipe.sources import fetched
 from fastpipe.types import Generators, Recipe
 
@@ -46,7 +44,7 @@ class ArrayBatch:
         self._slot: Any = None
         self.arrays: torch.Tensor | None = None
 
-    def accept(self, position: int, task: SampleTask) -> bool:
+    def accept(self, task: SampleTask) -> bool:
         """Gives an array its place; False where it doesn't fit beside the ones before."""
         form: Form = task.encoded.form
         shape = form.cropped(_box(task))
@@ -82,20 +80,20 @@ class ArrayStages(ImageStages):
         super().__init__(*given, **options)
         self._form, self._form_is_given, self._crops = form, form_is_given, crops
 
-    def slots(self, count: int, options: BatchSpec) -> Any:
+    def places(self, count: int, options: BatchSpec) -> Any:
         if self.pipeline.rest or options.dtype is not None or options.channels_last:
             return None  # what is collated is converted there
         return ArrayBatch(count, options)
 
-    def read(self, tasks: Sequence[SampleTask], threads: int) -> None:
+    def read(self, tasks: Sequence[SampleTask], here: Workspace | None) -> None:
         """Takes arrays to be as the first is; where a window is drawn, that is looked at before."""
         contents, errors = fetched([task.source for task in tasks])
         for number, error in errors.items():
             self.policy.failed(tasks[number], error)
         alike: Form | None = None
         statuses = [int(core.Status.IO_ERROR)] * len(tasks)
-        if tasks and runs_in_core():
-            alike, statuses = self._look(tasks, contents, threads)
+        if tasks and here is not None:
+            alike, statuses = self._look(tasks, contents, here)
         for task, content, status in zip(tasks, contents, statuses, strict=True):
             if task.error is None and alike is not None and status == core.Status.OK:
                 task.encoded, task.shape = ArrayFile(alike, content), alike.size
@@ -104,7 +102,7 @@ class ArrayStages(ImageStages):
         mark("read")
 
     def _look(
-        self, tasks: Sequence[SampleTask], contents: Sequence[str | bytes], threads: int
+        self, tasks: Sequence[SampleTask], contents: Sequence[str | bytes], here: Workspace
     ) -> tuple[Form | None, list[int]]:
         """The form that arrays are taken to have, and for each whether it may be taken so."""
         try:
@@ -118,7 +116,7 @@ class ArrayStages(ImageStages):
         # Bytes at hand are looked at one by one: an empty name is no file.
         names = ["" if isinstance(content, bytes) else content for content in contents]
         parts = [core.ArrayPart(name, (0, 0, 0, 0), 0) for name in names]
-        return form, core.read_arrays(form.in_core(), parts, workspace(threads).pool)
+        return form, core.read_arrays(form.in_core(), parts, here.pool)
 
     def read_one(self, task: SampleTask, source: str | bytes | None = None) -> None:
         try:
@@ -145,28 +143,28 @@ class ArrayStages(ImageStages):
         return self.pipeline.draw(task.encoded.form.size, generators)
 
     def lower(self, tasks: Sequence[SampleTask]) -> None:
-        """Nothing: a window is read as it was drawn."""
+        """Does nothing: a window is read as it was drawn."""
 
-    def start(self, tasks: Sequence[PlacedTask], slots: Any, threads: int) -> CoreRun:
+    def start(self, tasks: Sequence[SampleTask], places: Any, here: Workspace | None) -> CoreRun:
         """Reads each array into its place in the batch, all of one form in one call of the core."""
-        if slots is None or not tasks or not runs_in_core() or not tasks[0][1].encoded.form.in_order:
+        if places is None or not tasks or here is None or not tasks[0].encoded.form.in_order:
             return CoreRun(list(tasks))
-        form: Form = tasks[0][1].encoded.form
-        out = slots.arrays
+        form: Form = tasks[0].encoded.form
+        out = places.arrays
         stride = out[0].numel() * out.itemsize
-        rejected: list[PlacedTask] = []
-        alike: list[PlacedTask] = []
+        rejected: list[SampleTask] = []
+        alike: list[SampleTask] = []
         parts = []
-        for position, task in tasks:
+        for task in tasks:
             content = task.encoded.content
             if task.encoded.form is form and isinstance(content, str):
-                alike.append((position, task))
+                alike.append(task)
                 window = form.window(_box(task))
-                parts.append(core.ArrayPart(content, window, out.data_ptr() + position * stride))
+                parts.append(core.ArrayPart(content, window, out.data_ptr() + task.position * stride))
             else:
-                rejected.append((position, task))
-        statuses = core.read_arrays(form.in_core(), parts, workspace(threads).pool)
-        rejected += [placed for placed, status in zip(alike, statuses, strict=True) if status != core.Status.OK]
+                rejected.append(task)
+        statuses = core.read_arrays(form.in_core(), parts, here.pool)
+        rejected += [task for task, status in zip(alike, statuses, strict=True) if status != core.Status.OK]
         mark("decode")
         return CoreRun(rejected)
 

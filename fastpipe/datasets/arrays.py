@@ -12,10 +12,10 @@ from typing import Any
 from fastpipe.datasets.array_form import Form, form_of, raw_form
 from fastpipe.datasets.array_stages import ArrayStages
 from fastpipe.datasets.bad_file_policy import BadFileHandler
-from fastpipe.datasets.bad_files import OnError
 from fastpipe.datasets.base import ImageDataset
 from fastpipe.datasets.folder import ImageFolder
 from fastpipe.datasets.image_list import ImageList
+from fastpipe.datasets.options import SampleOptions, Unpack, with_options
 from fastpipe.errors import DatasetError
 from fastpipe.index.image_index import ImageIndex
 from fastpipe.index.list_files import Column
@@ -27,13 +27,13 @@ _RAW = (".bin", ".raw", ".dat")
 
 
 class Arrays(ImageDataset):
-    """What a dataset of arrays has in place of images; `ArrayFolder` and `ArrayList` are made of it."""
+    """Mixin that reads arrays in place of images, for `ArrayFolder` and `ArrayList`."""
 
     __form: Form | None = None
     __given: bool = False
     __crop: RandomCrop | None = None
 
-    def _set_up(self, crop: Any, dtype: Any, shape: Any) -> None:
+    def _fastpipe_set_form(self, crop: Any, dtype: Any, shape: Any) -> None:
         if (dtype is None) != (shape is None):
             raise DatasetError("raw arrays need both dtype= and shape=; .npy files say both themselves.")
         if dtype is not None:
@@ -41,7 +41,7 @@ class Arrays(ImageDataset):
         if crop is not None:
             self.__crop = RandomCrop(crop)
 
-    def _look(self) -> None:
+    def _fastpipe_read_form(self) -> None:
         """The first file's form, before workers are started; what is wrong with it is told with its sample."""
         with contextlib.suppress(OSError):
             if len(self):
@@ -114,6 +114,7 @@ class ArrayFolder(Arrays, ImageFolder):
             opened; names file and index.
     """
 
+    @with_options(SampleOptions, ImageDataset.__init__)
     def __init__(
         self,
         root: str | Path | ByteSource,
@@ -125,30 +126,22 @@ class ArrayFolder(Arrays, ImageFolder):
         shape: Sequence[int] | None = None,
         extensions: tuple[str, ...] | None = None,
         allow_empty: bool = False,
-        seed: int | None = None,
-        threads: int = 0,
-        on_error: OnError = "raise",
-        bad_files_log: str | os.PathLike[str] | None = None,
-        max_bad_fraction: float = 0.1,
         index: ImageIndex | str | os.PathLike[str] | None = "auto",
         cache: Cache | None = None,
+        **options: Unpack[SampleOptions],
     ) -> None:
-        self._set_up(crop, dtype, shape)
+        self._fastpipe_set_form(crop, dtype, shape)
         self._fastpipe_endings = extensions or ((".npy",) if dtype is None else _RAW)
         super().__init__(
             root,
             transform,
             target_transform,
             allow_empty=allow_empty,
-            seed=seed,
-            threads=threads,
-            on_error=on_error,
-            bad_files_log=bad_files_log,
-            max_bad_fraction=max_bad_fraction,
             index=index,
             cache=cache,
+            **options,
         )
-        self._look()
+        self._fastpipe_read_form()
 
 
 class ArrayList(Arrays, ImageList):
@@ -168,6 +161,7 @@ class ArrayList(Arrays, ImageList):
         DatasetError, DecodeError, OSError: as of `ImageList` and `ArrayFolder`.
     """
 
+    @with_options(SampleOptions, ImageDataset.__init__)
     def __init__(
         self,
         source: Any,
@@ -179,25 +173,17 @@ class ArrayList(Arrays, ImageList):
         shape: Sequence[int] | None = None,
         root: str | os.PathLike[str] | ByteSource | None = None,
         columns: tuple[Column, Column] = ("path", "label"),
-        seed: int | None = None,
-        threads: int = 0,
-        on_error: OnError = "raise",
-        bad_files_log: str | os.PathLike[str] | None = None,
-        max_bad_fraction: float = 0.1,
         cache: Cache | None = None,
+        **options: Unpack[SampleOptions],
     ) -> None:
-        self._set_up(crop, dtype, shape)
+        self._fastpipe_set_form(crop, dtype, shape)
         super().__init__(
             source,
             transform,
             target_transform,
             root=root,
             columns=columns,
-            seed=seed,
-            threads=threads,
-            on_error=on_error,
-            bad_files_log=bad_files_log,
-            max_bad_fraction=max_bad_fraction,
             cache=cache,
+            **options,
         )
-        self._look()
+        self._fastpipe_read_form()

@@ -1,4 +1,4 @@
-"""What becomes of samples whose files can't be read: left out, replaced, asked about; listed, counted, warned of."""
+"""Deals with samples whose files can't be read: leaves out, replaces or asks; lists, counts and warns."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import itertools
 import weakref
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -29,15 +29,12 @@ from fastpipe.errors import BadFilesError, DatasetError
 from fastpipe.program import SampleTask
 from fastpipe.rng import sample_key
 
-if TYPE_CHECKING:
-    from fastpipe.datasets.private import PrivateState
-
 _TRIES = 32
 
 
 @dataclass(frozen=True, slots=True)
 class BadFilePolicy:
-    """What a dataset's user has chosen.
+    """Choices of a dataset's user about bad files.
 
     Attributes:
         on_error, max_bad_fraction: see `ImageDataset`.
@@ -63,10 +60,10 @@ class BadFilePolicy:
 
 
 class SampleSource(Protocol):
-    """What the policy asks of a dataset."""
+    """Protocol of the dataset that a policy is applied to."""
 
     seed: int | None
-    _fastpipe: PrivateState
+    _fastpipe: Any
 
     def __len__(self) -> int: ...
 
@@ -91,11 +88,12 @@ class BadFileHandler:
     def __init__(self, dataset: SampleSource, planned: bool) -> None:
         self._dataset: SampleSource = weakref.proxy(dataset)
         self._planned = planned
-        self.policy = dataset._fastpipe.policy
+        self.policy: BadFilePolicy = dataset._fastpipe.policy
         self._told_of_log = False
 
     def _record(self) -> BadFileRecord:
-        return self._dataset._fastpipe.bad_record(len(self._dataset))
+        record: BadFileRecord = self._dataset._fastpipe.bad_record(len(self._dataset))
+        return record
 
     def _task(self, index: int, instead_of: SampleTask) -> SampleTask:
         """The task of a sample that is taken in another one's place, with its random numbers."""
@@ -124,7 +122,7 @@ class BadFileHandler:
         return self.policy.on_error not in ("raise", "skip") and self._dataset.seed is None
 
     def counts(self) -> BadFileCounts:
-        """How many samples couldn't be read; zeros with "raise"."""
+        """Counts of samples that couldn't be read; zeros with "raise"."""
         return BadFileCounts(0, 0, 0) if self.policy.on_error == "raise" else self._record().counts()
 
     def begin_epoch(self, samples: int, by_loader: bool) -> None:

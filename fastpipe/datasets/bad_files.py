@@ -20,7 +20,7 @@ from fastpipe.index.table import Array
 
 
 class NothingLeftError(BadFilesError):
-    """All samples of a list are bad and left out."""
+    """Raised where every sample of a list is bad and left out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class BadFile:
 
     @property
     def reason(self) -> str:
-        """What is wrong, in one line of at most 300 characters."""
+        """The error in one line of at most 300 characters."""
         error = self.error
         if isinstance(error, DecodeError) and error.reason:
             text = f"{error.format or 'unknown format'}: {error.reason}"
@@ -59,7 +59,7 @@ OnError = Literal["raise", "skip", "replace"] | Callable[[BadFile], Any]
 
 @dataclass(frozen=True, slots=True)
 class BadFileCounts:
-    """How many samples of a dataset couldn't be read; each counts once, however often it was asked for.
+    """Counts of a dataset's samples that couldn't be read; each counts once, however often it was asked for.
 
     Attributes:
         skipped: samples of this epoch that were left out.
@@ -251,7 +251,7 @@ class BadFileRecord:
         return bool(self._numbers[_LOADER])
 
     def first_warning(self) -> bool:
-        """True the first time in an epoch."""
+        """Whether this is the first call in an epoch."""
         if self._numbers[_WARNED]:
             return False
         self._numbers[_WARNED] = True
@@ -265,7 +265,7 @@ class BadFileRecord:
 
     @property
     def log_known_to(self) -> int:
-        """Up to which byte the log has been looked through for what other runs and ranks wrote there."""
+        """The byte up to which the log was read for lines that other runs and ranks wrote."""
         return int(self._numbers[_LOG_KNOWN_TO])
 
     @log_known_to.setter

@@ -1,4 +1,4 @@
-"""What every image dataset shares: it says what a sample is, and an executor makes it."""
+"""The base of all image datasets: a dataset says what a sample is, and an executor makes it."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ from fastpipe.program import (
     Pipeline,
     SampleTask,
     SharedEpoch,
-    mark,
 )
+from fastpipe.program.profiling import listener, mark
 from fastpipe.readers import MaxPixels
 from fastpipe.rng import copied_generators, keyed_generators, sample_keys
 from fastpipe.types import Generators, Recipe
@@ -70,16 +70,17 @@ class ImageDataset(Dataset[tuple[Any, Any]]):
     """
 
     root: str | os.PathLike[str] | None = None
-    # What holds as long as nothing else is given: it needn't be sent to workers.
+    # Defaults, which needn't be sent to workers.
     target_transform: Callable[..., Any] | None = None
     reader: str | None = None
     fidelity: Fidelity = "torchvision"
     apply_exif: bool = False
     max_pixels: MaxPixels = "auto"
+    seed: int | None = None
     threads: int = 0
 
     on_begin: Callable[[int], None] | None = None
-    """In a loader's worker: called with the index of each sample that is begun, so that a stall can name its file."""
+    """Called in a loader's worker with the index of each sample that is begun, so that a stall can name its file."""
 
     _fastpipe: PrivateState
 
@@ -154,7 +155,7 @@ class ImageDataset(Dataset[tuple[Any, Any]]):
         return alike(len(self), index, generator, self._fastpipe_labels(), lambda position: self.sample(position)[1])
 
     def _fastpipe_labels(self) -> Array | None:
-        """All targets as an array, where there is one."""
+        """The targets as an array, if there is one."""
         return None
 
     # -- how samples are made
@@ -172,7 +173,7 @@ class ImageDataset(Dataset[tuple[Any, Any]]):
 
     @property
     def in_python(self) -> str:
-        """What of the samples is Python code of the user's, which holds up threads; empty where nothing is."""
+        """The part of the samples that is Python code of the user's, which holds up threads; empty if none is."""
         return gil_bound_part(self, ImageDataset)
 
     @property
@@ -195,11 +196,11 @@ class ImageDataset(Dataset[tuple[Any, Any]]):
         return known
 
     def _fastpipe_handler(self) -> BadFileHandler:
-        """What becomes of bad samples."""
+        """Deals with bad samples as the policy says."""
         return BadFileHandler(self, self.plans)
 
     def _fastpipe_stages(self, pipeline: Pipeline, policy: BadFileHandler, options: dict[str, Any]) -> Any:
-        """What is done to samples, with the options of `ImageStages`."""
+        """The stages that make samples, with the options of `ImageStages`."""
         return ImageStages(pipeline, self._fastpipe_decoding, policy, self.target_transform, **options)
 
     @property
@@ -210,7 +211,7 @@ class ImageDataset(Dataset[tuple[Any, Any]]):
         return {"loader": None if self.plans else self.loader, "seeded": self.seed is not None}
 
     def _fastpipe_tasks(self, indices: Sequence[int], epoch: int | None) -> list[SampleTask]:
-        """What is to be made; `BatchExecutor.tasks_of`."""
+        """The tasks of samples; see `BatchExecutor.tasks_of`."""
         if self.on_begin is not None:
             for index in indices:
                 self.on_begin(index)
@@ -218,7 +219,8 @@ class ImageDataset(Dataset[tuple[Any, Any]]):
         count = len(self)
         places = [index + count if index < 0 else index for index in indices]
         keys = [None] * len(places) if self.seed is None else sample_keys(self.seed, epoch or 0, places)
-        mark("look-up")
+        if listener.get() is not None:
+            mark("look-up")
         return [
             SampleTask(place, place, path, target, path, epoch, key)
             for place, (path, target), key in zip(places, found, keys, strict=True)
@@ -255,7 +257,7 @@ class ImageDataset(Dataset[tuple[Any, Any]]):
         return samples
 
     def batch(self, indices: Sequence[int], options: BatchSpec | None = None) -> list[tuple[Any, Any]] | ImageBatch:
-        """What a loader asks for: the samples written straight into one batch, where they can be; else a list of them.
+        """A batch for a loader: the samples written straight into one batch if they can be, else a list of them.
 
         Samples that `on_error` leaves out are missing; without options all are a list.
         """
@@ -322,7 +324,7 @@ class ImageDataset(Dataset[tuple[Any, Any]]):
 
     @property
     def bad_files(self) -> BadFileCounts:
-        """How many samples couldn't be read, in this epoch and in all, by whichever worker; zeros with "raise"."""
+        """Counts of samples that couldn't be read, in this epoch and in all, by any worker; zeros with "raise"."""
         return self._fastpipe_handler().counts()
 
     def begin_epoch(self, samples: int) -> None:

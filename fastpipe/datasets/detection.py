@@ -18,8 +18,10 @@ from PIL import Image
 
 from fastpipe.datasets._masks import Segmentations
 from fastpipe.datasets.annotations import CocoFile
+from fastpipe.datasets.base import ImageDataset
 from fastpipe.datasets.joint import JointDataset, MaskFile, placed
 from fastpipe.datasets.joint_stages import v2_samples
+from fastpipe.datasets.options import ImageOptions, Unpack, with_options
 from fastpipe.errors import DatasetError
 from fastpipe.index.image_index import ImageIndex
 from fastpipe.index.table import Table, joined, offsets_of, pack_paths
@@ -58,10 +60,10 @@ class _Wrappable(JointDataset):
     """A dataset that `wrap_dataset_for_transforms_v2` takes."""
 
     target_keys: frozenset[str] | None = None
-    """What the target has as torchvision's v2 classes; None for the target as it comes."""
+    """Keys of the target in torchvision's v2 classes; None for the target as it comes."""
 
     _fastpipe_keys: tuple[frozenset[str], frozenset[str]] | None = None
-    """What a target that is a dict may have, and what it has where nothing is said; None for other targets."""
+    """Keys that a target that is a dict may have, and those that it has by default; None for other targets."""
 
     def wrapped(self, target_keys: Any) -> Any:
         """A dataset with targets for v2, everything else the same."""
@@ -139,6 +141,7 @@ class CocoDetection(_Wrappable):
 
     _fastpipe_keys = frozenset(_COCO_KEYS), frozenset({"image_id", "boxes", "labels"})
 
+    @with_options(ImageOptions, ImageDataset.__init__)
     def __init__(
         self,
         root: str | os.PathLike[str],
@@ -146,7 +149,7 @@ class CocoDetection(_Wrappable):
         transform: Callable[..., Any] | None = None,
         target_transform: Callable[..., Any] | None = None,
         transforms: Callable[..., Any] | None = None,
-        **options: Any,
+        **options: Unpack[ImageOptions],
     ) -> None:
         super().__init__(transform, target_transform, transforms, **options)
         self.root = local(root)
@@ -190,9 +193,9 @@ class CocoDetection(_Wrappable):
 
     def targets_of(self, target: Any, size: tuple[int, int]) -> tuple[Any, ...]:
         keys = self.target_keys
-        return (self.annotations.records(target) if keys is None else self._wrapped_target(target, size, keys),)
+        return (self.annotations.records(target) if keys is None else self._fastpipe_v2_target(target, size, keys),)
 
-    def _wrapped_target(self, number: int, size: tuple[int, int], keys: frozenset[str]) -> dict[str, Any]:
+    def _fastpipe_v2_target(self, number: int, size: tuple[int, int], keys: frozenset[str]) -> dict[str, Any]:
         annotations = self.annotations
         image_id = int(annotations.arrays["ids"][number])
         first, last = annotations.range(number)
@@ -220,6 +223,7 @@ class _Voc(_Wrappable):
     _fastpipe_layout: tuple[str, str, str]
     """The folders of the lists and of the annotations, and what annotations' names end in."""
 
+    @with_options(ImageOptions, ImageDataset.__init__)
     def __init__(
         self,
         root: str | os.PathLike[str],
@@ -229,7 +233,7 @@ class _Voc(_Wrappable):
         transform: Callable[..., Any] | None = None,
         target_transform: Callable[..., Any] | None = None,
         transforms: Callable[..., Any] | None = None,
-        **options: Any,
+        **options: Unpack[ImageOptions],
     ) -> None:
         super().__init__(transform, target_transform, transforms, **options)
         self.root = local(root)
@@ -258,9 +262,9 @@ class _Voc(_Wrappable):
     def sample(self, index: int) -> tuple[str, str]:
         """The image's file, and its annotation's."""
         image = self.index.path(self._fastpipe_number(index))
-        return image, self._beside(image)
+        return image, self._fastpipe_annotation_of(image)
 
-    def _beside(self, image: str) -> str:
+    def _fastpipe_annotation_of(self, image: str) -> str:
         name = os.path.splitext(os.path.basename(image))[0]
         _, folder, ending = self._fastpipe_layout
         return os.path.join(self.__base, folder, name + ending)
@@ -271,7 +275,7 @@ class _Voc(_Wrappable):
 
     @property
     def targets(self) -> list[str]:
-        return [self._beside(image) for image in self.images]
+        return [self._fastpipe_annotation_of(image) for image in self.images]
 
 
 class VOCDetection(_Voc):

@@ -3,30 +3,21 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from fastpipe.config import MachineConfig
-from fastpipe.datasets.bad_files import OnError
 from fastpipe.datasets.base import ImageDataset, default_loader
+from fastpipe.datasets.options import ReadOptions, Unpack, with_options
 from fastpipe.errors import DatasetError
+from fastpipe.index.class_folders import check_no_class_is_empty, find_classes, make_dataset
 from fastpipe.index.image_index import ImageIndex
 from fastpipe.index.lazy_sequences import Samples, Targets
-from fastpipe.index.listing import (
-    IMG_EXTENSIONS,
-    check_no_class_is_empty,
-    find_classes,
-    has_file_allowed_extension,
-    is_image_file,
-    make_dataset,
-)
+from fastpipe.index.listing import IMG_EXTENSIONS, has_file_allowed_extension, is_image_file
 from fastpipe.index.table import Array
 from fastpipe.paths import local
-from fastpipe.program import Fidelity
-from fastpipe.readers import MaxPixels
 from fastpipe.sources import ByteSource, Cache, CachedSource, source_of
 
 __all__ = [
@@ -101,11 +92,14 @@ class ImageFolder(ImageDataset):
 
     _fastpipe_endings: tuple[str, ...] = IMG_EXTENSIONS
 
+    # Defaults, which needn't be sent to workers.
+    extensions: tuple[str, ...] | None = IMG_EXTENSIONS
     is_valid_file: Callable[[str], bool] | None = None
 
     source: ByteSource | None = None
-    """What has the files, and keeps them; None for this machine's file system."""
+    """The store that has the files, with its cache; None for this machine's file system."""
 
+    @with_options(ReadOptions, ImageDataset.__init__)
     def __init__(
         self,
         root: str | Path | ByteSource,
@@ -115,34 +109,11 @@ class ImageFolder(ImageDataset):
         is_valid_file: Callable[[str], bool] | None = None,
         allow_empty: bool = False,
         *,
-        reader: str | Mapping[str, str] | None = None,
-        config: MachineConfig | None = None,
-        fidelity: Fidelity = "torchvision",
-        apply_exif: bool = False,
-        max_pixels: MaxPixels = "auto",
-        seed: int | None = None,
-        threads: int = 0,
-        on_error: OnError = "raise",
-        bad_files_log: str | os.PathLike[str] | None = None,
-        max_bad_fraction: float = 0.1,
         index: ImageIndex | str | os.PathLike[str] | None = "auto",
         cache: Cache | None = None,
+        **options: Unpack[ReadOptions],
     ) -> None:
-        super().__init__(
-            transform,
-            target_transform,
-            loader=loader,
-            reader=reader,
-            config=config,
-            fidelity=fidelity,
-            apply_exif=apply_exif,
-            max_pixels=max_pixels,
-            seed=seed,
-            threads=threads,
-            on_error=on_error,
-            bad_files_log=bad_files_log,
-            max_bad_fraction=max_bad_fraction,
-        )
+        super().__init__(transform, target_transform, loader=loader, **options)
         self.source = source_of(root, cache)
         if self.source is not None:
             self.root = self.source.name
@@ -153,8 +124,8 @@ class ImageFolder(ImageDataset):
         self.is_valid_file = is_valid_file
         self.samples: Samples | list[tuple[str, int]]
         self.targets: Targets | list[int]
-        if is_valid_file is None and self._lists_as_usual():
-            self.index: ImageIndex | None = self._opened(index)
+        if is_valid_file is None and self._fastpipe_indexable():
+            self.index: ImageIndex | None = self._fastpipe_open_index(index)
             self.source = self.index.source  # of a store's archive, the folder that holds it
             self.classes, self.class_to_idx = _classes_of(self.index)
             empty = [self.classes[number] for number in np.flatnonzero(self.index.counts() == 0)]
@@ -180,10 +151,10 @@ class ImageFolder(ImageDataset):
         self._fastpipe.share_record(self)
 
     @classmethod
-    def _lists_as_usual(cls) -> bool:
+    def _fastpipe_indexable(cls) -> bool:
         return cls.find_classes is ImageFolder.find_classes and cls.make_dataset is ImageFolder.make_dataset
 
-    def _opened(self, index: ImageIndex | str | os.PathLike[str] | None) -> ImageIndex:
+    def _fastpipe_open_index(self, index: ImageIndex | str | os.PathLike[str] | None) -> ImageIndex:
         assert self.root is not None
         if not isinstance(index, ImageIndex):
             return ImageIndex.from_folder(self.source or self.root, location=index, extensions=self._fastpipe_endings)

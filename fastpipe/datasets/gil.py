@@ -1,4 +1,4 @@
-"""What of a dataset's samples is made by Python code of the user's."""
+"""Finds the user's Python code in the way to a dataset's samples: it holds the interpreter's lock."""
 
 from __future__ import annotations
 

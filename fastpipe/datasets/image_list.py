@@ -5,23 +5,20 @@ from __future__ import annotations
 import copy
 import itertools
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
 
-from fastpipe.config import MachineConfig
-from fastpipe.datasets.bad_files import OnError
-from fastpipe.datasets.base import ImageDataset, default_loader
+from fastpipe.datasets.base import ImageDataset
 from fastpipe.datasets.folder import ImageFolder
+from fastpipe.datasets.options import ImageOptions, Unpack, with_options
 from fastpipe.index.image_index import ImageIndex
 from fastpipe.index.lazy_sequences import Samples, Targets
 from fastpipe.index.list_files import Column, read_list, table_of
 from fastpipe.index.list_source import ListSource
 from fastpipe.index.table import Array
 from fastpipe.paths import local
-from fastpipe.program import Fidelity
-from fastpipe.readers import MaxPixels
 from fastpipe.sources import ByteSource, Cache, source_of
 
 Self = TypeVar("Self", bound="ImageList")
@@ -63,6 +60,7 @@ class ImageList(ImageDataset):
         OSError: the file can't be opened.
     """
 
+    @with_options(ImageOptions, ImageDataset.__init__)
     def __init__(
         self,
         source: Any,
@@ -71,45 +69,21 @@ class ImageList(ImageDataset):
         *,
         root: str | os.PathLike[str] | ByteSource | None = None,
         columns: tuple[Column, Column] = ("path", "label"),
-        loader: Callable[[str], Any] = default_loader,
-        reader: str | Mapping[str, str] | None = None,
-        config: MachineConfig | None = None,
-        fidelity: Fidelity = "torchvision",
-        apply_exif: bool = False,
-        max_pixels: MaxPixels = "auto",
-        seed: int | None = None,
-        threads: int = 0,
-        on_error: OnError = "raise",
-        bad_files_log: str | os.PathLike[str] | None = None,
-        max_bad_fraction: float = 0.1,
         cache: Cache | None = None,
+        **options: Unpack[ImageOptions],
     ) -> None:
-        super().__init__(
-            transform,
-            target_transform,
-            loader=loader,
-            reader=reader,
-            config=config,
-            fidelity=fidelity,
-            apply_exif=apply_exif,
-            max_pixels=max_pixels,
-            seed=seed,
-            threads=threads,
-            on_error=on_error,
-            bad_files_log=bad_files_log,
-            max_bad_fraction=max_bad_fraction,
-        )
+        super().__init__(transform, target_transform, **options)
         if isinstance(source, ImageIndex):
             store = source_of(source.source or root, cache)
             self.root = _name_of(root, store)
-            self._use(source if store is None else source.read_through(store))
+            self._fastpipe_set_index(source if store is None else source.read_through(store))
             return
         store = source_of(root, None)
         if isinstance(source, (str, os.PathLike)):
             if store is not None or cache is not None:
                 store = source_of(store or root, cache)
             self.root = _name_of(root, store)
-            self._use(ListSource(local(source), columns, self.root or "", store).index())
+            self._fastpipe_set_index(ListSource(local(source), columns, self.root or "", store).index())
             return
         self.root = folder = _name_of(root, store)
         rows, texts = read_list(source, columns)
@@ -119,7 +93,9 @@ class ImageList(ImageDataset):
             store = source_of(store or root, cache)
         if store is not None:
             self.root = start = store.name
-        self._use(ImageIndex.from_table(table, root=start, classes=classes, class_values=values, source=store))
+        self._fastpipe_set_index(
+            ImageIndex.from_table(table, root=start, classes=classes, class_values=values, source=store)
+        )
 
     @classmethod
     def from_folder(
@@ -146,7 +122,7 @@ class ImageList(ImageDataset):
         start = folder.source or folder.root
         return cls(folder.index, transform, target_transform, root=start, **options)
 
-    def _use(self, index: ImageIndex) -> None:
+    def _fastpipe_set_index(self, index: ImageIndex) -> None:
         self.index = index
         self.samples: Samples | list[tuple[str, int]] = Samples(index)
         self.targets: Targets | list[int] = Targets(index)
@@ -185,9 +161,9 @@ class ImageList(ImageDataset):
             IndexError: a position is out of range, or the booleans are not one a sample.
             TypeError: the positions are no integers.
         """
-        index = self._index_now()
+        index = self._fastpipe_current_index()
         other = copy.copy(self)
-        other._use(index.take(_positions(indices, len(index))))
+        other._fastpipe_set_index(index.take(_positions(indices, len(index))))
         return other
 
     def split(self: Self, fractions: Sequence[float], seed: int = 0, stratified: bool = False) -> tuple[Self, ...]:
@@ -204,7 +180,7 @@ class ImageList(ImageDataset):
         shares = np.asarray(fractions, np.float64)
         if shares.ndim != 1 or not len(shares) or (shares < 0).any() or abs(shares.sum() - 1) > 1e-6:
             raise ValueError(f"fractions={fractions!r}: give numbers from 0 to 1 that sum to 1, as (0.9, 0.1)")
-        index = self._index_now()
+        index = self._fastpipe_current_index()
         generator = np.random.default_rng(seed)
         order = generator.permutation(len(index))
         if stratified:
@@ -215,7 +191,7 @@ class ImageList(ImageDataset):
             parts = np.split(order, _bounds(len(order), shares))
         return tuple(self.subset(np.sort(part)) for part in parts)
 
-    def _index_now(self) -> ImageIndex:
+    def _fastpipe_current_index(self) -> ImageIndex:
         """The index; of samples that were assigned, one made of them."""
         if isinstance(self.samples, Samples):
             return self.samples.index_
@@ -252,7 +228,7 @@ def _positions(indices: Any, count: int) -> Array:
 
 
 def _bounds(count: int, shares: Array) -> Array:
-    """Where each part but the last ends, so that each has its share to within one."""
+    """The end of each part but the last, so that each has its share to within one."""
     bounds: Array = np.rint(np.cumsum(shares)[:-1] * count).astype(np.int64)
     return bounds
 

@@ -16,6 +16,7 @@ from fastpipe import readers
 from fastpipe.datasets.bad_file_policy import BadFileHandler
 from fastpipe.datasets.base import ImageDataset
 from fastpipe.datasets.joint_stages import JointStages, TargetStages, v2_samples, with_masks
+from fastpipe.datasets.options import ImageOptions, Unpack, with_options
 from fastpipe.datasets.private import held_weakly
 from fastpipe.datasets.standard_transform import StandardTransform
 from fastpipe.errors import DatasetError, PlanError
@@ -69,7 +70,7 @@ class MaskFile:
         return torch.from_numpy(np.array(chosen, order="C"))
 
     def _part(self, box: Box) -> Any:
-        """What Pillow gives for the file, of that box."""
+        """A box of the file's values, as Pillow reads them."""
         header = readers.read_header(self.path)
         gray = header.color_space == "L" and header.bit_depth in (2, 4, 8)
         if header.format == "PNG" and (gray or header.color_space == "P"):
@@ -86,7 +87,7 @@ class MaskFile:
 
 
 def collate_fn(samples: Sequence[Any]) -> tuple[Any, ...]:
-    """For detection: the images as one tuple and the targets as another, since neither has one size."""
+    """Collates detection samples: the images as one tuple, the targets as another, since neither has one size."""
     return tuple(zip(*samples, strict=True))
 
 
@@ -102,12 +103,13 @@ class JointDataset(ImageDataset):
     _fastpipe_spreads_targets = False
     """A sample is the image and each of its targets, where nothing sees both; else the image and one target."""
 
+    @with_options(ImageOptions, ImageDataset.__init__)
     def __init__(
         self,
         transform: Callable[..., Any] | None = None,
         target_transform: Callable[..., Any] | None = None,
         transforms: Callable[..., Any] | None = None,
-        **options: Any,
+        **options: Unpack[ImageOptions],
     ) -> None:
         if transforms is not None and (transform is not None or target_transform is not None):
             raise ValueError("Only transforms or transform/target_transform can be passed as argument")
@@ -117,7 +119,7 @@ class JointDataset(ImageDataset):
 
     @property
     def _fastpipe_joint(self) -> Callable[..., Any] | None:
-        """What sees image and target together; None where each has its own transform, or none."""
+        """The transform that sees image and target together; None if each has its own, or none."""
         return None if isinstance(self.transforms, StandardTransform) else self.transforms
 
     def _fastpipe_number(self, index: int) -> int:
@@ -127,7 +129,7 @@ class JointDataset(ImageDataset):
         return index + len(self) if index < 0 else index
 
     def targets_of(self, target: Any, size: tuple[int, int]) -> tuple[Any, ...]:
-        """What `transforms` takes beside the image, by what `sample` says and the image's ``(height, width)``.
+        """The arguments of `transforms` beside the image, by what `sample` says and the image's ``(height, width)``.
 
         Masks may be stand-ins; `Boxes`, `KeyPoints` and `MaskFile` become torchvision's classes.
         """
@@ -209,12 +211,13 @@ class SampleDataset(JointDataset):
 
     _fastpipe_spreads_targets = True
 
+    @with_options(ImageOptions, ImageDataset.__init__)
     def __init__(
         self,
         function: Callable[[int], tuple[Any, ...]],
         length: int,
         transforms: Callable[..., Any] | None = None,
-        **options: Any,
+        **options: Unpack[ImageOptions],
     ) -> None:
         super().__init__(transforms=transforms, **options)
         if length < 0:

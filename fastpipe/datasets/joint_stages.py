@@ -90,7 +90,7 @@ class JointStages(TargetStages):
 
     finishes_in_python = True
 
-    def slots(self, count: int, options: Any) -> None:
+    def places(self, count: int, options: Any) -> None:
         """None: samples are collated, as what they are made of is the transforms' to say."""
 
     def draw_one(self, task: SampleTask, generators: Generators | None) -> None:
@@ -107,7 +107,7 @@ class JointStages(TargetStages):
     def _drawn(
         self, task: SampleTask, shape: ImageShape, targets: tuple[Any, ...], generators: Generators | None
     ) -> tuple[Recipe | None, Any]:
-        """What is drawn for the image, and the sample without its pixels; no recipe where transforms look at pixels."""
+        """Draws for the image, and gives the sample without its pixels; no recipe if transforms look at pixels."""
         v2 = v2_samples()
         drawn = self.pipeline.drawn
         with drawing(generators) as held:

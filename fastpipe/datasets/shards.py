@@ -6,9 +6,11 @@ import os
 from collections.abc import Callable
 from typing import Any
 
+from fastpipe.datasets.base import ImageDataset
 from fastpipe.datasets.image_list import ImageList
-from fastpipe.index.cache import load_or_build
+from fastpipe.datasets.options import ImageOptions, Unpack, with_options
 from fastpipe.index.glob import Paths
+from fastpipe.index.image_index import ImageIndex
 from fastpipe.index.shard_source import ShardSource
 from fastpipe.sources import ByteSource, Cache
 
@@ -42,6 +44,7 @@ class ImageShards(ImageList):
         OSError: a shard can't be opened.
     """
 
+    @with_options(ImageOptions, ImageDataset.__init__)
     def __init__(
         self,
         shards: Paths,
@@ -53,10 +56,10 @@ class ImageShards(ImageList):
         index: str | os.PathLike[str] | None = "auto",
         headers: bool = False,
         cache: Cache | None = None,
-        **options: Any,
+        **options: Unpack[ImageOptions],
     ) -> None:
         if not isinstance(shards, (str, os.PathLike, ByteSource)):
             shards = list(shards)
         source = ShardSource.of(shards, image, label, headers, cache=cache)
         root = source.bytes_from or source.root
-        super().__init__(load_or_build(source, index), transform, target_transform, root=root, **options)
+        super().__init__(ImageIndex.load_or_build(source, index), transform, target_transform, root=root, **options)

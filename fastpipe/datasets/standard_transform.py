@@ -1,4 +1,4 @@
-"""What torchvision's image datasets have besides samples: the loader and the two transforms as one."""
+"""torchvision's default loader, and its class that has the two transforms as one."""
 
 from __future__ import annotations
 

@@ -6,9 +6,11 @@ import os
 from collections.abc import Callable
 from typing import Any
 
+from fastpipe.datasets.base import ImageDataset
 from fastpipe.datasets.image_list import ImageList
-from fastpipe.index.cache import load_or_build
+from fastpipe.datasets.options import ImageOptions, Unpack, with_options
 from fastpipe.index.glob import Paths
+from fastpipe.index.image_index import ImageIndex
 from fastpipe.index.table_source import TableSource
 from fastpipe.sources import ByteSource, Cache
 
@@ -41,6 +43,7 @@ class ImageTable(ImageList):
         OSError: a file can't be opened.
     """
 
+    @with_options(ImageOptions, ImageDataset.__init__)
     def __init__(
         self,
         tables: Paths,
@@ -52,10 +55,10 @@ class ImageTable(ImageList):
         index: str | os.PathLike[str] | None = "auto",
         headers: bool = False,
         cache: Cache | None = None,
-        **options: Any,
+        **options: Unpack[ImageOptions],
     ) -> None:
         if not isinstance(tables, (str, os.PathLike, ByteSource)):
             tables = list(tables)
         source = TableSource.of(tables, image, label, headers, cache=cache)
         root = source.bytes_from or source.root
-        super().__init__(load_or_build(source, index), transform, target_transform, root=root, **options)
+        super().__init__(ImageIndex.load_or_build(source, index), transform, target_transform, root=root, **options)

@@ -9,9 +9,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, get_args
 
-import torch
-
 from fastpipe import readers
+from fastpipe.datasets.wrappers import behind_subsets
 from fastpipe.environment import line_width
 from fastpipe.errors import PlanError
 from fastpipe.explanation.foreign_loading import ForeignLoading, foreign_loading, path_finder, shape_in_memory
@@ -52,7 +51,7 @@ class ExplainedStep:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Explanation:
-    """What runs where, for one example image; printed, it is a tree.
+    """A plan, for one example image: what runs where; printed, it is a tree.
 
     Attributes:
         subject: what is explained.
@@ -163,7 +162,7 @@ def _broken(found: Break, behind: Sequence[str]) -> _Branch:
 
 @dataclass(frozen=True, slots=True)
 class _Marks:
-    """What a tree is drawn with, four characters each."""
+    """The marks that a tree is drawn with, four characters each."""
 
     branch: str
     last: str
@@ -206,7 +205,7 @@ class _TreeDrawer:
 
 
 def explain(subject: Any, *, shape: ImageShape | None = None, fidelity: Fidelity | None = None) -> Explanation:
-    """Says what runs where for a transform, or for a dataset with one; ``print`` it.
+    """Explains what runs where for a transform, or for a dataset with one; ``print`` it.
 
     The example is drawn from generators of its own: the global ones don't move.
 
@@ -219,8 +218,7 @@ def explain(subject: Any, *, shape: ImageShape | None = None, fidelity: Fidelity
         ValueError: another fidelity.
         PlanError: an image of that shape can't be transformed (a crop is larger, …), or the subject is no transform.
     """
-    while isinstance(subject, torch.utils.data.Subset):
-        subject = subject.dataset
+    subject, _ = behind_subsets(subject)
     is_dataset = hasattr(subject, "__getitem__") and hasattr(subject, "transform")
     joint = getattr(subject, "_fastpipe_joint", None)  # transforms of image and targets together
     transform = joint or (subject.transform if is_dataset else subject)
@@ -342,7 +340,7 @@ def _counted(how: Counter[str]) -> str:
 
 
 def _decoder(subject: Any, header: Header, program: Program) -> str:
-    """Which reader decodes such a file, and how much of it."""
+    """The reader that decodes such a file, and how much of it."""
     reader = readers.choose(header, program.request, getattr(subject, "reader", None), getattr(subject, "config", None))
     got = reader.resolve(header, program.request)
     text = str(reader.name)
@@ -398,7 +396,7 @@ def _about_batches(program: Program, pipeline: Pipeline) -> str:
 
 
 def _diagnosed(pipeline: Pipeline) -> Break | None:
-    """What ends the plan; the advice also names what could be planned if it stood in front."""
+    """The reason that ends the plan; the advice also names what could be planned if it stood in front."""
     if not pipeline.rest:
         return None
     first, *behind = pipeline.rest

@@ -16,7 +16,7 @@ _OURS = ("fastpipe", "torch", "torchvision", "typing", "builtins")
 
 @dataclass(frozen=True, slots=True)
 class ForeignLoading:
-    """How a dataset's images come where fastpipe alone doesn't make the samples.
+    """The loading of a dataset's images where fastpipe alone doesn't make the samples.
 
     Attributes:
         decode: what is decoded, and by whom; empty where fastpipe's part is decoded by plan all the same.
@@ -28,7 +28,7 @@ class ForeignLoading:
 
 
 def foreign_loading(dataset: Any) -> ForeignLoading | None:
-    """How a dataset's own code makes the samples; None where fastpipe does."""
+    """The loading by a dataset's own code; None where fastpipe does."""
     kind = type(dataset)
     planned = getattr(dataset, "plans", None)  # None of a dataset that isn't fastpipe's
     owner = next((cls for cls in kind.__mro__ if "__getitem__" in vars(cls)), kind)
@@ -56,7 +56,7 @@ def foreign_loading(dataset: Any) -> ForeignLoading | None:
 
 
 def path_finder(dataset: Any) -> Callable[[int], Any] | None:
-    """What gives the path of a sample's file, by its index; None where the dataset doesn't say."""
+    """A function that gives the path of a sample's file, by its index; None where the dataset doesn't say."""
     if hasattr(dataset, "sample"):
         return lambda index: dataset.sample(index)[0]
     samples = getattr(dataset, "samples", None)

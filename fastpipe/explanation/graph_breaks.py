@@ -1,4 +1,4 @@
-"""Why a transform can't be planned, and what its owner can do about it: what `explain` says of a broken plan.
+"""Reasons why a transform can't be planned, and what its owner can do about it, in `explain`'s words.
 
 Nothing here decides anything: `fastpipe.transforms._base.drawable` does, and this only puts its reasons into words.
 """
@@ -94,7 +94,7 @@ def shortened(transform: Any, length: int = 100) -> str:
 
 
 def diagnose(transform: Any) -> Break:
-    """What keeps a transform that isn't drawable from being planned."""
+    """The reason that keeps a transform that isn't drawable from being planned."""
     cause, reason, advice = _found(transform)
     runs = type(transform).__module__.partition(".")[0] != "albumentations"
     return Break(one_line(transform), cause, reason, advice, runs)
@@ -142,7 +142,7 @@ def _found(transform: Any) -> tuple[str, str, tuple[str, ...]]:
 
 
 def _members(transform: Any) -> Sequence[Any]:
-    """What a composite of fastpipe's own holds."""
+    """The members of a composite of fastpipe's own."""
     if getattr(transform, "_can_draw", None) is None:
         return ()
     members = getattr(transform, "transforms", None)

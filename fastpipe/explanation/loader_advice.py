@@ -15,7 +15,7 @@ _EITHER = "threads on few CPUs, worker processes on many, as fastpipe.tune measu
 
 
 def advise_loader(program: Program, pipeline: Pipeline, in_python: str = "", *, joint: bool = False) -> str:
-    """Says it.
+    """Words for whether threads or worker processes serve a program better, and why.
 
     Args:
         program: of an example.
@@ -34,7 +34,7 @@ def advise_loader(program: Program, pipeline: Pipeline, in_python: str = "", *, 
 
 
 def _beyond_core(program: Program) -> str:
-    """What the core doesn't do of a program; empty where it does all."""
+    """The part of a program that the core doesn't do; empty where it does all."""
     if not core.available():
         return "there is no core here"
     if program.conversion is None:

@@ -41,7 +41,7 @@ class SlowBar:
         self._lock = threading.Lock()
 
     def expect(self, more: int) -> None:
-        """That much more work is known of."""
+        """Adds work to the total."""
         self._total += more
 
     def advance(self, amount: int = 1) -> None:
@@ -50,7 +50,7 @@ class SlowBar:
             self._draw()
 
     def show(self, done: int, total: int, text: str) -> None:
-        """So much is done, of so much (0: nobody knows), and this comes next."""
+        """Sets how much is done, of how much (0: unknown), and the text."""
         with self._lock:
             self._done, self._total, self._text = done, total, text
             self._draw()

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import IO, NamedTuple
 
 from fastpipe.errors import DatasetError
-from fastpipe.index.containers import ContainerSource, Listing
+from fastpipe.index.containers import ContainerListing, ContainerSource
 from fastpipe.index.listing import without_classes
 from fastpipe.sources import ByteSource, CachedSource, RemoteSource
 from fastpipe.sources.cache import origin
@@ -32,7 +32,7 @@ _BLOCK = 512
 _PARTS = 256
 
 
-class Entry(NamedTuple):
+class Member(NamedTuple):
     """A member of an archive.
 
     Attributes:
@@ -90,7 +90,7 @@ def archive_named_by(source: ByteSource) -> RemoteFile | None:
 _HOW = "Unpack it, and pack the files without compression: tar -cf, or zip -0 -r"
 
 
-def entries(path: str) -> Iterator[Entry]:
+def list_members(path: str) -> Iterator[Member]:
     """The members of a zip or tar, in its order; what it packs twice comes twice, and the last one counts.
 
     Raises:
@@ -111,24 +111,24 @@ def entries(path: str) -> Iterator[Entry]:
             yield from _tarred(path, file, length)
 
 
-def read_entry(file: IO[bytes], path: str, entry: Entry) -> bytes:
+def read_member(file: IO[bytes], path: str, member: Member) -> bytes:
     """The bytes of a member of an archive that is open; the path is for errors.
 
     Raises:
         DatasetError: it can't be read from there.
     """
-    if entry.problem:
-        raise DatasetError(f"{path}: {entry.name} {entry.problem}.")
-    file.seek(entry.start)
-    data = file.read(entry.size)
-    if len(data) < entry.size:
+    if member.problem:
+        raise DatasetError(f"{path}: {member.name} {member.problem}.")
+    file.seek(member.start)
+    data = file.read(member.size)
+    if len(data) < member.size:
         raise DatasetError(
-            f"{path}: {entry.name} is cut off: the archive ends {entry.size - len(data)} bytes before it."
+            f"{path}: {member.name} is cut off: the archive ends {member.size - len(data)} bytes before it."
         )
     return data
 
 
-def _zipped(path: str, file: IO[bytes], length: int) -> Iterator[Entry]:
+def _zipped(path: str, file: IO[bytes], length: int) -> Iterator[Member]:
     try:
         archive = zipfile.ZipFile(file)
     except (zipfile.BadZipFile, NotImplementedError, ValueError) as error:
@@ -138,7 +138,7 @@ def _zipped(path: str, file: IO[bytes], length: int) -> Iterator[Entry]:
         for member, header in zip(members, _local_headers(path, file, members), strict=True):
             name = _plain(member.filename)
             if member.is_dir():
-                yield Entry(name, -1, 0)
+                yield Member(name, -1, 0)
                 continue
             at, size = member.header_offset, member.file_size
             if stat.S_ISLNK(member.external_attr >> 16):
@@ -153,11 +153,11 @@ def _zipped(path: str, file: IO[bytes], length: int) -> Iterator[Entry]:
                 sound = member.header_offset >= 0 and header.startswith(b"PK\x03\x04")
                 sound = sound and at + size <= length and member.compress_size == size
                 problem = "" if sound else "is damaged: its header in the archive isn't where the list of members says"
-            yield Entry(name, at, size, problem)
+            yield Member(name, at, size, problem)
 
 
 def _local_headers(path: str, file: IO[bytes], members: list[zipfile.ZipInfo]) -> Iterator[bytes]:
-    """What stands before each member: it says where its bytes begin. A damaged list of members names any place."""
+    """Reads the local header of each member: it says where the bytes begin. A damaged directory names any place."""
     if isinstance(path, RemoteFile):
         for start in range(0, len(members), _PARTS):
             places = [(max(member.header_offset, 0), _LOCAL_HEADER) for member in members[start : start + _PARTS]]
@@ -172,23 +172,23 @@ def _local_headers(path: str, file: IO[bytes], members: list[zipfile.ZipInfo]) -
         yield file.read(_LOCAL_HEADER)
 
 
-def _tarred(path: str, file: IO[bytes], length: int) -> Iterator[Entry]:
+def _tarred(path: str, file: IO[bytes], length: int) -> Iterator[Member]:
     last = "its first member"
-    places: dict[str, Entry] = {}
+    places: dict[str, Member] = {}
     try:
         with tarfile.open(fileobj=file, mode="r:") as archive:
             while (member := archive.next()) is not None:
                 vars(archive)["members"] = []  # it would keep a kilobyte of each
                 name = last = _plain(member.name)
                 if member.isdir():
-                    yield Entry(name, -1, 0)
+                    yield Member(name, -1, 0)
                 elif member.islnk() or member.issym():
                     yield _linked(member, name, places)
                 elif member.isreg():
                     problem = "is stored as a sparse file" if member.issparse() else ""
                     if member.offset_data + member.size > length:
                         problem = "is cut off: the archive ends before it does"
-                    places[name] = Entry(name, member.offset_data, member.size, problem)
+                    places[name] = Member(name, member.offset_data, member.size, problem)
                     yield places[name]
             end = archive.offset
     except (tarfile.TarError, ValueError, EOFError) as error:
@@ -199,12 +199,12 @@ def _tarred(path: str, file: IO[bytes], length: int) -> Iterator[Entry]:
         raise DatasetError(f"{path} is damaged behind {last}: what follows at byte {end} is no member.")
 
 
-def _linked(member: tarfile.TarInfo, name: str, places: dict[str, Entry]) -> Entry:
+def _linked(member: tarfile.TarInfo, name: str, places: dict[str, Member]) -> Member:
     target = member.linkname if member.islnk() else posixpath.join(posixpath.dirname(name), member.linkname)
-    entry = places.get(_plain(posixpath.normpath(target)))
-    if entry is None:
-        return Entry(name, 0, 0, f"is a link to {member.linkname}, which isn't in the archive before it")
-    return entry._replace(name=name)
+    linked = places.get(_plain(posixpath.normpath(target)))
+    if linked is None:
+        return Member(name, 0, 0, f"is a link to {member.linkname}, which isn't in the archive before it")
+    return linked._replace(name=name)
 
 
 def _plain(name: str) -> str:
@@ -226,22 +226,22 @@ class ArchiveSource(ContainerSource):
     def name_of(self, path: str) -> str:
         return ""
 
-    def listing(self, path: str) -> Listing:
+    def listing(self, path: str) -> ContainerListing:
         """As torchvision lists the folder that the archive would be unpacked to."""
         inside = self.root[len(path) :].strip("/" + os.sep).replace(os.sep, "/")
         start = inside + "/" if inside else ""
-        found: dict[str, Entry] = {}
+        found: dict[str, Member] = {}
         folders: set[str] = set()
-        for entry in entries(path):
-            if not entry.name.startswith(start) or entry.name.startswith("__MACOSX/"):
+        for member in list_members(path):
+            if not member.name.startswith(start) or member.name.startswith("__MACOSX/"):
                 continue
-            name = entry.name[len(start) :]
-            above = name if entry.start < 0 else posixpath.dirname(name)
+            name = member.name[len(start) :]
+            above = name if member.start < 0 else posixpath.dirname(name)
             while above and above not in folders:
                 folders.add(above)
                 above = posixpath.dirname(above)
-            if entry.start >= 0:
-                found[name] = entry
+            if member.start >= 0:
+                found[name] = member
         images = [name for name in found if name.lower().endswith(self.extensions)]
         skipped = "" if inside else _only_folder(images, folders)
         depth = skipped.count("/")
@@ -255,7 +255,7 @@ class ArchiveSource(ContainerSource):
         for name in names:
             if found[name].problem:
                 raise DatasetError(f"{path}: {start + name} {found[name].problem}.")
-        return Listing(
+        return ContainerListing(
             names,
             [name[len(skipped) :].partition("/")[0] for name in names],
             [found[name].start for name in names],

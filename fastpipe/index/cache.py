@@ -6,43 +6,53 @@ import contextlib
 import hashlib
 import os
 import re
+import shutil
+import warnings
 from pathlib import Path
 from typing import Any, Protocol
 
-from fastpipe.errors import DatasetError
+import numpy as np
+
+from fastpipe.errors import DatasetError, FastpipeWarning
 from fastpipe.index import format
-from fastpipe.index.image_index import ImageIndex, not_kept_reason, opened_index, warn_not_kept
+from fastpipe.index.indexed_files import IndexedFiles, open_index
 from fastpipe.paths import whole
 from fastpipe.sources import ByteSource
 
+_SMALL = 1 << 16  # bytes
+
 
 class IndexSource(Protocol):
-    """What an index can be made of: a folder, an archive, shards."""
+    """Something that an index can be made of: a folder, an archive, shards."""
 
     @property
     def root(self) -> str:
-        """What the index's paths start from."""
+        """The folder or URL that the index's paths start from."""
 
     @property
     def bytes_from(self) -> ByteSource | None:
-        """What has the files; None for this machine's file system."""
+        """The source of the files; None for this machine's file system."""
 
     @property
     def identity(self) -> dict[str, Any]:
-        """What tells this source's index from another's: ``root``, ``extensions``, and what else as JSON has it."""
+        """The values that tell this source's index from others: ``root``, ``extensions`` and more, as JSON has them."""
 
     @property
     def refresh(self) -> bool:
         """Whether everything is to be looked at again, whatever is kept."""
 
-    def look(self, index: ImageIndex) -> tuple[Any, str]:
-        """What of an index that was kept still holds, for `build`, and why it won't do; no reason where it does."""
+    def find_unchanged(self, index: IndexedFiles) -> tuple[Any, str]:
+        """Compares a kept index with what is there now.
 
-    def build(self, old: ImageIndex | None, unchanged: Any, reason: str) -> ImageIndex:
+        Returns:
+            The unchanged parts, for `build`, and why the index won't do; ``""`` if it does.
+        """
+
+    def build(self, old: IndexedFiles | None, unchanged: Any, reason: str) -> IndexedFiles:
         """A new index, or `old` itself where it turns out to hold."""
 
 
-def load_or_build(source: IndexSource, location: str | os.PathLike[str] | None) -> ImageIndex:
+def load_or_build(source: IndexSource, location: str | os.PathLike[str] | None) -> IndexedFiles:
     """The index of a source as it is now, kept at a location, ``"auto"`` for the user's cache folder; None in memory.
 
     Raises:
@@ -54,12 +64,37 @@ def load_or_build(source: IndexSource, location: str | os.PathLike[str] | None) 
         try:
             default = _default_location(source.identity)
         except FileNotFoundError as error:
-            warn_not_kept(None, error)
+            _warn_not_kept(None, error)
             return source.build(None, None, "kept nowhere")
         return _kept(source, default, required=False)
     folder = Path(whole(location))
     format.refuse_foreign_folder(folder)
     return _kept(source, folder, required=True)
+
+
+def keep_if_large(files: IndexedFiles) -> IndexedFiles:
+    """The files mapped from the cache folder, if they are many; small ones stay in memory.
+
+    They are kept under a name made from their content, so that it can't be out of date; equal ones are kept once.
+    """
+    if files.table.nbytes <= _SMALL:
+        return files
+    header = files.header()
+    digest = hashlib.sha256(repr(sorted(header.items())).encode("ascii", "backslashreplace"))
+    for name, array in files.table.arrays():
+        digest.update(name.encode())
+        digest.update(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
+    location: Path | None = None
+    try:
+        location = format.cache_folder() / "lists" / digest.hexdigest()[:32]
+        with contextlib.suppress(format.UnusableIndex):
+            return open_index(location, files.root, "opened", source=files.source)
+        with format.locked(location):
+            format.write(location, files.table.arrays(), header)
+        return open_index(location, files.root, "built", source=files.source)
+    except (OSError, format.UnusableIndex) as error:
+        _warn_not_kept(location, error if location is None else _not_kept_reason(location, error, files))
+        return files
 
 
 def _default_location(identity: dict[str, Any]) -> Path:
@@ -70,28 +105,25 @@ def _default_location(identity: dict[str, Any]) -> Path:
     return format.cache_folder() / "folders" / f"{name}-{key}"
 
 
-def _look(source: IndexSource, location: Path) -> tuple[ImageIndex | None, Any, str]:
-    """What can be used of a location: the index, what is unchanged in it, and why it won't do.
-
-    Without a reason it will do as it is.
-    """
+def _open_and_compare(source: IndexSource, location: Path) -> tuple[IndexedFiles | None, Any, str]:
+    """Opens the index at a location: the index, its unchanged parts, and why it won't do (``""`` if it does)."""
     try:
         name = format.current_generation(location)
         identity = format.identity_of(location, name)
         if identity != source.identity:
             return None, None, f"what was there is of {identity['root']} and {', '.join(identity['extensions'])}"
-        index = opened_index(location, source.root, "opened", name, source.bytes_from)
+        index = open_index(location, source.root, "opened", name, source.bytes_from)
     except format.UnusableIndex as error:
         return None, None, str(error)
     if source.refresh:
         damage = index.damaged_arrays()
         return None, None, f"damaged: {', '.join(damage)}" if damage else "asked to look at everything again"
-    return index, *source.look(index)
+    return index, *source.find_unchanged(index)
 
 
-def _kept(source: IndexSource, location: Path, *, required: bool) -> ImageIndex:
+def _kept(source: IndexSource, location: Path, *, required: bool) -> IndexedFiles:
     """The index at a location, brought up to date there."""
-    index, unchanged, reason = _look(source, location)
+    index, unchanged, reason = _open_and_compare(source, location)
     if index is not None and not reason:
         return index
     with contextlib.ExitStack() as stack:
@@ -102,7 +134,9 @@ def _kept(source: IndexSource, location: Path, *, required: bool) -> ImageIndex:
             problem = error
         else:
             if not source.refresh:
-                index, unchanged, reason = _look(source, location)  # another process may have done it meanwhile
+                index, unchanged, reason = _open_and_compare(
+                    source, location
+                )  # another process may have done it meanwhile
                 if index is not None and not reason:
                     return index
         built = source.build(index, unchanged, reason)
@@ -110,13 +144,32 @@ def _kept(source: IndexSource, location: Path, *, required: bool) -> ImageIndex:
             return built
         if problem is None:
             try:
-                about = {**built._about(), **format.identity_header(source.identity)}
+                about = {**built.header(), **format.identity_header(source.identity)}
                 generation = format.write(location, built.table.arrays(), about)
-                return opened_index(location, source.root, built.origin, generation, source.bytes_from)
+                return open_index(location, source.root, built.origin, generation, source.bytes_from)
             except (OSError, format.UnusableIndex) as error:
                 problem = error
     if required:
-        reason = not_kept_reason(location, problem, built)
+        reason = _not_kept_reason(location, problem, built)
         raise DatasetError(f"the index can't be kept at {location}: {reason}") from problem
-    warn_not_kept(location, not_kept_reason(location, problem, built))
+    _warn_not_kept(location, _not_kept_reason(location, problem, built))
     return built
+
+
+def _not_kept_reason(location: Path, problem: Exception, index: IndexedFiles) -> str:
+    """The reason why an index can't be kept; of a full disk numpy only says how many bytes it wrote."""
+    with contextlib.suppress(OSError):
+        free = shutil.disk_usage(next(folder for folder in (location, *location.parents) if folder.exists())).free
+        if free < index.table.nbytes:
+            return f"its disk is full: the index takes {index.table.nbytes:,} bytes, and {free:,} are free ({problem})"
+    return str(problem)
+
+
+def _warn_not_kept(location: Path | None, problem: object) -> None:
+    at = "" if location is None else f" at {location}"
+    warnings.warn(
+        f"the index can't be kept{at}, so it stays in memory and workers get copies: {problem}. "
+        "Set FASTPIPE_CACHE to a folder that can be written.",
+        FastpipeWarning,
+        stacklevel=5,
+    )

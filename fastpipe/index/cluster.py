@@ -83,7 +83,7 @@ class Cluster:
     def map(
         self, function: Callable[[Any], Any], items: Iterable[Any], *, kept: bool = True
     ) -> Iterator[tuple[int, Any]]:
-        """What a function of a module gives for each item, in the order in which it becomes known.
+        """Calls a function of a module for each item, and yields results as they become known.
 
         What a worker that dies was at is done by another one.
 
@@ -165,7 +165,7 @@ class Cluster:
         return client
 
     def _patiently(self, wait: Callable[[float], Any], future: Any = None) -> Any:
-        """What `wait(seconds)` gives, asked until it does; gives up where no worker is there for too long.
+        """Calls `wait(seconds)` until it returns, and returns that; gives up if there is no worker for too long.
 
         It raises `queue.Empty` or a timeout while there is nothing yet; a timeout that a `future` ended with is raised.
         """

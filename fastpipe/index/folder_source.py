@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from fastpipe.errors import FastpipeWarning
-from fastpipe.index.image_index import ImageIndex
-from fastpipe.index.listing import find_classes
-from fastpipe.index.local_scan import Unchanged, scan, unchanged_folders
-from fastpipe.index.metadata import Known, completed
-from fastpipe.index.table import same_tables
+from fastpipe.index.folders import FolderTable, KnownFolders
+from fastpipe.index.indexed_files import IndexedFiles
+from fastpipe.index.listing import class_folders
+from fastpipe.index.local_scan import scan, unchanged_folders
+from fastpipe.index.metadata import with_metadata
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,45 +38,42 @@ class FolderSource:
 
     def __post_init__(self) -> None:
         if not os.path.isdir(self.root):
-            find_classes(self.root)  # says what is wrong
+            class_folders(self.root)  # says what is wrong
 
     @property
     def identity(self) -> dict[str, Any]:
         return {"root": os.path.abspath(self.root), "extensions": list(self.extensions)}
 
-    def look(self, index: ImageIndex) -> tuple[Unchanged | None, str]:
+    def find_unchanged(self, index: IndexedFiles) -> tuple[KnownFolders | None, str]:
         """The folders that are unchanged, and why the index won't do."""
         if index.table.folder_states is None:
             return None, "what was there is of a file"
         unchanged = unchanged_folders(self.root, index.table)
         if unchanged is not None:
-            changed = len(index.table.folder_states) - len(unchanged.numbers)
-            return unchanged, f"{changed} of {len(index.table.folder_states)} folders may have changed"
+            count = len(index.table.folder_states)
+            return unchanged, f"{count - len(unchanged)} of {count} folders may have changed"
         if (self.sizes and index.sizes is None) or (self.headers and index.table.heights is None):
             return None, "sizes or headers were not in it"
         return None, ""
 
-    def build(self, old: ImageIndex | None, unchanged: Unchanged | None, reason: str) -> ImageIndex:
+    def build(self, old: IndexedFiles | None, unchanged: KnownFolders | None, reason: str) -> IndexedFiles:
         """A new index, or `old` itself where a scan finds that it still holds."""
+        if old is not None and old.table.folder_states is None:  # of an archive that was in its place
+            old = None
         if old is not None and unchanged is None:  # only sizes or headers are missing
-            table, classes = old.table, old.classes
-            taken_over = np.arange(len(table))
-            unreadable: tuple[str, ...] = ()
+            found = FolderTable(old.classes, old.table, np.arange(len(old)), ())
         else:
             found = scan(self.root, self.extensions, unchanged, progress=self.progress)
-            table, classes, taken_over, unreadable = found.table, found.classes, found.taken_over, found.unreadable
-        if not classes:
-            find_classes(self.root)  # says what is wrong
-        if unreadable:
+        if not found.classes:
+            class_folders(self.root)  # says what is wrong
+        if found.unreadable:
             warnings.warn(
-                f"{len(unreadable)} folders of {self.root} can't be listed, so their images are missing: "
-                f"{', '.join(unreadable[:5])}{', …' if len(unreadable) > 5 else ''}. Check their permissions.",
+                f"{len(found.unreadable)} folders of {self.root} can't be listed, so their images are missing: "
+                f"{', '.join(found.unreadable[:5])}{', …' if len(found.unreadable) > 5 else ''}. "
+                "Check their permissions.",
                 FastpipeWarning,
-                stacklevel=5,
+                stacklevel=6,
             )
-        paths = ImageIndex(table, root=self.root, classes=classes).paths
-        before = None if old is None else Known(old.table, old.formats, taken_over)
-        table, formats = completed(table, paths, before, self.sizes, self.headers, progress=self.progress)
-        if old is not None and classes == old.classes and same_tables(table, old.table):
-            return old
-        return ImageIndex(table, root=self.root, classes=classes, formats=formats, origin=f"built: {reason}")
+        made = IndexedFiles(found.table, root=self.root, classes=found.classes, origin=f"built: {reason}")
+        made = with_metadata(made, old, found.old_rows, self.sizes, self.headers, progress=self.progress)
+        return old if old is not None and made.equals(old) else made

@@ -31,6 +31,7 @@ import filelock
 import numpy as np
 import platformdirs
 
+from fastpipe.atomic_write import atomic_write
 from fastpipe.config import user_folder
 from fastpipe.errors import DatasetError
 from fastpipe.index.table import ENCODING, SCHEMA, Array, Table
@@ -53,7 +54,7 @@ class UnusableIndex(Exception):
 
 
 def cache_folder() -> Path:
-    """Where indexes go by default: ``FASTPIPE_CACHE``, else the user's cache folder.
+    """The folder where indexes go by default: ``FASTPIPE_CACHE``, else the user's cache folder.
 
     Raises:
         FileNotFoundError: the user has no home folder, as in many containers.
@@ -135,14 +136,14 @@ def write(
             "arrays": described,
         }
         header["checksum"] = _checksum(header)
-        _write_text(beside / "header.json", json.dumps(header, indent=1))
+        with atomic_write(beside / "header.json") as stream:
+            stream.write(json.dumps(header, indent=1).encode("ascii"))
         os.rename(beside, location / generation)
     except BaseException:
         shutil.rmtree(beside, ignore_errors=True)
         raise
-    pointer = location / f"{generation}.current"
-    _write_text(pointer, generation + "\n")
-    _replace(pointer, location / "current")
+    with atomic_write(location / "current", beside=location / f"{generation}.current") as pointer:
+        pointer.write(f"{generation}\n".encode("ascii"))
     _remove_unused(location, generation)
     return generation
 
@@ -204,13 +205,13 @@ def read(
 
 
 def identity_header(identity: dict[str, Any]) -> dict[str, Any]:
-    """What `write` keeps of an identity, for `identity_of`."""
+    """The part of the header that keeps an identity, for `identity_of`."""
     own = {name: identity[name] for name in ("root", "extensions")}
     return {**own, "source": {name: value for name, value in identity.items() if name not in own}}
 
 
 def identity_of(location: Path, generation: str) -> dict[str, Any]:
-    """What a generation was made of: root, extensions and what else; raises UnusableIndex."""
+    """The identity of the source that a generation was made of; raises UnusableIndex."""
     header = _read_header(location / generation)
     return {"root": header.get("root"), "extensions": header.get("extensions", []), **header.get("source", {})}
 
@@ -264,24 +265,6 @@ def _crc(array: Array) -> int:
     for start in range(0, len(data), _CRC_BLOCK):
         crc = zlib.crc32(data[start : start + _CRC_BLOCK], crc)
     return crc
-
-
-def _write_text(file: Path, text: str) -> None:
-    with open(file, "w", encoding="ascii") as stream:
-        stream.write(text)
-        stream.flush()
-        os.fsync(stream.fileno())
-
-
-def _replace(source: Path, target: Path) -> None:
-    """``os.replace``, again for a while where Windows refuses because somebody is reading the target."""
-    for pause_s in (0.01, 0.05, 0.2, 1.0):
-        try:
-            os.replace(source, target)
-            return
-        except PermissionError:
-            time.sleep(pause_s)
-    os.replace(source, target)
 
 
 def _remove_unused(location: Path, keep: str) -> None:

@@ -41,11 +41,11 @@ def expand_paths(given: Paths, what: str, endings: tuple[str, ...] = (), cache: 
                 f"there are no {what} in {source.name}: none of its files ends in {' or '.join(endings)}."
             )
         return tuple(source.file(entry) for entry in found)
-    patterns = [pattern for one in several_of(given) for pattern in _spelled_out(one)]
+    patterns = [pattern for one in path_list(given) for pattern in _spelled_out(one)]
     if not patterns:
         raise DatasetError(f"no {what} are given.")
     if all(is_url(pattern) for pattern in patterns):
-        return _stored(patterns, what, cache)
+        return _remote(patterns, what, cache)
     if cache is not None:
         source_of(patterns[0], cache)  # says what is wrong
     names: list[str] = []
@@ -57,21 +57,21 @@ def expand_paths(given: Paths, what: str, endings: tuple[str, ...] = (), cache: 
     return tuple(dict.fromkeys(os.path.abspath(name) for name in names))
 
 
-def several_of(given: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> list[str]:
-    """What was given, as a list of paths and patterns."""
+def path_list(given: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> list[str]:
+    """Lists the paths and patterns that were given."""
     several = [given] if isinstance(given, (str, os.PathLike)) else given
     return [local(one) for one in several]
 
 
-def given_key(given: Paths) -> str:
-    """What tells such a list of paths and patterns from another: files that join a pattern change an index, not it."""
+def paths_digest(given: Paths) -> str:
+    """A digest of the paths and patterns as given: files that join a pattern later don't change it."""
     if isinstance(given, ByteSource):
         return hashlib.sha256(given.identity.encode()).hexdigest()[:16]
-    names = "\0".join(one if is_url(one) else whole(one) for one in several_of(given))
+    names = "\0".join(one if is_url(one) else whole(one) for one in path_list(given))
     return hashlib.sha256(os.fsencode(names)).hexdigest()[:16]
 
 
-def _stored(patterns: list[str], what: str, cache: Cache | None) -> tuple[str, ...]:
+def _remote(patterns: list[str], what: str, cache: Cache | None) -> tuple[str, ...]:
     """The files that URLs and patterns of them name; all in one store."""
     starts = [_WILD.split(pattern, maxsplit=1)[0].rpartition("/")[0] for pattern in patterns]
     base = os.path.commonpath(starts).replace(os.sep, "/") if len(set(starts)) > 1 else starts[0]

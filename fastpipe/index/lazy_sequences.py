@@ -73,7 +73,7 @@ class _View(Sequence[Item]):
         return [*other, *self]
 
     def copy(self) -> list[Item]:
-        """All items as a list of their own."""
+        """A list of all items."""
         return list(self)
 
     def __repr__(self) -> str:
@@ -93,7 +93,7 @@ class Samples(_View[tuple[str, int]]):
         return self.index_.path(number), int(self.index_.labels[number])
 
     def several(self, indices: Sequence[int]) -> Iterable[tuple[str, int]]:
-        """What ``self[index]`` gives, of each."""
+        """The items at these positions."""
         if min(indices, default=-1) < 0 or max(indices) >= self._count:
             return map(self.__getitem__, indices)
         picks = np.array(indices)
@@ -127,5 +127,5 @@ class Targets(_View[int]):
         return int(np.count_nonzero(self.index_.labels == value)) if np.isscalar(value) else 0
 
     def tolist(self) -> list[int]:
-        """All targets as Python integers."""
+        """The targets as a list of Python integers."""
         return self.index_.labels.tolist()  # type: ignore[no-any-return]

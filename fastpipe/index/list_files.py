@@ -17,7 +17,7 @@ from typing import Any, BinaryIO, cast
 import numpy as np
 
 from fastpipe.errors import DatasetError
-from fastpipe.index.parquet import opened_parquet
+from fastpipe.index.parquet import open_parquet
 from fastpipe.index.table import (
     ENCODING,
     ERRORS,
@@ -26,7 +26,7 @@ from fastpipe.index.table import (
     Array,
     Table,
     joined,
-    numbered,
+    number_labels,
     pack_paths,
     unpack_paths,
 )
@@ -57,7 +57,7 @@ class Block:
     labels: list[str | int]
 
     def where(self, place: int) -> str:
-        """Where a row stands."""
+        """The name of a row in errors."""
         return f"{self.source} {self.numbers[place]}"
 
 
@@ -177,7 +177,7 @@ def _position(column: Column, names: list[str] | None, path: str) -> int:
 
 
 def _from_parquet(path: str, columns: tuple[Column, Column]) -> Iterator[Row]:
-    with opened_parquet(path) as file:
+    with open_parquet(path) as file:
         names = list(file.schema_arrow.names)
         for column in columns:
             if column not in names and not (isinstance(column, int) and 0 <= column < len(names)):
@@ -219,7 +219,7 @@ def table_of(
 ) -> tuple[Table, list[str], list[int], str, ByteSource | None]:
     """The rows as ``(table, classes, class values, root, source)``; the root is ``""`` where a path is absolute.
 
-    The source is that of `Stored` paths; None of others.
+    The source is that of `RemoteFile` paths; None of others.
 
     Labels that are all integers stay what they are; others are classes, sorted and counted from 0.
 
@@ -257,7 +257,7 @@ def table_of(
         root = "" if source is None else source.name  # their names are whole, as are their containers'
         if source is not None:  # URLs as what stands behind the source's name
             paths = paths.changed(operator.itemgetter(slice(len(source.url("x")) - 1, None)))
-    values_of, classes, values = numbered(list(positions), texts)
+    values_of, classes, values = number_labels(list(positions), texts)
     targets = values_of[np.frombuffer(numbers, np.int32)] if numbers else values_of
     contained = _contained(members) if members else {}
     return Table(*paths.arrays(), targets, **contained), classes, values, root, source
@@ -286,7 +286,7 @@ class _Paths:
         self._offsets.frombytes(ends.astype(np.int64).tobytes())
 
     def changed(self, function: Callable[[str], str]) -> _Paths:
-        """What a function makes of each."""
+        """The paths, each passed through a function."""
         other = _Paths()
         for start in range(0, len(self._offsets) - 1, _ROWS):
             part = self._offsets[start : start + _ROWS + 1]
@@ -314,7 +314,7 @@ def _check_labels(block: Block, first: str | int) -> None:
 
 
 def _source_of(members: list[ArchiveMember]) -> ByteSource | None:
-    """What has the files in a store; None of members of local containers."""
+    """The source of files in a store; None for members of local containers."""
     stored = [member for member in members if isinstance(member, RemoteFile)]
     if not stored:
         return None

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from fastpipe.index.cache import load_or_build
-from fastpipe.index.containers import settled_state, state_of
+from fastpipe.index.file_states import NEVER_EQUAL, settled_state, state_of
 from fastpipe.index.image_index import ImageIndex
+from fastpipe.index.indexed_files import IndexedFiles
 from fastpipe.index.list_files import Column, read_list, table_of
-from fastpipe.index.local_scan import NEVER_EQUAL
 from fastpipe.paths import whole
 from fastpipe.sources import ByteSource
 
@@ -46,17 +46,17 @@ class ListSource:
     def index(self) -> ImageIndex:
         """The list's index: kept in the cache folder, unless the list is small."""
         small = os.stat(self.path).st_size <= _SMALL
-        index = load_or_build(self, None if small else "auto")
+        index = ImageIndex.load_or_build(self, None if small else "auto")
         state = index.table.list_state
         assert state is not None
         return index if state[-1] else index.without_root()
 
-    def look(self, index: ImageIndex) -> tuple[None, str]:
+    def find_unchanged(self, index: IndexedFiles) -> tuple[None, str]:
         state = index.table.list_state
         same = state is not None and tuple(state[:-1].tolist()) == state_of(self.path)
         return None, "" if same else f"{self.path} may have changed"
 
-    def build(self, old: ImageIndex | None, unchanged: None, reason: str) -> ImageIndex:
+    def build(self, old: IndexedFiles | None, unchanged: None, reason: str) -> IndexedFiles:
         size, modified, changed = settled_state(self.path)  # before: what changes meanwhile shows the next time
         blocks, texts = read_list(self.path, self.columns)
         store = self.bytes_from
@@ -66,6 +66,19 @@ class ListSource:
             modified = after[1] if (after[0], after[2]) == (size, changed) else NEVER_EQUAL
         rooted = store is not None or root == self.root
         table = replace(table, list_state=np.array([size, modified, changed, rooted], np.int64))
-        return ImageIndex(
+        return IndexedFiles(
             table, root=self.root, classes=classes, class_values=values, origin=f"built: {reason}", source=store
         )
+
+
+def index_of_rows(paths: Sequence[str], labels: Sequence[int | str] | None = None, root: str = "") -> ImageIndex:
+    """The index of some files that nothing lists.
+
+    Args:
+        paths: whole, or relative to the root.
+        labels: one a path; None for 0.
+        root: the folder that relative paths start from.
+    """
+    rows, texts = read_list((paths, [0] * len(paths) if labels is None else labels), ("path", "label"))
+    table, classes, values, start, source = table_of(rows, texts, root)
+    return ImageIndex.from_table(table, root=start, classes=classes, class_values=values, source=source)

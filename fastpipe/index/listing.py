@@ -1,18 +1,9 @@
-"""Listing ``root/class/….jpg`` as torchvision does: extensions, class folders, samples as a list."""
+"""The files that count as images, and the folders that count as classes, as torchvision has them."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-import numpy as np
-
-from fastpipe.paths import local
-
-if TYPE_CHECKING:
-    from fastpipe.index.image_index import ImageIndex
 
 IMG_EXTENSIONS = (".jpg", ".jpeg", ".png", ".ppm", ".bmp", ".pgm", ".tif", ".tiff", ".webp")
 
@@ -27,14 +18,12 @@ def is_image_file(filename: str) -> bool:
     return has_file_allowed_extension(filename, IMG_EXTENSIONS)
 
 
-def find_classes(directory: str | Path) -> tuple[list[str], dict[str, int]]:
-    """The class folders of a directory, sorted, and their indices.
+def class_folders(directory: str | Path) -> list[str]:
+    """The names of the folders in a directory, sorted.
 
     Raises:
         FileNotFoundError: the directory doesn't exist or holds no folder.
     """
-    if (index := _in_archive(directory)) is not None:
-        return list(index.classes), {name: number for number, name in enumerate(index.classes)}
     if not os.path.isdir(directory):
         kind = NotADirectoryError if os.path.exists(directory) else FileNotFoundError
         raise kind(
@@ -44,11 +33,11 @@ def find_classes(directory: str | Path) -> tuple[list[str], dict[str, int]]:
     classes = sorted(entry.name for entry in os.scandir(directory) if entry.is_dir())
     if not classes:
         raise without_classes(directory)
-    return classes, {name: index for index, name in enumerate(classes)}
+    return classes
 
 
 def without_classes(root: str | os.PathLike[str]) -> FileNotFoundError:
-    """What is raised of a root, an archive or a store in which there is no class folder."""
+    """The error for a root, an archive or a store without a class folder."""
     return FileNotFoundError(
         f"Couldn't find any class folder in {os.fspath(root)}. "
         "ImageFolder expects one folder a class, with the images inside: root/class/image.jpg."
@@ -56,78 +45,8 @@ def without_classes(root: str | os.PathLike[str]) -> FileNotFoundError:
 
 
 def is_folder(entry: os.DirEntry[str]) -> bool:
-    """Whether it is one, or a link to one."""
+    """Whether an entry is a folder, or a link to one."""
     try:
         return entry.is_dir()
     except OSError:  # a link that leads to itself, which os.walk takes for a file
         return False
-
-
-def make_dataset(
-    directory: str | Path,
-    class_to_idx: dict[str, int] | None = None,
-    extensions: str | tuple[str, ...] | None = None,
-    is_valid_file: Callable[[str], bool] | None = None,
-    allow_empty: bool = False,
-) -> list[tuple[str, int]]:
-    """The ``(path, class index)`` of every sample, in torchvision's order: by class, then folder, then name.
-
-    Args:
-        directory: the root folder.
-        class_to_idx: class folders and their indices; None for all of them, sorted.
-        extensions: endings that count, lower-case; either these or `is_valid_file`.
-        is_valid_file: takes a path and says whether it counts.
-        allow_empty: whether a class folder may be without a valid file.
-
-    Raises:
-        ValueError: not exactly one of `extensions` and `is_valid_file` is given, or `class_to_idx` is empty.
-        FileNotFoundError: a class has no valid file and `allow_empty` is False.
-    """
-    directory = local(directory)
-    if class_to_idx is None:
-        _, class_to_idx = find_classes(directory)
-    elif not class_to_idx:
-        raise ValueError("'class_to_index' must have at least one entry to collect any samples.")
-    if (extensions is None) == (is_valid_file is None):
-        raise ValueError("Both extensions and is_valid_file cannot be None or not None at the same time")
-
-    def counts(path: str) -> bool:
-        return is_valid_file(path) if is_valid_file else has_file_allowed_extension(path, extensions or ())
-
-    samples: list[tuple[str, int]] = []
-    empty = []
-    index = _in_archive(directory)
-    for name in sorted(class_to_idx):
-        before = len(samples)
-        if index is not None:
-            label = index.classes.index(name) if name in index.classes else -1
-            found = index.paths(np.flatnonzero(index.labels == label))
-            samples.extend((path, class_to_idx[name]) for path in found if counts(path))
-        # followlinks as torchvision does: data sets are often folders of links
-        for root, _, files in sorted(os.walk(os.path.join(directory, name), followlinks=True)):
-            paths = (os.path.join(root, file) for file in sorted(files))
-            samples.extend((path, class_to_idx[name]) for path in paths if counts(path))
-        if len(samples) == before:
-            empty.append(name)
-    check_no_class_is_empty(empty, extensions, allow_empty)
-    return samples
-
-
-def check_no_class_is_empty(empty: list[str], extensions: str | tuple[str, ...] | None, allow_empty: bool) -> None:
-    """Raises torchvision's FileNotFoundError where there are classes without a file and that isn't allowed."""
-    if not empty or allow_empty:
-        return
-    message = f"Found no valid file for the classes {', '.join(empty)}. "
-    if extensions is not None:
-        message += f"Supported extensions are: {extensions if isinstance(extensions, str) else ', '.join(extensions)}"
-    raise FileNotFoundError(message)
-
-
-def _in_archive(directory: str | Path) -> ImageIndex | None:
-    """All files of the class folders in a zip or tar; None where the directory is none."""
-    from fastpipe.index.archives import archive_in
-    from fastpipe.index.image_index import ImageIndex
-
-    if archive_in(local(directory)) is None:
-        return None
-    return ImageIndex.from_folder(directory, location=None, extensions=("",))

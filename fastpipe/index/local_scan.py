@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -20,14 +20,11 @@ import numpy as np
 from fastpipe.errors import DatasetError
 from fastpipe.index._progress import SlowBar
 from fastpipe.index.cluster import Cluster, current_cluster
+from fastpipe.index.file_states import NEVER_EQUAL, is_settled
+from fastpipe.index.folders import FolderTable, KnownFolders, ListedFolder, folder_table
 from fastpipe.index.listing import is_folder
-from fastpipe.index.table import Array, Table, joined, offsets_of, pack_paths, unpack_paths
-
-NEVER_EQUAL = -1
-"""A modification time that makes a folder's state differ from whatever the system says."""
-
-# A folder that changed this recently may change again without its time moving: times tick in steps of up to 2 s (FAT).
-_SETTLED_NS = 3_000_000_000
+from fastpipe.index.merge import new_part
+from fastpipe.index.table import Array, Table, pack_paths, unpack_paths
 
 # Where a folder comes from memory, more threads than two only fight for the interpreter's lock (8 of them: twice as
 # slow on two cores); where it comes over a network, threads wait beside each other. A few folders tell which it is.
@@ -44,47 +41,6 @@ def threads_for_files() -> int:
     return min(32, 4 * (os.cpu_count() or 1))
 
 
-@dataclass(frozen=True, slots=True)
-class Listed:
-    """One folder: its path relative to the root (``/`` between the parts), its state, its files, its subfolders.
-
-    `number` is its number in the old table where it was taken over from there, else -1.
-    """
-
-    path: str
-    state: tuple[int, int, int]
-    files: bytes
-    subfolders: tuple[str, ...]
-    number: int = -1
-    readable: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class Unchanged:
-    """The folders of an old table that are as they were, by relative path, and where they are in it."""
-
-    table: Table
-    numbers: dict[str, int]
-    subfolders: dict[str, tuple[str, ...]]
-
-
-@dataclass(frozen=True, slots=True)
-class Scan:
-    """What a scan found.
-
-    Attributes:
-        classes: the names of the class folders, sorted.
-        table: paths, labels and folders.
-        taken_over: int64 ``(n,)``: each file's position in the old table; -1 for those listed now.
-        unreadable: folders that could not be listed; as in torchvision, their files are missing.
-    """
-
-    classes: tuple[str, ...]
-    table: Table
-    taken_over: Array
-    unreadable: tuple[str, ...]
-
-
 def _state_of(status: os.stat_result) -> tuple[int, int, int]:
     return status.st_mtime_ns, status.st_ctime_ns, status.st_ino & 0x7FFFFFFFFFFFFFFF
 
@@ -97,7 +53,7 @@ def _state_or_never(path: str) -> tuple[int, int, int]:
 
 
 def folder_states(root: str, folders: Sequence[str]) -> Array:
-    """What the system says of each folder now: int64 ``(m, 3)`` as `Table.folder_states`; 0s behind a -1: not there."""
+    """The state of each folder now: int64 ``(m, 3)`` as `Table.folder_states`; 0s behind a -1 if it isn't there."""
     start = os.path.join(root, "")
     states = []
     deadline = time.monotonic() + _PATIENCE_S
@@ -110,7 +66,7 @@ def folder_states(root: str, folders: Sequence[str]) -> Array:
     return np.array(states, np.int64).reshape(-1, 3)
 
 
-def unchanged_folders(root: str, table: Table) -> Unchanged | None:
+def unchanged_folders(root: str, table: Table) -> KnownFolders | None:
     """The folders that a scan need not list again; None where that holds for every one of them."""
     assert table.folder_paths is not None
     assert table.folder_states is not None
@@ -120,22 +76,10 @@ def unchanged_folders(root: str, table: Table) -> Unchanged | None:
     same = (now == known).all(axis=1) & (known[:, 0] != NEVER_EQUAL)
     if same.all():
         return None
+    changed = {folders[number] for number in np.flatnonzero(~same)}
     # One that is gone, or another folder now, may be a link whose target changed: its parent has to look again.
-    others = {_parent(folders[number]) for number in np.flatnonzero(now[:, 2] != known[:, 2])}
-    numbers = {
-        folder.replace(os.sep, "/"): number
-        for number, folder in enumerate(folders)
-        if same[number] and folder not in others
-    }
-    children: dict[str, list[str]] = {}
-    for folder in folders[1:]:
-        path = folder.replace(os.sep, "/")
-        children.setdefault(path.rpartition("/")[0], []).append(path.rpartition("/")[2])
-    return Unchanged(table, numbers, {path: tuple(children.get(path, ())) for path in numbers})
-
-
-def _parent(folder: str) -> str:
-    return folder.rpartition(os.sep)[0]
+    changed |= {folders[number].rpartition(os.sep)[0] for number in np.flatnonzero(now[:, 2] != known[:, 2])}
+    return KnownFolders(table).without({folder.replace(os.sep, "/") for folder in changed})
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +88,9 @@ class _Task:
     above: tuple[tuple[int, int], ...]  # device and inode of the folders from the root down to this one's parent
 
 
-def scan(root: str, extensions: tuple[str, ...], unchanged: Unchanged | None = None, *, progress: bool = True) -> Scan:
+def scan(
+    root: str, extensions: tuple[str, ...], unchanged: KnownFolders | None = None, *, progress: bool = True
+) -> FolderTable:
     """Lists the files under each class folder of a root that end with one of the extensions, in torchvision's order.
 
     Args:
@@ -157,11 +103,11 @@ def scan(root: str, extensions: tuple[str, ...], unchanged: Unchanged | None = N
         DatasetError: a link leads back to a folder above it, so that there is no end to the files.
         OSError: the root can't be listed.
     """
-    found: list[Listed] = []
+    found: list[ListedFolder] = []
 
     cluster = current_cluster()
 
-    def visited(tasks: list[_Task]) -> list[tuple[Listed, list[_Task]]]:
+    def visited(tasks: list[_Task]) -> list[tuple[ListedFolder, list[_Task]]]:
         done = [_visit(root, task, extensions, unchanged) for task in tasks]
         bar.advance(len(tasks))
         return done
@@ -189,12 +135,12 @@ def scan(root: str, extensions: tuple[str, ...], unchanged: Unchanged | None = N
                         done += some
             found += [listed for listed, _ in done]
             tasks = [task for _, below in done for task in below]
-    return assembled(found, unchanged)
+    return folder_table(found)
 
 
 def _visit(
-    root: str, task: _Task, extensions: tuple[str, ...], unchanged: Unchanged | None
-) -> tuple[Listed, list[_Task]]:
+    root: str, task: _Task, extensions: tuple[str, ...], unchanged: KnownFolders | None
+) -> tuple[ListedFolder, list[_Task]]:
     full = os.path.join(root, *task.path.split("/")) if task.path else root
     before = time.time_ns()
     try:
@@ -202,17 +148,15 @@ def _visit(
     except OSError:
         if not task.path:
             raise
-        return Listed(task.path, (NEVER_EQUAL, 0, 0), b"", (), readable=False), []
+        return ListedFolder(task.path, (NEVER_EQUAL, 0, 0), new_part(b""), (), readable=False), []
     here = (status.st_dev, status.st_ino)
     if here[1] and here in task.above:
         raise DatasetError(
             f"{full} is a link to a folder that holds it, so that there is no end to the files below it. "
             "Remove the link, or list the files that you mean: fastpipe.ImageList."
         )
-    number = unchanged.numbers.get(task.path, -1) if unchanged else -1
-    if unchanged and number >= 0:
-        listed = _taken_over(unchanged, task.path, number)
-    else:
+    listed = None if unchanged is None else unchanged.get(task.path)
+    if listed is None:
         listed = _list(full, task.path, _state_of(status), before, extensions)
     start = task.path + "/" if task.path else ""
     return listed, [_Task(start + name, (*task.above, here)) for name in listed.subfolders]
@@ -223,12 +167,12 @@ def _visited_by(
     root: str,
     tasks: list[_Task],
     extensions: tuple[str, ...],
-    unchanged: Unchanged | None,
+    unchanged: KnownFolders | None,
     bar: SlowBar,
-) -> list[tuple[Listed, list[_Task]]]:
-    """What `_visit` gives for each folder: of the unchanged ones here, of the others from a cluster's workers."""
-    here = [task for task in tasks if unchanged is not None and task.path in unchanged.numbers]
-    there = [task for task in tasks if unchanged is None or task.path not in unchanged.numbers]
+) -> list[tuple[ListedFolder, list[_Task]]]:
+    """Visits the unchanged folders here, and the others on a cluster's workers, as `_visit`."""
+    here = [task for task in tasks if unchanged is not None and task.path in unchanged]
+    there = [task for task in tasks if unchanged is None or task.path not in unchanged]
     done = [_visit(root, task, extensions, unchanged) for task in here]
     bar.advance(len(here))
     chunks = [there[start : start + _PROBED] for start in range(0, len(there), _PROBED)]
@@ -236,12 +180,12 @@ def _visited_by(
     for number, answers in cluster.map(_visit_some, ((whole, chunk, extensions) for chunk in chunks)):
         bar.advance(len(answers))
         for task, (state, files, subfolders, readable, above) in zip(chunks[number], answers, strict=True):
-            content = files.encode("utf-8", "surrogateescape")
+            content = new_part(files.encode("utf-8", "surrogateescape"))
             start = task.path + "/"
             below = tuple((device, inode) for device, inode in above)
             done.append(
                 (
-                    Listed(task.path, tuple(state), content, tuple(subfolders), readable=readable),
+                    ListedFolder(task.path, tuple(state), content, tuple(subfolders), readable=readable),
                     [_Task(start + name, below) for name in subfolders],
                 )
             )
@@ -249,43 +193,33 @@ def _visited_by(
 
 
 def _visit_some(asked: tuple[str, list[_Task], tuple[str, ...]]) -> list[Any]:
-    """In a worker of a cluster: folders as JSON can hold them."""
+    """Runs in a cluster worker; folders as JSON can hold them."""
     root, tasks, extensions = asked
     answers = []
     for task in tasks:
         listed, below = _visit(root, task, extensions, None)
-        files = listed.files.decode("utf-8", "surrogateescape")
+        files = listed.files.paths.decode("utf-8", "surrogateescape")
         above = below[0].above if below else ()
         answers.append([listed.state, files, listed.subfolders, listed.readable, above])
     return answers
 
 
-def _taken_over(unchanged: Unchanged, path: str, number: int) -> Listed:
-    table = unchanged.table
-    assert table.folder_starts is not None
-    assert table.folder_states is not None
-    start, stop = (int(table.offsets[table.folder_starts[number + side]]) for side in (0, 1))
-    mtime, ctime, inode = table.folder_states[number].tolist()
-    return Listed(path, (mtime, ctime, inode), table.paths[start:stop].tobytes(), unchanged.subfolders[path], number)
-
-
-def _list(full: str, path: str, state: tuple[int, int, int], before: int, extensions: tuple[str, ...]) -> Listed:
+def _list(full: str, path: str, state: tuple[int, int, int], before: int, extensions: tuple[str, ...]) -> ListedFolder:
     mtime, ctime, inode = state
     try:
         names, subfolders, dangling = _entries(full, extensions)
     except OSError:
         if not path:
             raise
-        return Listed(path, (NEVER_EQUAL, 0, 0), b"", (), readable=False)
-    # Times of 0 are those of file systems that keep none. A dangling link may come to point at a folder.
-    if dangling or mtime <= 0 or max(mtime, ctime) > before - _SETTLED_NS:
+        return ListedFolder(path, (NEVER_EQUAL, 0, 0), new_part(b""), (), readable=False)
+    if dangling or not is_settled(mtime, ctime, before):  # a dangling link may come to point at a folder
         mtime = NEVER_EQUAL
     if not path:
         names = []  # files beside the class folders are no samples
     names.sort()
     start = path + "/"
     packed = pack_paths([start + f"\0{start}".join(names)]) if names else b""
-    return Listed(path, (mtime, ctime, inode), packed, tuple(subfolders))
+    return ListedFolder(path, (mtime, ctime, inode), new_part(packed), tuple(subfolders))
 
 
 def _entries(full: str, extensions: tuple[str, ...]) -> tuple[list[str], list[str], bool]:
@@ -311,40 +245,3 @@ def _all_end_as_the_first(names: list[str], extensions: tuple[str, ...]) -> bool
     """Whether one look at an ending serves for all names, as where a folder holds ``.jpg`` files only."""
     ending = names[0][names[0].rfind(".") :]
     return ending.lower().endswith(extensions) and "\0".join([*names, ""]).count(f"{ending}\0") == len(names)
-
-
-def assembled(found: Iterable[Listed], unchanged: Unchanged | None) -> Scan:
-    """The folders, the root among them, as a table in torchvision's order."""
-    folders = list(found)
-    root = next(one for one in folders if not one.path)
-    classes = tuple(sorted(root.subfolders))
-    labels = {name: label for label, name in enumerate(classes)}
-    # os.walk's tuples sort by the folder's whole path, separators included: "a-b" before "a/b" before "ab"
-    below = [one for one in folders if one.path]
-    below.sort(key=lambda one: (labels[one.path.partition("/")[0]], one.path.replace("/", os.sep)))
-    folders = [root, *below]
-    paths = joined(one.files for one in folders)
-    offsets = offsets_of(paths)
-    ends = np.cumsum([len(one.files) for one in folders], dtype=np.int64)
-    starts = np.searchsorted(offsets, np.concatenate([np.zeros(1, np.int64), ends]))
-    counts = np.diff(starts)
-    folder_labels = np.array([-1, *(labels[one.path.partition("/")[0]] for one in below)], np.int32)
-    folder_paths = joined([pack_paths([one.path for one in folders])])
-    taken_over = np.full(len(offsets) - 1, -1, np.int64)
-    if unchanged is not None:
-        assert unchanged.table.folder_starts is not None
-        for number, one in enumerate(folders):
-            if one.number >= 0:
-                old = int(unchanged.table.folder_starts[one.number])
-                taken_over[starts[number] : starts[number + 1]] = np.arange(old, old + counts[number])
-    table = Table(
-        paths,
-        offsets,
-        np.repeat(folder_labels, counts),
-        folder_paths=folder_paths,
-        folder_offsets=offsets_of(folder_paths),
-        folder_starts=starts.astype(np.int64),
-        folder_states=np.array([one.state for one in folders], np.int64).reshape(-1, 3),
-        folder_labels=folder_labels,
-    )
-    return Scan(classes, table, taken_over, tuple(one.path for one in folders if not one.readable))

@@ -1,11 +1,11 @@
-"""What an index can know of each file beyond its path: its size, and what its header says."""
+"""Sizes and headers of an index's files."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -13,8 +13,9 @@ from fastpipe import readers
 from fastpipe.errors import DecodeError
 from fastpipe.index._progress import SlowBar
 from fastpipe.index.cluster import current_cluster, whole_path
+from fastpipe.index.indexed_files import IndexedFiles
 from fastpipe.index.local_scan import threads_for_files
-from fastpipe.index.table import FLAGS, SCHEMA, Array, Table
+from fastpipe.index.table import FLAGS, SCHEMA, Array
 
 Paths = Callable[[Array], list[str]]
 
@@ -24,52 +25,50 @@ _CHUNK_ON_A_CLUSTER = 4096
 _HEADER_ARRAYS = ("heights", "widths", "formats", "orientations", "flags")
 
 
-class Known(NamedTuple):
-    """What an older index knows: its table and format names, and each file's position in it, -1 where it's new."""
-
-    table: Table
-    formats: Sequence[str]
-    taken_over: Array
-
-
-def completed(
-    table: Table, paths: Paths, known: Known | None, sizes: bool, headers: bool, *, progress: bool
-) -> tuple[Table, Sequence[str]]:
-    """The table with sizes and headers as far as they are asked for or were known, and the list of format names.
+def with_metadata(
+    files: IndexedFiles, old: IndexedFiles | None, old_rows: Array, sizes: bool, headers: bool, *, progress: bool
+) -> IndexedFiles:
+    """The files with sizes and headers, as far as they are asked for or an older index knows them.
 
     A size of -1 is that of a file that can't be reached. One that can't be read, or is no image, has the flag
     "unreadable", and 0 for the rest of its header.
+
+    Args:
+        files: listed now.
+        old: the older index.
+        old_rows: int64 ``(n,)``: each file's row there, -1 where it's new.
+        sizes, headers: whether they are asked for.
+        progress: whether a terminal gets a bar if it takes long.
     """
-    if table.sizes is None and (sizes or (known is not None and known.table.sizes is not None)):
-        found = _before(known, "sizes", len(table), -2)
-        for picks, some in _in_threads(paths, found == -2, _size_of, "asking for sizes", progress):
-            found[picks] = some
-        table = replace(table, sizes=found)
-    if not headers and (known is None or known.table.heights is None):
-        return table, ()
-    arrays = {name: _before(known, name, len(table), 0) for name in _HEADER_ARRAYS}
-    names = list(known.formats if known is not None and known.table.heights is not None else ())
-    names = names or [""]  # the first stands for files whose format nobody knows
-    numbers = {name: number for number, name in enumerate(names)}
-    missing = arrays["orientations"] == 0
-    for picks, some in _in_threads(paths, missing, _header_of, "reading headers", progress):
-        for pick, (height, width, format, orientation, flags) in zip(picks, some, strict=True):
-            if format not in numbers:
-                numbers[format] = len(names)
-                names.append(format)
-            values = height, width, numbers[format], orientation, flags
-            for name, value in zip(_HEADER_ARRAYS, values, strict=True):
-                arrays[name][pick] = value
-    return replace(table, **arrays), names
+    table, count = files.table, len(files)
+    arrays: dict[str, Array] = {}
+    if table.sizes is None and (sizes or (old is not None and old.table.sizes is not None)):
+        found = arrays["sizes"] = _known(old, old_rows, "sizes", count, -2)
+        for rows, answers in _in_threads(files.paths, found == -2, _size_of, "asking for sizes", progress):
+            found[rows] = answers
+    formats: Sequence[str] = ()
+    known = old is not None and old.table.heights is not None
+    if headers or known:
+        arrays |= {name: _known(old, old_rows, name, count, 0) for name in _HEADER_ARRAYS}
+        # The first stands for files whose format nobody knows.
+        numbers = {name: number for number, name in enumerate((known and old and old.formats) or ("",))}
+        missing = arrays["orientations"] == 0
+        for rows, answers in _in_threads(files.paths, missing, _header_of, "reading headers", progress):
+            for row, (height, width, format, orientation, flags) in zip(rows, answers, strict=True):
+                values = height, width, numbers.setdefault(format, len(numbers)), orientation, flags
+                for name, value in zip(_HEADER_ARRAYS, values, strict=True):
+                    arrays[name][row] = value
+        formats = [*numbers]
+    return files.with_table(replace(table, **arrays), formats)
 
 
-def _before(known: Known | None, name: str, count: int, missing: int) -> Array:
-    """What was known, at its files' new places; `missing` elsewhere."""
-    values = None if known is None else getattr(known.table, name)
+def _known(old: IndexedFiles | None, old_rows: Array, name: str, count: int, missing: int) -> Array:
+    """An array of the older index, at its files' new places; `missing` elsewhere."""
     new = np.full(count, missing, SCHEMA[name])
-    if known is not None and values is not None:
-        have = known.taken_over >= 0
-        new[have] = values[known.taken_over[have]]
+    values = None if old is None else getattr(old.table, name)
+    if values is not None:
+        have = old_rows >= 0
+        new[have] = values[old_rows[have]]
     return new
 
 

@@ -11,7 +11,7 @@ from fastpipe.sources.ranged import open_file
 from fastpipe.types import RemoteFile
 
 
-def pyarrow_here() -> Any:
+def import_pyarrow() -> Any:
     """The package.
 
     Raises:
@@ -28,13 +28,13 @@ def pyarrow_here() -> Any:
 
 
 @contextlib.contextmanager
-def opened_parquet(path: str) -> Iterator[Any]:
+def open_parquet(path: str) -> Iterator[Any]:
     """A ``ParquetFile``, also of a store.
 
     Raises:
         DatasetError: pyarrow isn't installed, or it is no such file.
     """
-    pyarrow = pyarrow_here()
+    pyarrow = import_pyarrow()
     stored = open_file(path) if isinstance(path, RemoteFile) else contextlib.nullcontext(path)
     try:
         with stored as opened, pyarrow.parquet.ParquetFile(opened, memory_map=stored is not opened) as file:

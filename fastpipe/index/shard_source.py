@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import IO, Any
 
 from fastpipe.errors import DatasetError, FastpipeWarning
-from fastpipe.index.archives import Entry, entries, read_entry
-from fastpipe.index.containers import ContainerSource, Listing, common_folder
-from fastpipe.index.glob import Paths, expand_paths, given_key
+from fastpipe.index.archives import Member, list_members, read_member
+from fastpipe.index.containers import ContainerListing, ContainerSource, common_folder
+from fastpipe.index.glob import Paths, expand_paths, paths_digest
 from fastpipe.index.listing import IMG_EXTENSIONS
 from fastpipe.sources import Cache
 from fastpipe.sources.ranged import open_file
@@ -40,14 +40,14 @@ class ShardSource(ContainerSource):
         """With `ImageShards`'s arguments."""
         paths = expand_paths(shards, "shards", _ENDINGS, cache)
         extensions = IMG_EXTENSIONS if image is None else ("." + image.lower().lstrip("."),)
-        return cls(common_folder(paths), paths, extensions, headers, refresh, progress, label, given_key(shards))
+        return cls(common_folder(paths), paths, extensions, headers, refresh, progress, label, paths_digest(shards))
 
     @property
     def about(self) -> dict[str, Any]:
         return {"kind": "shards", "label": self.label, "given": self.given}
 
-    def listing(self, path: str) -> Listing:
-        listing = Listing([], [], [], [])
+    def listing(self, path: str) -> ContainerListing:
+        listing = ContainerListing([], [], [], [])
         without: list[str] = []
         with open_file(path) as file:
             for key, members in _samples(path):
@@ -62,7 +62,13 @@ class ShardSource(ContainerSource):
         return listing
 
     def _add(
-        self, listing: Listing, path: str, file: IO[bytes], key: str, members: dict[str, Entry], without: list[str]
+        self,
+        listing: ContainerListing,
+        path: str,
+        file: IO[bytes],
+        key: str,
+        members: dict[str, Member],
+        without: list[str],
     ) -> None:
         found = [ending for ending in members if "." + ending in self.extensions]
         if not found:
@@ -72,15 +78,15 @@ class ShardSource(ContainerSource):
             raise DatasetError(
                 f"{path}: the sample {key} has several images ({', '.join(found)}): say which with image={found[0]!r}."
             )
-        entry = members[found[0]]
-        if entry.problem:
-            raise DatasetError(f"{path}: {entry.name} {entry.problem}.")
-        listing.names.append(entry.name)
+        member = members[found[0]]
+        if member.problem:
+            raise DatasetError(f"{path}: {member.name} {member.problem}.")
+        listing.names.append(member.name)
         listing.labels.append(self._label(path, file, key, members))
-        listing.starts.append(entry.start)
-        listing.sizes.append(entry.size)
+        listing.starts.append(member.start)
+        listing.sizes.append(member.size)
 
-    def _label(self, path: str, file: IO[bytes], key: str, members: dict[str, Entry]) -> str:
+    def _label(self, path: str, file: IO[bytes], key: str, members: dict[str, Member]) -> str:
         if self.label is None:
             return "0"
         ending, _, field = self.label.partition(":")
@@ -89,25 +95,25 @@ class ShardSource(ContainerSource):
                 f"{path}: the sample {key} has no .{ending}, only {', '.join('.' + name for name in members)}: say "
                 "where labels are, as label='cls', label='json:label', or None for no labels."
             )
-        entry = members[ending]
-        data = read_entry(file, path, entry)
+        member = members[ending]
+        data = read_member(file, path, member)
         try:
             label = json.loads(data)[field] if field else data.decode().strip()
         except (ValueError, LookupError, TypeError) as error:
             wanted = f"JSON with a field {field!r}" if field else "text"
-            raise DatasetError(f"{path}: {entry.name} is no {wanted} ({type(error).__name__}: {error}).") from error
+            raise DatasetError(f"{path}: {member.name} is no {wanted} ({type(error).__name__}: {error}).") from error
         if isinstance(label, bool) or not isinstance(label, (int, str)) or label == "":
-            raise DatasetError(f"{path}: the label in {entry.name} is {label!r:.60}: neither an integer nor a name.")
+            raise DatasetError(f"{path}: the label in {member.name} is {label!r:.60}: neither an integer nor a name.")
         return str(label)
 
 
-def _samples(path: str) -> Iterable[tuple[str, dict[str, Entry]]]:
+def _samples(path: str) -> Iterable[tuple[str, dict[str, Member]]]:
     """Keys, and the members of each by their ending, as WebDataset groups neighbours."""
-    key, members = "", dict[str, Entry]()
-    for entry in entries(path):
-        folder, _, name = entry.name.rpartition("/")
+    key, members = "", dict[str, Member]()
+    for member in list_members(path):
+        folder, _, name = member.name.rpartition("/")
         stem, dot, ending = name.partition(".")
-        if entry.start < 0 or not dot or not stem:  # folders, and files such as .DS_Store
+        if member.start < 0 or not dot or not stem:  # folders, and files such as .DS_Store
             continue
         own = f"{folder}/{stem}" if folder else stem
         if own != key:
@@ -115,7 +121,7 @@ def _samples(path: str) -> Iterable[tuple[str, dict[str, Entry]]]:
                 yield key, members
             key, members = own, {}
         if ending.lower() in members:
-            raise DatasetError(f"{path}: {entry.name} is in it twice.")
-        members[ending.lower()] = entry
+            raise DatasetError(f"{path}: {member.name} is in it twice.")
+        members[ending.lower()] = member
     if members:
         yield key, members

@@ -1,4 +1,4 @@
-"""What an index says of its files, counted: `index_statistics`."""
+"""Statistics of an index's files: `index_statistics`."""
 
 from __future__ import annotations
 

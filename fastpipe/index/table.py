@@ -66,8 +66,8 @@ class Table:
             equals what the system says: that folder is read again whenever the index is opened.
         folder_labels: int32 ``(m,)``; -1 for the root.
         sizes: int64 ``(n,)`` bytes; -1 where the file can't be reached. None where not asked for.
-        versions: int64 ``(n,)``; of files in a store, what changes when a file changes (see
-            `fastpipe.types.RemoteFile`); 0 where the store can't tell.
+        versions: int64 ``(n,)``; of files in a store, what changes when a file changes; 0 where the store can't tell
+            (see `fastpipe.types.RemoteFile`).
         heights, widths: uint32 ``(n,)`` pixels, from the headers. None, as the next three, where not asked for.
         formats: uint8 ``(n,)``; a position in the index's list of format names.
         orientations: uint8 ``(n,)``; the EXIF orientation, 1 to 8.
@@ -141,7 +141,7 @@ class Table:
         return Table(paths, offsets, **chosen)
 
     def blocks(self, separator: str = os.sep) -> Iterator[tuple[list[str], Array]]:
-        """All files as blocks of ``(relative paths, labels)``: few objects alive at once, no call a file."""
+        """Yields all files in blocks of ``(relative paths, labels)``: few objects alive at once, no call a file."""
         for start in range(0, len(self), _BLOCK):
             stop = min(start + _BLOCK, len(self))
             data = self.paths[self.offsets[start] : self.offsets[stop]].tobytes()
@@ -154,7 +154,7 @@ def pack_paths(paths: Sequence[str]) -> bytes:
 
 
 def offsets_of(packed: Array) -> Array:
-    """Where each of the packed paths starts, and where the last ends; int64 ``(n + 1,)``."""
+    """Offsets of the packed paths, and the end of the last; int64 ``(n + 1,)``."""
     ends = np.flatnonzero(packed == 0)
     offsets = np.zeros(len(ends) + 1, np.int64)
     np.add(ends, 1, out=offsets[1:])
@@ -184,10 +184,10 @@ def same_tables(one: Table, other: Table) -> bool:
 
 
 SMALLEST, LARGEST = -(2**31), 2**31 - 1
-"""Of the integers that may be targets as they stand."""
+"""The smallest and largest integer label that stays a target as it stands."""
 
 
-def numbered(
+def number_labels(
     labels: Sequence[str | int], texts: bool, others: Iterable[str] = ()
 ) -> tuple[Array, list[str], list[int]]:
     """Labels as int32 numbers, the class names, and the number of each.

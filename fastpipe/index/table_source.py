@@ -7,17 +7,17 @@ import hashlib
 import json
 import mmap
 import os
-import secrets
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from fastpipe.atomic_write import atomic_write
 from fastpipe.errors import DatasetError, FastpipeWarning
 from fastpipe.index import format
-from fastpipe.index.containers import ContainerSource, Listing, common_folder
-from fastpipe.index.glob import Paths, expand_paths, given_key
-from fastpipe.index.parquet import opened_parquet, pyarrow_here
+from fastpipe.index.containers import ContainerListing, ContainerSource, common_folder
+from fastpipe.index.glob import Paths, expand_paths, paths_digest
+from fastpipe.index.parquet import import_pyarrow, open_parquet
 from fastpipe.sources import Cache
 from fastpipe.types import RemoteFile
 
@@ -26,9 +26,9 @@ _ROWS = 64  # decoded at once: a row group may be larger than memory
 
 def holds_images(path: str) -> bool:
     """Whether a Parquet file has a column ``image`` that isn't text; a list of paths has none."""
-    with opened_parquet(path) as file:
+    with open_parquet(path) as file:
         at = file.schema_arrow.get_field_index("image")
-        return at >= 0 and not pyarrow_here().types.is_string(file.schema_arrow.field(at).type)
+        return at >= 0 and not import_pyarrow().types.is_string(file.schema_arrow.field(at).type)
 
 
 @dataclass(frozen=True)
@@ -53,9 +53,11 @@ class TableSource(ContainerSource):
     ) -> TableSource:
         """With `ImageTable`'s arguments."""
         paths = expand_paths(tables, "Parquet files", (".parquet",), cache)
-        with opened_parquet(paths[0]) as file:
+        with open_parquet(paths[0]) as file:
             names = _class_names(file, label)
-        return cls(common_folder(paths), paths, (), headers, refresh, progress, image, label, given_key(tables), names)
+        return cls(
+            common_folder(paths), paths, (), headers, refresh, progress, image, label, paths_digest(tables), names
+        )
 
     @property
     def about(self) -> dict[str, Any]:
@@ -67,15 +69,15 @@ class TableSource(ContainerSource):
         return None if self.names is None else self._renamed
 
     def _renamed(self, classes: list[str], values: list[int]) -> tuple[list[str], list[int]]:
-        """All classes of a ClassLabel, and values that have no name as they are."""
+        """Names all classes of a ClassLabel; a value without a name keeps its number."""
         names = list(self.names or ())
         others = [value for value in values if not 0 <= value < len(names)]
         return [*names, *map(str, others)], [*range(len(names)), *others]
 
-    def listing(self, path: str) -> Listing:
-        with opened_parquet(path) as file:
+    def listing(self, path: str) -> ContainerListing:
+        with open_parquet(path) as file:
             column = self._column(file, path)
-            listing = Listing([], [], [], [])
+            listing = ContainerListing([], [], [], [])
             kinds = {_chunk(file, group, column).compression for group in range(file.num_row_groups)}
             if kinds <= {"UNCOMPRESSED"} and self._located(file, path, column, listing):
                 return listing
@@ -88,7 +90,7 @@ class TableSource(ContainerSource):
 
     def _column(self, file: Any, path: str) -> str:
         """The leaf column that has the bytes."""
-        pyarrow = pyarrow_here()
+        pyarrow = import_pyarrow()
         schema = file.schema_arrow
         for name in (self.image, self.label):
             if name is not None and schema.get_field_index(name) < 0:
@@ -107,7 +109,7 @@ class TableSource(ContainerSource):
 
     def _rows(self, file: Any, path: str, column: str, group: int) -> Iterator[tuple[Any, str]]:
         """``(image, label)`` of each row of a row group; the image is a buffer of pyarrow's."""
-        pyarrow = pyarrow_here()
+        pyarrow = import_pyarrow()
         columns = [column] if self.label is None else [column, self.label]
         batches = file.iter_batches(batch_size=_ROWS, row_groups=[group], columns=columns)
         while True:
@@ -133,7 +135,7 @@ class TableSource(ContainerSource):
             raise DatasetError(f"{path}: the label of row {row} is {label!r:.60}: neither an integer nor a name.")
         return str(label)
 
-    def _located(self, file: Any, path: str, column: str, listing: Listing) -> bool:
+    def _located(self, file: Any, path: str, column: str, listing: ContainerListing) -> bool:
         """Finds each image's bytes in the file itself; whether they are all there.
 
         pyarrow decodes the column, and what it gives is looked for where it should be: behind the one before. So a
@@ -165,31 +167,24 @@ class TableSource(ContainerSource):
                     listing.sizes.append(len(value))
         return True
 
-    def _unpacked(self, file: Any, path: str, column: str) -> Listing:
+    def _unpacked(self, file: Any, path: str, column: str) -> ContainerListing:
         """The images of a compressed column, written one behind the other into the cache folder."""
-        listing = Listing([], [], [], [])
+        listing = ContainerListing([], [], [], [])
         status = os.stat(path)
         key = "\0".join([os.path.abspath(path), column, str(status.st_size), str(status.st_mtime_ns)])
         try:
             folder = format.cache_folder() / "unpacked"
             folder.mkdir(parents=True, exist_ok=True)
             target = folder / f"{hashlib.sha256(os.fsencode(key)).hexdigest()[:32]}.images"
-            beside = folder / f"{target.name}.{secrets.token_hex(4)}.part"
-            try:
-                with open(beside, "xb") as out:
-                    for group in range(file.num_row_groups):
-                        for image, label in self._rows(file, path, column, group):
-                            text = self._checked(path, len(listing.names), image, label)
-                            listing.names.append(str(len(listing.names)))
-                            listing.labels.append(text)
-                            listing.starts.append(out.tell())
-                            listing.sizes.append(image.size)
-                            out.write(image)
-                    out.flush()
-                    os.fsync(out.fileno())
-                os.replace(beside, target)
-            finally:
-                beside.unlink(missing_ok=True)
+            with atomic_write(target) as out:
+                for group in range(file.num_row_groups):
+                    for image, label in self._rows(file, path, column, group):
+                        text = self._checked(path, len(listing.names), image, label)
+                        listing.names.append(str(len(listing.names)))
+                        listing.labels.append(text)
+                        listing.starts.append(out.tell())
+                        listing.sizes.append(image.size)
+                        out.write(image)
         except OSError as error:
             raise DatasetError(
                 f"{path} is compressed, and its images can't be unpacked into the cache folder: {error}. Set "
@@ -201,7 +196,7 @@ class TableSource(ContainerSource):
             FastpipeWarning,
             stacklevel=2,
         )
-        return Listing(listing.names, listing.labels, listing.starts, listing.sizes, unpacked=target.as_posix())
+        return replace(listing, unpacked=target.as_posix())
 
 
 @contextlib.contextmanager
@@ -219,7 +214,7 @@ def _digest(value: bytes) -> bytes:
 
 
 def _chunk(file: Any, group: int, column: str) -> Any:
-    """What the footer says of a column in a row group."""
+    """A column's entry in the footer, of one row group."""
     about = file.metadata.row_group(group)
     return next(about.column(n) for n in range(about.num_columns) if about.column(n).path_in_schema == column)
 

@@ -1,4 +1,4 @@
-"""What all kernels share: array types, cv2's habit of dropping an axis of one, the ways to the core and Pillow."""
+"""Helpers of the kernels: array types, axes of one that cv2 drops, the ways to the core and Pillow."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From uint8 arrays to tensors, and back: by the core; where that isn't there, by torch, the channels split before.
+"""Conversions between uint8 arrays and tensors, by the core or, without it, by torch with the channels split first.
 
 Splitting with ``cv2.split`` is vectorised; every way that converts and transposes at once (torch's ``contiguous``,
 ``np.copyto``, ``torch.div`` of a permuted view) walks the pixels with a stride and is two to six times as slow.

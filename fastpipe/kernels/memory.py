@@ -1,4 +1,4 @@
-"""Memory for large results: in large pages, of which the system has fewer to make than of small ones."""
+"""Memory for large results, in large pages, which the system makes faster than many small ones."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ _KNOWN = {torch.uint8: np.uint8, torch.float32: np.float32}
 
 
 def is_large(shape: tuple[int, ...], dtype: torch.dtype) -> bool:
-    """Whether `fresh` and `zeros` take memory otherwise than torch does."""
+    """Whether `fresh` and `zeros` allocate with numpy rather than torch."""
     return dtype in _KNOWN and math.prod(shape) * dtype.itemsize >= _LARGE
 
 
 def fresh(shape: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:
-    """A tensor of nobody knows what. (240 MB filled for the first time: torch's take 95 ms, these 25.)"""
+    """An uninitialised tensor. (240 MB filled for the first time: torch's take 95 ms, these 25.)"""
     if not is_large(shape, dtype):
         return torch.empty(shape, dtype=dtype)
     return torch.from_numpy(np.empty(shape, _KNOWN[dtype]))

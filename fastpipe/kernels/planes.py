@@ -22,7 +22,7 @@ _LEVELS = torch.arange(256, dtype=torch.uint8, device="cpu").view(1, 1, 256)
 
 
 def takes(image: Tensor) -> bool:
-    """Whether the core can see an image: it has memory of its own, without gaps, and nobody records what is done."""
+    """Whether the core can read a tensor: contiguous memory of its own, and no autograd."""
     if torch.compiler.is_compiling() or torch._C._is_tracing() or type(image) is not Tensor:
         return False
     if image.dtype != torch.uint8 or image.ndim < 3 or image.device.type != "cpu" or not image.is_contiguous():

@@ -18,10 +18,10 @@ from fastpipe.kernels._arrays import UInt8Array, core_or_pillow
 from fastpipe.types import Box, Size
 
 FILTERS = ("nearest", "box", "bilinear", "hamming", "bicubic", "lanczos")
-"""In the order of the core's numbers, `core.Filter`."""
+"""The modes in the order of the core's numbers, `core.Filter`."""
 
 SUPPORTS = {"nearest": 0.0, "box": 0.5, "bilinear": 1.0, "hamming": 1.0, "bicubic": 2.0, "lanczos": 3.0}
-"""How far each filter reaches, in pixels of the input where it is enlarged, of the result where it is reduced."""
+"""The reach of each filter, in pixels of the input where it is enlarged, of the result where it is reduced."""
 
 # Which pass comes first changes what is rounded when. Since Pillow 13 (pull request 9549 there) the vertical one does
 # where more rows go away than twice the columns that do; before that, the horizontal one always did.

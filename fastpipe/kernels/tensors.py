@@ -1,4 +1,4 @@
-"""What torchvision's v2 does to uint8 tensors ``(3, H, W)``, with the same bytes in less time.
+"""torchvision's v2 kernels on uint8 tensors ``(3, H, W)``: the same bytes in less time.
 
 `fastpipe.ops.tensors` takes one only after it gave what the installed torchvision gives.
 """
@@ -25,7 +25,7 @@ def strips(image: torch.Tensor, most: int = STRIP) -> Iterator[slice]:
 
 
 def adjust_hue(image: torch.Tensor, hue_factor: float) -> torch.Tensor | None:
-    """By the core: torch's operations on one pixel after the other. None without it, and for other memory layouts."""
+    """Runs torch's operations in the core, pixel by pixel. None without the core, and for other memory layouts."""
     channels, height, width = image.shape
     if channels != 3 or not core.available() or image.stride()[1:] != (width, 1) or not -0.5 <= hue_factor <= 0.5:
         return None
@@ -57,4 +57,4 @@ KERNELS: Mapping[str, tuple[Callable[..., torch.Tensor | None], Mapping[str, Any
         "adjust_hue": (adjust_hue, {"hue_factor": 0.037}),
     }
 )
-"""By torchvision's name: the kernel, and arguments to try it with."""
+"""The kernels by torchvision's name, each with arguments to try it with."""

@@ -30,7 +30,7 @@ FILTERS = {
     "bilinear": core.Filter.BILINEAR,
     "bicubic": core.Filter.BICUBIC,
 }
-"""What can warp."""
+"""The backends that can warp."""
 
 FINE = int(cv2.__version__.partition(".")[0]) >= 5
 """OpenCV 4 cuts fractions of a pixel to 1/32, which moves strong edges by up to 20/255: beside it torch displaces."""

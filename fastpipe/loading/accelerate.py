@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from torch.utils.data import DataLoader as TorchDataLoader
 
 from fastpipe.datasets.bad_files import warn_again
 
-if TYPE_CHECKING:
-    from fastpipe.loading.loader import DataLoader
 
-
-def prepared(loader: DataLoader, accelerator: Any) -> Any:
+def prepare_loader(loader: Any, accelerator: Any) -> Any:
     """Accelerate's loader, with one of `loader`'s class within it that gives this rank's batches."""
     result = accelerator.prepare_data_loader(loader)
     torchs = getattr(result, "base_dataloader", None)
@@ -40,13 +37,13 @@ def prepared(loader: DataLoader, accelerator: Any) -> Any:
         threads=loader.threads,
     )
     if ours._resumable() is None:  # Accelerate asks after each batch, and keeps the answer to itself
-        ours.state_dict = dict  # type: ignore[method-assign]
+        ours.state_dict = dict
     result.base_dataloader = ours
     result._is_accelerate_prepared = True  # accelerator.prepare leaves it as it is
     return result
 
 
-def warn_lost(loader: DataLoader, why: str) -> None:
+def warn_lost(loader: Any, why: str) -> None:
     """Warns that a loader's threads don't come through Accelerate."""
     warn_again(
         f"threads={loader.threads} is lost: {why}. Call loader.prepare(accelerator) in place of "

@@ -1,4 +1,4 @@
-"""From what a worker's dataset returns to the batch that the loader hands out."""
+"""Collates what a dataset returns into the batch that the loader hands out."""
 
 from __future__ import annotations
 

@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from torch.utils.data import ConcatDataset, Subset
-
 from fastpipe.datasets import ImageDataset
 from fastpipe.datasets.bad_files import NothingLeftError
-from fastpipe.loading.growing import GrowingDataset
+from fastpipe.datasets.wrappers import behind_subsets, is_transparent, locate
 from fastpipe.program import BatchSpec, SharedEpoch
-
-SUBSETS = (Subset, GrowingDataset)
-"""What names samples of another dataset, and makes none."""
 
 
 @dataclass(slots=True)
@@ -54,8 +48,8 @@ def in_epochs(epochs: Mapping[SharedEpoch, int]) -> Iterator[None]:
 
 
 def batch_of(dataset: Any, indices: Sequence[Any], options: BatchSpec) -> Any:
-    """What `BatchFetcher` gives, of any dataset."""
-    dataset, indices = within_subsets(dataset, indices, options)
+    """A batch of any dataset, or a list of its samples; see `BatchFetcher.__getitems__`."""
+    dataset, indices = behind_subsets(dataset, indices, options.epochs, is_transparent)
     if gives_batches(dataset):
         return dataset.batch(indices, options)
     several = getattr(dataset, "__getitems__", None)
@@ -70,30 +64,14 @@ def batch_of(dataset: Any, indices: Sequence[Any], options: BatchSpec) -> Any:
 def sample_of(dataset: Any, index: Any, options: BatchSpec) -> Any:
     """``dataset[index]``, in the epoch of the options where nothing but torch's own wrappers is in between."""
     if hasattr(index, "__index__"):
-        dataset, (index,) = within_subsets(dataset, [index], options)
-        if type(dataset) is ConcatDataset and -len(dataset) <= index < len(dataset):
-            place, ends = index % len(dataset), [0, *dataset.cumulative_sizes]
-            part = bisect_right(ends, place) - 1
-            return sample_of(dataset.datasets[part], place - ends[part], options)
+        dataset, index = locate(dataset, index, options.epochs, is_transparent)
     own = getattr(type(dataset), "__getitem__", None) is ImageDataset.__getitem__
     if own and dataset._fastpipe.epoch in options.epochs:
         return dataset.one(index, options.epochs[dataset._fastpipe.epoch])
     return dataset[index]
 
 
-def within_subsets(dataset: Any, indices: Sequence[Any], options: BatchSpec) -> tuple[Any, Sequence[Any]]:
-    """The dataset behind torch's `Subset` and `GrowingDataset`, and the samples' numbers there."""
-    while type(dataset) in SUBSETS:
-        if type(dataset) is GrowingDataset:
-            indices = dataset.inner(indices, options.epochs.get(dataset.dataset._fastpipe.epoch))
-        else:
-            indices = [dataset.indices[index] for index in indices]
-        dataset = dataset.dataset
-    return dataset, indices
-
-
 def gives_batches(dataset: Any) -> bool:
     """Whether an image dataset makes the loader's batches, and nobody in between wants a list."""
-    while type(dataset) in SUBSETS:
-        dataset = dataset.dataset
+    dataset, _ = behind_subsets(dataset, through=is_transparent)
     return getattr(type(dataset), "__getitems__", None) is ImageDataset.__getitems__

@@ -19,27 +19,27 @@ from typing import Any
 
 import filelock
 import numpy as np
-from torch.utils.data import Subset
 
 from fastpipe.datasets import ImageDataset, ImageIndex
+from fastpipe.datasets.wrappers import EpochSubset
 from fastpipe.errors import DatasetError, FastpipeWarning, StoreError
 from fastpipe.index.lazy_sequences import Samples, Targets
-from fastpipe.loading.growing_state import Arrivals, Window
+from fastpipe.loading.growing_state import GrowingState, Window
 from fastpipe.loading.permutation import Permutation
-from fastpipe.loading.prefetch_process import serve
+from fastpipe.loading.prefetch_process import run_prefetcher
 from fastpipe.program import SharedEpoch
 from fastpipe.sources import Cache, CachedSource
 
 __all__ = ["GrowingDataset", "GrowingStatistics"]
 
-_LOOK_S = 0.05
-_STILL_S = 60.0
+_POLL_S = 0.05
+_STALL_S = 60.0
 _ATTEMPTS = 6
 
 
 @dataclass(frozen=True)
 class GrowingStatistics:
-    """How a growing set is doing.
+    """The size, arrivals and speed of a growing set.
 
     Attributes:
         epoch: the current one.
@@ -64,7 +64,7 @@ class GrowingStatistics:
     still_s: float
 
 
-class GrowingDataset(Subset[Any]):
+class GrowingDataset(EpochSubset):
     """The part of a data set that has arrived from its store: it grows while a model trains on it.
 
     An epoch has the samples that have arrived by its beginning; the first one waits for `start` of them. Meanwhile a
@@ -115,14 +115,14 @@ class GrowingDataset(Subset[Any]):
                 f"growth={growth}: give a number above 1; with 1.5 each epoch may be half as large again."
             )
         self.dataset: Any
-        self.dataset, index, self.cache = _read_through(source, cache, seed)
+        self.dataset, index, self.cache = _with_cache(source, cache, seed)
         if not len(index):
             raise DatasetError(f"there is no sample in {index.root}.")
         self.start, self.growth, self.seed = start, growth, seed
         folder = Path(self.cache.folder) / "growing" / _name(index, seed)
-        self._arrivals = Arrivals(folder, len(index), start, growth)
+        self._state = GrowingState(folder, len(index), start, growth)
         self._order = Permutation(len(index), (seed, 0x67726F77))
-        self._told_of_return = False
+        self._warned_of_return = False
         self._process: Any = None
         self._begun = time.time()
         self._fetch()
@@ -146,41 +146,33 @@ class GrowingDataset(Subset[Any]):
 
     @indices.setter
     def indices(self, value: Any) -> None:
-        raise AttributeError("what an epoch has is decided by what has arrived")
+        raise AttributeError("the indices of an epoch can't be set: an epoch has what has arrived by its beginning")
 
     def inner(self, places: Sequence[int], epoch: int | None = None) -> list[int]:
         """The positions in the source of places in an epoch, None for the current one, 0 ≤ place < its length."""
         window = self._window(self.dataset._fastpipe.epoch.get() if epoch is None else epoch)
-        self._arrivals.begin(window)
+        self._state.begin(window)
         asked = np.asarray(places, np.int64)
         if asked.size and not (asked.min() >= 0 and asked.max() < len(window)):
             raise IndexError(f"place {asked.max()} is out of range: the epoch has {len(window)} samples")
         found: list[int] = self._order.at(window.at(asked) % len(self._order)).tolist()
         return found
 
-    def __getitem__(self, place: int) -> Any:
-        """A sample of the current epoch, as the source gives it."""
-        return self.dataset[self.inner([place])[0]]
-
-    def __getitems__(self, places: list[int]) -> list[Any]:
-        found: list[Any] = self.dataset.__getitems__(self.inner(places))
-        return found
-
     def statistics(self) -> GrowingStatistics:
-        """How it is doing now."""
+        """Counts the samples of the current epoch, and those that have arrived, are missing or have left."""
         epoch = self.dataset._fastpipe.epoch.get()
         window = self._window(epoch)
-        arrived = self._arrivals.arrived()
+        arrived = self._state.arrived()
         return GrowingStatistics(
             epoch,
             len(window),
             window.new,
             arrived.stop,
             len(arrived.missing),
-            self._arrivals.latest().first,
+            self._state.latest().first,
             arrived.bytes,
             arrived.bytes / 1e6 / max(arrived.seconds, 1e-9),
-            self._still()[0],
+            self._stall()[0],
         )
 
     def forget(self) -> None:
@@ -188,7 +180,7 @@ class GrowingDataset(Subset[Any]):
 
         Without it, a second run over the same cache sees what the first one saw, epoch by epoch.
         """
-        self._arrivals.forget()
+        self._state.forget()
 
     def close(self) -> None:
         """Ends the process that fetches, until an epoch is asked for that isn't decided yet.
@@ -200,16 +192,16 @@ class GrowingDataset(Subset[Any]):
             _end(process, os.getpid())
 
     def _window(self, epoch: int) -> Window:
-        window = self._arrivals.window(epoch)
+        window = self._state.window(epoch)
         if window is None:
             self._fetch()
             window = self._decided(epoch)
-        elif not self._told_of_return and window.number < (latest := self._arrivals.latest()).number - 1:
+        elif not self._warned_of_return and window.number < (latest := self._state.latest()).number - 1:
             # The latest may be the next one, which is prepared while this one runs.
             gone = min(latest.first - window.first, len(window))
             if gone <= 0:
                 return window
-            self._told_of_return = True
+            self._warned_of_return = True
             warnings.warn(
                 f"epoch {epoch} is one of an earlier run, and {gone} of its samples have left the "
                 "cache since: they are read from the store again. For a new run, call forget() before its first epoch.",
@@ -219,12 +211,12 @@ class GrowingDataset(Subset[Any]):
         return window
 
     def _decided(self, epoch: int) -> Window:
-        told = _STILL_S
+        told = _STALL_S
         self._check_room()
-        window = self._arrivals.decide(epoch)
+        window = self._state.decide(epoch)
         while window is None:
-            seconds, error = self._still()
-            arrived = self._arrivals.arrived()
+            seconds, error = self._stall()
+            arrived = self._state.arrived()
             if arrived.noted > self._begun and not arrived.stop - len(arrived.missing):
                 if arrived.room == 0:
                     raise DatasetError(
@@ -236,19 +228,19 @@ class GrowingDataset(Subset[Any]):
                     raise StoreError(f"nothing arrives from {self.dataset.root}: {why}")
             if seconds > told:
                 told *= 2
-                self._warn(seconds, error, f"the first epoch waits for {self._arrivals.start} samples")
+                self._warn(seconds, error, f"the first epoch waits for {self._state.start} samples")
             self._wait()
             self._check_room()
-            window = self._arrivals.decide(epoch)
-        seconds, error = self._still()
-        if seconds > _STILL_S:
+            window = self._state.decide(epoch)
+        seconds, error = self._stall()
+        if seconds > _STALL_S:
             self._warn(seconds, error, f"training goes on with the {len(window)} samples that are there")
         return window
 
     def _check_room(self) -> None:
         """Raises a DatasetError where the cache is full before there is room for the first epoch."""
-        arrived, start = self._arrivals.arrived(), self._arrivals.start
-        if self._arrivals.latest().number or not arrived.room or arrived.capacity != self.cache.capacity:
+        arrived, start = self._state.arrived(), self._state.start
+        if self._state.latest().number or not arrived.room or arrived.capacity != self.cache.capacity:
             return
         possible = max(1, math.floor(arrived.room / self.growth))
         if possible >= start:
@@ -265,7 +257,7 @@ class GrowingDataset(Subset[Any]):
 
     def _wait(self) -> None:
         """Gives the fetching process time."""
-        time.sleep(_LOOK_S)
+        time.sleep(_POLL_S)
         if not self._fetch():
             raise DatasetError(
                 "this process is a daemon, which can't start the one that fetches: ask for the dataset's length in the "
@@ -280,16 +272,16 @@ class GrowingDataset(Subset[Any]):
             stacklevel=4,
         )
 
-    def _still(self) -> tuple[float, str]:
-        """For how long nothing has arrived though more is wanted, and why."""
-        arrived = self._arrivals.arrived()
+    def _stall(self) -> tuple[float, str]:
+        """Seconds without an arrival while more is wanted, and the reason."""
+        arrived = self._state.arrived()
         return (0.0 if arrived.idle else max(0.0, time.time() - max(arrived.moved, self._begun))), arrived.error
 
     def _fetch(self) -> bool:
         """Starts the process that fetches, unless there is one on this machine; False where it can't."""
         if self._process is not None and self._process.is_alive():
             return True
-        lock = self._arrivals.leading
+        lock = self._state.leading
         try:
             lock.acquire(timeout=0)
         except filelock.Timeout:
@@ -299,8 +291,8 @@ class GrowingDataset(Subset[Any]):
             return False
         self._begun = time.time()
         self._process = multiprocessing.Process(
-            target=serve,
-            args=(self.dataset.samples.index_, self._order, self.cache, self._arrivals, os.getpid()),
+            target=run_prefetcher,
+            args=(self.dataset.samples.index_, self._order, self.cache, self._state, os.getpid()),
             name="fastpipe-fetch",
             daemon=True,
         )
@@ -316,7 +308,7 @@ class GrowingDataset(Subset[Any]):
 
 
 class _Indices(Sequence[int]):
-    """What `GrowingDataset.indices` gives."""
+    """`GrowingDataset.indices`, worked out as they are asked for."""
 
     def __init__(self, dataset: GrowingDataset) -> None:
         self._dataset = dataset
@@ -337,7 +329,7 @@ class _Indices(Sequence[int]):
         return np.array(self[:], np.int64 if dtype is None else dtype)
 
 
-def _read_through(source: Any, cache: Cache | None, seed: int) -> tuple[ImageDataset, ImageIndex, Cache]:
+def _with_cache(source: Any, cache: Cache | None, seed: int) -> tuple[ImageDataset, ImageIndex, Cache]:
     """A copy of a dataset that reads through a cache and has a seed; its index, and the cache."""
     samples = getattr(source, "samples", None)
     index = samples.index_ if isinstance(samples, Samples) else None
@@ -364,7 +356,7 @@ def _read_through(source: Any, cache: Cache | None, seed: int) -> tuple[ImageDat
 
 
 def _name(index: ImageIndex, seed: int) -> str:
-    """What tells a growing set in a cache from another: the source's files and the order."""
+    """Identifies a growing set in a cache: a hash of the source's files and the order."""
     digest = hashlib.sha256(f"{index.root}\0{len(index)}\0{seed}\0".encode("utf-8", "surrogatepass"))
     digest.update(np.ascontiguousarray(index.table.paths).data)
     return digest.hexdigest()[:24]

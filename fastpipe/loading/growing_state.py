@@ -1,4 +1,4 @@
-"""What of a store has arrived in a cache, and which of it an epoch has: the files behind `GrowingDataset`.
+"""State of a `GrowingDataset`, in files: the samples that have arrived in the cache, and those of each epoch.
 
     CACHE/growing/ID/epochs.json     the content of each epoch; whoever needs an epoch first decides it, under a lock
     CACHE/growing/ID/begun.json      the content of the epoch that runs: what isn't in it any more may leave
@@ -25,7 +25,7 @@ import filelock
 import numpy as np
 from numpy.typing import NDArray
 
-from fastpipe.sources._atomic_write import replaced
+from fastpipe.atomic_write import atomic_write
 
 Positions = NDArray[np.int64]
 
@@ -57,8 +57,8 @@ class Window:
 
 
 @dataclass
-class Arrived:
-    """How far fetching is.
+class FetchProgress:
+    """Progress of the fetching process.
 
     Attributes:
         stop: so many positions of the order have arrived, or are missing.
@@ -87,7 +87,7 @@ class Arrived:
     failed: int = 0
 
 
-class Arrivals:
+class GrowingState:
     """The files of one growing set.
 
     Args:
@@ -110,13 +110,13 @@ class Arrivals:
         """The lock that the fetching process holds."""
         return filelock.FileLock(self.folder / "fetching.lock", is_singleton=False)
 
-    def arrived(self) -> Arrived:
-        """How far fetching is."""
+    def arrived(self) -> FetchProgress:
+        """The progress of the fetching process."""
         found = _read(self.folder / "arrived.json")
-        return Arrived(**found) if found else Arrived()
+        return FetchProgress(**found) if found else FetchProgress()
 
-    def note(self, arrived: Arrived) -> None:
-        """For the fetching process: says how far it is."""
+    def note(self, arrived: FetchProgress) -> None:
+        """Writes the progress; called by the fetching process alone."""
         arrived.noted = time.time()
         _write(self.folder / "arrived.json", asdict(arrived))
 
@@ -143,7 +143,7 @@ class Arrivals:
                     _write(self.folder / "begun.json", {"latest": astuple(window)})
             self._last_begun = window.number
 
-    def target(self, window: Window, arrived: Arrived) -> int:
+    def target(self, window: Window, arrived: FetchProgress) -> int:
         """The position that fetching goes up to while the epoch of a window runs."""
         wanted = math.ceil(self.growth * max(len(window), self.start)) + len(arrived.missing)
         if arrived.room is not None:  # a little more, so as to see how much room there is now
@@ -183,7 +183,7 @@ class Arrivals:
             _write(self.folder / "epochs.json", {**self._epochs(), "epochs": {}})
 
     def _epochs(self) -> dict[str, Any]:
-        """What was decided, read where it has changed."""
+        """The decided epochs, read again if the file has changed."""
         try:
             status = os.stat(self.folder / "epochs.json")
         except FileNotFoundError:
@@ -203,4 +203,5 @@ def _read(file: Path) -> dict[str, Any]:
 
 
 def _write(file: Path, content: dict[str, Any]) -> None:
-    replaced(file, json.dumps(content).encode())
+    with atomic_write(file, synced=False) as stream:
+        stream.write(json.dumps(content).encode())

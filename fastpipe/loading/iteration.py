@@ -6,23 +6,21 @@ import itertools
 import weakref
 from collections import deque
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
-from fastpipe.loading.bad_files import EmptyBatch, end_epoch, image_datasets
+from fastpipe.datasets.wrappers import image_datasets
+from fastpipe.loading.bad_files import EmptyBatch, end_epoch
 from fastpipe.loading.device import on_device
 from fastpipe.loading.epoch_checks import note_given
 from fastpipe.loading.threads import ThreadIterator
 from fastpipe.program import SharedEpoch
-
-if TYPE_CHECKING:
-    from fastpipe.loading.loader import DataLoader
 
 _Batch = TypeVar("_Batch")
 _ticks = itertools.count()
 
 
 class Progress:
-    """How far an iteration is, for `state_dict`.
+    """Progress of an iteration, for `state_dict`.
 
     Attributes:
         sampler: the iteration's own, or the loader's before the first one.
@@ -46,14 +44,14 @@ class Iteration(Iterator[_Batch]):
     """The batches of torch's iterator, counted as they are handed out.
 
     Args:
-        loader: whose iteration it is.
+        loader: the `fastpipe.DataLoader` whose iteration it is.
         batches: torch's iterator.
         progress: counts them.
         epochs: the epoch of each dataset with a seed.
     """
 
     def __init__(
-        self, loader: DataLoader, batches: Iterator[_Batch], progress: Progress, epochs: Mapping[SharedEpoch, int]
+        self, loader: Any, batches: Iterator[_Batch], progress: Progress, epochs: Mapping[SharedEpoch, int]
     ) -> None:
         self.loader = loader
         self.datasets = set(image_datasets(loader.dataset))
@@ -101,19 +99,19 @@ running: weakref.WeakSet[Iteration[Any]] = weakref.WeakSet()
 """Iterations that somebody is in the middle of."""
 
 
-def current_progress(loader: DataLoader) -> Progress:
-    """The progress of the loop that a loader's user is in, or of the one that ended last.
+def current_progress(loader: Any) -> Progress:
+    """The progress of the loop that the user of a `fastpipe.DataLoader` is in, or of the one that ended last.
 
     A second iteration that was broken off meanwhile, as ``next(iter(loader))`` is, isn't it.
     """
-    last = loader._progress
+    last: Progress = loader._progress
     alive = [iteration.progress for iteration in running if iteration.loader is loader]
     if last.is_loaded or last.finished or last in alive:
         return last
     return max(alive, key=lambda progress: progress.tick, default=last)
 
 
-def _made(loader: DataLoader, batches: Iterator[_Batch]) -> Iterator[_Batch]:
+def _made(loader: Any, batches: Iterator[_Batch]) -> Iterator[_Batch]:
     while True:
         try:
             batch = next(batches)

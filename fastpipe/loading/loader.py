@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -21,10 +21,12 @@ from torch.utils.data import (
 from torch.utils.data import DataLoader as TorchDataLoader
 
 from fastpipe.datasets import BadFileCounts, ImageDataset
+from fastpipe.datasets.wrappers import image_datasets
 from fastpipe.environment import usable_cpus
 from fastpipe.errors import DatasetError, FastpipeWarning
-from fastpipe.loading.accelerate import prepared, warn_lost
-from fastpipe.loading.bad_files import CollateGood, bad_files_of, begin_epoch, image_datasets
+from fastpipe.loading.accelerate import prepare_loader, warn_lost
+from fastpipe.loading.arguments import check_output, check_state, threads_of_each
+from fastpipe.loading.bad_files import CollateGood, bad_files_of, begin_epoch
 from fastpipe.loading.collate import DRAW_NOTHING, BatchCollate
 from fastpipe.loading.epoch_checks import warn_of_repetition, warn_of_whole_epochs
 from fastpipe.loading.fetcher import BatchFetcher, gives_batches
@@ -35,15 +37,15 @@ from fastpipe.loading.shm_check import check_shared_memory
 from fastpipe.loading.threads import AHEAD, Ahead, Plan, ThreadIterator, gil_bound_part_within
 from fastpipe.loading.worker import WorkerInit
 from fastpipe.loading.worker_monitor import (
+    Heartbeats,
     MonitoredIterator,
-    Notes,
     close,
     dead_workers,
-    explained,
+    worker_error,
 )
 from fastpipe.program import BatchSpec, SharedEpoch, Slots
 
-__all__ = ["DataLoader", "image_datasets"]
+__all__ = ["DataLoader"]
 
 _ENDLESS = 1 << 62
 
@@ -122,27 +124,13 @@ class DataLoader(TorchDataLoader[Any]):
         threads: int | Literal["auto"] | None = None,
         **others: Any,
     ) -> None:
-        if dtype is not None and not dtype.is_floating_point:
-            raise DatasetError(
-                f"dtype={dtype}: give a floating dtype; for uint8 images end the transform in PILToTensor."
-            )
-        if memory_format not in (torch.contiguous_format, torch.channels_last):
-            raise DatasetError(f"memory_format={memory_format}: give torch.contiguous_format or torch.channels_last.")
-        count: Any = max(1, usable_cpus() // max(num_workers, 1)) if threads == "auto" else threads
-        if count is not None and (isinstance(count, str) or count < 0):
-            raise DatasetError(f'threads={count!r}: give the number of threads that decode a batch, 0 or "auto".')
-        if device is not None and torch.device(device).type == "cuda" and not torch.cuda.is_available():
-            why = f"this torch ({torch.__version__}) is " + (
-                "without CUDA" if torch.version.cuda is None else "without a GPU"
-            )
-            raise DatasetError(
-                f"device={str(device)!r}: {why}. Leave device out, or install torch for this GPU's driver."
-            )
+        count = threads_of_each(threads, num_workers)
+        check_output(device, dtype, memory_format)
         # Plain attributes under the arguments' names, as torch's: tools that rebuild a loader read them back.
         self.device = None if device is None else torch.device(device)
         self.dtype = dtype
         self.memory_format = memory_format
-        self.threads: int | None = count
+        self.threads = count
         options = BatchSpec(device is not None, dtype, memory_format == torch.channels_last, count)
         collates = batch_size is not None or batch_sampler is not None
         # The user's own collate_fn gets the list of samples that it expects, and so does a wrapper.
@@ -155,7 +143,7 @@ class DataLoader(TorchDataLoader[Any]):
             collate_fn = CollateGood(collate_fn or default_convert)
         self._by_threads = num_workers == 0 and bool(count) and not isinstance(dataset, IterableDataset)
         self._keeps_streams = persistent_workers and self._by_threads
-        self._told_of_obstacle = self._told_of_ranks = self._told_of_loss = False
+        self._warned_of_obstacle = self._warned_of_ranks = self._warned_of_loss = False
         self._shuffles = bool(shuffle) and sampler is None and batch_sampler is None
         self._making: ThreadIterator | None = None
         self._epoch: int | None = None  # of the last iteration
@@ -190,8 +178,8 @@ class DataLoader(TorchDataLoader[Any]):
         """The batches of the next epoch, or after `load_state_dict` of the rest of the one that was saved."""
         if dead_workers(self._iterator):
             self._discard(self._iterator)
-        if self._shuffles and not self._told_of_ranks:
-            self._told_of_ranks = warn_of_whole_epochs()
+        if self._shuffles and not self._warned_of_ranks:
+            self._warned_of_ranks = warn_of_whole_epochs()
         busy = self._iterator is not None and any(other.iterator is self._iterator for other in running)
         self._epochs = epochs = self._go_on(busy)
         begin_epoch(self.dataset, self._samples())
@@ -209,7 +197,7 @@ class DataLoader(TorchDataLoader[Any]):
 
     @property
     def _index_sampler(self) -> Any:
-        """What gives the indices of batches, or of samples; torch's iterators take it from here."""
+        """The source of batches of indices, or of single ones; torch's iterators take it from here."""
         return super()._index_sampler if self._order is None else self._order
 
     def _order_of_its_own(self) -> tuple[Any, Any]:
@@ -239,21 +227,21 @@ class DataLoader(TorchDataLoader[Any]):
         stays = self.persistent_workers if stays is None else stays
         # Workers that stay are told of each epoch in shared memory.
         epochs = None if stays else tuple(self._epochs.get(part._fastpipe.epoch) for part in datasets)
-        notes = slots = None
+        heartbeats = slots = None
         requested = None
         if datasets:
             threads = max(part.threads if options.threads is None else options.threads for part in datasets)
-            notes = Notes(self.num_workers, threads)
+            heartbeats = Heartbeats(self.num_workers, threads)
             # Those that are made ahead, and two that the user's loop holds.
             slots = Slots(self.num_workers, (self.prefetch_factor or 2) + 2) if sys.platform == "linux" else None
             requested = None if isinstance(self.dataset, IterableDataset) else self._requested
         user = self.worker_init_fn
-        self.worker_init_fn = WorkerInit(user, notes, slots, epochs)
+        self.worker_init_fn = WorkerInit(user, heartbeats, slots, epochs)
         try:
             iterator = MonitoredIterator(self, requested)
         finally:
             self.worker_init_fn = user
-        iterator.notes, iterator.datasets, iterator.slots = notes, datasets, slots
+        iterator.heartbeats, iterator.datasets, iterator.slots = heartbeats, datasets, slots
         return iterator
 
     def _in_threads(self) -> ThreadIterator:
@@ -262,8 +250,8 @@ class DataLoader(TorchDataLoader[Any]):
         mixes = mixes_alone(self._given_collate)
         if not obstacle and self._draws_in_collate() and not mixes:
             obstacle = "the collate_fn"
-        if obstacle and not self._told_of_obstacle:
-            self._told_of_obstacle = True
+        if obstacle and not self._warned_of_obstacle:
+            self._warned_of_obstacle = True
             warnings.warn(
                 f"threads={self.threads}: batches are made when they are asked for, not ahead of time, since "
                 f"{obstacle} is Python code, which may draw from the generators of this thread, and holds up the "
@@ -287,9 +275,9 @@ class DataLoader(TorchDataLoader[Any]):
         return self._given_collate is not None and self._given_collate not in DRAW_NOTHING
 
     def _epoch_ahead(self) -> Callable[[], Ahead | None]:
-        """What gives the next epoch's batches of indices, where they are known before it is begun.
+        """A function that gives the next epoch's batches of indices, if they are known before it begins; else None.
 
-        That keeps no loader alive.
+        The function keeps no loader alive.
         """
         sampler, parts = self._sampler(), tuple(image_datasets(self.dataset))
         batches: Any = self.batch_sampler
@@ -310,7 +298,7 @@ class DataLoader(TorchDataLoader[Any]):
         return ahead
 
     def _settings_now(self) -> list[Any]:
-        """What batches depend on besides their indices and epochs; where one of these is another object, all are."""
+        """The objects that batches depend on besides indices and epochs; batches are made anew if one is replaced."""
         found: list[Any] = [self.collate_fn, self._requested, self.dataset]
         for part in image_datasets(self.dataset):
             found.append(part.pipeline)
@@ -319,7 +307,7 @@ class DataLoader(TorchDataLoader[Any]):
 
     def _explain(self, iterator: Any, error: Exception) -> None:
         """Raises what happened, where an error is about the iterator's workers."""
-        better = explained(iterator, error, self.timeout)
+        better = worker_error(iterator, error, self.timeout)
         if better is not None:
             self._discard(iterator)
             raise better from error
@@ -380,13 +368,13 @@ class DataLoader(TorchDataLoader[Any]):
 
     @property
     def bad_files(self) -> BadFileCounts:
-        """How many samples were skipped and replaced in this epoch so far, workers' work ahead included, and in all."""
+        """Counts of samples skipped and replaced in this epoch so far, workers' work ahead included, and in all."""
         return bad_files_of(self.dataset)
 
     def state_dict(self) -> dict[str, Any]:
-        """What `load_state_dict` needs to go on behind the last batch that was handed out.
+        """State for `load_state_dict` to go on behind the last batch that was handed out.
 
-        What is exact: which samples come, in which order. With a ``seed``, so are their random numbers; without one,
+        The samples that come, and their order, are exact. With a ``seed``, so are their random numbers; without one,
         those come from generators that are the caller's to save.
 
         Raises:
@@ -416,31 +404,31 @@ class DataLoader(TorchDataLoader[Any]):
                 another ``shuffle``, or of something else.
         """
         sampler = self._resumable_or_refuse()
-        _check_state(state)
+        check_state(state)
         sampler.load_state_dict(state["sampler"])
         self._set_datasets(sampler.next_epoch)
         self._epoch = None
         self._progress = Progress(sampler, is_loaded=True, finished=state["sampler"].get("finished", False))
 
     def prepare(self, accelerator: Any) -> Any:
-        """What ``accelerator.prepare(loader)`` gives, but with this class making the batches, `threads` included.
+        """Does what ``accelerator.prepare(loader)`` does, but with this class making the batches, `threads` included.
 
         ``accelerator.prepare`` itself puts torch's loader in this one's place; what was prepared here it leaves alone.
 
         Args:
             accelerator: an ``accelerate.Accelerator``.
         """
-        self._told_of_loss, told = True, self._told_of_loss
+        self._warned_of_loss, told = True, self._warned_of_loss
         try:
-            return prepared(self, accelerator)
+            return prepare_loader(self, accelerator)
         finally:
-            self._told_of_loss = told
+            self._warned_of_loss = told
 
     @property
     def _is_accelerate_prepared(self) -> bool:
         """Accelerate asks for this before it puts torch's loader in this one's place."""
-        if self._by_threads and not self._told_of_loss:
-            self._told_of_loss = True
+        if self._by_threads and not self._warned_of_loss:
+            self._warned_of_loss = True
             warn_lost(self, "accelerator.prepare puts torch's DataLoader in the place of this one, and that has none")
         return False
 
@@ -469,23 +457,6 @@ class DataLoader(TorchDataLoader[Any]):
         batches = self.batch_sampler
         ordinary = batches is None or isinstance(batches, BatchSampler)
         return sampler if ordinary and hasattr(sampler, "next_start") else None
-
-
-def _check_state(state: Any) -> None:
-    if _is_state(state):
-        return
-    what = f"a {type(state).__name__}"
-    there: list[str] = []
-    if isinstance(state, Mapping):
-        what = f"a dict with {', '.join(map(repr, state)) or 'nothing in it'}"
-        there = [repr(name) for name, value in state.items() if _is_state(value)]
-    cure = f": state[{there[0]}] is one" if len(there) == 1 else ""
-    raise DatasetError(f"load_state_dict got {what}, and takes what DataLoader.state_dict() returned{cure}.")
-
-
-def _is_state(value: Any) -> bool:
-    """Whether something is what `DataLoader.state_dict` gives."""
-    return isinstance(value, Mapping) and isinstance(value.get("sampler"), Mapping) and "epoch" in value["sampler"]
 
 
 def _shuffled(dataset: Any, generator: torch.Generator | None) -> Sampler[int]:

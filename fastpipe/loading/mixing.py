@@ -66,7 +66,7 @@ def mixes_alone(collate: Any) -> bool:
 
 
 def mixed(collate: Callable[[Any], Any], samples: Any) -> Any:
-    """What such a function, or a wrapper of it, makes; its draws come from this thread's generators, if it has some."""
+    """Calls such a function, or a wrapper of it; its draws come from this thread's generators, if it has some."""
     from fastpipe.transforms.v2._rng_patch import drawing_from
 
     with drawing() as generators, drawing_from(generators):

@@ -96,7 +96,7 @@ class Permutation:
 
 @lru_cache(maxsize=4)  # a loader that works ahead asks for an epoch's order twice
 def _few(length: int, rows: int, columns: int, key: tuple[int, ...]) -> NDArray[np.int64]:
-    """All of a permutation of few indices, whose rounds are tables of how far a row or a column moves."""
+    """A whole permutation of few indices, whose rounds are tables of how far a row or a column moves."""
     keys = np.array(_round_keys(key, _ROUNDS_SMALL))[:, None]
     down, across = _moves(columns, keys[::2], rows), _moves(rows, keys[1::2], columns)
     row, column = np.divmod(np.arange(rows * columns), columns)
@@ -111,7 +111,7 @@ def _few(length: int, rows: int, columns: int, key: tuple[int, ...]) -> NDArray[
 
 
 def _moves(lines: int, keys: _Words, modulus: int) -> NDArray[np.int64]:
-    """How far each of these rows or columns moves, in each round."""
+    """The shift of each row or column, in each round."""
     hashes = _hash(np.arange(lines, dtype=np.uint64), keys)
     moved: _Words = (hashes * np.uint64(modulus)) >> np.uint64(32)
     return moved.astype(np.int64)

@@ -15,38 +15,38 @@ import filelock
 import numpy as np
 
 from fastpipe.datasets import ImageIndex
-from fastpipe.loading.growing_state import Arrivals, Positions, Window
+from fastpipe.loading.growing_state import GrowingState, Positions, Window
 from fastpipe.loading.permutation import Permutation
-from fastpipe.sources import Cache, Hold
+from fastpipe.sources import Cache, Pin
 from fastpipe.types import ArchiveMember, RemoteFile
 
 _AT_ONCE = 64  # samples between two notes of how far it is, at most
 _TRIES = 5  # for a sample that can't be read while others can
-_LOOK_S = 0.1
+_POLL_S = 0.1
 _LONGEST_PAUSE_S = 30.0
 
 
-class Fetcher:
+class Prefetcher:
     """Brings the next samples into the cache, as far as there is room for them; one at a time does so.
 
     Args:
         index: of the source, whose files are read through the cache.
         order: in which they arrive.
         cache: where they are kept.
-        arrivals: says what is wanted, and is told what has arrived.
+        state: says what is wanted, and is told what has arrived.
     """
 
-    def __init__(self, index: ImageIndex, order: Permutation, cache: Cache, arrivals: Arrivals) -> None:
-        self._index, self._order, self._cache, self._arrivals = index, order, cache, arrivals
-        self._now = now = arrivals.arrived()
+    def __init__(self, index: ImageIndex, order: Permutation, cache: Cache, state: GrowingState) -> None:
+        self._index, self._order, self._cache, self._state = index, order, cache, state
+        self._now = now = state.arrived()
         now.moved, now.idle, now.error, now.failed = time.time(), False, "", 0
         if now.capacity != cache.capacity or not now.room:
             now.capacity, now.room = cache.capacity, None
-        arrivals.note(now)
+        state.note(now)
         source: Any = index.source
         self._at_once = min(_AT_ONCE, 2 * source.concurrency)
         self._number = -1
-        self._hold: Hold | None = None
+        self._pin: Pin | None = None
         self._full = False
         self._first = self._target = 0
         self._mended = 0  # up to here, what should be there was looked for
@@ -54,33 +54,33 @@ class Fetcher:
 
     @property
     def failed(self) -> int:
-        """How many steps in a row gave nothing but errors."""
+        """The number of steps in a row that gave nothing but errors."""
         return self._now.failed
 
     def step(self) -> bool:
         """Fetches some samples; False where there is nothing to do, or no way to."""
-        window = self._arrivals.begun()
+        window = self._state.begun()
         if window.number != self._number:
             self._begin(window)
         now = self._now
-        self._target = self._arrivals.target(window, now)
+        self._target = self._state.target(window, now)
         mending = self._mended < now.stop
         start = self._mended if mending else now.stop
         stop = min(start + self._at_once, now.stop if mending else self._target)
         if start >= stop or (self._full and not mending):
             if not now.idle:
                 now.idle, now.error, now.failed = True, "", 0
-                self._arrivals.note(now)
+                self._state.note(now)
             return False
         begun = time.perf_counter()
         positions = np.arange(start, stop)
         files = self._files(positions)
-        there = self._brought(files)
+        there = self._fetched(files)
         now.seconds += time.perf_counter() - begun
         if mending:  # what can't be brought is read from the store when it is asked for
             self._mended = stop
             return True
-        done = self._settled(start, there)
+        done = self._settle(start, there)
         now.idle = False
         if done > start:
             now.stop = self._mended = done
@@ -88,7 +88,7 @@ class Fetcher:
         elif not self._full:
             errors = [one for one in there if isinstance(one, Exception)]
             now.error, now.failed = f"{type(errors[0]).__name__}: {errors[0]}", now.failed + 1
-        self._arrivals.note(now)
+        self._state.note(now)
         return done > start or self._full
 
     def _begin(self, window: Window) -> None:
@@ -100,9 +100,9 @@ class Fetcher:
         self._first = window.first
         now.stop = max(now.stop, window.stop)
         now.missing = [one for one in now.missing if one >= window.first]
-        before = self._hold
-        stop = max(self._arrivals.target(window, now), now.stop)
-        self._hold = self._cache.hold(self._files(np.arange(window.first, stop)))
+        before = self._pin
+        stop = max(self._state.target(window, now), now.stop)
+        self._pin = self._cache.pin(self._files(np.arange(window.first, stop)))
         if before is not None:
             before.release()
 
@@ -110,18 +110,18 @@ class Fetcher:
         """The files at positions of the order."""
         return self._index.paths(self._order.at(positions % len(self._order)))  # type: ignore[return-value]
 
-    def _brought(self, files: Sequence[RemoteFile]) -> list[ArchiveMember | Exception | None]:
-        """Where each file is in the cache; None where there is no room for it, or the error that reading it led to."""
+    def _fetched(self, files: Sequence[RemoteFile]) -> list[ArchiveMember | Exception | None]:
+        """The place of each file in the cache; None if there is no room for it, or the error that reading it raised."""
         found: list[Any] = [self._cache.find(file) for file in files]
         absent = [number for number, place in enumerate(found) if place is None]
-        for number, one in zip(absent, self._cache.bring([files[number] for number in absent]), strict=True):
+        for number, one in zip(absent, self._cache.fetch_missing([files[number] for number in absent]), strict=True):
             found[number] = None if isinstance(one, bytes) else one
             if isinstance(one, ArchiveMember):
                 self._now.files += 1
                 self._now.bytes += one.length
         return found
 
-    def _settled(self, start: int, there: Sequence[ArchiveMember | Exception | None]) -> int:
+    def _settle(self, start: int, there: Sequence[ArchiveMember | Exception | None]) -> int:
         """The position up to which all have arrived, or are given up."""
         some = any(isinstance(one, ArchiveMember) for one in there)
         for position, one in enumerate(there, start):
@@ -137,22 +137,22 @@ class Fetcher:
         return start + len(there)
 
 
-def serve(index: ImageIndex, order: Permutation, cache: Cache, arrivals: Arrivals, parent: int) -> None:
+def run_prefetcher(index: ImageIndex, order: Permutation, cache: Cache, state: GrowingState, parent: int) -> None:
     """The process: fetches until its parent is gone. Where another one does already, it ends at once."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which ends this process
-    lock = arrivals.leading
+    lock = state.leading
     try:
         lock.acquire(timeout=0)
     except filelock.Timeout:
         return
-    fetcher = Fetcher(index, order, cache, arrivals)
+    fetcher = Prefetcher(index, order, cache, state)
     while _lives(parent):
         if not fetcher.step():
-            pause = min(_LONGEST_PAUSE_S, _LOOK_S * 2**fetcher.failed)
-            for _ in range(math.ceil(pause / _LOOK_S)):
+            pause = min(_LONGEST_PAUSE_S, _POLL_S * 2**fetcher.failed)
+            for _ in range(math.ceil(pause / _POLL_S)):
                 if not _lives(parent):
                     break
-                time.sleep(_LOOK_S)
+                time.sleep(_POLL_S)
 
 
 def _lives(parent: int) -> bool:

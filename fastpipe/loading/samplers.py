@@ -48,7 +48,7 @@ def _described(keys: Collection[str]) -> str:
 
 
 class _Position:
-    """Where in an epoch a sampler is, and how to come back there.
+    """Position of a sampler within an epoch, saved and restored.
 
     Attributes:
         epoch: of the iteration that began last, or that was chosen since by `set_epoch`.
@@ -68,7 +68,7 @@ class _Position:
         raise NotImplementedError
 
     def _settings(self) -> dict[str, int]:
-        """What the order depends on besides the epoch: it must be the same when a state is loaded."""
+        """Values that the order depends on besides the epoch; they must be the same when a state is loaded."""
         raise NotImplementedError
 
     @property
@@ -93,7 +93,7 @@ class _Position:
         self.is_chosen, self._over = True, False
 
     def begin(self, epoch: int) -> None:
-        """As `set_epoch`, for a loader that counts the epochs itself."""
+        """Does what `set_epoch` does, for a loader that counts the epochs itself."""
         if self._over or epoch != self.epoch:
             self._start = 0
         self.set_epoch(epoch)
@@ -201,7 +201,7 @@ class _Position:
 
 
 class ShuffledSampler(_Position, Sampler[int]):
-    """All indices once, in an order that ``(seed, epoch)`` fixes; memory and start-up don't depend on the length.
+    """Each index once, in an order that ``(seed, epoch)`` fixes; memory and start-up don't depend on the length.
 
     Args:
         data_source: the dataset, or its length.

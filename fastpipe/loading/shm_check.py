@@ -1,4 +1,4 @@
-"""Whether shared memory has room for a loader's batches, before the first one is made."""
+"""Checks, before the first batch is made, that shared memory has room for a loader's batches."""
 
 from __future__ import annotations
 

@@ -24,13 +24,13 @@ from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import torch
-from torch.utils.data import ConcatDataset
 from torch.utils.data._utils import pin_memory
 from torch.utils.data.dataloader import _BaseDataLoaderIter
 
 from fastpipe.datasets import ImageDataset
+from fastpipe.datasets.wrappers import behind_subsets, is_transparent, wrapped
 from fastpipe.errors import FastpipeWarning, LoaderError
-from fastpipe.loading.fetcher import SUBSETS, batch_of, in_epochs, sample_of, within_subsets
+from fastpipe.loading.fetcher import batch_of, in_epochs, sample_of
 from fastpipe.loading.mixing import mixed
 from fastpipe.loading.worker_monitor import PATIENCE_S
 from fastpipe.program import BatchSpec, PendingBatch, SharedEpoch
@@ -40,7 +40,7 @@ AHEAD = 3
 """Batches that are made ahead, where nobody says how many. With two the core's threads run dry: they slept for 20% of
 the time beside a busy Python thread, and for 1% with three, in the same memory."""
 
-_LOOK_S = 1.0
+_POLL_S = 1.0
 _LAST_BATCH_S = 10.0
 
 Epochs = Mapping[SharedEpoch, int]
@@ -49,11 +49,9 @@ Ahead = tuple[Iterator[Any], Epochs]
 
 
 def gil_bound_part_within(dataset: Any) -> str:
-    """What keeps a dataset's samples from being made ahead in a thread; empty where nothing does."""
-    if type(dataset) in SUBSETS:
-        return gil_bound_part_within(dataset.dataset)
-    if type(dataset) is ConcatDataset:
-        return next(filter(None, map(gil_bound_part_within, dataset.datasets)), "")
+    """Why a dataset's samples can't be made ahead in a thread; empty if they can."""
+    if is_transparent(dataset):
+        return next(filter(None, map(gil_bound_part_within, wrapped(dataset).values())), "")
     if not isinstance(dataset, ImageDataset):
         return f"the dataset ({type(dataset).__name__})"
     return dataset.in_python
@@ -61,7 +59,7 @@ def gil_bound_part_within(dataset: Any) -> str:
 
 @dataclass(frozen=True)
 class Plan:
-    """How an iterator makes batches.
+    """Settings of an iterator that makes batches by threads.
 
     Attributes:
         threads: of the core, for one batch.
@@ -82,7 +80,7 @@ class Plan:
     mixes: bool
 
 
-class _Task:
+class _BatchTask:
     """One batch that is wanted.
 
     Attributes:
@@ -103,7 +101,7 @@ class _Task:
         self.wanted = True
 
 
-class _Maker:
+class _BatchMaker:
     """Makes tasks in their order, in a thread or where it is called; knows nothing of who wants them.
 
     In the thread a task is begun, read and drawn, while the core makes the last images of the one before.
@@ -133,16 +131,16 @@ class _Maker:
         self._streams = streams
         self.mixes = mixes
         self._pin = pin
-        self.at: _Task | None = None  # what it is at
+        self.at: _BatchTask | None = None  # what it is at
         self._gpu = torch.cuda.current_device() if pin == "cuda" else None
         self._changed = threading.Condition()
         # under the lock:
-        self._tasks: deque[_Task] = deque()
+        self._tasks: deque[_BatchTask] = deque()
         self._thread: threading.Thread | None = None
         self._more = False  # there will be further tasks
         _makers.add(self)
 
-    def add(self, task: _Task, more: bool) -> None:
+    def add(self, task: _BatchTask, more: bool) -> None:
         """Has a task made in the thread; `more`: others will follow, so that it's worth to wait for them."""
         with self._changed:
             self._tasks.append(task)
@@ -159,7 +157,7 @@ class _Maker:
             self._more = False
             self._changed.notify_all()
 
-    def drop(self, tasks: list[_Task]) -> None:
+    def drop(self, tasks: list[_BatchTask]) -> None:
         """Forgets the last tasks, in their order; the next one's random numbers are those of the first of them."""
         with self._changed:
             for task in tasks:
@@ -169,7 +167,7 @@ class _Maker:
             if state is not None:  # the one that is being made goes on with what is nobody's any more
                 self._streams = Streams(state)
 
-    def go_on_with(self, streams: Streams, ahead: list[_Task]) -> None:
+    def go_on_with(self, streams: Streams, ahead: list[_BatchTask]) -> None:
         """Random numbers of the tasks to come; those `ahead` draw none of these, and leave none behind."""
         with self._changed:
             self._streams = streams
@@ -191,12 +189,12 @@ class _Maker:
         if thread is not None and os.getpid() == self.owner and thread is not threading.current_thread():
             thread.join(seconds)
 
-    def wait(self, task: _Task, seconds: float) -> bool:
+    def wait(self, task: _BatchTask, seconds: float) -> bool:
         """Whether a task is done, in that time."""
         with self._changed:
             return self._changed.wait_for(lambda: task.done, seconds)
 
-    def make_here(self, task: _Task) -> None:
+    def make_here(self, task: _BatchTask) -> None:
         """Makes a task in the calling thread, with the streams in the global generators' place."""
         if not task.done:
             streams = self._streams
@@ -230,7 +228,7 @@ class _Maker:
                     next(one, None)
             before, now = now, None
 
-    def _made(self, task: _Task, streams: Streams) -> Iterator[None]:
+    def _made(self, task: _BatchTask, streams: Streams) -> Iterator[None]:
         """Makes a task: so far that others can be finished; then all of it but what the core is still at; the rest."""
         try:
             with streams.here():
@@ -242,24 +240,24 @@ class _Maker:
                     pending.submit_rest()
                 if task.wanted and (pending is None or self.mixes or pending.may_draw):
                     task.result = self._result(pending, task)
-                    self._tell(task)
+                    self._notify(task)
             yield
             if task.wanted and not task.done:
                 with streams.here():
                     task.result = self._result(pending, task)
         except BaseException as error:
             task.error = error
-        self._tell(task)
+        self._notify(task)
 
-    def _submitted(self, task: _Task) -> PendingBatch | None:
+    def _submitted(self, task: _BatchTask) -> PendingBatch | None:
         """A batch that the core is making; None for what an image dataset alone doesn't say."""
         self.at = task
         if not self._batches or not isinstance(task.indices, list):
             return None
-        dataset, inner = within_subsets(self._dataset, task.indices, task.options)
+        dataset, inner = behind_subsets(self._dataset, task.indices, task.options.epochs, is_transparent)
         return dataset.submit(inner, task.options) if isinstance(dataset, ImageDataset) else None
 
-    def _result(self, pending: PendingBatch | None, task: _Task) -> Any:
+    def _result(self, pending: PendingBatch | None, task: _BatchTask) -> Any:
         self.at = task
         if pending is None:
             asked = batch_of if self._batches else sample_of
@@ -270,7 +268,7 @@ class _Maker:
         pin = cast(Any, pin_memory.pin_memory)
         return batch if self._pin is None else pin(batch, self._pin)  # what is pinned stays where it is
 
-    def _tell(self, task: _Task) -> None:
+    def _notify(self, task: _BatchTask) -> None:
         with self._changed:
             task.done = True
             self._changed.notify_all()
@@ -288,10 +286,10 @@ class ThreadIterator(_BaseDataLoaderIter):
         super().__init__(loader)
         pin = self._pin_memory_device if self._pin_memory else None
         streams = self._seeded(loader)
-        self._maker = _Maker(self._dataset, self._auto_collation, self._collate_fn, streams, plan.mixes, pin)
+        self._maker = _BatchMaker(self._dataset, self._auto_collation, self._collate_fn, streams, plan.mixes, pin)
         weakref.finalize(self, self._maker.close)
-        self._ahead: deque[_Task] = deque()
-        self._tasks: deque[_Task] = deque()
+        self._ahead: deque[_BatchTask] = deque()
+        self._tasks: deque[_BatchTask] = deque()
         self._snapshot: Any = None
         self.number = 0  # of epochs that were begun
         self._begin(loader, plan)
@@ -354,19 +352,19 @@ class ThreadIterator(_BaseDataLoaderIter):
         if self._indices_ahead is not None:
             indices_ahead, epochs = self._indices_ahead
             for indices in indices_ahead:
-                task = _Task(indices, replace(self._options, epochs=epochs))
+                task = _BatchTask(indices, replace(self._options, epochs=epochs))
                 self._ahead.append(task)
                 self._maker.add(task, more=len(self._ahead) < self._plan.prefetch)
                 return
         self._maker.end()
 
-    def _task(self, indices: Any) -> _Task:
+    def _task(self, indices: Any) -> _BatchTask:
         if self._ahead:
             task = self._ahead[0]
             if task.indices == indices and task.options == self._options:
                 return self._ahead.popleft()
             self._drop_ahead()  # another epoch than was thought
-        task = _Task(indices, self._options)
+        task = _BatchTask(indices, self._options)
         if not self._plan.obstacle:
             self._maker.add(task, more=True)
         return task
@@ -394,27 +392,27 @@ class ThreadIterator(_BaseDataLoaderIter):
                 del error, task  # frames that hold each other are there until Python's collector finds them
         return task.result
 
-    def _wait(self, task: _Task) -> None:
+    def _wait(self, task: _BatchTask) -> None:
         started = time.monotonic()
-        told = False
-        while not self._maker.wait(task, _LOOK_S):
+        warned = False
+        while not self._maker.wait(task, _POLL_S):
             seconds = time.monotonic() - started
             if 0 < self._plan.timeout_s <= seconds:
                 raise LoaderError(
-                    f"no batch for {self._plan.timeout_s:g} s (timeout={self._plan.timeout_s:g}). {self._at(task)} If "
-                    "the files can be read in another program, raise timeout; else the disk, or the network file "
-                    "system under it, doesn't answer."
+                    f"no batch for {self._plan.timeout_s:g} s (timeout={self._plan.timeout_s:g}). "
+                    f"{self._describe(task)} If the files can be read in another program, raise timeout; else "
+                    "the disk, or the network file system under it, doesn't answer."
                 )
-            if not self._plan.timeout_s and not told and seconds >= PATIENCE_S:
-                told = True
+            if not self._plan.timeout_s and not warned and seconds >= PATIENCE_S:
+                warned = True
                 warnings.warn(
-                    f"no batch for {seconds:.0f} s. {self._at(task)} Give the DataLoader timeout=SECONDS to make this "
-                    "an error.",
+                    f"no batch for {seconds:.0f} s. {self._describe(task)} Give the DataLoader timeout=SECONDS to make "
+                    "this an error.",
                     FastpipeWarning,
                     stacklevel=2,
                 )
 
-    def _at(self, task: _Task) -> str:
+    def _describe(self, task: _BatchTask) -> str:
         task = self._maker.at or task
         indices = task.indices if isinstance(task.indices, list) else [task.indices]
         named = ""
@@ -424,7 +422,7 @@ class ThreadIterator(_BaseDataLoaderIter):
         return f"The batch that is being made has the samples {', '.join(map(str, indices[:8]))}…{named}."
 
     def stop_epoch(self, number: int) -> None:
-        """Nothing more of that epoch is wanted."""
+        """Stops making batches of that epoch."""
         if os.getpid() != self.made_by or number != self.number:
             return
         if self._tasks:  # broken off: random numbers go on behind the last batch that was handed out
@@ -440,7 +438,7 @@ def _same(one: Any, other: Any) -> bool:
     return one is not None and len(one) == len(other) and all(a is b for a, b in zip(one, other, strict=True))
 
 
-_makers: weakref.WeakSet[_Maker] = weakref.WeakSet()
+_makers: weakref.WeakSet[_BatchMaker] = weakref.WeakSet()
 
 
 @atexit.register

@@ -1,4 +1,4 @@
-"""How many workers and threads serve this machine, these files and this transform best: tried, not guessed."""
+"""Chooses the numbers of workers and threads by measuring them on this machine, these files and this transform."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ from typing import Any
 import torch
 from torch.utils.data import RandomSampler
 
+from fastpipe.datasets.wrappers import image_datasets
 from fastpipe.environment import usable_cpus
 from fastpipe.errors import DatasetError
 from fastpipe.index._progress import SlowBar
 from fastpipe.loading.collate import DeferredImages, map_tensors
-from fastpipe.loading.loader import DataLoader, image_datasets
+from fastpipe.loading.loader import DataLoader
 from fastpipe.loading.threads import AHEAD, gil_bound_part_within
 from fastpipe.rng import keyed_globals
 
@@ -28,7 +29,7 @@ _PREFETCH = 2
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """What one setting gave.
+    """Measurements of one setting.
 
     Attributes:
         num_workers, threads, prefetch_factor: the setting; prefetch_factor is None where nothing is made ahead.
@@ -48,7 +49,7 @@ class Trial:
 
 @dataclass(frozen=True, slots=True)
 class Tuning:
-    """The choice, and what it was made from.
+    """The chosen setting, and the trials that it was chosen from.
 
     Attributes:
         kwargs: keyword arguments for `fastpipe.DataLoader`.
@@ -151,7 +152,7 @@ def _settings(max_workers: int, cpus: int, threads_help: bool) -> Iterator[tuple
 
 @dataclass(frozen=True, slots=True)
 class Throughput:
-    """What a loader delivers once it runs: batches a second, seconds to the first of them, and that batch."""
+    """Speed of a running loader: batches a second, seconds to the first of them, and that batch."""
 
     batches_per_s: float
     first_batch_s: float

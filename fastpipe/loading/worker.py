@@ -1,4 +1,4 @@
-"""What a worker's process does first."""
+"""Set-up of a worker's process."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from typing import Any
 import cv2
 from torch.utils.data import get_worker_info
 
-from fastpipe.loading.bad_files import image_datasets
+from fastpipe.datasets.wrappers import image_datasets
 from fastpipe.loading.fetcher import BatchFetcher
-from fastpipe.loading.worker_monitor import Notes, end_with_what_cannot_be_sent, leave_quietly
+from fastpipe.loading.worker_monitor import Heartbeats, exit_on_unsendable_batch, silence_exit
 from fastpipe.program import Slots
 
 
@@ -23,19 +23,19 @@ class WorkerInit:
 
     Attributes:
         user: the loader's ``worker_init_fn``, which runs behind this.
-        notes: where the worker notes the samples that it begins.
+        heartbeats: where the worker notes the samples that it begins.
         slots: memory that batches are made in.
         epochs: of each image dataset with a seed, None for one without; None for what the main process sets.
     """
 
     user: Callable[[int], None] | None
-    notes: Notes | None
+    heartbeats: Heartbeats | None
     slots: Slots | None
     epochs: tuple[int | None, ...] | None
 
     def __call__(self, worker: int) -> None:
-        leave_quietly()
-        end_with_what_cannot_be_sent()
+        silence_exit()
+        exit_on_unsendable_batch()
         # As many threads as cores in each worker would get in each other's way. 0 is one thread, too, but leaves alone
         # the pool that a forked worker inherits without its threads; setNumThreads(1) waits for them forever.
         cv2.setNumThreads(0)
@@ -49,17 +49,17 @@ class WorkerInit:
             for part, epoch in zip(image_datasets(info.dataset), self.epochs, strict=True):
                 if part._fastpipe.epoch is not None and epoch is not None:
                     part._fastpipe.epoch.stay(epoch)
-        if self.notes is not None and info is not None:
-            self._note(self.notes, worker, info.dataset)
+        if self.heartbeats is not None and info is not None:
+            self._note(self.heartbeats, worker, info.dataset)
         if self.user is not None:
             self.user(worker)
         parent = multiprocessing.parent_process()
         if parent is not None and not parent.is_alive():
             sys.exit()  # torch looks from now on whether the parent changes, and would wait for this one for ever
 
-    def _note(self, notes: Notes, worker: int, dataset: Any) -> None:
-        noting = notes.of_worker(worker)
+    def _note(self, heartbeats: Heartbeats, worker: int, dataset: Any) -> None:
+        for_dataset = heartbeats.of_worker(worker)
         first = 0
         for part in image_datasets(dataset):
-            part.on_begin = noting(first, len(part))
+            part.on_begin = for_dataset(first, len(part))
             first += len(part)

@@ -1,4 +1,4 @@
-"""What each worker is at, and what to say when one dies, stalls or finds no shared memory.
+"""Monitors workers: names the sample that each has begun when one dies, stalls or finds no shared memory.
 
 Workers note the sample that they begin in shared memory, which costs 0.1 µs a sample. The main process looks there only
 when something went wrong.
@@ -38,10 +38,10 @@ PATIENCE_S = 60.0
 _TIMED_OUT = "timed out"
 _FROM_A_WORKER = "in DataLoader worker process"
 
-_LOOK_S = 5.0
+_POLL_S = 5.0
 _LAST_BATCH_S = 1.0
 _DYING_S = 1.0
-_TOLD_OF = 4  # workers in a message
+_NAMED_WORKERS = 4  # workers in a message
 _CAUSES = {
     "SIGKILL": "Something outside killed it, most often the system or the container for using too much memory: `dmesg` "
     "or the container's events tell. Use fewer workers or threads, a smaller prefetch_factor or batch_size, or more "
@@ -64,7 +64,7 @@ _NO_DESCRIPTORS = 75
 _OTHER_CAUSE = "Its own message, if it left one, is above this one"
 
 
-class Notes:
+class Heartbeats:
     """The sample that each thread of each worker began last, and when; in memory that all processes share.
 
     A worker that is forked inherits it; one that is spawned gets a handle, since torch's process pickler sends tensors
@@ -76,14 +76,14 @@ class Notes:
         self._numbers: torch.Tensor = zeros.share_memory_()  # type: ignore[no-untyped-call]
 
     def of_worker(self, worker: int) -> Callable[[int, int], Callable[[int], None]]:
-        """For the worker's process: a function that makes, for a dataset, the function that notes its samples."""
+        """Makes, in a worker's process, a function that makes the function that notes a dataset's samples."""
         numbers = self._numbers[worker].numpy()
         count = len(numbers)
         rows = [memoryview(row) for row in numbers]
         taken = iter(range(1 << 62))
         mine = threading.local()
 
-        def noting(first: int, length: int) -> Callable[[int], None]:
+        def for_dataset(first: int, length: int) -> Callable[[int], None]:
             def note(index: int, now: Callable[[], int] = time.monotonic_ns) -> None:
                 try:
                     row = mine.row
@@ -94,7 +94,7 @@ class Notes:
 
             return note
 
-        return noting
+        return for_dataset
 
     def last(self, worker: int) -> list[tuple[int, float]]:
         """Samples begun last by the worker's threads, and how many seconds ago; the oldest first."""
@@ -106,7 +106,7 @@ class Notes:
 # What tells workers to end, kept apart from the iterators: where one goes as part of a ring of references (every
 # exception that was caught with a name makes one), Python's collector closes the queues in it first, and then torch
 # waits five seconds for each worker, which can't hear it.
-_lines: dict[int, tuple[Any, ...]] = {}
+_channels: dict[int, tuple[Any, ...]] = {}
 
 
 class MonitoredIterator(_MultiProcessingDataLoaderIter):
@@ -117,11 +117,11 @@ class MonitoredIterator(_MultiProcessingDataLoaderIter):
     needed: a worker that dies while it writes to the pipe leaves half a message, which nothing else ends the wait for.
     """
 
-    notes: Notes | None = None
+    heartbeats: Heartbeats | None = None
     datasets: tuple[ImageDataset, ...] = ()
     slots: Slots | None = None
     _waiting_since: float | None = None
-    _told = False
+    _warned = False
 
     def __init__(self, loader: Any, options: BatchSpec | None = None) -> None:
         self._options = options
@@ -131,13 +131,13 @@ class MonitoredIterator(_MultiProcessingDataLoaderIter):
             super().__init__(loader)
         except Exception as error:
             self._worker_pids_set = True  # torch says so a step after it has set them
-            _unwatched(self)
-            better = explained(self, error, loader.timeout)
+            _unregister_workers(self)
+            better = worker_error(self, error, loader.timeout)
             close(self)
             if better is not None:  # a worker died before all were started
                 raise better from error
             raise
-        _lines[id(self)] = (self._index_queues, self._worker_result_queue, self._workers, self._workers_done_event)
+        _channels[id(self)] = (self._index_queues, self._worker_result_queue, self._workers, self._workers_done_event)
 
     @property
     def _dataset(self) -> Any:  # what workers get
@@ -148,7 +148,7 @@ class MonitoredIterator(_MultiProcessingDataLoaderIter):
         self._given = dataset
 
     def _reset(self, loader: Any, first_iter: bool = False) -> None:
-        _unwatched(self)  # the last step of torch's __init__ has set them
+        _unregister_workers(self)  # the last step of torch's __init__ has set them
         self._index_sampler = loader._index_sampler  # of this iteration
         super()._reset(loader, first_iter)
 
@@ -160,46 +160,46 @@ class MonitoredIterator(_MultiProcessingDataLoaderIter):
         try:
             super()._shutdown_workers()
         finally:
-            _lines.pop(id(self), None)
+            _channels.pop(id(self), None)
 
     def _try_get_data(self, timeout: float = 5.0) -> Any:
         now = time.monotonic()
         self._waiting_since = now if self._waiting_since is None else self._waiting_since
-        if not self._timeout and not self._told and now - self._waiting_since >= PATIENCE_S:
-            self._told = True
+        if not self._timeout and not self._warned and now - self._waiting_since >= PATIENCE_S:
+            self._warned = True
             warnings.warn(
-                f"no batch for {now - self._waiting_since:.0f} s. {waited_for(self)} "
+                f"no batch for {now - self._waiting_since:.0f} s. {describe_wait(self)} "
                 "Give the DataLoader timeout=SECONDS to make this an error.",
                 FastpipeWarning,
                 stacklevel=2,
             )
         # Not longer at once: a signal that came while some object's __del__ was running raises nothing.
-        found = self._look(min(timeout, _LOOK_S))
+        found = self._poll(min(timeout, _POLL_S))
         while not found[0] and (left := now + timeout - time.monotonic()) > 0:
-            found = self._look(min(left, _LOOK_S))
+            found = self._poll(min(left, _POLL_S))
         if found[0]:
             self._waiting_since = None
         return found
 
-    def _look(self, seconds: float) -> Any:
+    def _poll(self, seconds: float) -> Any:
         try:
-            _watched(self)
+            _register_workers(self)
             if dead := dead_workers(self):  # since the last batch
                 raise RuntimeError(f"DataLoader worker (pid {dead[0][1].pid}) exited unexpectedly")
             return super()._try_get_data(seconds)  # type: ignore[no-untyped-call]
         finally:
-            _unwatched(self)
+            _unregister_workers(self)
 
 
-def _watched(iterator: Any) -> None:
-    """torch's handler of SIGCHLD knows of the iterator's workers."""
-    _unwatched(iterator)  # an interrupt may have left them there
+def _register_workers(iterator: Any) -> None:
+    """Tells torch's handler of SIGCHLD of the iterator's workers."""
+    _unregister_workers(iterator)  # an interrupt may have left them there
     iterator._worker_pids_set = True
     torch._C._set_worker_pids(id(iterator), tuple(process.pid for process in iterator._workers))
 
 
-def _unwatched(iterator: Any) -> None:
-    """torch's handler of SIGCHLD forgets the iterator's workers."""
+def _unregister_workers(iterator: Any) -> None:
+    """Has torch's handler of SIGCHLD forget the iterator's workers."""
     if getattr(iterator, "_worker_pids_set", False):
         with contextlib.suppress(ValueError):  # it knew of none yet
             torch._C._remove_worker_pids(id(iterator))
@@ -212,8 +212,8 @@ def dead_workers(iterator: Any) -> list[tuple[int, Any]]:
     return [(number, process) for number, process in workers if process.exitcode not in (None, 0)]
 
 
-def explained(iterator: Any, error: Exception, timeout_s: float) -> LoaderError | None:
-    """What happened, where an error of torch's iterator is about its workers; None where it is something else."""
+def worker_error(iterator: Any, error: Exception, timeout_s: float) -> LoaderError | None:
+    """The error to raise in place of one of torch's iterator, if that is about its workers; else None."""
     text = str(error)
     reason = no_descriptors_left(error)
     if reason and getattr(error, "filename", None) is None and not isinstance(error, LoaderError):
@@ -224,8 +224,8 @@ def explained(iterator: Any, error: Exception, timeout_s: float) -> LoaderError 
         return None
     if _TIMED_OUT in text:
         return LoaderError(
-            f"no batch for {timeout_s:g} s (timeout={timeout_s:g}). {waited_for(iterator)} If the file can be read in "
-            "another program, raise timeout; else its disk, or the network file system under it, doesn't answer."
+            f"no batch for {timeout_s:g} s (timeout={timeout_s:g}). {describe_wait(iterator)} If the file can be read "
+            "in another program, raise timeout; else its disk, or the network file system under it, doesn't answer."
         )
     dead = dead_workers(iterator)
     if not dead and not isinstance(error, RuntimeError):  # the pipe to a worker broke: it may be dying still
@@ -246,7 +246,7 @@ def describe_exit(iterator: Any, number: int, process: Any) -> str:
     how = f"was killed by {name or f'signal {-process.exitcode}'}"
     if process.exitcode > 0:
         how = f"ended with exit status {process.exitcode}"
-    last = _at(iterator, number)
+    last = _last_sample(iterator, number)
     place = f"; it{last}" if last else ""
     cause = _CAUSES.get(name, _OTHER_CAUSE)
     if process.exitcode == _NO_ROOM:
@@ -256,8 +256,8 @@ def describe_exit(iterator: Any, number: int, process: Any) -> str:
     return f"DataLoader worker {number} (pid {process.pid}) {how}{place}. {cause}."
 
 
-def waited_for(iterator: Any) -> str:
-    """Which worker makes the batch that is waited for, and what each worker began last."""
+def describe_wait(iterator: Any) -> str:
+    """Names the worker that makes the next batch, and the sample that each worker began last."""
     workers = getattr(iterator, "_workers", ())
     # Tasks without a result are (worker,); with one, they have a second part.
     task = getattr(iterator, "_task_info", {}).get(getattr(iterator, "_rcvd_idx", -1), ())
@@ -265,17 +265,17 @@ def waited_for(iterator: Any) -> str:
     order = sorted(range(len(workers)), key=lambda number: number != awaited)
     lines = [
         f"Worker {number} (pid {workers[number].pid}){', whose batch is next,' if number == awaited else ''}"
-        f"{_at(iterator, number) or ' has begun no sample that is known'}."
-        for number in order[:_TOLD_OF]
+        f"{_last_sample(iterator, number) or ' has begun no sample that is known'}."
+        for number in order[:_NAMED_WORKERS]
     ]
     more = len(order) - len(lines)
     return " ".join(lines) + (f" There are {more} more workers." if more else "")
 
 
-def _at(iterator: Any, worker: int) -> str:
-    """Where a worker is: the sample that was begun longest ago, by any of its threads."""
-    notes: Notes | None = getattr(iterator, "notes", None)
-    last = [] if notes is None else notes.last(worker)
+def _last_sample(iterator: Any, worker: int) -> str:
+    """Names the sample that a worker is at: the one begun longest ago, by any of its threads."""
+    heartbeats: Heartbeats | None = getattr(iterator, "heartbeats", None)
+    last = [] if heartbeats is None else heartbeats.last(worker)
     if not last:
         return ""
     number, seconds = last[0]
@@ -293,9 +293,9 @@ def close(iterator: Any) -> None:
 
     torch's own way waits five seconds for each worker, and for locks that a dead one may hold for ever.
     """
-    _unwatched(iterator)  # else torch's handler of SIGCHLD takes what follows for an accident
+    _unregister_workers(iterator)  # else torch's handler of SIGCHLD takes what follows for an accident
     iterator._shutdown = True
-    _lines.pop(id(iterator), None)
+    _channels.pop(id(iterator), None)
     if hasattr(iterator, "_pin_memory_thread_done_event"):
         iterator._pin_memory_thread_done_event.set()  # it looks every five seconds
     workers = getattr(iterator, "_workers", ())
@@ -309,8 +309,8 @@ def close(iterator: Any) -> None:
             queue.close()
 
 
-def leave_quietly() -> None:
-    """For a worker's process: what would otherwise spill over the terminal when it ends.
+def silence_exit() -> None:
+    """Keeps a worker's process from printing to the terminal when it ends.
 
     Ctrl-C reaches every process of a terminal; the main process has the word, and ends its workers. And a worker that
     was spawned ends while the thread that sends its batches may be at work in torch's C++ code, where the interpreter
@@ -320,17 +320,17 @@ def leave_quietly() -> None:
     gc.freeze()
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, signal.SIG_IGN)
-    sys.excepthook = _tell  # multiprocessing calls it in the thread that hands memory over
+    sys.excepthook = _print_error  # multiprocessing calls it in the thread that hands memory over
     atexit.register(_wait_for_senders)  # not run in forked workers, which end without taking the interpreter down
 
 
-def _tell(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+def _print_error(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
     if not issubclass(kind, ConnectionError):  # the main process went away while it was handed something
         sys.__excepthook__(kind, error, trace)
 
 
-def end_with_what_cannot_be_sent() -> None:
-    """For a worker's process: a batch that can't be sent ends it, and so is told.
+def exit_on_unsendable_batch() -> None:
+    """Has a worker's process end when it can't send a batch, so that the main process hears of it.
 
     Batches are pickled in a thread that leaves out what it can't pickle, for want of shared memory or because there is
     a lambda in it: the main process would wait for it for ever.

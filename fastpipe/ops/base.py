@@ -1,4 +1,4 @@
-"""What an operation is: one frozen, typed value with everything that is known of it.
+"""The base of operations: frozen, typed values with everything that is known of them.
 
 A transform draws operations, a program is made of them. An operation says what shape its result has, which pixels of
 its input a part of its result needs, where it moves a point, what it promises about its pixels, and how it is called
@@ -66,7 +66,7 @@ class Operation:
     __slots__ = ("interned",)
 
     interned: dict[Any, Any] | None
-    """What others have worked out about an operation that is interned; no part of its value."""
+    """Results that other modules cache with an interned operation; no part of its value."""
 
     op: ClassVar[str]
     phrase: ClassVar[str] = ""
@@ -84,6 +84,8 @@ class Operation:
         cls.has_table = cls.table is not Operation.table
         if "required_region" in vars(cls) and "narrows" not in vars(cls):
             cls.narrows = True
+        # The class's own, as arguments may be lists and tensors; not a method in Python: caches ask for every image.
+        cls.__hash__ = type.__hash__.__get__(cls)  # type: ignore[method-assign]
 
     def apply(self, image: Any) -> Any:
         """The operation on a PIL image, an ndarray ``(H, W, C)`` or a tensor ``(…, C, H, W)``."""
@@ -94,7 +96,7 @@ class Operation:
         return shape
 
     def required_region(self, region: Box, shape: ImageShape) -> tuple[Box, tuple[Operation, ...]] | None:
-        """What a region of the result needs.
+        """The input that a region of the result needs.
 
         Args:
             region: a box inside the result.
@@ -107,7 +109,7 @@ class Operation:
         return (region, (self,)) if self.pointwise else None
 
     def table(self) -> NDArray[np.uint8] | None:
-        """For an operation that maps each uint8 value to another: 256 of them. None for any other operation."""
+        """The 256 results of an operation that maps each uint8 value to another; None for any other operation."""
         return None
 
     def to_core(self, job: Job, shape: ImageShape) -> bool:
@@ -119,14 +121,14 @@ class Operation:
         return True
 
     def point_transform(self, shape: ImageShape) -> NDArray[np.float64] | None:
-        """Where points go: a 3×3 matrix on ``(x, y, 1)``, pixel edges at whole numbers.
+        """The motion of points: a 3×3 matrix on ``(x, y, 1)``, pixel edges at whole numbers.
 
-        None for a motion that is no projection. An operation that moves nothing gives the unit matrix.
+        None for a motion that is no projection. An operation that moves nothing gives the identity.
         """
         return np.eye(3)
 
     def on_mask(self) -> Operation | None:
-        """The same for a mask of labels: nothing is blended or coloured; None where a mask stays as it is."""
+        """The operation for a mask of labels, without blending or colours; None if a mask stays as it is."""
         if self.pointwise or not self.moves:
             return None
         plain = {"interpolation": InterpolationMode.NEAREST, "fill": 0}
@@ -153,9 +155,6 @@ class Operation:
         if type(self) is not type(other):
             return NotImplemented
         return all(_equal(getattr(self, name), getattr(other, name)) for name in field_names(self))
-
-    def __hash__(self) -> int:
-        return hash(type(self))  # arguments may be lists and tensors
 
     def __str__(self) -> str:
         return call(self.op, self.arguments())
@@ -213,7 +212,7 @@ def field_names(operation: Operation) -> tuple[str, ...]:
 
 @lru_cache(maxsize=128)
 def _field_names(cls: Any) -> tuple[str, ...]:
-    return tuple(field.name for field in fields(cls))
+    return tuple(field.name for field in fields(cls) if field.init)
 
 
 @lru_cache(maxsize=8)

@@ -1,8 +1,9 @@
-"""Changes of colour: most look at one pixel at a time, some at the image's statistics."""
+"""Colour operations: most work on one pixel at a time, some on the image's statistics."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -17,6 +18,19 @@ if TYPE_CHECKING:
     from fastpipe.core import Job
 
 
+def _constant(values: Any) -> NDArray[np.uint8]:
+    """A table that every image of an operation shares; read-only."""
+    table: NDArray[np.uint8] = np.array(values, np.uint8)
+    table.flags.writeable = False
+    return table
+
+
+_LEVELS = np.arange(256)
+_NEGATIVE = _constant(255 - _LEVELS)
+_LEVELS32 = _LEVELS.astype(np.float32)
+_POSTERIZED = {bits: _constant(_LEVELS & (256 - (1 << (8 - bits)))) for bits in range(1, 9)}
+
+
 @register
 @dataclass(frozen=True, slots=True, eq=False)
 class AdjustBrightness(Operation):
@@ -28,41 +42,63 @@ class AdjustBrightness(Operation):
     brightness_factor: float
 
     def table(self) -> NDArray[np.uint8] | None:
-        return kernels.brightness_table(self.brightness_factor) if self.brightness_factor >= 0 else None
+        if not self.brightness_factor >= 0:
+            return None
+        # In float32, cut off: Pillow's blend with black.
+        table: NDArray[np.uint8] = np.minimum(np.float32(self.brightness_factor) * _LEVELS32, 255).astype(np.uint8)
+        return table
+
+
+class Enhancement(Operation):
+    """One of Pillow's enhancements, a blend of the image with a version of it; the field is the factor.
+
+    Attributes:
+        kind: the core's operation.
+    """
+
+    __slots__ = ()
+    __match_args__: ClassVar[tuple[str]]
+    kind: ClassVar[core.Kind]
+
+    def to_core(self, job: Job, shape: ImageShape) -> bool:
+        factor = getattr(self, self.__match_args__[0])
+        if not abs(factor) <= _LARGEST_FACTOR:
+            return False
+        job.blend(self.kind, factor)
+        return True
+
+
+_LARGEST_FACTOR = 3e38  # the core's factors are float32, whose largest is 3.4e38
 
 
 @register
 @dataclass(frozen=True, slots=True, eq=False)
-class AdjustContrast(Operation):
+class AdjustContrast(Enhancement):
     """A blend with the mean of the gray image."""
 
     op: ClassVar[str] = "adjust_contrast"
     phrase: ClassVar[str] = "contrast x {contrast_factor:.2f}"
     moves: ClassVar[bool] = False
+    kind: ClassVar[core.Kind] = core.Kind.CONTRAST
     contrast_factor: float
-
-    def to_core(self, job: Job, shape: ImageShape) -> bool:
-        return kernels.add_blend(job, core.Kind.CONTRAST, self.contrast_factor)
 
 
 @register
 @dataclass(frozen=True, slots=True, eq=False)
-class AdjustSaturation(Operation):
+class AdjustSaturation(Enhancement):
     """A blend with the gray image."""
 
     op: ClassVar[str] = "adjust_saturation"
     phrase: ClassVar[str] = "saturation x {saturation_factor:.2f}"
     pointwise: ClassVar[bool] = True
+    kind: ClassVar[core.Kind] = core.Kind.SATURATION
     saturation_factor: float
-
-    def to_core(self, job: Job, shape: ImageShape) -> bool:
-        return kernels.add_blend(job, core.Kind.SATURATION, self.saturation_factor)
 
 
 @register
 @dataclass(frozen=True, slots=True, eq=False)
 class AdjustHue(Operation):
-    """Colours turned on the circle of hues."""
+    """Hues shifted on the colour circle."""
 
     op: ClassVar[str] = "adjust_hue"
     phrase: ClassVar[str] = "hue shifted by {hue_factor:+.3f}"
@@ -87,10 +123,20 @@ class AdjustGamma(Operation):
     gain: float = 1.0
 
     def table(self) -> NDArray[np.uint8] | None:
-        return kernels.gamma_table(self.gamma, self.gain) if self.gamma >= 0 else None
+        return _gamma_table(self.gamma, self.gain) if self.gamma >= 0 else None
 
     def words(self) -> str:
         return f"gamma {self.gamma:.2f}" + ("" if self.gain == 1 else f", gain {self.gain:.2f}")
+
+
+@lru_cache(maxsize=64)
+def _gamma_table(gamma: float, gain: float) -> NDArray[np.uint8]:
+    """``255.999 * gain * (value / 255) ** gamma``, rounded down, as torchvision has it for PIL images.
+
+    Kept, as computing it with Python's exact powers takes as long as looking up a small image; read-only, therefore.
+    """
+    values = [int((255 + 1 - 1e-3) * gain * pow(level / 255.0, gamma)) for level in range(256)]
+    return _constant(np.clip(values, 0, 255))
 
 
 @register
@@ -103,7 +149,7 @@ class Invert(Operation):
     pointwise: ClassVar[bool] = True
 
     def table(self) -> NDArray[np.uint8]:
-        return kernels.invert_table()
+        return _NEGATIVE
 
 
 @register
@@ -117,7 +163,7 @@ class Posterize(Operation):
     bits: int
 
     def table(self) -> NDArray[np.uint8] | None:
-        return kernels.posterize_table(self.bits) if 1 <= self.bits <= 8 else None  # of others Pillow decides
+        return _POSTERIZED.get(self.bits)  # of others Pillow decides
 
 
 @register
@@ -131,7 +177,7 @@ class Solarize(Operation):
     threshold: float
 
     def table(self) -> NDArray[np.uint8]:
-        return kernels.solarize_table(self.threshold)
+        return np.where(self.threshold > _LEVELS, 255 - _NEGATIVE, _NEGATIVE)
 
 
 @register
@@ -198,8 +244,12 @@ class LookUp(Operation):
         return kernels.apply_table(image, self.table())
 
     def table(self) -> NDArray[np.uint8]:
-        tables = [operation.table() for operation in self.operations]
-        return kernels.compose_tables([table for table in tables if table is not None])
+        composed: NDArray[Any] = _LEVELS
+        for operation in self.operations:
+            table = operation.table()
+            assert table is not None
+            composed = table[composed]
+        return composed
 
     def words(self) -> str:
         return ", ".join(operation.words() for operation in self.operations)

@@ -1,9 +1,9 @@
-"""From pixels to tensors, and what follows in floating point."""
+"""Conversions from pixels to tensors, and the floating-point operations behind them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import takewhile
 from typing import Any, ClassVar, TypeAlias
@@ -114,19 +114,18 @@ class ToNormalizedTensor(_Conversion):
     std: tuple[float, ...]
     plain: bool = False
     multiplied: bool = False
+    arithmetic: Arithmetic = field(init=False, repr=False)
+    """The mean and std that the core normalises with, Nones if it doesn't; and whether it multiplies."""
+
+    def __post_init__(self) -> None:
+        spread = 3 // len(self.mean)  # the core takes three numbers, of which gray has use for one
+        both = (None, None) if self.plain else (self.mean * spread, self.std * spread)
+        object.__setattr__(self, "arithmetic", (*both, self.multiplied))  # frozen
 
     def apply(self, image: Any, out: torch.Tensor | None = None) -> torch.Tensor:
         """Writes to a float32 tensor ``(C, H, W)``, where one is given, such as one slot of a batch."""
         mean, std = (None, None) if self.plain else (self.mean, self.std)
         return kernels.to_tensor(image, out, mean, std, self.multiplied)
-
-    @property
-    def arithmetic(self) -> Arithmetic:
-        """The mean and std that the core is to normalise with, Nones where it isn't to; and whether it multiplies."""
-        if self.plain:
-            return None, None, self.multiplied
-        spread = 3 // len(self.mean)  # the core takes three numbers, of which gray has use for one
-        return self.mean * spread, self.std * spread, self.multiplied
 
     def __str__(self) -> str:
         first = "to_dtype" if self.multiplied else "to_tensor"

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from fastpipe import core
-from fastpipe.kernels.color import add_blend
 from fastpipe.ops.base import ROUNDING, Contract, Operation, register
+from fastpipe.ops.color import Enhancement
 from fastpipe.ops.geometry import Crop
 from fastpipe.types import Box, ImageShape
-
-if TYPE_CHECKING:
-    from fastpipe.core import Job
 
 
 @register
@@ -33,13 +30,14 @@ class GaussianBlur(Operation):
 
 @register
 @dataclass(frozen=True, slots=True, eq=False)
-class AdjustSharpness(Operation):
+class AdjustSharpness(Enhancement):
     """A blend with the smoothed image."""
 
     op: ClassVar[str] = "adjust_sharpness"
     phrase: ClassVar[str] = "sharpness x {sharpness_factor:.2f}"
     moves: ClassVar[bool] = False
     narrows: ClassVar[bool] = False
+    kind: ClassVar[core.Kind] = core.Kind.SHARPNESS
     sharpness_factor: float
 
     def required_region(self, region: Box, shape: ImageShape) -> tuple[Box, tuple[Operation, ...]]:
@@ -50,6 +48,3 @@ class AdjustSharpness(Operation):
         if needed == region:
             return needed, (self,)
         return needed, (self, Crop(region.top - top, region.left - left, region.height, region.width))
-
-    def to_core(self, job: Job, shape: ImageShape) -> bool:
-        return add_blend(job, core.Kind.SHARPNESS, self.sharpness_factor)

@@ -1,8 +1,8 @@
-"""Crop, flip, pad, resize: what they need of their input, worked out backwards from what is wanted."""
+"""Crop, flip, pad and resize, with the input that a part of their result needs."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -48,7 +48,15 @@ class Crop(Operation):
 
     def required_region(self, region: Box, shape: ImageShape) -> tuple[Box, tuple[Operation, ...]] | None:
         top, left, height, width = region
-        return _inside(Box(top + self.top, left + self.left, height, width), shape)
+        top, left = top + self.top, left + self.left
+        bottom, right = top + height, left + width
+        if height < 1 or width < 1 or bottom <= 0 or right <= 0 or top >= shape.height or left >= shape.width:
+            return None  # nothing of it is in the image
+        if top >= 0 and left >= 0 and bottom <= shape.height and right <= shape.width:
+            return Box(top, left, height, width), ()
+        first, begin, last, end = max(top, 0), max(left, 0), min(bottom, shape.height), min(right, shape.width)
+        around = Pad([begin - left, first - top, right - end, bottom - last])
+        return Box(first, begin, last - first, end - begin), (around,)
 
     def to_core(self, job: Job, shape: ImageShape) -> bool:
         if not self.box.inside(shape.size) or min(self.box.size) < 1:
@@ -58,21 +66,6 @@ class Crop(Operation):
 
     def point_transform(self, shape: ImageShape) -> NDArray[np.float64]:
         return _scaling(1, 1, -self.left, -self.top)
-
-
-def _inside(box: Box, shape: ImageShape) -> tuple[Box, tuple[Operation, ...]] | None:
-    """The part of a box that is in the image, and the zeros around it; None where no part is."""
-    top, left, height, width = box
-    if height < 1 or width < 1:
-        return None
-    if top >= 0 and left >= 0 and top + height <= shape.height and left + width <= shape.width:
-        return box, ()
-    top, left = max(box.top, 0), max(box.left, 0)
-    bottom, right = min(box.bottom, shape.height), min(box.right, shape.width)
-    if bottom <= top or right <= left:
-        return None
-    around = [left - box.left, top - box.top, box.right - right, box.bottom - bottom]
-    return Box(top, left, bottom - top, right - left), (Pad(around),)
 
 
 @register
@@ -101,7 +94,7 @@ class CenterCrop(Operation):
 @register
 @dataclass(frozen=True, slots=True, eq=False)
 class HFlip(Operation):
-    """Left and right change places."""
+    """Mirrors left and right."""
 
     op: ClassVar[str] = "hflip"
     phrase: ClassVar[str] = "mirrored left-right"
@@ -121,7 +114,7 @@ class HFlip(Operation):
 @register
 @dataclass(frozen=True, slots=True, eq=False)
 class VFlip(Operation):
-    """Top and bottom change places."""
+    """Mirrors top and bottom."""
 
     op: ClassVar[str] = "vflip"
     phrase: ClassVar[str] = "mirrored top-bottom"
@@ -181,7 +174,7 @@ class Pad(Operation):
         left, top, right, bottom = padding_ltrb(self.padding)
         if min(left, top, right, bottom) < 0:
             return None
-        inner = _inside(region._replace(top=region.top - top, left=region.left - left), shape)
+        inner = Crop(-top, -left, *region.size).required_region(region, shape)
         if inner is None or not inner[1]:
             return inner
         if self.padding_mode != "constant":
@@ -225,6 +218,12 @@ class Resize(Operation):
     interpolation: Any = InterpolationMode.BILINEAR
     max_size: int | None = None
     antialias: bool | None = None
+    fixed: bool = field(init=False, repr=False)
+    """Whether the result's size is the same whatever the image's."""
+
+    def __post_init__(self) -> None:
+        fixed = isinstance(self.size, (list, tuple)) and len(self.size) == 2 and self.max_size is None
+        object.__setattr__(self, "fixed", fixed)  # frozen
 
     @property
     def mode(self) -> str:
@@ -233,11 +232,6 @@ class Resize(Operation):
         if isinstance(given, int):
             return Image.Resampling(given).name.lower()
         return "nearest" if given.value == "nearest-exact" else str(given.value)
-
-    @property
-    def fixed(self) -> bool:
-        """Whether the result's size is the same whatever the image's."""
-        return isinstance(self.size, (list, tuple)) and len(self.size) == 2 and self.max_size is None
 
     def output_shape(self, shape: ImageShape) -> ImageShape:
         if self.fixed:
@@ -295,7 +289,7 @@ class ResizeWindow(Operation):
 
     @classmethod
     def of(cls, whole: Size, result: Size, window: Box, mode: str) -> ResizeWindow:
-        """With the part of the image that the window needs."""
+        """Works out the part of the image that the window needs."""
         top, bottom = resizing.source_range(whole.height, result.height, window.top, window.bottom, mode)
         left, right = resizing.source_range(whole.width, result.width, window.left, window.right, mode)
         return cls(whole, Box(top, left, bottom - top, right - left), result, window, mode)

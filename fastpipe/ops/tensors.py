@@ -1,4 +1,4 @@
-"""What torchvision's v2 does beyond v1: its own kernels on tensors, and the classes that images have.
+"""The operations of torchvision's v2 that v1 lacks: kernels on tensors, and the classes of images.
 
 A pipeline of v2 may turn the image into a tensor first and resize it then, which gives other pixels than Pillow. So
 what is drawn for a tensor is a `TensorOperation`, which calls torchvision's kernel. Where that only moves pixels, or
@@ -38,7 +38,7 @@ class TensorShape(ImageShape):
 
     @classmethod
     def of(cls, size: tuple[int, ...], dtype: torch.dtype, pure: bool) -> TensorShape:
-        """Of ``(height, width, channels)``."""
+        """The shape of an image of that ``(height, width, channels)``."""
         made = cls(*size)
         made.dtype, made.pure = dtype, pure
         return made
@@ -122,7 +122,7 @@ class ToDtype(ConvertImageDtype):
         return _functional("to_dtype")(image, self.dtype, self.scale)
 
     def scales(self, image: Any) -> bool:
-        """Whether a tensor ``(C, H, W)`` becomes what `apply_into` makes of it."""
+        """Whether `apply_into` takes a tensor ``(C, H, W)``."""
         return bool(self.scale and self.dtype == torch.float32 and image.dtype == torch.uint8 and image.ndim == 3)
 
     def apply_into(self, image: torch.Tensor, out: torch.Tensor) -> torch.Tensor:
@@ -266,7 +266,7 @@ def _makes_no_pixels(operation: Operation, shape: ImageShape) -> bool:
 
 
 def leaves_contiguous(operation: Operation, shape: ImageShape) -> bool:
-    """Whether torchvision's tensor is contiguous behind it: it pads, or gathers channels."""
+    """Whether torchvision leaves a contiguous tensor: the operation pads, or gathers channels."""
     cuts = isinstance(operation, (Crop, CenterCrop))
     return isinstance(operation, (Pad, PermuteChannels)) or (cuts and not _makes_no_pixels(operation, shape))
 

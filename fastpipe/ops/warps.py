@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def _takes(operation: Rotate | Affine | PerspectiveBy, shape: ImageShape) -> bool:
-    """Whether the core takes the interpolation and the fill; what is wrong about them, the functional says."""
+    """Whether the core takes the interpolation and the fill; the functional raises for invalid ones."""
     fill, mode = operation.fill, operation.interpolation
     values = len(fill) if isinstance(fill, (list, tuple)) else 1
     return isinstance(mode, InterpolationMode) and mode.value in kernels.FILTERS and values in (1, shape.channels)

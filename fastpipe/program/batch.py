@@ -121,7 +121,7 @@ class BatchBuilder:
     _first: Program | None = None
     _slot: Slot | None = None
 
-    def accept(self, position: int, task: SampleTask) -> bool:
+    def accept(self, task: SampleTask) -> bool:
         """Gives the image of a task its place; False where it doesn't fit into a batch with the ones before.
 
         Where conversions are deferred, that of the task's program becomes one that keeps uint8.
@@ -145,7 +145,7 @@ class BatchBuilder:
         if self.options.defer:
             conversion = program.conversion
             if isinstance(conversion, ToNormalizedTensor):
-                self._numbers[position] = conversion.mean, conversion.std
+                self._numbers[task.position] = conversion.mean, conversion.std
             task.program = program._replace(conversion=_KEEP_UINT8)
         return True
 

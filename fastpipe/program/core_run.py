@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Collection, Sequence
-from typing import TypeAlias
 
 from fastpipe import core, readers
-from fastpipe.program.execute import WHOLE, Encoded, add_steps
-from fastpipe.program.profiling import mark, profiled
+from fastpipe.ops import Operation, Resize
+from fastpipe.program.profiling import listener
 from fastpipe.program.program import Program
-from fastpipe.program.tasks import SampleTask
-from fastpipe.types import ImageShape
+from fastpipe.program.tasks import Encoded, SampleTask
+from fastpipe.types import Box, ImageShape, Step
+
+_WHOLE = Box(0, 0, 0, 0)  # all of a file, for a job
 
 
 class Workspace:
@@ -50,12 +51,17 @@ class Workspace:
 _local = threading.local()
 
 
-def workspace(threads: int | None = None) -> Workspace:
-    """The calling thread's own; with another number of threads than before it is made anew. None for any number."""
+def workspace(threads: int) -> Workspace | None:
+    """The calling thread's own; with another number of threads than before it is made anew.
+
+    None where there is no core, and while somebody profiles, who wants to hear of each image's steps.
+    """
+    if listener.get() is not None:
+        return None
     found: Workspace | None = getattr(_local, "workspace", None)
-    if found is None or threads not in (None, found.threads):
+    if found is None or threads != found.threads:
         end_threads()
-        found = _local.workspace = Workspace(threads or 0)
+        found = _local.workspace = Workspace(threads) if core.available() else None
     return found
 
 
@@ -67,58 +73,47 @@ def end_threads() -> None:
         _local.workspace = None
 
 
-def runs_in_core() -> bool:
-    """Whether there is a core; not while somebody profiles, who wants to hear of each image's steps."""
-    return core.available() and not profiled()
-
-
-PlacedTask: TypeAlias = "tuple[int, SampleTask]"
-"""A task and its position in the batch."""
-
-
 class CoreRun:
     """Images that the core is making.
 
     Args:
         rejected: tasks that it doesn't take.
         claimed: tasks that it does, one for each of the first jobs.
-        unfinished: positions of those of them to which something is to be done when the core has made them.
+        unfinished: those of them to which something is to be done when the core has made them, by position.
         jobs: room for jobs, filled; None where nothing is claimed.
         keep: whatever has the memory that jobs write to: it lives until they have run.
-        threads: how many run them; with 0 the caller does, in `wait`.
+        here: runs them: its threads, or the caller in `wait` where it has none.
     """
 
     def __init__(
         self,
-        rejected: list[PlacedTask],
-        claimed: Sequence[PlacedTask] = (),
+        rejected: list[SampleTask],
+        claimed: Sequence[SampleTask] = (),
         unfinished: Collection[int] = (),
         jobs: core.Batch | None = None,
         keep: object = None,
-        threads: int = 0,
+        here: Workspace | None = None,
     ) -> None:
         self._rejected, self._claimed, self._unfinished = rejected, claimed, unfinished
-        self._jobs, self._keep, self._threads = jobs, keep, threads
+        self._jobs, self._keep, self._here = jobs, keep, here
         self._run: core.Run | None = None
-        if jobs is not None and claimed and threads:
-            self._run = workspace(threads).pool.start(jobs, len(claimed), (claimed, keep))
+        if jobs is not None and here is not None and claimed and here.threads:
+            self._run = here.pool.start(jobs, len(claimed), (claimed, keep))
 
-    def wait(self) -> list[PlacedTask]:
+    def wait(self) -> list[SampleTask]:
         """Waits for the jobs; tasks that aren't finished, without an image where the core didn't make it."""
-        jobs, self._jobs = self._jobs, None
-        if jobs is None:
-            return self._rejected
-        here = workspace(self._threads)
+        jobs, here, self._jobs = self._jobs, self._here, None
+        left = self._rejected
+        if jobs is None or here is None:
+            return left
         statuses = here.pool.run(jobs, len(self._claimed)) if self._run is None else self._run.wait()
         here.give_back(jobs)
-        left = self._rejected
-        for placed, status in zip(self._claimed, statuses, strict=True):
+        for task, status in zip(self._claimed, statuses, strict=True):
             if status:  # refused: `execute` asks the next reader, or says what is wrong
-                placed[1].image = None
-                left.append(placed)
-            elif placed[0] in self._unfinished:
-                left.append(placed)
-        mark("decode")
+                task.image = None
+                left.append(task)
+            elif task.position in self._unfinished:
+                left.append(task)
         return left
 
 
@@ -130,10 +125,40 @@ def fill(job: core.Job, program: Program, encoded: Encoded, limits: tuple[int, i
     if add_steps(job, program.steps, shape)[1] != len(program.steps):
         return False
     if encoded.held is None:
-        job.read(encoded.data, box or WHOLE, limits)
+        job.read(encoded.data, box or _WHOLE, limits)
     else:
-        job.read_address(*encoded.place, box or WHOLE, limits)
+        job.read_address(*encoded.place, box or _WHOLE, limits)
     return True
+
+
+_MOST_AT_ONCE = 2  # operations of the core's that a step adds
+
+
+def add_steps(job: core.Job, steps: tuple[Step, ...], shape: ImageShape) -> tuple[ImageShape, int]:
+    """Adds the first steps that the core has to a job; the shape behind them, and how many they are."""
+    for number, step in enumerate(steps):
+        known = getattr(step, "interned", None)
+        if known:
+            found = known.get(shape) or known.get(shape[2])
+            if found is not None:
+                if not job.add(found[0]):
+                    return shape, number
+                shape = found[1]
+                continue
+        begin = None if known is None else job.mark()
+        if job.room < _MOST_AT_ONCE or not isinstance(step, Operation) or not step.to_core(job, shape):
+            return shape, number
+        behind = step.output_shape(shape) if step.changes_shape else shape
+        if known is not None and begin is not None:
+            if len(known) == _MOST_KEPT:
+                known.clear()
+            # a resize to a given size is the same for images of any size
+            known[shape[2] if isinstance(step, Resize) and step.fixed else shape] = job.packed(begin), behind
+        shape = behind
+    return shape, len(steps)
+
+
+_MOST_KEPT = 64
 
 
 def limits_of(max_pixels: readers.MaxPixels) -> tuple[int, int]:

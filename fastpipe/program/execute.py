@@ -7,7 +7,6 @@ it has, kernels the others, one by one. Behind the conversion to a tensor torch 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,61 +14,20 @@ import torch
 from PIL import Image
 
 from fastpipe import core, readers
-from fastpipe.config import MachineConfig
 from fastpipe.errors import PlanError
 from fastpipe.kernels import memory
-from fastpipe.ops import AsTvImage, Operation, Resize, ScaledResize, ToNormalizedTensor, ToPlanarTensor
+from fastpipe.ops import AsTvImage, ScaledResize, ToNormalizedTensor, ToPlanarTensor
 from fastpipe.program.borders import behind_conversion, without_border
+from fastpipe.program.core_run import add_steps
 from fastpipe.program.profiling import mark, profiled
 from fastpipe.program.program import Program, Views
-from fastpipe.readers import MaxPixels
-from fastpipe.types import Box, Header, ImageShape, Step
+from fastpipe.program.tasks import Encoded
+from fastpipe.types import ImageShape, Step
 
 _CONVERSIONS = (ToPlanarTensor, ToNormalizedTensor)
-_MOST_AT_ONCE = 2  # operations of the core's that a step adds
 AS_TV_IMAGE = AsTvImage()
-WHOLE = Box(0, 0, 0, 0)
-"""All of a file, for a job."""
 DIRECT = frozenset({torch.uint8, torch.float32, torch.float16, torch.bfloat16})
 """What the core writes."""
-
-
-@dataclass(slots=True)
-class Encoded:
-    """A file's bytes, and how they are to be decoded.
-
-    Attributes:
-        data: the whole file; empty where `held` has it.
-        header: of it.
-        source: what an error calls it.
-        reader: a reader's name; None for the config's choice.
-        config: the machine's config; None for the current one.
-        max_pixels: what an image may have, as `fastpipe.readers.read_image` says.
-        held: the files that the core has read, and the number of this one among them; until they are read anew.
-        place: address and length of the bytes, where `held` has them.
-    """
-
-    data: bytes
-    header: Header
-    source: str = "<bytes>"
-    reader: str | None = None
-    config: MachineConfig | None = None
-    max_pixels: MaxPixels = "auto"
-    held: tuple[core.Files, int] | None = None
-    place: tuple[int, int] = (0, 0)
-
-    @property
-    def content(self) -> bytes:
-        """The whole file as an object of its own."""
-        if self.held is not None and not self.data:
-            files, number = self.held
-            self.data = files.bytes(number)
-        return self.data
-
-    @classmethod
-    def of(cls, data: bytes, source: str = "<bytes>", **options: Any) -> Encoded:
-        """With the header parsed."""
-        return cls(data, readers.parse_header(data, source), source, **options)
 
 
 def execute(program: Program, encoded: Encoded, out: torch.Tensor | None = None, *, in_rows: bool = False) -> Any:
@@ -200,33 +158,6 @@ def _claimed(image: Any, steps: tuple[Step, ...], conversion: Any, out: torch.Te
         job.write_array(made)
     core.check(core.run_thread_job(job))
     return made, taken, finished
-
-
-def add_steps(job: core.Job, steps: tuple[Step, ...], shape: ImageShape) -> tuple[ImageShape, int]:
-    """Adds the first steps that the core has to a job; the shape behind them, and how many they are."""
-    for number, step in enumerate(steps):
-        known = getattr(step, "interned", None)
-        if known:
-            found = known.get(shape) or known.get(shape[2])
-            if found is not None:
-                if not job.add(found[0]):
-                    return shape, number
-                shape = found[1]
-                continue
-        begin = None if known is None else job.mark()
-        if job.room < _MOST_AT_ONCE or not isinstance(step, Operation) or not step.to_core(job, shape):
-            return shape, number
-        behind = step.output_shape(shape) if step.changes_shape else shape
-        if known is not None and begin is not None:
-            if len(known) == _MOST_KEPT:
-                known.clear()
-            # a resize to a given size is the same for images of any size
-            known[shape[2] if isinstance(step, Resize) and step.fixed else shape] = job.packed(begin), behind
-        shape = behind
-    return shape, len(steps)
-
-
-_MOST_KEPT = 64
 
 
 def _sink(

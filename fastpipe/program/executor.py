@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol
 
 from fastpipe.program.batch import BatchSpec, ImageBatch
-from fastpipe.program.core_run import CoreRun, PlacedTask, end_threads
+from fastpipe.program.core_run import CoreRun, Workspace, end_threads, workspace
 from fastpipe.program.tasks import FailurePolicy, SampleTask
 from fastpipe.sources._threads import Threads, kept_threads
 from fastpipe.types import Generators, Recipe
@@ -21,11 +21,11 @@ CHUNK = 64
 and the core decodes some while others are read and drawn."""
 
 
-class Slots(Protocol):
+class Places(Protocol):
     """The places of a batch that is made in one tensor; `BatchBuilder` has them."""
 
-    def accept(self, position: int, task: SampleTask) -> bool:
-        """Gives a task its place; False where its result doesn't fit beside those before."""
+    def accept(self, task: SampleTask) -> bool:
+        """Gives a task the place of its position; False where its result doesn't fit beside those before."""
 
     def place(self, position: int) -> Any:
         """The tensor that a result goes into."""
@@ -46,10 +46,10 @@ class Stages(Protocol):
     compiled: Any
     one_by_one: bool
 
-    def slots(self, count: int, options: BatchSpec) -> Slots | None:
+    def places(self, count: int, options: BatchSpec) -> Places | None:
         """Places for a batch in one tensor; None where results are collated from a list."""
 
-    def read(self, tasks: Sequence[SampleTask], threads: int) -> None:
+    def read(self, tasks: Sequence[SampleTask], here: Workspace | None) -> None:
         """Reads the files of tasks, and their headers; notes the errors of those that can't be read."""
 
     def draw(self, tasks: Sequence[SampleTask]) -> None:
@@ -58,13 +58,13 @@ class Stages(Protocol):
     def lower(self, tasks: Sequence[SampleTask]) -> None:
         """Makes programs of what was drawn."""
 
-    def start(self, tasks: Sequence[PlacedTask], slots: Slots | None, threads: int) -> CoreRun:
-        """Has the core make tasks, each in the place of its number where there are slots; comes back meanwhile."""
+    def start(self, tasks: Sequence[SampleTask], places: Places | None, here: Workspace | None) -> CoreRun:
+        """Has the core make tasks, in their places where there are some; comes back meanwhile."""
 
     def make(self, task: SampleTask, out: Any) -> None:
         """Makes what is left of a task when the core has run; draws nothing, so that threads may do it."""
 
-    def release(self, tasks: Sequence[SampleTask]) -> None:
+    def release(self, tasks: Sequence[SampleTask], here: Workspace | None) -> None:
         """Gives back what was read."""
 
     def finish(self, task: SampleTask) -> Any:
@@ -117,11 +117,11 @@ class BatchExecutor:
         self, indices: Sequence[int], epoch: int | None = None, options: BatchSpec | None = None
     ) -> PendingBatch:
         """Begins a batch: reads and draws the first samples and hands them to the core; arguments as of `run`."""
-        slots = None
+        places = None
         if options is not None and not options.as_list and indices:
-            slots = self.stages.slots(len(indices), options)
+            places = self.stages.places(len(indices), options)
         threads = self.threads if options is None or options.threads is None else options.threads
-        return PendingBatch(self, indices, epoch, slots, threads)
+        return PendingBatch(self, indices, epoch, places, threads)
 
     def map(self, threads: int, function: Callable[..., None], *arguments: Iterable[Any]) -> None:
         """Calls a function by Python's threads."""
@@ -147,12 +147,13 @@ class PendingBatch:
     """
 
     def __init__(
-        self, executor: BatchExecutor, indices: Sequence[int], epoch: int | None, slots: Slots | None, threads: int
+        self, executor: BatchExecutor, indices: Sequence[int], epoch: int | None, places: Places | None, threads: int
     ) -> None:
         self._executor, self._stages, self._policy = executor, executor.stages, executor.policy
-        self._indices, self._epoch, self._slots, self._threads = indices, epoch, slots, threads
-        self._tasks: list[SampleTask | None] = []  # None: left out
-        self._running: tuple[CoreRun, list[PlacedTask]] | None = None
+        self._indices, self._epoch, self._places, self._threads = indices, epoch, places, threads
+        self._here = workspace(threads)
+        self._tasks: list[SampleTask | None] = []  # by position; None: left out
+        self._running: tuple[CoreRun, list[SampleTask]] | None = None
         self._submit_next()
 
     def submit_rest(self) -> None:
@@ -170,10 +171,10 @@ class PendingBatch:
         self.submit_rest()
         self._settle()
         self._substitute()
-        kept = [(position, task) for position, task in enumerate(self._tasks) if task is not None]
-        if self._slots is not None and kept:
-            return self._slots.finish([task.target for _, task in kept], [position for position, _ in kept])
-        return [self._stages.finish(task) for _, task in kept]
+        kept = [task for task in self._tasks if task is not None]
+        if self._places is not None and kept:
+            return self._places.finish([task.target for task in kept], [task.position for task in kept])
+        return [self._stages.finish(task) for task in kept]
 
     def _submit_next(self) -> bool:
         first = len(self._tasks)
@@ -181,34 +182,38 @@ class PendingBatch:
         if not indices:
             return False
         tasks = self._executor.tasks_of(indices, self._epoch)
+        for position, task in enumerate(tasks, first):
+            task.position = position
         self._tasks += tasks
-        self._begin(list(enumerate(tasks, first)))
+        self._begin(tasks)
         return True
 
-    def _begin(self, tasks: list[PlacedTask]) -> None:
+    def _begin(self, tasks: list[SampleTask]) -> None:
         """Reads and draws tasks and hands them to the core, which finishes those before meanwhile."""
-        stages, slots = self._stages, self._slots
-        stages.read([task for _, task in tasks if task.finished is None], self._threads)
-        drawn = [task for _, task in tasks if task.finished is None and task.error is None]
-        stages.draw(drawn)
-        stages.lower(drawn)
-        if slots is not None:
-            for position, task in tasks:
-                if task.error is None and not (task.finished is None and slots.accept(position, task)):
-                    tasks = self._as_list()
-                    break
-        tasks = _open(tasks)
-        run = stages.start(tasks, self._slots, self._threads)
+        stages, places = self._stages, self._places
+        stages.read(tasks, self._here)
+        tasks = [task for task in tasks if task.error is None]
+        stages.draw(tasks)
+        tasks = [task for task in tasks if task.error is None]
+        stages.lower(tasks)
+        for task in tasks if places is not None else ():
+            if places is not None and not places.accept(task):
+                tasks = self._as_list()
+                break
+        self._start(tasks)
+
+    def _start(self, tasks: list[SampleTask]) -> None:
+        run = self._stages.start(tasks, self._places, self._here)
         self._settle()
         self._running = run, tasks
 
-    def _as_list(self) -> list[PlacedTask]:
-        """All tasks once more: they can't be one tensor."""
+    def _as_list(self) -> list[SampleTask]:
+        """All tasks that there is work to do for, once more: they can't be one tensor."""
         self._settle()
-        self._slots = None
-        tasks = _open([(position, task) for position, task in enumerate(self._tasks) if task is not None])
-        self._stages.read([task for _, task in tasks if task.encoded is None], self._threads)
-        self._stages.lower([task for _, task in tasks])
+        self._places = None
+        tasks = [task for task in self._tasks if task is not None and task.error is None and task.finished is None]
+        self._stages.read([task for task in tasks if task.encoded is None], self._here)
+        self._stages.lower(tasks)
         return tasks
 
     def _settle(self) -> None:
@@ -219,9 +224,10 @@ class PendingBatch:
         run, tasks = running
         left = run.wait()
         if left:
-            outs = [None if self._slots is None else self._slots.place(position) for position, _ in left]
-            self._executor.map(self._threads, self._make, [task for _, task in left], outs)
-        self._stages.release([task for _, task in tasks])
+            places = self._places
+            outs = [None if places is None else places.place(task.position) for task in left]
+            self._executor.map(self._threads, self._make, left, outs)
+        self._stages.release(tasks, self._here)
 
     def _make(self, task: SampleTask, out: Any) -> None:
         try:
@@ -238,15 +244,14 @@ class PendingBatch:
                 position += 1
                 continue
             for other in self._policy.substitutes(task):
+                other.position = position
                 self._tasks[position] = other
-                self._begin([(position, other)])
+                if other.finished is None:
+                    self._begin([other])
+                elif self._places is not None:
+                    self._start(self._as_list())
                 self._settle()
                 if other.error is None:
                     break
             else:
                 self._tasks[position] = None
-
-
-def _open(tasks: list[PlacedTask]) -> list[PlacedTask]:
-    """Those that there is work to do for: neither bad nor finished."""
-    return [placed for placed in tasks if placed[1].error is None and placed[1].finished is None]

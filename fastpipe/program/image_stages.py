@@ -15,19 +15,20 @@ from fastpipe import core, readers
 from fastpipe.config import MachineConfig
 from fastpipe.errors import PlanError
 from fastpipe.kernels import memory
+from fastpipe.ops import Pad
 from fastpipe.program.batch import BatchBuilder, BatchSpec
 from fastpipe.program.borders import without_border
 from fastpipe.program.compile import Pipeline
-from fastpipe.program.core_run import CoreRun, PlacedTask, fill, limits_of, runs_in_core, workspace
-from fastpipe.program.execute import DIRECT, Encoded, execute, finish_tensor, to_pil
+from fastpipe.program.core_run import CoreRun, Workspace, fill, limits_of
+from fastpipe.program.execute import DIRECT, execute, finish_tensor, to_pil
 from fastpipe.program.lower import lower
-from fastpipe.program.profiling import mark
+from fastpipe.program.profiling import listener, mark
 from fastpipe.program.program import Fidelity, Program
-from fastpipe.program.tasks import FailurePolicy, SampleTask
+from fastpipe.program.tasks import Encoded, FailurePolicy, SampleTask
 from fastpipe.rng import drawing, keyed_generators, keyed_globals
 from fastpipe.sources import fetched
 from fastpipe.transforms.compose import call
-from fastpipe.types import DecodeRequest, Generators, Header, ImageShape, Recipe
+from fastpipe.types import DecodeRequest, Generators, Header, ImageShape, Recipe, RemoteFile
 
 _FORMATS = ("JPEG", "PNG")
 
@@ -99,7 +100,7 @@ class ImageStages:
         self._out, self._shared = out, shared
         self._for_core: dict[tuple[Any, ...], bool] = {}  # by what a choice depends on
 
-    def slots(self, count: int, options: BatchSpec) -> BatchBuilder | None:
+    def places(self, count: int, options: BatchSpec) -> BatchBuilder | None:
         if self.pipeline.rest or self.loader is not None:
             return None
         shared = get_worker_info() is not None if self._shared is None else self._shared
@@ -107,22 +108,23 @@ class ImageStages:
 
     # -- read
 
-    def read(self, tasks: Sequence[SampleTask], threads: int) -> None:
+    def read(self, tasks: Sequence[SampleTask], here: Workspace | None) -> None:
         """By the core, all in one call, where it is there; files of formats that it hasn't as `read_one` does."""
         if self.loader is not None or not tasks:
             return
-        sources, errors = fetched([task.source for task in tasks])
-        for number, error in errors.items():
-            self.policy.failed(tasks[number], error)
-        if not runs_in_core():
+        sources: Sequence[str | bytes] = [task.source for task in tasks]
+        if RemoteFile in map(type, sources):
+            sources, errors = fetched(sources)
+            for number, error in errors.items():
+                self.policy.failed(tasks[number], error)
+        if here is None:
             for task, source in zip(tasks, sources, strict=True):
                 if task.error is None:
                     self.read_one(task, source)
             return
-        mark("fetch")
         options = self.options
         reader, config, max_pixels = options.reader, options.config, options.max_pixels
-        files = workspace(threads).read(sources, readers.longest_file(readers.pixel_limit(max_pixels)))
+        files = here.read(sources, readers.longest_file(readers.pixel_limit(max_pixels)))
         for number, (task, header, place) in enumerate(zip(tasks, files.headers(), files.places(), strict=True)):
             if task.error is not None:
                 continue
@@ -133,7 +135,6 @@ class ImageStages:
                     self._orient(task)
             else:  # or nothing that can be read: errors are told there
                 self.read_one(task, sources[number])
-        mark("read")
 
     def read_one(self, task: SampleTask, source: str | bytes | None = None) -> None:
         """Reads a file by Python; what is at hand of it is its bytes, or the path of a local copy."""
@@ -157,13 +158,13 @@ class ImageStages:
         task.orientation = readers.upright_orientation(file.content, header) if late else header.orientation
         task.shape = upright(header, task.orientation)
 
-    def release(self, tasks: Sequence[SampleTask]) -> None:
+    def release(self, tasks: Sequence[SampleTask], here: Workspace | None) -> None:
         given_back: core.Files | None = None
         for task in tasks:
             held, task.encoded = getattr(task.encoded, "held", None), None
-            if held is not None and held[0] is not given_back:
+            if held is not None and held[0] is not given_back and here is not None:
                 given_back = held[0]
-                workspace().give_back(given_back)
+                here.give_back(given_back)
 
     # -- draw
 
@@ -174,7 +175,7 @@ class ImageStages:
         with contextlib.nullcontext() if alone else drawing(self.generators) as held:
             for task in tasks:
                 self.draw_one(task, (held or self.generators) if task.key is None else keyed_generators(task.key))
-        if self.loader is None and not ahead:
+        if listener.get() is not None and self.loader is None and not ahead:
             mark("draw")
 
     def draw_one(self, task: SampleTask, generators: Generators | None) -> None:
@@ -222,34 +223,33 @@ class ImageStages:
         for task in tasks:
             if task.recipe is not None:
                 task.program = lower(task.recipe, fidelity, orientation=task.orientation)
-        if self.loader is None:
+        if listener.get() is not None and self.loader is None:
             mark("plan")
 
     # -- run
 
-    def start(self, tasks: Sequence[PlacedTask], slots: Any, threads: int) -> CoreRun:
-        if not tasks or self.pipeline.rest or self.loader is not None or not runs_in_core():
+    def start(self, tasks: Sequence[SampleTask], places: Any, here: Workspace | None) -> CoreRun:
+        if not tasks or here is None or self.pipeline.rest or self.loader is not None:
             return CoreRun(list(tasks))
-        jobs = workspace(threads).jobs(len(tasks))
-        places = _Places(slots)
+        jobs = here.jobs(len(tasks))
+        sinks = _Sinks(places)
         limits = limits_of(self.options.max_pixels)
-        claimed: list[PlacedTask] = []
-        rejected: list[PlacedTask] = []
+        claimed: list[SampleTask] = []
+        rejected: list[SampleTask] = []
         unfinished: set[int] = set()
         free = iter(jobs)
         job = next(free)
-        for placed in tasks:
-            position, task = placed
+        for task in tasks:
             program: Any = task.program
-            if self._is_for_core(task) and places.take(program) and fill(job, program, task.encoded, limits):
-                task.image = places.write(job, position, program)
-                claimed.append(placed)
+            if self._is_for_core(task) and sinks.take(program) and fill(job, program, task.encoded, limits):
+                task.image = sinks.write(job, task.position, program)
+                claimed.append(task)
                 job = next(free, job)
-                if program.after or self.finishes_in_python or (program.tv_image and slots is None):
-                    unfinished.add(position)
+                if program.after or self.finishes_in_python or (program.tv_image and places is None):
+                    unfinished.add(task.position)
             else:
-                rejected.append(placed)
-        return CoreRun(rejected, claimed, unfinished, jobs, places.memory, threads)
+                rejected.append(task)
+        return CoreRun(rejected, claimed, unfinished, jobs, sinks.memory, here)
 
     def _is_for_core(self, task: SampleTask) -> bool:
         """Whether the core is the reader that is chosen for a file."""
@@ -307,12 +307,16 @@ class ImageStages:
         return task.image, task.target
 
 
-class _Places:
-    """What the core writes to: the places of a batch in one tensor, or a tensor for each image."""
+class _Sinks:
+    """Memory that the core writes to: the places of a batch in one tensor, or a tensor for each image.
 
-    def __init__(self, slots: BatchBuilder | None) -> None:
-        self._slots = slots
-        self.memory = None if slots is None else slots.images
+    Attributes:
+        memory: the tensor of the batch; None where each image has its own.
+    """
+
+    def __init__(self, builder: BatchBuilder | None) -> None:
+        self._builder = builder
+        self.memory = None if builder is None else builder.images
         self._places: core.Places | None = None
         if self.memory is not None and self.memory.dtype in DIRECT:
             self._places = core.Places(self.memory)
@@ -325,13 +329,13 @@ class _Places:
         if conversion is None or program.request.scale != 1:
             return False
         if self.memory is None:
-            return without_border(program) is None
+            return Pad not in map(type, program.steps) or without_border(program) is None
         return self._places is not None and not (program.after and self.memory.dtype != conversion.dtype)
 
     def write(self, job: core.Job, position: int, program: Program) -> Any:
         """Has a job write to a place; the tensor, or None for one in a batch to which nothing else is to be done."""
         conversion: Any = program.conversion
-        if self._places is None or self._slots is None:
+        if self._places is None or self._builder is None:
             height, width, channels = program.result
             out = memory.fresh((channels, height, width), conversion.dtype)
             kind = core.DType.UINT8 if conversion.dtype is torch.uint8 else core.DType.FLOAT32
@@ -340,4 +344,4 @@ class _Places:
         if conversion is not self._conversion:
             self._conversion, self._sink = conversion, self._places.sink(*conversion.arithmetic)
         job.write_to(self._places.first + position * self._places.step, self._sink)
-        return self._slots.place(position) if program.after else None
+        return self._builder.place(position) if program.after else None

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 from itertools import groupby
-from typing import TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import torch
 
@@ -56,51 +56,108 @@ def lower(recipe: Recipe, fidelity: Fidelity = "torchvision", *, orientation: in
         steps = (*turns(orientation), *steps)
         if orientation >= 5:
             stored = ImageShape(stored.width, stored.height, stored.channels)
-    steps, tail = _split(steps)
-    shapes = _shapes(steps, stored)
-    before, behind = _ahead_of_tensor(tail, shapes[-1])
-    in_rows = bool(behind) and isinstance(behind[0], PilToTensor)
-    for moved in before:
-        in_rows = in_rows and not leaves_contiguous(moved, shapes[-1])
-        shapes.append(moved.output_shape(shapes[-1]))
-    shape = shapes[-1]
-    conversion, after, tv_image = _converted(behind, shape.channels, torch.get_default_dtype())
-    box, local = _backwards((*steps, *before), shapes)
-    request = _WHOLE if box == (0, 0, stored.height, stored.width) else DecodeRequest(box)
+    order = _order_of(tuple(map(type, steps)))
+    on_pixels, behind = steps[: order.pixels], steps[order.pixels :]
+    shapes, does_nothing = _shapes(on_pixels, stored, order)
+    tail = _tail_of(behind, shapes[-1][2])
+    if tail is None:
+        on_pixels, shapes, tail, in_rows = _moved_ahead(on_pixels, shapes, behind)
+        box, local = _regions(on_pixels, shapes)
+    else:
+        in_rows = order.in_rows
+        cut = order.cut if order.simple and not does_nothing else len(on_pixels)
+        box, local = _regions(on_pixels[:cut], shapes[: cut + 1])
+        local += on_pixels[cut:]
+    request = _WHOLE if box == (0, 0, stored[0], stored[1]) else DecodeRequest(box)
     if fidelity == "fast":
         request, local = _scaled(box, request, local)
-    return Program(stored, request, local, conversion, after, shape, tv_image, in_rows)
+    return Program(stored, request, local, tail[0], tail[1], shapes[-1], tail[2], in_rows)
 
 
-def _split(steps: tuple[Step, ...]) -> tuple[tuple[Step, ...], tuple[Step, ...]]:
-    """The steps on pixels; the conversion to a tensor and what is behind it."""
-    for number, step in enumerate(steps):
-        if getattr(step, "makes_tensor", False):
-            return steps[:number], steps[number:]
-    return steps, ()
+class _Order(NamedTuple):
+    """What is known of steps from their classes, one after the other.
+
+    Attributes:
+        pixels: how many are on pixels, in front of the conversion to a tensor.
+        reshaping: those on pixels that may change the shape, by number.
+        cut: how many from the front may need less than all of their input, or other operations; see `Operation`.
+        simple: the others run as they are: none may cancel another, and no two are tables that become one.
+        in_rows: the conversion leaves a tensor in rows of pixels.
+    """
+
+    pixels: int
+    reshaping: tuple[int, ...]
+    cut: int
+    simple: bool
+    in_rows: bool
 
 
-def _shapes(steps: Sequence[Step], shape: ImageShape) -> list[ImageShape]:
-    """The shape before each step, and behind the last."""
-    shapes = [shape]
-    for step in steps:
-        if getattr(step, "changes_shape", True):
-            shape = step.output_shape(shape)
-        shapes.append(shape)
-    return shapes
+@lru_cache(maxsize=1024)
+def _order_of(kinds: tuple[type[Any], ...]) -> _Order:
+    tensors = (number for number, kind in enumerate(kinds) if getattr(kind, "makes_tensor", False))
+    pixels = next(tensors, len(kinds))
+    cut = max((number + 1 for number in range(pixels) if getattr(kinds[number], "narrows", True)), default=0)
+    uncut = kinds[cut:pixels]
+    flips, tables = (sum(issubclass(kind, (HFlip, VFlip)) for kind in uncut), sum(map(_is_table, uncut)))
+    return _Order(
+        pixels,
+        tuple(number for number in range(pixels) if getattr(kinds[number], "changes_shape", True)),
+        cut,
+        flips < 2 and tables < 2,
+        pixels < len(kinds) and issubclass(kinds[pixels], PilToTensor),
+    )
+
+
+def _is_table(kind: type[Any]) -> bool:
+    return bool(getattr(kind, "has_table", False))
+
+
+def _shapes(steps: Sequence[Step], shape: ImageShape, order: _Order) -> tuple[list[ImageShape], bool]:
+    """The shape before each step and behind the last; and whether a resize gives the size that it gets."""
+    shapes = [shape] * (len(steps) + 1)
+    does_nothing = False
+    for number in order.reshaping:
+        behind = steps[number].output_shape(shape)
+        if behind == shape and type(steps[number]) is Resize:
+            does_nothing = True
+        shape = behind
+        shapes[number + 1 :] = [shape] * (len(steps) - number)
+    return shapes, does_nothing
+
+
+def _tail_of(tail: Sequence[Step], channels: int) -> _Tail | None:
+    """The conversion to a tensor, what is behind it, and whether a ``tv_tensors.Image`` comes out.
+
+    None where there are operations on a tensor: what can be done on pixels is to be moved ahead.
+    """
+    for step in tail:
+        if getattr(step, "interned", None) is None:  # drawn for this image alone
+            return _found_tail(tail, channels)
+    return _known_tail(tail, channels, torch.get_default_dtype())
 
 
 @lru_cache(maxsize=256)
-def _known_conversion(tail: tuple[Step, ...], channels: int, dtype: torch.dtype) -> _Tail:
-    return _conversion(tail, channels)
+def _known_tail(tail: Sequence[Step], channels: int, dtype: torch.dtype) -> _Tail | None:
+    return _found_tail(tail, channels)
 
 
-def _converted(tail: Sequence[Step], channels: int, dtype: torch.dtype) -> _Tail:
-    """The conversion to a tensor, what is behind it, and whether a ``tv_tensors.Image`` comes out; by default dtype."""
-    for step in tail:
-        if getattr(step, "interned", None) is None:  # drawn for this image alone
-            return _conversion(tail, channels)
-    return _known_conversion(tuple(tail), channels, dtype)
+def _found_tail(tail: Sequence[Step], channels: int) -> _Tail | None:
+    return None if any(isinstance(step, TensorOperation) for step in tail) else _conversion(tail, channels)
+
+
+def _moved_ahead(
+    steps: tuple[Step, ...], shapes: list[ImageShape], behind: Sequence[Step]
+) -> tuple[tuple[Step, ...], list[ImageShape], _Tail, bool]:
+    """The steps on pixels with those that v2 does to a tensor and that can be done before, their shapes, the tail.
+
+    Beside these, whether torchvision's tensor lies in rows of pixels.
+    """
+    before, kept = _ahead_of_tensor(behind, shapes[-1])
+    in_rows = bool(kept) and isinstance(kept[0], PilToTensor)
+    for moved in before:
+        in_rows = in_rows and not leaves_contiguous(moved, shapes[-1])
+        shapes.append(moved.output_shape(shapes[-1]))
+    return (*steps, *before), shapes, _conversion(kept, shapes[-1][2]), in_rows
 
 
 def _conversion(steps: Sequence[Step], channels: int) -> _Tail:
@@ -114,16 +171,11 @@ def _conversion(steps: Sequence[Step], channels: int) -> _Tail:
 
 
 def _ahead_of_tensor(tail: Sequence[Step], shape: ImageShape) -> tuple[Sequence[Operation], Sequence[Step]]:
-    """What v2 does to a tensor, as far as it can be done before the conversion; and the conversion with the rest."""
-    for step in tail:
-        if isinstance(step, TensorOperation):
-            break
-    else:
-        return (), tail
+    """Operations on a tensor that can be done before the conversion; and the conversion with the rest."""
     before, kept = ahead_of(tail, shape)
     for step in before:
         shape = step.output_shape(shape)
-    box, local = _backwards(kept, _shapes(kept, shape))
+    box, local = needed(kept, shape)
     if box != (0, 0, shape.height, shape.width):
         before.append(Crop(*box))
     return before, local
@@ -140,24 +192,19 @@ def turns(orientation: int) -> tuple[Operation, ...]:
 
 def needed(steps: Sequence[Step], shape: ImageShape) -> tuple[Box, tuple[Step, ...]]:
     """The box of something of that shape, such as a mask, that steps need; and the steps in its coordinates."""
-    return _backwards(steps, _shapes(steps, shape))
+    shapes = [shape]
+    for step in steps:
+        shapes.append(step.output_shape(shapes[-1]))
+    return _regions(steps, shapes)
 
 
-def _backwards(steps: Sequence[Step], shapes: Sequence[ImageShape]) -> tuple[Box, tuple[Step, ...]]:
-    """The box that is decoded, and the steps in its coordinates; ``shapes``: before each step, and the last."""
+def _regions(steps: Sequence[Step], shapes: Sequence[ImageShape]) -> tuple[Box, tuple[Step, ...]]:
+    """The box that is decoded, and the steps in its coordinates; ``shapes``: before each step, and behind the last."""
     last = shapes[-1]
     region = Box(0, 0, last.height, last.width)
     local: list[Step] = []  # from the back
-    all_of_it = True  # the region is all of what the step gives
     for number in range(len(steps) - 1, -1, -1):
         step, before = steps[number], shapes[number]
-        if all_of_it and not getattr(step, "narrows", True):
-            if isinstance(step, (HFlip, VFlip)):
-                _put_before(local, step)
-            elif type(step) is not Resize or before != shapes[number + 1]:
-                local.append(step)
-            region = Box(0, 0, before.height, before.width)
-            continue
         found: tuple[Box, tuple[Step, ...]] | None = None
         if isinstance(step, Operation):
             found = step.required_region(region, before)
@@ -173,7 +220,6 @@ def _backwards(steps: Sequence[Step], shapes: Sequence[ImageShape]) -> tuple[Box
             region, made = found
             for operation in reversed(made):
                 _put_before(local, operation)
-        all_of_it = region == (0, 0, before.height, before.width)
     local.reverse()
     return region, _tables_fused(local)
 

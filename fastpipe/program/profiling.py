@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterator
 
 Listener = Callable[[object], None]
 
-_listener: contextvars.ContextVar[Listener | None] = contextvars.ContextVar("fastpipe_profile", default=None)
+listener: contextvars.ContextVar[Listener | None] = contextvars.ContextVar("fastpipe_profile", default=None)
+"""This thread's listener; None where nobody profiles."""
 
 
 def mark(done: object) -> None:
@@ -22,21 +23,21 @@ def mark(done: object) -> None:
         done: the step or transform that ran, or a word for what is neither: ``"look-up"``, ``"read"``, ``"header"``,
             ``"draw"``, ``"plan"``, ``"decode"``, ``"to PIL"``, ``"convert"``, ``"target"``, ``"collate"``.
     """
-    listener = _listener.get()
-    if listener is not None:
-        listener(done)
+    tell = listener.get()
+    if tell is not None:
+        tell(done)
 
 
 def profiled() -> bool:
     """Whether this thread has a listener: then work is done piece by piece, so that each can be told."""
-    return _listener.get() is not None
+    return listener.get() is not None
 
 
 @contextlib.contextmanager
-def profile(listener: Listener) -> Iterator[None]:
-    """Calls the listener at every mark of this thread within the block; other threads, a dataset's too, go unheard."""
-    token = _listener.set(listener)
+def profile(tell: Listener) -> Iterator[None]:
+    """Calls a listener at every mark of this thread within the block; other threads, a dataset's too, go unheard."""
+    token = listener.set(tell)
     try:
         yield
     finally:
-        _listener.reset(token)
+        listener.reset(token)

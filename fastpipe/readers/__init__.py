@@ -7,20 +7,20 @@ header proves that they give the same.
 from __future__ import annotations
 
 from fastpipe.readers._decode import choose, configured_reader, decode, proved, read_image
-from fastpipe.readers._files import longest_file, place_of, read_copy, read_file, read_start, stat_file
+from fastpipe.readers._files import place_of, read_copy, read_file, read_start, stat_file
 from fastpipe.readers.base import Capabilities, Reader, Scratch, thread_scratch
 from fastpipe.readers.defects import Defect
 from fastpipe.readers.header import parse_header, read_header, upright_orientation
-from fastpipe.readers.limits import MaxPixels, check_limit, most_scratch, pixel_limit
+from fastpipe.readers.limits import MaxPixels, check_limit, longest_file, most_scratch, pixel_limit
 from fastpipe.readers.registry import (
     ReaderStatus,
     available_readers,
+    bundled_libraries,
     default_order,
     get_reader,
     reader_status,
     register_reader,
 )
-from fastpipe.readers.versions import bundled_libraries
 from fastpipe.types import DecodeRequest, Header
 
 __all__ = [

@@ -45,7 +45,7 @@ _TURNS = {
 
 
 class ReaderChoice(Protocol):
-    """What the readers ask of a config: `fastpipe.MachineConfig` or anything like it."""
+    """The part of a config that readers use: `fastpipe.MachineConfig` or anything like it."""
 
     def reader_for(self, format: str) -> str | None: ...
 
@@ -346,7 +346,7 @@ def _checked_box(region: tuple[int, int, int, int], size: tuple[int, int]) -> Bo
 
 
 def _stored_box(box: Box, upright: tuple[int, int], turn: tuple[bool, bool, bool]) -> Box:
-    """Where a box of the upright image lies in the image as it is stored."""
+    """The box in the stored image of a box in the upright one."""
     swapped, rows_back, columns_back = turn
     top = upright[0] - box.bottom if rows_back else box.top
     left = upright[1] - box.right if columns_back else box.left

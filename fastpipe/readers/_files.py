@@ -7,15 +7,13 @@ import errno
 import os
 import stat
 
-from fastpipe.readers.limits import MaxPixels, pixel_limit
+from fastpipe.readers.limits import SHORT_FILE, MaxPixels, longest_file, pixel_limit
 from fastpipe.types import ArchiveMember, RemoteFile
 
 # A FIFO without a writer would keep `open` waiting. Regular files don't know the flag, and Windows has none of it.
 _FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0) | getattr(os, "O_NOCTTY", 0)
 
-_SHORT = 64 << 20
 _AT_ONCE = 1 << 30
-_BYTES_A_PIXEL = 16
 
 _KINDS = (
     (stat.S_ISFIFO, "a FIFO (named pipe)"),
@@ -54,11 +52,6 @@ def open_file(path: str | os.PathLike[str]) -> tuple[int, int]:
         raise
 
 
-def longest_file(limit: int | None) -> int:
-    """The most bytes that an image's file may have where an image may have so many pixels; 0 for any number."""
-    return 0 if limit is None else max(_SHORT, 2 * limit * _BYTES_A_PIXEL)
-
-
 def place_of(path: str | os.PathLike[str]) -> tuple[str, int, int]:
     """The file that holds a file's bytes, where they begin in it, and how many they are; -1 for all there are."""
     if isinstance(path, ArchiveMember):
@@ -82,7 +75,7 @@ def stat_file(path: str | os.PathLike[str]) -> tuple[int, int]:
 
 
 def read_file(path: str | os.PathLike[str], max_pixels: MaxPixels = "auto") -> bytes:
-    """All bytes of a regular file, of a `fastpipe.types.ArchiveMember` of one, or of a `fastpipe.types.RemoteFile`.
+    """Reads all bytes of a regular file, a `fastpipe.types.ArchiveMember` or a `fastpipe.types.RemoteFile`.
 
     Args:
         path: of the file.
@@ -93,10 +86,10 @@ def read_file(path: str | os.PathLike[str], max_pixels: MaxPixels = "auto") -> b
         OSError: as of `open_file`, the file is too long, or reading fails.
     """
     if isinstance(path, ArchiveMember):
-        return _read_member(path, 0 if path.length <= _SHORT else longest_file(pixel_limit(max_pixels)))
+        return _read_member(path, 0 if path.length <= SHORT_FILE else longest_file(pixel_limit(max_pixels)))
     descriptor, length = open_file(path)
     try:
-        if length > _SHORT:
+        if length > SHORT_FILE:
             limit = pixel_limit(max_pixels)
             if limit is not None and length > longest_file(limit):
                 reason = f"{length} bytes are more than an image of {2 * limit} pixels has; see max_pixels"

@@ -54,7 +54,7 @@ def endless_jpeg(data: bytes, header: Header) -> bool:
 
 
 def _scan_end(data: bytes, position: int) -> int:
-    """Where the first marker behind a scan's data stands, -1 where there is none.
+    """The position of the first marker behind a scan's data, -1 if there is none.
 
     In a scan's data 0xFF is followed by 0 or a restart marker. numpy looks for anything else, as it is several times
     as fast as a regular expression; in blocks, as a progressive file has many scans.

@@ -1,4 +1,4 @@
-"""What a reader is: it declares what it can do, says what it would return, and returns exactly that."""
+"""The base of readers: each declares what it can do, says what it would return, and returns exactly that."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from fastpipe.types import Box, DecodeRequest, Header, Size
 Pixels = NDArray[np.uint8]
 
 WHOLE_IMAGE = DecodeRequest()
-"""All pixels at full size."""
+"""The whole image at full size."""
 
 _KEEP_BYTES = 64 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:
-    """What a reader can do; worked out once from the library that it loaded.
+    """A reader's abilities, worked out once from the library that it loaded.
 
     Attributes:
         formats: Pillow's names of the formats that it reads (``"JPEG"``); where it reads any, ``"*"``.
@@ -101,7 +101,7 @@ class Reader(ABC):
 
     name: ClassVar[str]
     distribution: ClassVar[str] = ""
-    """What is installed with pip; empty where `version` asks the library."""
+    """The distribution's name for pip; empty where `version` asks the library."""
     capabilities: Capabilities
     defects: tuple[Defect, ...] = ()
     """Formats that are refused because of the library's version."""
@@ -183,7 +183,7 @@ class WholeImageReader(Reader):
     """A reader of whole images: a subclass writes `whole`, and may raise there what its library raises."""
 
     refusals: ClassVar[tuple[type[Exception], ...]] = (RuntimeError, ValueError)
-    """What the library raises for a file that it refuses."""
+    """The exceptions that the library raises for a file that it refuses."""
 
     def decode(self, data: bytes, request: DecodeRequest = WHOLE_IMAGE, out: Scratch | None = None) -> Pixels:
         if request.box is not None:
@@ -206,4 +206,4 @@ class WholeImageReader(Reader):
 
     @abstractmethod
     def whole(self, data: bytes, scale: int, out: Scratch) -> Pixels:
-        """All of an image at a scale that `capabilities` has, as `decode` gives it."""
+        """Decodes a whole image at a scale that `capabilities` has; see `decode`."""

@@ -1,4 +1,4 @@
-"""What an image file's first bytes say: `read_header` and `parse_header`.
+"""Headers of image files: `read_header` and `parse_header`.
 
 JPEG, PNG and WebP are parsed here in microseconds; other formats and whatever is odd are Pillow's to describe.
 """

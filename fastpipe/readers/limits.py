@@ -1,4 +1,4 @@
-"""How many pixels an image may have: Pillow's limit with Pillow's meaning, whichever reader decodes."""
+"""Limits on an image's pixels (Pillow's, with Pillow's meaning, whichever reader decodes), and on bytes by it."""
 
 from __future__ import annotations
 
@@ -36,9 +36,18 @@ def pixel_limit(max_pixels: MaxPixels = "auto") -> int | None:
     return max_pixels
 
 
+SHORT_FILE = 64 << 20
+"""Files of so many bytes may be read whatever the limit of pixels."""
+
+_BYTES_A_PIXEL = 16
 _LEAST_SCRATCH = 1 << 26
 _SCRATCH_WITHOUT_LIMIT = 1 << 32
 _SCRATCH_A_PIXEL = 8  # of a progressive JPEG's coefficients, and some more
+
+
+def longest_file(limit: int | None) -> int:
+    """The most bytes that an image's file may have where an image may have so many pixels; 0 for any number."""
+    return 0 if limit is None else max(SHORT_FILE, 2 * limit * _BYTES_A_PIXEL)
 
 
 def most_scratch(limit: int | None) -> int:

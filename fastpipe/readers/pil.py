@@ -58,7 +58,7 @@ class PillowReader(Reader):
         return self._pixels(Image.open, data, request)
 
     def decode_any_size(self, data: bytes, request: DecodeRequest) -> Pixels:
-        """As `decode`, for an image whose number of pixels was judged by another limit than Pillow's own."""
+        """Decodes like `decode`, an image whose number of pixels was checked against another limit than Pillow's."""
         return self._pixels(open_any_size, data, request)
 
     def decode_indices(self, data: bytes, box: Box) -> Pixels:

@@ -137,6 +137,17 @@ def get_reader(name: str) -> Reader:
         return _loaded[name]
 
 
+def bundled_libraries() -> dict[str, dict[str, str]]:
+    """Every reader that loads here → the libraries in it and their versions, as far as they can be told.
+
+    Returns:
+        For example ``{"cv2": {"opencv": "5.0.0", "libjpeg-turbo": "3.1.2", "libpng": "1.6.58"}, …}``. The package comes
+        first. What came before a 3.0 calls itself 2.1.90 to 2.1.92, and before a 3.1 3.0.90; a libjpeg-turbo that
+        doesn't say its version is a 1.
+    """
+    return {name: libraries_of(get_reader(name)) for name, status in reader_status().items() if status.available}
+
+
 def register_reader(reader: Reader) -> None:
     """Add a reader for this process; a later one of the same name replaces an earlier one.
 

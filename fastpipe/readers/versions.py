@@ -21,19 +21,6 @@ _TURBO = re.compile(rb"libjpeg-turbo version (\d+(?:\.\d+)+)")
 _OLD_TURBO = b"LIBJPEGTURBO_"  # a symbol's version: a library that has it and doesn't say its own is older than 2
 
 
-def bundled_libraries() -> dict[str, dict[str, str]]:
-    """Every reader that loads here → the libraries in it and their versions, as far as they can be told.
-
-    Returns:
-        For example ``{"cv2": {"opencv": "5.0.0", "libjpeg-turbo": "3.1.2", "libpng": "1.6.58"}, …}``. The package comes
-        first. What came before a 3.0 calls itself 2.1.90 to 2.1.92, and before a 3.1 3.0.90; a libjpeg-turbo that
-        doesn't say its version is a 1.
-    """
-    from fastpipe.readers.registry import get_reader, reader_status
-
-    return {name: libraries_of(get_reader(name)) for name, status in reader_status().items() if status.available}
-
-
 def libraries_of(reader: Reader) -> dict[str, str]:
     """The libraries in one reader and their versions; `Reader.version` alone for one that isn't built in."""
     look = _LOOK.get(reader.name)

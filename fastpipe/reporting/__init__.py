@@ -1,4 +1,4 @@
-"""How all tools tell what they found: text and tables (`tables`), pictures (`plots`, `pictures`), files (`output`)."""
+"""Reports of all tools: tables and text (`tables`), plots, pictures, pages (`page`), files (`output`)."""
 
 from fastpipe._rich import load_rich
 

@@ -1,12 +1,10 @@
-"""Where results go: the console, a progress bar, files that are whole or not there, JSON with one rounding."""
+"""Output of results: the console, a progress bar, files that are whole or not there, JSON with one rounding."""
 
 from __future__ import annotations
 
 import contextlib
 import json
 import os
-import secrets
-import shutil
 import sys
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -15,6 +13,7 @@ from typing import Any, TypeAlias
 
 from rich.console import Console
 
+from fastpipe.atomic_write import atomic_write
 from fastpipe.environment import line_width
 from fastpipe.errors import ConfigError
 
@@ -82,14 +81,6 @@ def check_writable(path: str | Path | None, option: str) -> None:
         raise _unwritable(path, option, error) from error
 
 
-def make_folder(path: str | Path, option: str) -> None:
-    """Makes a folder where there is none, or raises ConfigError."""
-    try:
-        Path(path).mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise _unwritable(path, option, error) from error
-
-
 def write_file(path: str | Path, content: str | bytes | Iterable[str], option: str) -> None:
     """Writes a file, text as UTF-8. What was there before stays until all is on disk.
 
@@ -104,24 +95,10 @@ def write_file(path: str | Path, content: str | bytes | Iterable[str], option: s
         if file.exists() and not (file.is_file() and os.access(file.parent, os.W_OK)):
             file.write_bytes(b"".join(data))  # a device or a pipe, or a file in a folder that can't take another
         else:
-            _replace(file, data)
+            with atomic_write(file, keeps_mode=True) as stream:
+                stream.writelines(data)
     except OSError as error:
         raise _unwritable(path, option, error) from error
-
-
-def _replace(file: Path, data: Iterable[bytes]) -> None:
-    beside = file.with_name(f".{file.name}.{secrets.token_hex(4)}.part")
-    try:
-        with open(beside, "wb") as stream:
-            stream.writelines(data)
-            stream.flush()
-            os.fsync(stream.fileno())
-        if file.exists():
-            shutil.copymode(file, beside)
-        os.replace(beside, file)
-    finally:
-        with contextlib.suppress(OSError):
-            beside.unlink()
 
 
 def write_json(path: str, values: Mapping[str, Any]) -> None:

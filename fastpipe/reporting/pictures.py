@@ -28,7 +28,7 @@ _TEXT_PX = 13
 
 
 def arrays_of(result: Any, undo: Normalizations = ()) -> list[NDArray[Any]]:
-    """What a transform gave, as arrays ``(H, W, C)`` on the scale of 0 to 255: uint8, or float64 from floats.
+    """A transform's result as arrays ``(H, W, C)`` on the scale of 0 to 255: uint8, or float64 from floats.
 
     Args:
         result: a PIL image, an array ``(H, W)`` or ``(H, W, C)``, a tensor ``(…, C, H, W)``, or a list or tuple of
@@ -67,7 +67,7 @@ def _array_of(image: torch.Tensor, undo: Normalizations) -> NDArray[Any]:
 
 
 def pictures_of(result: Any, undo: Normalizations = ()) -> list[Image.Image]:
-    """What a transform gave, as RGB images to look at; arguments as `arrays_of`'s.
+    """A transform's result as RGB images to look at; arguments as `arrays_of`'s.
 
     Values far outside of the range (from transforms that nobody here knows) are stretched into it.
     """

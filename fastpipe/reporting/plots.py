@@ -88,17 +88,15 @@ def save(figure: Figure, file: str | os.PathLike[str]) -> None:
         raise ConfigError(f"can't write the picture {file}: {reason}; give a file such as picture.png") from error
 
 
-def to_png(figure: Figure) -> bytes:
-    """The figure as a PNG on white."""
-    return _saved(figure, "png", dpi=150, facecolor="white")
-
-
 def to_svg(figure: Figure, title: str) -> str:
     """A figure of `style` as SVG for within a page: its text takes the page's colour, ``--faint`` its lines'.
 
     The title, plain words, is what those hear who don't see it.
     """
-    svg = _saved(figure, "svg", transparent=True, metadata={"Date": None}).decode()
+    out = io.StringIO()
+    with style():
+        figure.savefig(out, format="svg", bbox_inches="tight", transparent=True, metadata={"Date": None})
+    svg = out.getvalue()
     svg = svg[svg.index("<svg") :].replace(INK, "currentColor").replace(FAINT, "var(--faint)")
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
     used = set(re.findall(r"(?:#|url\(#)([\w-]+)", svg))
@@ -106,10 +104,3 @@ def to_svg(figure: Figure, title: str) -> str:
     svg = re.sub(r' id="([^"]*)"', lambda found: found[0] if found[1] in used else "", svg)
     svg = re.sub(r'(<svg [^>]*?) width="[^"]*"| height="[^"]*pt"', lambda found: found[1] or "", svg, count=2)
     return svg.replace("<svg ", f'<svg role="img" aria-label="{html.escape(title)}" ', 1)
-
-
-def _saved(figure: Figure, format: str, **options: Any) -> bytes:
-    out = io.BytesIO()
-    with style():
-        figure.savefig(out, format=format, bbox_inches="tight", **options)
-    return out.getvalue()

@@ -1,13 +1,10 @@
-"""Tables, for a terminal by rich and for a page as HTML, and the page around them."""
+"""Tables by rich, and what is printed on a console as text or HTML."""
 
 from __future__ import annotations
 
-import html
 import io
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from importlib import resources
-from string import Template
 from typing import Any
 
 import rich.box
@@ -17,8 +14,6 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from fastpipe.environment import line_width
-
-_GOOD = {"faster": "green", "slower": "red"}
 
 
 @dataclass(slots=True)
@@ -30,17 +25,16 @@ class Table:
     right: Sequence[str] = ()  # headings of the columns of figures, which are set flush right
     least: int = 0  # the width of these, in characters
     framed: bool = True  # with lines on a terminal; else columns alone
-    # of cells, which may be rich's texts where it isn't for a page
-    rows: list[Sequence[Any]] = field(default_factory=list)
+    rows: list[Sequence[Any]] = field(default_factory=list)  # of cells, which may be rich's texts
     styles: dict[int, str] = field(default_factory=dict)  # rich's, by the row's number
     sections: set[int] = field(default_factory=set)  # numbers of the rows that have a line above
     caption: str = ""  # below it
 
     def add(self, *cells: Any, style: str = "", section: bool = False) -> None:
-        """A row; verdicts are coloured by themselves."""
+        """Adds a row."""
         if section:
             self.sections.add(len(self.rows))
-        self.styles[len(self.rows)] = style or next((_GOOD[one] for one in cells if one in ("faster", "slower")), "")
+        self.styles[len(self.rows)] = style
         self.rows.append(cells)
 
     def to_rich(self) -> RichTable:
@@ -74,72 +68,23 @@ class Table:
         return made
 
     def to_text(self, width: int | None = None) -> str:
-        """As plain text, at most as wide as `line_width` says, or as told."""
+        """The table as plain text, at most as wide as `line_width` says, or as told."""
         return plain(lambda console: console.print(self.to_rich()), width)
-
-    def to_html(self) -> str:
-        """For a page: everything escaped."""
-        figures = [heading in self.right for heading in self.headings]
-        lines = [*([heading(self.title, 3)] if self.title else []), '<div class="wide"><table>']
-        if any(self.headings):
-            cells = (
-                f"<th{_class(figure)}>{html.escape(name)}</th>"
-                for name, figure in zip(self.headings, figures, strict=True)
-            )
-            lines.append(f"<thead><tr>{''.join(cells)}</tr></thead>")
-        lines.append("<tbody>")
-        for row in self.rows:
-            padded = [*map(_text, row), *[""] * (len(figures) - len(row))]
-            cells = (
-                f"<td{_class(figure, text)}>{html.escape(text)}</td>"
-                for text, figure in zip(padded, figures, strict=True)
-            )
-            lines.append(f"<tr>{''.join(cells)}</tr>")
-        below = bullets(self.caption.splitlines())
-        return "\n".join([*lines, "</tbody></table></div>", *([below] if below else [])])
 
 
 def _text(cell: Any) -> str:
     return "–" if cell is None else f"{cell:,.0f}" if isinstance(cell, (int, float)) else str(cell)
 
 
-def _class(figures: bool, text: str = "") -> str:
-    name = "number" if figures else text if text in _GOOD else "text" if len(text) > 60 else ""
-    return f' class="{name}"' if name else ""
-
-
-def heading(text: str, level: int = 2) -> str:
-    return f"<h{level}>{html.escape(text)}</h{level}>"
-
-
-def paragraph(text: str) -> str:
-    return f"<p>{html.escape(text)}</p>"
-
-
-def code(text: str) -> str:
-    return f"<pre>{html.escape(text)}</pre>"
-
-
-def bullets(lines: Iterable[str]) -> str:
-    items = "".join(f"<li>{html.escape(line)}</li>" for line in lines)
-    return f"<ul>{items}</ul>" if items else ""
-
-
-def page(title: str, subtitle: str, body: Iterable[str]) -> str:
-    """A file of HTML that needs nothing else: no script, light or dark as the reader likes."""
-    template = Template(resources.files("fastpipe.reporting").joinpath("page.html").read_text(encoding="utf-8"))
-    return template.substitute(title=html.escape(title), subtitle=html.escape(subtitle), body="\n".join(body))
-
-
 def plain(show: Callable[[Console], None], width: int | None = None) -> str:
-    """What is printed on a console, as plain text, as wide as `line_width` says, or as told."""
+    """The text that is printed on a console, as wide as `line_width` says, or as told."""
     out = io.StringIO()
     show(Console(file=out, width=width or line_width(), no_color=True, highlight=False, emoji=False))
     return "\n".join(line.rstrip() for line in out.getvalue().splitlines())
 
 
-def notebook(show: Callable[[Console], None], width: int = 110) -> str:
-    """What is printed on a console, as HTML for a notebook."""
+def to_html(show: Callable[[Console], None], width: int = 110) -> str:
+    """The HTML of what is printed on a console, for a notebook or a page."""
     console = Console(file=io.StringIO(), width=width, record=True, highlight=False, force_terminal=True)
     show(console)
     style = "font-family:Menlo,DejaVu Sans Mono,Consolas,monospace;line-height:1.2"

@@ -1,10 +1,11 @@
 """torch's and Python's generators: emulated, keyed, saved and restored.
 
-`MT19937Stream` draws torch's numbers without torch's calls, `drawing` and `keyed_generators` say which generators a
-draw comes from, `fastpipe.rng.draws` draws from any of them, and `fastpipe.rng.state` saves and restores them.
+`drawing` and `keyed_generators` say which generators a draw comes from, `stream_of` gives the stream that a transform
+draws from: an `MT19937Stream`, which has torch's numbers without torch's calls, or a `TorchStream`, which calls torch.
+`fastpipe.rng.state` saves and restores the generators.
 """
 
-from fastpipe.rng.generators import StreamGenerators, drawing, keyed_generators
+from fastpipe.rng.generators import Stream, StreamGenerators, drawing, keyed_generators, stream_of
 from fastpipe.rng.keys import sample_key, sample_keys
 from fastpipe.rng.mt19937 import MT19937Stream
 from fastpipe.rng.state import (
@@ -15,12 +16,15 @@ from fastpipe.rng.state import (
     preserved_globals,
     rewound_on,
 )
+from fastpipe.rng.torch_stream import TorchStream
 
 __all__ = [
     "GeneratorStates",
     "MT19937Stream",
+    "Stream",
     "StreamGenerators",
     "Streams",
+    "TorchStream",
     "copied_generators",
     "drawing",
     "keyed_generators",
@@ -29,4 +33,5 @@ __all__ = [
     "rewound_on",
     "sample_key",
     "sample_keys",
+    "stream_of",
 ]

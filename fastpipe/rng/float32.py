@@ -1,4 +1,4 @@
-"""float32 as torch's generator works with it: how it rounds, and in what versions, builds and processors differ."""
+"""float32 arithmetic of torch's generator: its rounding, and the differences of versions, builds and processors."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import NamedTuple
 import torch
 
 STEP = 2.0**-24
-"""What a word's last 24 bits are multiplied by."""
+"""The factor of a word's last 24 bits."""
 
 _FLOAT = struct.Struct("f")
 _pack, _unpack = _FLOAT.pack, _FLOAT.unpack
@@ -27,12 +27,19 @@ def float32(value: float) -> float:
     return rounded
 
 
+@functools.lru_cache(maxsize=64)
+def log_ratio(ratio: tuple[float, ...], dtype: torch.dtype) -> list[float]:
+    """The logarithms in float32 (torch's default ``dtype``, which is part of the key), as torchvision rounds them."""
+    logarithms: list[float] = torch.log(torch.tensor(ratio)).tolist()
+    return logarithms
+
+
 class Span(NamedTuple):
     """A range of floats as torch works with it, in float32.
 
     Attributes:
         start, width: its start, and how far its end is from there.
-        end: what a number is not to be: torch takes the start in its place. Equal to nothing where torch lets it be.
+        end: the number for which torch gives the start instead; NaN where torch lets it be.
         exact: whether a number, in float64, is exact before it is rounded to float32.
     """
 
@@ -62,7 +69,7 @@ def span_of(low: float, high: float) -> Span | None:
 
 
 def _last_bit(value: float) -> float:
-    """What the last of a float32's 24 bits stands for; infinite for 0, which has none."""
+    """The value of the last of a float32's 24 bits; infinite for 0, which has none."""
     return math.ldexp(1.0, math.frexp(value)[1] - 24) if value else math.inf
 
 
@@ -85,7 +92,7 @@ def multiply_add(fraction: float, width: float, start: float) -> float:
 
 
 class Arithmetic(NamedTuple):
-    """In what versions, builds and processors differ.
+    """torch's arithmetic, as far as versions, builds and processors differ in it.
 
     Attributes:
         fused: whether ``uniform_`` multiplies and adds with one rounding.
@@ -100,7 +107,7 @@ class Arithmetic(NamedTuple):
 
 @functools.cache
 def arithmetic() -> Arithmetic:
-    """This torch's."""
+    """The arithmetic of this torch."""
     low, high = float32(0.3), float32(1.7)
     # In float64 these sums are exact.
     expected = [_unpack(_pack(x * float32(high - low) + low))[0] for x in _some(0.0, 1.0)]

@@ -1,4 +1,4 @@
-"""The generators that draws come from: the global ones, a thread's own, keyed ones; as streams where torch is known."""
+"""The generators that draws come from: the global ones, a thread's own, or keyed ones; as streams if torch is known."""
 
 from __future__ import annotations
 
@@ -8,14 +8,20 @@ import random
 import threading
 from collections.abc import Iterator
 from contextvars import ContextVar
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import torch
 from torch import Generator
 
 from fastpipe.rng.keys import torch_seed
-from fastpipe.rng.mt19937 import AnyGenerator, MT19937Stream, matches_torch
+from fastpipe.rng.mt19937 import MT19937Stream, matches_torch
+from fastpipe.rng.torch_stream import TorchStream
 from fastpipe.types import Generators
+
+if TYPE_CHECKING:
+    Stream: TypeAlias = MT19937Stream | TorchStream
+else:  # as annotations tell TorchScript, which can't compile the other one
+    Stream = TorchStream
 
 
 class StreamGenerators(Generators):
@@ -35,7 +41,7 @@ class StreamGenerators(Generators):
     _key: int | None
     _python: Any
     _stream: MT19937Stream
-    stream: AnyGenerator
+    stream: Stream
 
     def __init__(self, stream: MT19937Stream, python: Any = random, key: int | None = None) -> None:
         set_ = object.__setattr__  # the base is frozen
@@ -45,16 +51,10 @@ class StreamGenerators(Generators):
         set_(self, "_key", key)
 
     @property
-    def has_source(self) -> bool:
-        """Whether the stream is a generator's, and nobody has asked for that."""
-        return isinstance(self.stream, MT19937Stream) and self._stream.has_source
-
-    @property
     def torch(self) -> Generator | None:
-        if isinstance(self.stream, MT19937Stream):
-            object.__setattr__(self, "stream", self._stream.generator())
-        generator: Generator | None = self.stream
-        return generator
+        if self.stream is self._stream:
+            object.__setattr__(self, "stream", TorchStream(self._stream.generator()))
+        return self.stream.generator()
 
     @property
     def python(self) -> Any:
@@ -78,6 +78,11 @@ class StreamGenerators(Generators):
         return f"{type(self).__name__}({self._stream!r})"
 
 
+def stream_of(generators: Generators) -> Stream:
+    """The stream that fastpipe's own transforms draw from."""
+    return generators.stream if isinstance(generators, StreamGenerators) else TorchStream(generators.torch)
+
+
 class drawing:
     """``with drawing(generators) as held:`` reads their state once for many draws, and writes it back at the end.
 
@@ -98,24 +103,23 @@ class drawing:
         given = self._given
         if isinstance(given, StreamGenerators):
             return given
-        source = given.torch
+        source, python = given.torch, given.python
         if source is None or source is torch.default_generator:
             own = _own.get()
             if own is not None:
-                return self._locked(own) if usable() else Generators(own.torch, own.python)
-            if usable():
-                return self._locked(_shared, given.python)
+                source, python = own.torch, own.python
+            if not usable():
+                return Generators(source, python) if own is not None else given
+            kept = own or _shared
+            self._lock = kept.lock
+            self._lock.acquire()
+            self._stream = kept.stream
+            self._stream.flush()  # of a draw that this one is part of
         elif source.device.type == "cpu" and usable():
             self._stream = MT19937Stream(source)
-            return StreamGenerators(self._stream, given.python)
-        return given
-
-    def _locked(self, shared: ThreadGenerators, python: Any = None) -> Generators:
-        self._lock = shared.lock
-        self._lock.acquire()
-        self._stream = shared.stream
-        self._stream.flush()  # of a draw that this one is part of
-        return StreamGenerators(self._stream, shared.python if python is None else python)
+        else:
+            return given
+        return StreamGenerators(self._stream, python)
 
     def __exit__(self, kind: Any, error: Any, traceback: Any) -> None:
         if self._stream is not None:
@@ -143,7 +147,7 @@ class ThreadGenerators:
 
     @contextlib.contextmanager
     def active(self) -> Iterator[None]:
-        """Within, this thread's draws come from these generators wherever they would come from the global ones."""
+        """Makes this thread's draws come from these generators wherever they would come from the global ones."""
         token = _own.set(self)
         try:
             yield
@@ -155,7 +159,7 @@ _own: ContextVar[ThreadGenerators | None] = ContextVar("fastpipe_generators", de
 
 
 def _renew() -> None:
-    """The global generators, whose stream is kept so that it finds the numbers that it made for the last draw."""
+    """Sets `_shared`: the global generators, with a stream that keeps the numbers made ahead for the next draw."""
     global _shared
     _shared = ThreadGenerators(torch.default_generator, random)
 

@@ -11,8 +11,7 @@ import functools
 import math
 import struct
 import threading
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -141,10 +140,6 @@ class MT19937Stream:
         self._array[_KEY] = twister.get_state().numpy()[_KEY]
         self._key = self._array[_KEY].tobytes()
 
-    def word(self) -> int:
-        """The next 32 bits."""
-        return self._words.pop() if self._words else self._refill()
-
     def rand(self) -> float:
         """``torch.rand(1).item()``."""
         return ((self._words.pop() if self._words else self._refill()) & _MASK) * STEP
@@ -188,37 +183,28 @@ class MT19937Stream:
         ratio = _exp(exponent)
         return round(math.sqrt(area * ratio)), round(math.sqrt(area / ratio))
 
-    @property
-    def has_source(self) -> bool:
-        """Whether there is a generator, and not a seed alone."""
-        return self._source is not None
-
-    def advance(self, draw: Callable[[int], Any]) -> Any:
-        """The result of a function that draws by itself: it gets the address of the generator's state, and moves it."""
-        assert self._source is not None
-        self.flush()
-        state = self._source.get_state()
-        result = draw(state.data_ptr())
-        self._source.set_state(state)
-        return result
-
     def randint(self, low: int, high: int) -> int:
         """``torch.randint(low, high, [1]).item()``."""
         count = high - low
         if not 0 < count < arithmetic().wide:
             if not 0 < count < 1 << 63:
                 return int(torch.randint(low, high, [1], generator=self.generator()).item())
-            upper = self.word()
-            return int(low + (upper << 32 | self.word()) % count)
+            upper = self._words.pop() if self._words else self._refill()
+            lower = self._words.pop() if self._words else self._refill()
+            return int(low + (upper << 32 | lower) % count)
         return low + (self._words.pop() if self._words else self._refill()) % count
 
     def randperm(self, n: int) -> list[int]:
         """``torch.randperm(n).tolist()``, for a small ``n``."""
         order = list(range(n))
         for i in range(n - 1):
-            j = i + self.word() % (n - i)
+            j = i + (self._words.pop() if self._words else self._refill()) % (n - i)
             order[i], order[j] = order[j], order[i]
         return order
+
+    def randn(self, size: list[int]) -> torch.Tensor:
+        """A tensor of float32 normal numbers, which torch alone can draw."""
+        return torch.empty(size, dtype=torch.float32).normal_(generator=self.generator())
 
 
 def _tempered(key: NDArray[np.uint32]) -> NDArray[np.uint32]:
@@ -298,10 +284,3 @@ def _numbers_agree(seed: int) -> bool:
         ):
             return False
     return torch.equal(stream.generator().get_state(), theirs.get_state())
-
-
-# TorchScript, which compiles draws, must not hear of streams.
-if TYPE_CHECKING:
-    AnyGenerator: TypeAlias = Any
-else:
-    AnyGenerator = torch.Generator | None

@@ -46,7 +46,7 @@ class GeneratorStates(NamedTuple):
 
 @contextlib.contextmanager
 def preserved_globals() -> Iterator[None]:
-    """Puts the global generators back behind the block. Not for several threads at once."""
+    """Restores the global generators behind the block. Not for several threads at once."""
     before = GeneratorStates.of()
     try:
         yield
@@ -56,7 +56,7 @@ def preserved_globals() -> Iterator[None]:
 
 @contextlib.contextmanager
 def keyed_globals(key: int) -> Iterator[None]:
-    """The global generators seeded by a key within the block, and put back behind it.
+    """Seeds the global generators by a key within the block, and restores them behind it.
 
     For transforms that draw from the global generators while they see pixels. Not for several threads at once.
     """
@@ -107,7 +107,7 @@ class Streams:
             self._numpy.seed(_generate_state(base_seed, 0))  # type: ignore[no-untyped-call]
 
     def save(self) -> GeneratorStates:
-        """Where they are now; in the thread that draws from them, between two draws."""
+        """The present states. Call it in the thread that draws from them, between two draws."""
         own = self._own
         own.stream.flush()
         return GeneratorStates(own.torch.get_state(), own.python.getstate(), self._numpy.get_state())
@@ -118,12 +118,12 @@ class Streams:
         self._numpy.set_state(state.numpy)
 
     def here(self) -> contextlib.AbstractContextManager[None]:
-        """Within, fastpipe's draws in this thread come from these streams; the global generators stay as they are."""
+        """Makes fastpipe's draws in this thread come from these streams; the global generators stay as they are."""
         return self._own.active()
 
     @contextlib.contextmanager
     def in_place(self) -> Iterator[None]:
-        """Within, the global generators are these streams, for code that knows no others; not for several threads."""
+        """Makes the global generators these streams, for code that knows no others; not for several threads."""
         with preserved_globals():
             self.save().restore()
             try:

@@ -1,7 +1,7 @@
-"""Where bytes come from that aren't files of this machine: stores, functions of the user's, and a cache of them."""
+"""Sources of bytes that aren't files of this machine: stores, the user's own sources, and a cache of both."""
 
 from fastpipe.sources.base import ByteSource, Entry, Fetched, fetched
-from fastpipe.sources.cache import Cache, CachedSource, CacheStatistics, Hold
+from fastpipe.sources.cache import Cache, CachedSource, CacheStatistics, Pin
 from fastpipe.sources.conformance import check_source
 from fastpipe.sources.named import source_of
 from fastpipe.sources.remote import RemoteSource
@@ -13,7 +13,7 @@ __all__ = [
     "CachedSource",
     "Entry",
     "Fetched",
-    "Hold",
+    "Pin",
     "RemoteSource",
     "check_source",
     "fetched",

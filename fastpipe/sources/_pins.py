@@ -1,4 +1,4 @@
-"""Files that running epochs need: a list on the disk for each, which ends with the process that wrote it."""
+"""Pins: files that running epochs need, a list on the disk for each, which ends with the process that wrote it."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from fastpipe.sources._atomic_write import replaced
+from fastpipe.atomic_write import atomic_write
 from fastpipe.sources._liveness import is_alive
 
-# Of an id its first 8 bytes: two files that have them in common are held together, which harms nobody.
+# Of an id its first 8 bytes: two files that have them in common are pinned together, which harms nobody.
 Short = NDArray[np.uint64]
 
 
@@ -22,8 +22,8 @@ def short(ids: list[bytes]) -> Short:
     return np.frombuffer(b"".join(one[:8] for one in ids), np.uint64)
 
 
-class Holds:
-    """All lists of held files in a cache's folder.
+class Pins:
+    """The lists of pinned files in a cache's folder.
 
     Args:
         folder: where they are.
@@ -37,11 +37,12 @@ class Holds:
     def add(self, owner: str, ids: list[bytes]) -> Path:
         """Writes a list."""
         path = self._folder / f"{owner}-{secrets.token_hex(4)}.ids"
-        replaced(path, np.sort(short(ids)).tobytes())
+        with atomic_write(path, synced=False) as stream:
+            stream.write(np.sort(short(ids)).tobytes())
         return path
 
     def refresh(self) -> tuple[str, ...]:
-        """Looks at what is held now; the names of the lists."""
+        """Looks at what is pinned now; the names of the lists."""
         names = sorted(name for name in os.listdir(self._folder) if name.endswith(".ids"))
         for gone in self._known.keys() - set(names):
             del self._known[gone]
@@ -60,14 +61,14 @@ class Holds:
     def are_free(self, ids: list[bytes]) -> list[bool]:
         """For each id whether no list has it, as of the last `refresh`."""
         wanted = short(ids)
-        held = np.zeros(len(wanted), bool)
+        pinned = np.zeros(len(wanted), bool)
         for one in self._known.values():
             if len(one):
                 at = np.minimum(np.searchsorted(one, wanted), len(one) - 1)
-                held |= one[at] == wanted
-        return [not one for one in held.tolist()]
+                pinned |= one[at] == wanted
+        return [not one for one in pinned.tolist()]
 
     def count(self) -> int:
-        """How many files are held by a list, as of the last `refresh`."""
+        """How many files are pinned by a list, as of the last `refresh`."""
         known = list(self._known.values())
         return len(np.unique(np.concatenate(known))) if known else 0

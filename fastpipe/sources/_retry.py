@@ -29,8 +29,8 @@ class WrongLengthError(StoreError):
     """More or fewer bytes came than were asked for."""
 
 
-def tried(action: Callable[[], Value], url: str, tries: int) -> Value:
-    """What an action on a store gives, which is called again where it fails for a reason that may pass.
+def with_retries(action: Callable[[], Value], url: str, tries: int) -> Value:
+    """Calls an action on a store, again if it fails for a reason that may pass, and returns its value.
 
     Args:
         action: gives the value.
@@ -71,7 +71,7 @@ def status_of(error: Exception) -> int:
 
 
 def _final(error: Exception, url: str) -> Exception | None:
-    """What to raise of an error that no further try would mend; None where one might."""
+    """The error to raise if no further try would help; None if one might."""
     status = status_of(error)
     if isinstance(error, FileNotFoundError) or status in (404, 410):
         return FileNotFoundError(errno.ENOENT, "the store has no such file", url)
@@ -93,6 +93,6 @@ def _final(error: Exception, url: str) -> Exception | None:
 
 
 def _words_of(error: Exception) -> str:
-    """What an error says, on one line."""
+    """The text of an error, on one line."""
     text = " ".join(str(error).split()) or (os.strerror(error.errno) if getattr(error, "errno", None) else "")  # type: ignore[attr-defined]
     return f"{type(error).__name__}: {text[:300]}" if text else type(error).__name__

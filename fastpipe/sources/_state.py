@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import shutil
 import sqlite3
@@ -15,11 +14,11 @@ from pathlib import Path
 
 import filelock
 
+from fastpipe.atomic_write import atomic_write
 from fastpipe.errors import DatasetError, FastpipeWarning
-from fastpipe.sources._atomic_write import replaced
 from fastpipe.sources._liveness import Owner, is_alive
 from fastpipe.sources._manifest import Manifest, Row
-from fastpipe.sources._pins import Holds
+from fastpipe.sources._pins import Pins
 
 MARK = "fastpipe-cache"
 """The file that says of a folder that it is a cache's."""
@@ -43,11 +42,11 @@ class State:
             self._refuse_others()
             folder.mkdir(parents=True, exist_ok=True)
             with filelock.FileLock(folder / "lock"):  # the first that is in a cache's folder: others know it by that
-                for name in ("files", "parts", "owners", "holds"):
+                for name in ("files", "parts", "owners", "pins"):
                     (folder / name).mkdir(exist_ok=True)
                 self.manifest = self._manifest()
                 self.owner = Owner(folder / "owners")
-                self.holds = Holds(folder / "holds", folder / "owners")
+                self.pins = Pins(folder / "pins", folder / "owners")
                 self._clear_dead()
                 self._after_restart()
         except (OSError, sqlite3.Error) as error:
@@ -74,7 +73,7 @@ class State:
             return Manifest(path)
 
     def path(self, one: bytes) -> str:
-        """Where a file is when it is there."""
+        """The path that a file has if it is there."""
         name = one.hex()
         return os.path.join(self.folder, "files", name[:2], name)
 
@@ -84,19 +83,10 @@ class State:
 
     def write(self, one: bytes, data: bytes) -> None:
         """The file is there then, whole, or it isn't and this raises OSError."""
-        part = self._parts / one.hex()
         path = self.path(one)
-        try:
-            part.write_bytes(data)
-            try:
-                os.replace(part, path)
-            except FileNotFoundError:
-                os.makedirs(os.path.dirname(path), exist_ok=True)
-                os.replace(part, path)
-        except BaseException:
-            with contextlib.suppress(OSError):
-                part.unlink()
-            raise
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with atomic_write(path, beside=self._parts / one.hex(), synced=False) as stream:
+            stream.write(data)
 
     def unlink(self, one: bytes) -> bool:
         """Whether a file is gone now."""
@@ -141,14 +131,14 @@ class State:
         self.manifest.count(counts)
 
     def oldest(self) -> Iterator[Row]:
-        """What may be evicted, least recently used first."""
-        names = self.holds.refresh()
+        """Yields what may be evicted, least recently used first."""
+        names = self.pins.refresh()
         if names != self._oldest[0]:
-            self.holds.drop_dead()
-            names = self.holds.refresh()
+            self.pins.drop_dead()
+            names = self.pins.refresh()
             self._oldest = names, 0.0
-        # What is older than the last one that went is held, as long as the holds are the same.
-        for row, used in self.manifest.oldest(self._oldest[1], self.holds.are_free):
+        # What is older than the last one that went is pinned, as long as the pins are the same.
+        for row, used in self.manifest.oldest(self._oldest[1], self.pins.are_free):
             self._oldest = names, used
             yield row
 
@@ -169,10 +159,10 @@ class State:
             self.manifest.remove(set(ids) - {one for one, _ in whole})
             shutil.rmtree(self.folder / "parts" / name, ignore_errors=True)
             (owners / name).unlink(missing_ok=True)
-        self.holds.drop_dead()
+        self.pins.drop_dead()
 
     def _after_restart(self) -> None:
-        """Where the machine was started anew: a power cut may have taken rows, or what was last written to files."""
+        """Checks the files after the machine was restarted: a power cut may have taken rows, or the last writes."""
         mark = self.folder / MARK
         now = _boot()
         if mark.exists() and (not now or mark.read_text() == now):
@@ -191,11 +181,12 @@ class State:
                     if name not in known:
                         os.unlink(os.path.join(folder, name))
             self.manifest.remove(lost)
-        replaced(mark, now.encode())
+        with atomic_write(mark, synced=False) as stream:
+            stream.write(now.encode())
 
 
 def _boot() -> str:
-    """What tells this start of the machine from another; ``""`` where the system doesn't say."""
+    """The identity of this start of the machine; ``""`` if the system has none."""
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     except OSError:

@@ -16,7 +16,7 @@ class Threads(NamedTuple):
 
 
 def kept_threads(kept: Threads | None, number: int, name: str) -> Threads:
-    """Those that there are, if they are so many and this process's: a fork inherits the object, but no threads."""
+    """The threads at hand if they are that many and this process's own, else new ones: a fork inherits no threads."""
     if kept is not None and (kept.process, kept.number) == (os.getpid(), number):
         return kept
     return Threads(os.getpid(), number, ThreadPoolExecutor(number, name))

@@ -14,7 +14,7 @@ from fastpipe.types import RemoteFile, Source
 __all__ = ["ByteSource", "Entry", "Fetched", "by_source", "fetched", "version_of"]
 
 Fetched = bytes | str | Exception
-"""What became of a file: its bytes, the path of a local file (or an `ArchiveMember`) that has them, or an error."""
+"""The result of fetching a file: its bytes, the path of a local file (or an `ArchiveMember`) with them, or an error."""
 
 
 class Entry(NamedTuple):
@@ -49,16 +49,16 @@ class ByteSource(abc.ABC):
     @property
     @abc.abstractmethod
     def name(self) -> str:
-        """What stands before the keys in messages, as ``"s3://bucket/train"``."""
+        """The prefix of keys in messages, as ``"s3://bucket/train"``."""
 
     @property
     def identity(self) -> str:
-        """What tells this source from every other: what is kept of it is kept by this. If not overridden, `name`."""
+        """The text that tells this source from every other, in caches, too. If not overridden, `name`."""
         return self.name
 
     @abc.abstractmethod
     def list(self) -> Iterable[Entry]:
-        """All files, each once, in any order."""
+        """Lists all files, each once, in any order."""
 
     @abc.abstractmethod
     def read(self, key: str, offset: int = 0, length: int = -1) -> bytes:
@@ -70,7 +70,7 @@ class ByteSource(abc.ABC):
         """
 
     def entry(self, key: str) -> Entry:
-        """What `list` says of one file, or more. Override it where there is a quicker way.
+        """Describes one file, as `list` does or better. Override it if there is a quicker way.
 
         Raises:
             FileNotFoundError: there is no such file.

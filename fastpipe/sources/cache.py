@@ -5,7 +5,7 @@
     FOLDER/files/ab/ab….         a file: it has this name when it is whole
     FOLDER/parts/OWNER/ab….      a file that is being written
     FOLDER/owners/OWNER          locked by the process that lives
-    FOLDER/holds/OWNER-….ids     files that a running epoch needs
+    FOLDER/pins/OWNER-….ids      files that a running epoch needs
 
 What the files are is told by their names: a digest of the source, the key, the version and the part. So whether a
 file is there is a question to the file system alone; the manifest says what to evict, and how much there is.
@@ -33,7 +33,7 @@ from fastpipe.sources._state import MARK, State
 from fastpipe.sources.base import ByteSource, Entry, Fetched, by_source
 from fastpipe.types import ArchiveMember, RemoteFile, Source
 
-__all__ = ["Cache", "CacheStatistics", "CachedSource", "Hold", "bytes_of"]
+__all__ = ["Cache", "CacheStatistics", "CachedSource", "Pin", "bytes_of"]
 
 _UNITS = {"": 1, "b": 1, **{f"{unit}b": 1000**n for n, unit in enumerate("kmgtp", 1)}}
 _UNITS |= {f"{unit}ib": 1024**n for n, unit in enumerate("kmgtp", 1)}
@@ -46,13 +46,13 @@ _FULL = (errno.ENOSPC, errno.EDQUOT)
 
 @dataclass(frozen=True)
 class CacheStatistics:
-    """What a cache holds, and what it did since it was made, for all processes.
+    """Statistics of a cache since it was made, for all processes.
 
     Attributes:
         bytes: on the disk, in whole blocks.
         capacity: bytes at most.
         files: how many there are.
-        held: how many of them running epochs need.
+        pinned: how many of them running epochs need.
         hits, misses: files that were asked for and were there, and were not.
         fetched_bytes: read from stores and kept.
         evicted: files that left to make room, or by `Cache.evict`.
@@ -61,14 +61,14 @@ class CacheStatistics:
     bytes: int
     capacity: int
     files: int
-    held: int
+    pinned: int
     hits: int
     misses: int
     fetched_bytes: int
     evicted: int
 
 
-class Hold:
+class Pin:
     """Files that stay in a cache until `release`, the end of a ``with``, or the end of the process."""
 
     def __init__(self, path: Path) -> None:
@@ -78,7 +78,7 @@ class Hold:
         """The files may be evicted again."""
         self._path.unlink(missing_ok=True)
 
-    def __enter__(self) -> Hold:
+    def __enter__(self) -> Pin:
         return self
 
     def __exit__(self, *problem: object) -> None:
@@ -90,8 +90,8 @@ class Cache:
 
     What a dataset reads from a store (``fastpipe.ImageFolder("s3://bucket/train", cache=cache)``) is kept here, and
     read from here the next time. Where the capacity is reached, the files that were used least recently go, but for
-    those that somebody holds. A file is whole or not there, whenever a process is killed; it is known by its source,
-    key, version (ETag) and part, so that one that changed in the store is another file.
+    those that somebody has pinned. A file is whole or not there, whenever a process is killed; it is known by its
+    source, key, version (ETag) and part, so that one that changed in the store is another file.
 
     A full disk makes the cache smaller: files are evicted to make room, and what can't be kept is read from the store
     each time; a warning says so.
@@ -128,9 +128,9 @@ class Cache:
         return CachedSource(source, self)
 
     def find(self, file: RemoteFile) -> ArchiveMember | None:
-        """Where a file lies in the cache, None where it isn't there; counts as a use, not as a hit.
+        """Finds a file in the cache, None if it isn't there; counts as a use, not as a hit.
 
-        It may be evicted before it is read, unless it is held.
+        It may be evicted before it is read, unless it is pinned.
         """
         state = self._opened()
         one = id_of(file)
@@ -146,7 +146,7 @@ class Cache:
         return ArchiveMember(str(file), path, 0, size)
 
     def fetch(self, files: Sequence[RemoteFile]) -> list[Fetched]:
-        """Where files lie in the cache; those that aren't there are read from their sources and kept.
+        """Finds files in the cache; those that aren't there are read from their sources and kept.
 
         Returns:
             For each file the `fastpipe.types.ArchiveMember` that it is here, its bytes where there is no room to keep
@@ -176,7 +176,7 @@ class Cache:
             pass
         return origin(file.source).read_file(file)
 
-    def bring(self, files: Sequence[RemoteFile]) -> list[Fetched]:
+    def fetch_missing(self, files: Sequence[RemoteFile]) -> list[Fetched]:
         """Reads files from their sources, whether they are here or not, and keeps them; returns what `fetch` does."""
         found: list[Any] = [None] * len(files)
         for source, places in by_source(files):
@@ -231,26 +231,26 @@ class Cache:
             for one, (file, data) in zip(ids, files, strict=True)
         ]
 
-    def hold(self, files: Iterable[RemoteFile]) -> Hold:
-        """Keeps files from being evicted, those that aren't there yet, too, until the hold is released.
+    def pin(self, files: Iterable[RemoteFile]) -> Pin:
+        """Keeps files from being evicted, those that aren't there yet, too, until the pin is released.
 
-        A hold ends with the process that asked for it, however that ends. Call it before an epoch, with all that the
+        A pin ends with the process that asked for it, however that ends. Call it before an epoch, with all that the
         epoch reads.
         """
         state = self._opened()
-        return Hold(state.holds.add(state.owner.name, [id_of(file) for file in files]))
+        return Pin(state.pins.add(state.owner.name, [id_of(file) for file in files]))
 
     def evict(self, files: Iterable[RemoteFile]) -> int:
-        """Removes files, also such as are held; the bytes that this made free."""
+        """Removes files, also pinned ones; the bytes that this made free."""
         return self._evict(self._opened(), [id_of(file) for file in files])
 
     def clear(self) -> None:
-        """Removes all files that no running epoch holds."""
+        """Removes all files that no running epoch has pinned."""
         state = self._opened()
-        state.holds.drop_dead()
-        state.holds.refresh()
+        state.pins.drop_dead()
+        state.pins.refresh()
         ids = [one for one, *_ in state.manifest.all()]
-        self._evict(state, [one for one, free in zip(ids, state.holds.are_free(ids), strict=True) if free])
+        self._evict(state, [one for one, free in zip(ids, state.pins.are_free(ids), strict=True) if free])
 
     def check(self) -> int:
         """Reads every file, and removes those that aren't what was written; how many these were."""
@@ -260,19 +260,19 @@ class Cache:
         return len(damaged)
 
     def statistics(self) -> CacheStatistics:
-        """What there is, and what happened so far."""
+        """Counts what there is, and what happened so far."""
         state = self._opened()
         state.flush()
-        state.holds.drop_dead()
-        state.holds.refresh()
+        state.pins.drop_dead()
+        state.pins.refresh()
         counters = state.manifest.counters()
-        return CacheStatistics(capacity=self.capacity, held=state.holds.count(), **counters)
+        return CacheStatistics(capacity=self.capacity, pinned=state.pins.count(), **counters)
 
     def _fetch(self, files: Sequence[RemoteFile]) -> list[Fetched]:
         found: list[Any] = [self.find(file) for file in files]
         missing = [position for position, place in enumerate(found) if place is None]
         self._opened().count(hits=len(files) - len(missing), misses=len(missing))
-        for position, one in zip(missing, self.bring([files[position] for position in missing]), strict=True):
+        for position, one in zip(missing, self.fetch_missing([files[position] for position in missing]), strict=True):
             found[position] = one
         return found
 
@@ -329,7 +329,7 @@ class Cache:
         return state
 
     def _forget(self) -> None:
-        """In a child of fork: what the parent opened stays the parent's."""
+        """Forgets, in a child of fork, what the parent opened: that stays the parent's."""
         _inherited.append(self._state)
         self._state, self._lock = None, threading.Lock()
 
@@ -381,7 +381,7 @@ class CachedSource(ByteSource):
 
 
 def id_of(file: RemoteFile) -> bytes:
-    """What a file is called in a cache: a digest of its source, key, version and part."""
+    """The id of a file in a cache: a digest of its source, key, version and part."""
     part = "" if file.whole else f"{file.offset}+{file.length}"
     text = f"{file.source.identity}\0{file.key}\0{file.version}\0{part}"
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
@@ -403,13 +403,13 @@ def bytes_of(capacity: int | str) -> int:
 
 
 def origin(source: Source) -> ByteSource:
-    """What has the files, without a cache before it."""
+    """The source itself, without a cache before it."""
     return source.source if isinstance(source, CachedSource) else cast(ByteSource, source)
 
 
 _all: weakref.WeakSet[Cache] = weakref.WeakSet()
 _inherited: list[State | None] = []
-"""In a child of fork: what the parent has open. SQLite must not be closed there."""
+"""The parent's open states, in a child of fork: SQLite must not be closed there."""
 
 
 def _forget_states() -> None:

@@ -1,4 +1,4 @@
-"""What a `ByteSource` promises, held to one: for the tests of those who write their own."""
+"""A conformance check of a `ByteSource`: for the tests of those who write their own."""
 
 from __future__ import annotations
 

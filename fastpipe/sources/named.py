@@ -12,7 +12,7 @@ from fastpipe.sources.remote import RemoteSource
 
 
 def source_of(root: str | os.PathLike[str] | ByteSource | None, cache: Cache | None) -> ByteSource | None:
-    """What has the files of a root; None for this machine's file system.
+    """The source of a root's files; None for this machine's file system.
 
     Args:
         root: a folder, a source, or a URL of one.

@@ -42,7 +42,7 @@ class _Ranged(io.RawIOBase):
 
 
 def open_file(path: str) -> IO[bytes]:
-    """A file, or a `Stored` one, open for reading.
+    """Opens a file, of this machine or of a store, for reading.
 
     Raises:
         OSError: it can't be opened.

@@ -11,11 +11,11 @@ from typing import Any, NamedTuple, TypeVar
 from urllib.parse import quote, unquote, urlsplit
 
 from fastpipe.errors import DatasetError, StoreError
-from fastpipe.sources._retry import WrongLengthError, status_of, tried
+from fastpipe.sources._retry import WrongLengthError, status_of, with_retries
 from fastpipe.sources.base import ByteSource, Entry
 from fastpipe.types import RemoteFile
 
-__all__ = ["Folder", "RemoteSource", "walked"]
+__all__ = ["Folder", "RemoteSource", "walk_folders"]
 
 _HASHES = ("md5Hash", "ETag", "etag", "content_md5", "crc32c")
 _TIMES = ("mtime", "LastModified", "last_modified", "updated", "modified", "created")
@@ -25,7 +25,7 @@ _S3_ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "FSSPEC_S3_ENDPOINT_
 
 
 class Folder(NamedTuple):
-    """What a folder of a store holds.
+    """The content of a folder in a store.
 
     Attributes:
         files: in it, with their whole keys.
@@ -95,13 +95,13 @@ class RemoteSource(ByteSource):
             found = self.list_folder(key)
             return found, found.folders
 
-        for found in walked(visited, self.concurrency):
+        for found in walk_folders(visited, self.concurrency):
             yield from found.files
 
     def list_folder(self, folder: str) -> Folder:
-        """What one folder holds, given by its key; ``""`` for the URL's own."""
+        """Lists one folder, given by its key; ``""`` for the URL's own."""
         files, folders = [], {}
-        for about in tried(lambda: self._listed(folder), self.url(folder), self.tries):
+        for about in with_retries(lambda: self._listed(folder), self.url(folder), self.tries):
             name = about["name"]
             key = self._key(name)
             if not key or key.rstrip("/") == folder or "?" in name:  # a marker of the folder itself, a link of a page
@@ -113,21 +113,21 @@ class RemoteSource(ByteSource):
         return Folder(files, folders)
 
     def folder_state(self, folder: str) -> str:
-        """What changes when an entry of a folder comes or goes; ``""`` where the store can't tell."""
-        return _settled_state(tried(lambda: self._call("info", self._path(folder)), self.url(folder), self.tries))
+        """A text that changes when an entry of a folder comes or goes; ``""`` if the store can't tell."""
+        return _settled_state(self._info(folder))
 
     def entry(self, key: str) -> Entry:
-        return _entry(key, tried(lambda: self._call("info", self._path(key)), self.url(key), self.tries))
+        return _entry(key, self._info(key))
 
     def read(self, key: str, offset: int = 0, length: int = -1) -> bytes:
-        return tried(lambda: self._read(key, offset, length, None), self.url(key), self.tries)
+        return with_retries(lambda: self._read(key, offset, length, None), self.url(key), self.tries)
 
     def read_file(self, file: RemoteFile) -> bytes:
         if file.length < 0 and file.whole:
             return self.read(file.key)
         # One byte more of what is all of a file: that it has grown shows, and nobody asks for its size first.
         wanted = file.length + file.whole
-        return tried(lambda: self._read(file.key, file.offset, wanted, file.length), str(file), self.tries)
+        return with_retries(lambda: self._read(file.key, file.offset, wanted, file.length), str(file), self.tries)
 
     def _read(self, key: str, offset: int, length: int, expected: int | None) -> bytes:
         data = b""
@@ -152,6 +152,9 @@ class RemoteSource(ByteSource):
             )
         return data
 
+    def _info(self, key: str) -> Any:
+        return with_retries(lambda: self._call("info", self._path(key)), self.url(key), self.tries)
+
     def _listed(self, folder: str) -> Any:
         system, _ = self._opened()
         path = self._path(folder)
@@ -175,7 +178,7 @@ class RemoteSource(ByteSource):
         return self._url.startswith(("http://", "https://"))
 
     def _path(self, key: str) -> str:
-        """What the file system calls a key."""
+        """The path of a key in the file system."""
         start = self._opened()[1]
         if not key:
             return start
@@ -219,8 +222,10 @@ class RemoteSource(ByteSource):
 Found = TypeVar("Found")
 
 
-def walked(visit: Callable[[str, str], tuple[Found, Mapping[str, str]]], threads: int) -> Generator[Found, None, None]:
-    """What a visit of each folder gives, several at once, and the root first.
+def walk_folders(
+    visit: Callable[[str, str], tuple[Found, Mapping[str, str]]], threads: int
+) -> Generator[Found, None, None]:
+    """Visits all folders, several at once and the root first, and yields what each visit found.
 
     Args:
         visit: from a folder's key and state (as `Folder` has it; ``""`` of the root) to what is wanted of it, and to
@@ -261,7 +266,7 @@ def _settled_state(about: dict[str, Any]) -> str:
 
 
 def _state_of(about: dict[str, Any], names: tuple[str, ...]) -> str:
-    """What changes with a file, as its store tells it."""
+    """A text that changes with a file, as its store tells it."""
     for name in names:
         value = about.get(name)
         if value:

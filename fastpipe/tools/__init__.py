@@ -1,1 +1,1 @@
-"""What people run on their own files: check, doctor, preview and verify."""
+"""Tools that people run on their own files: check, doctor, preview and verify."""

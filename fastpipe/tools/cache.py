@@ -1,4 +1,4 @@
-"""What fastpipe keeps in its cache folder, and how it is cleared: nothing in it can't be made again."""
+"""The content of fastpipe's cache folder, and how it is cleared: nothing in it can't be made again."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def store_cache(folder: str) -> Cache:
 
 
 def store_cache_contents(cache: Cache) -> dict[str, Any]:
-    """What is in a cache of files from stores."""
+    """The content of a cache of files from stores."""
     about = asdict(cache.statistics())
     del about["capacity"]  # is told by whoever makes it, and kept nowhere
     return {"schema": "fastpipe-store-cache/1", "folder": cache.folder, **about}

@@ -171,7 +171,7 @@ def _described(found: Any) -> str:
 
 
 def standard_transform() -> Any:
-    """What ImageNet's training scripts do: random crop to 224×224, flip, ``ToTensor``, ``Normalize``."""
+    """The transform of ImageNet's training scripts: random crop to 224×224, flip, ``ToTensor``, ``Normalize``."""
     from fastpipe import transforms as T
 
     return T.Compose(

@@ -1,8 +1,7 @@
-"""What a user names, a folder, files, a list, a dataset or a loader, made what the tools look at."""
+"""The tools' inputs: a folder, files, a list, a dataset or a loader that a user names, as what they look at."""
 
 from __future__ import annotations
 
-import bisect
 import contextlib
 import itertools
 import os
@@ -15,15 +14,16 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch.utils.data import ConcatDataset, IterableDataset, Subset, default_collate, default_convert
 from torch.utils.data import DataLoader as TorchDataLoader
+from torch.utils.data import IterableDataset, default_collate, default_convert
 
 from fastpipe.datasets import ImageDataset, ImageFolder, ImageIndex, ImageList, collate_fn
 from fastpipe.datasets.arrays import Arrays
-from fastpipe.datasets.open import OTHER_EXTENSIONS, named_index, open_container
+from fastpipe.datasets.wrappers import locate
 from fastpipe.errors import DatasetError
 from fastpipe.index.lazy_sequences import Samples
 from fastpipe.index.listing import IMG_EXTENSIONS, is_folder
+from fastpipe.index.open import OTHER_EXTENSIONS, named_index, open_container
 from fastpipe.index.table import unpack_paths
 from fastpipe.loading import DataLoader
 from fastpipe.loading.bad_files import CollateGood
@@ -160,7 +160,7 @@ def index_of(source: Any, *, progress: bool = True) -> ImageIndex:
 
 
 def other_images(index: ImageIndex) -> dict[str, int]:
-    """How many images have which ending that the datasets don't read, in the folders of an index."""
+    """The number of images for each ending that the datasets don't read, in the folders of an index."""
     if index.table.folder_paths is None or index.source is not None:
         return {}
     counts: Counter[str] = Counter()
@@ -199,14 +199,14 @@ class Subject:
 
     @property
     def options(self) -> BatchSpec | None:
-        """What is asked of the dataset where whole batches are."""
+        """The request to the dataset where whole batches are."""
         collate = self.loader.collate_fn
         asked = isinstance(collate, BatchCollate) and collate.collate is default_collate
         return collate.options if asked and isinstance(collate, BatchCollate) else None
 
     @property
     def context(self) -> Any:
-        """How worker processes are started; None for the system's way."""
+        """The start method of worker processes; None for the system's way."""
         return self.loader.multiprocessing_context
 
     def loader_for(
@@ -234,7 +234,7 @@ class Subject:
 
     @property
     def in_python(self) -> str:
-        """What keeps batches from being made ahead by threads; empty where nothing does."""
+        """The reason that keeps batches from being made ahead by threads; empty where nothing does."""
         return gil_bound_part_within(self.dataset) or (
             "" if self._own_collate in (None, *DRAW_NOTHING) else "the collate_fn"
         )
@@ -249,7 +249,7 @@ class Subject:
 
 
 def subject_of(given: Any, transform: Any, batch_size: int | None, workers: int | None) -> Subject:
-    """What was given, as a subject.
+    """Makes a subject of what was given.
 
     Args:
         given: a path, a map-style dataset or a loader.
@@ -297,11 +297,7 @@ def subject_of(given: Any, transform: Any, batch_size: int | None, workers: int 
 
 def path_of(dataset: Any, index: int) -> str | None:
     """The file of a sample; None for a dataset that doesn't show it."""
-    if isinstance(dataset, Subset):
-        return path_of(dataset.dataset, dataset.indices[index])
-    if isinstance(dataset, ConcatDataset):
-        part = bisect.bisect_right(dataset.cumulative_sizes, index)
-        return path_of(dataset.datasets[part], index - (dataset.cumulative_sizes[part - 1] if part else 0))
+    dataset, index = locate(dataset, index)
     if isinstance(dataset, ImageDataset):
         return dataset.sample(index)[0]
     for name in _PATH_LISTS:

@@ -1,4 +1,4 @@
-"""What a dataset's samples look like: originals, augmentations, and what was drawn for each, as one picture."""
+"""Pictures of a dataset's samples: originals, augmentations, and what was drawn for each, as one picture."""
 
 from __future__ import annotations
 
@@ -10,15 +10,16 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from PIL import Image, ImageDraw
-from torch.utils.data import Dataset, Subset
+from torch.utils.data import Dataset
 
 from fastpipe import readers
 from fastpipe import transforms as fastpipe_transforms
 from fastpipe.datasets import ImageDataset
+from fastpipe.datasets.wrappers import behind_subsets
 from fastpipe.errors import DatasetError, DecodeError, FastpipeError
 from fastpipe.explanation.graph_breaks import shortened
 from fastpipe.index._progress import SlowBar
@@ -100,17 +101,15 @@ def preview(
         PlanError: the transform gives something that is no image.
         ValueError: another ``diff``, or a number out of its range.
     """
-    if isinstance(dataset, Subset):
-        inner = [dataset.indices[index] for index in _indices(dataset, indices)]
-        return preview(dataset.dataset, inner, views=views, seed=seed, diff=diff, side=side)
-    if not isinstance(dataset, ImageDataset):
+    behind, _ = behind_subsets(dataset)
+    if not isinstance(behind, ImageDataset):
         raise DatasetError(
-            f"preview shows datasets of fastpipe, not {type(dataset).__name__}: make an ImageFolder or ImageList "
+            f"preview shows datasets of fastpipe, not {type(behind).__name__}: make an ImageFolder or ImageList "
             "of these files, with any transform"
         )
-    return _sheet(dataset, _indices(dataset, indices), views, seed, diff, side, numbered=True, most=sys.maxsize).pages[
-        0
-    ]
+    _, chosen = behind_subsets(dataset, _indices(cast(Sized, dataset), indices))
+    chosen = _indices(behind, chosen)
+    return _sheet(behind, chosen, views, seed, diff, side, numbered=True, most=sys.maxsize).pages[0]
 
 
 def preview_files(
@@ -299,7 +298,7 @@ class _Maker:
         return recipes.normalizations(drawing.recipe.steps if drawing.recipe else (), self._rest(drawing))
 
     def _words(self, drawing: _Drawing, number: int) -> tuple[str, ...]:
-        """What was drawn for one image of a sample, and what runs behind that; () where only the first has words."""
+        """The steps drawn for one image of a sample, and what runs behind them; () where only the first has words."""
         rest = [one for one in self._rest(drawing) if type(one).__name__ not in _UNSEEN]
         words = recipes.in_words(drawing.recipe, rest, number, _brief)
         return words or (() if number else ("nothing drawn",))

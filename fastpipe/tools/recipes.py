@@ -1,20 +1,18 @@
-"""All that the tools ask of pipelines, drawn steps, plans and promises: what these are made of is known here alone."""
+"""The tools' questions about pipelines, recipes and plans: what these are made of is known here alone."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-import torch
-
 from fastpipe import readers
 from fastpipe.datasets.base import ImageDataset
 from fastpipe.datasets.joint import JointDataset
 from fastpipe.explanation.graph_breaks import shortened
-from fastpipe.ops import EXACT, WARP, Contract, LookUp, Operation, ToNormalizedTensor, ToPlanarTensor, contracts_of
+from fastpipe.ops import LookUp, Operation, ToNormalizedTensor, ToPlanarTensor
 from fastpipe.program import Encoded, Views, execute, lower, steps_in_words, to_pil
 from fastpipe.rng import keyed_generators, keyed_globals
-from fastpipe.types import Box, DecodeRequest, Header, ImageShape, Recipe, Step
+from fastpipe.types import Box, Header, ImageShape, Recipe, Step
 
 if TYPE_CHECKING:
     from fastpipe.reporting.pictures import Normalizations
@@ -92,7 +90,7 @@ def is_joint(dataset: Any) -> bool:
 
 
 def make_sample(dataset: ImageDataset, index: int, data: bytes, seed: int) -> None:
-    """All of an image's work between reading and collating, of sample ``index`` in a file of another make."""
+    """Does an image's work between reading and collating, for sample ``index`` in a file of another make."""
     header = readers.parse_header(data)
     generators = keyed_generators(seed)
     if is_joint(dataset):
@@ -121,52 +119,9 @@ def normalizations(steps: Iterable[Step], rest: Iterable[Any] = ()) -> Normaliza
     return tuple(found)
 
 
-def by_torchvision(functional: Any, step: Step, image: Any) -> Any:
-    """A drawn step by torchvision's own function of that name; by itself where torchvision has none."""
-    function = getattr(functional, step.op, None) if isinstance(step, Operation) else None
-    if function is None or not isinstance(step, Operation):
-        return step.apply(own_memory(image))
-    return function(own_memory(image), **step.arguments())
-
-
-def by_tensor_backend(functional: Any, step: Step, image: Any) -> Any:
-    """The step by torchvision on a tensor; None where it doesn't take such arguments."""
-    assert isinstance(step, Operation)
-    tensor = functional.pil_to_tensor(image)
-    arguments = step.arguments()
-    if isinstance(arguments.get("fill"), (int, float)):
-        arguments["fill"] = [float(arguments["fill"])] * tensor.shape[0]
-    try:
-        return getattr(functional, step.op)(tensor, **arguments)
-    except (TypeError, ValueError, RuntimeError):
-        return None
-
-
-def own_memory(image: Any) -> Any:
-    """Its own memory for a tensor, which `Normalize` and others may overwrite; no step overwrites a PIL image."""
-    return image.clone() if isinstance(image, torch.Tensor) else image
-
-
 def region_of(recipe: Recipe | None) -> Box | None:
     """The region of the file that is decoded for a recipe; None for all of it, or where nothing is planned."""
     return None if recipe is None else lower(recipe).request.box
-
-
-def decoded(data: bytes, recipe: Recipe, **options: Any) -> Any:
-    """The pixels that a recipe's plan decodes of a file, ``(H, W, C)``."""
-    return readers.decode(data, DecodeRequest(region_of(recipe)), **options)[0]
-
-
-def finished(data: bytes, recipe: Recipe, **options: Any) -> Any:
-    """What a recipe's plan makes of a file: a PIL image, a tensor, or several."""
-    return to_pil(execute(lower(recipe), Encoded.of(data, **options)))
-
-
-def stepped(image: Any, recipe: Recipe) -> Any:
-    """What a recipe's steps make of a whole image, one after the other."""
-    for step in recipe.steps:
-        image = step.apply(image)
-    return to_pil(image)
 
 
 def views_of(step: Step) -> tuple[tuple[Step, ...], ...] | None:
@@ -174,22 +129,8 @@ def views_of(step: Step) -> tuple[tuple[Step, ...], ...] | None:
     return tuple(map(tuple, step.views)) if isinstance(step, Views) else None
 
 
-def name_of(step: Step) -> str:
-    return step.op if isinstance(step, Operation) else str(step).partition("(")[0]
-
-
-def promise_of(step: Step | None) -> Contract:
-    """What is documented for a step; None for a transform that isn't a step, which is to be exact."""
-    return EXACT if step is None else contracts_of(step)[0]
-
-
-def is_warp(step: Step) -> bool:
-    """Whether a step is held to torchvision's tensor backend, and torchvision has a function for it."""
-    return promise_of(step) is WARP and isinstance(step, Operation)
-
-
 def in_words(recipe: Recipe | None, rest: Iterable[Any], number: int = 0, brief: Any = shortened) -> tuple[str, ...]:
-    """What was drawn for one image of a sample, by its number, and what runs behind that, worded by `brief`."""
+    """The steps drawn for one image of a sample, by its number, and what runs behind them, in `brief`'s words."""
     steps: tuple[Step, ...] = () if recipe is None else recipe.steps
     several = views_of(steps[-1]) if steps else None
     if several is not None and number < len(several):

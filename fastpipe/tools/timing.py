@@ -1,4 +1,4 @@
-"""How times are taken: in rounds in which every contender has its turn, in this process or in DataLoader workers.
+"""Times are taken in rounds in which every contender has its turn, in this process or in DataLoader workers.
 
 A machine that grows slower meanwhile does so for all alike. One more round, untimed, comes first.
 """
@@ -42,7 +42,7 @@ def summarize(rounds_us: Sequence[float]) -> Timing:
 
 
 def noise_us(one: Timing, other: Timing) -> float:
-    """How far apart two medians may be and still count as the same: both spreads together, at least 3%.
+    """The distance of two medians that still count as the same: both spreads together, at least 3%.
 
     Drift of the machine alone makes 3%, however small the spread.
     """
@@ -50,7 +50,7 @@ def noise_us(one: Timing, other: Timing) -> float:
 
 
 def speedup(ours: Timing, theirs: Timing) -> Timing:
-    """How many times as fast ours is, round by round. Its figures are ratios, whatever their names say."""
+    """The ratio of theirs to ours, round by round. Its figures are ratios, whatever their names say."""
     return summarize([b / a for a, b in zip(ours.rounds_us, theirs.rounds_us, strict=True)])
 
 
@@ -142,7 +142,7 @@ class Workers:
         )
 
     def run(self, work: Sequence[Callable[[Any], Any]]) -> Iterator[Any]:
-        """What each function makes of the subject, in order; they and what they give can be pickled.
+        """Runs each function on the subject, and yields the results in order; they and what they give can be pickled.
 
         Raises:
             FastpipeError: the first that one of them raises.

@@ -1,4 +1,4 @@
-"""What `verify` found: as text, as JSON and as a picture."""
+"""The result of `verify`: as text, as JSON and as a picture."""
 
 from __future__ import annotations
 
@@ -11,10 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from fastpipe.environment import line_width, versions
+from fastpipe.environment import versions
 from fastpipe.reporting.output import wrapped
 from fastpipe.reporting.pictures import Cell, difference, grid, pictures_of
-from fastpipe.reporting.tables import Table
 
 _SHOWN = 3
 _PACKAGES = (
@@ -104,7 +103,7 @@ class Difference:
 
     @property
     def count(self) -> int:
-        """How many values differ at all."""
+        """The number of values that differ at all."""
         return int(self.counts[1:].sum())
 
     @property
@@ -114,54 +113,6 @@ class Difference:
     def to_dict(self) -> dict[str, float]:
         names = ("mean", "p999", "max", "differing")
         return {"values": self.values, **{name: round(float(getattr(self, name)), 6) for name in names}}
-
-
-@dataclass(slots=True)
-class StepResult:
-    """One kind of step, run by both on the same image with the same parameters.
-
-    Attributes:
-        step: its name.
-        contract: what is promised for it: ``"exact"``, ``"rounding"``, ``"warp"`` or ``"own"``.
-        limit: the largest difference that is allowed, in 1/255; None where that is no number.
-        images: how many images it was run on.
-        own: its own difference from torchvision's.
-        backend: torchvision's tensor backend's difference from torchvision on PIL images, for warps.
-        worst: the file and the drawing with the largest difference; empty where there is none.
-    """
-
-    step: str
-    contract: str
-    limit: float | None
-    images: int = 0
-    own: Difference = field(default_factory=Difference)
-    backend: Difference | None = None
-    worst: str = ""
-
-    @property
-    def holds(self) -> bool:
-        if self.limit is not None:
-            return self.own.max <= self.limit + FLOAT_NOISE
-        if self.contract != "warp" or self.own.max <= 1 + FLOAT_NOISE:
-            return True
-        return self.backend is not None and self.own.mean <= self.backend.mean
-
-    @property
-    def allowed(self) -> str:
-        """What is promised, short."""
-        if self.limit is not None:
-            return f"{self.limit:g}"
-        if self.contract != "warp":
-            return "-"
-        if self.backend is None or self.own.max <= 1 + FLOAT_NOISE:
-            return "1"
-        return f"mean {self.backend.mean:.3f}"
-
-    def to_dict(self) -> dict[str, Any]:
-        names = ("step", "contract", "limit", "images", "holds", "worst")
-        backend = None if self.backend is None else self.backend.to_dict()
-        differences = {"own": self.own.to_dict(), "torchvision_tensor_backend": backend}
-        return {name: getattr(self, name) for name in names} | differences
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,10 +150,9 @@ class Certificate:
         sha256: of the finished samples: the same on every machine with that Pillow where they equal torchvision's;
             empty where none was compared.
         fidelity: ``"torchvision"`` or ``"fast"``.
-        checks: what must be equal: finished samples, but for those with a step that is documented as another than
-            torchvision's; errors; of samples that differ, random numbers, decoded regions, the plan and its steps.
-        steps: each kind of step of the samples that differ, on its own.
-        final: the finished samples' differences: what the steps' add up to.
+        checks: finished samples, which must be equal but for those with a step that is documented as another than
+            torchvision's; errors.
+        final: the finished samples' differences.
         tolerance: the largest final difference that was asked for, in 1/255; None where none was.
         worst: the sample with the largest final difference; None where all are equal.
         notes: what could not be compared, and why.
@@ -216,7 +166,6 @@ class Certificate:
     sha256: str
     fidelity: str
     checks: tuple[Check, ...]
-    steps: tuple[StepResult, ...]
     final: Difference
     tolerance: float | None
     worst: Worst | None
@@ -224,7 +173,7 @@ class Certificate:
 
     @property
     def holds(self) -> bool:
-        """Whether every check and every step's contract holds, and the tolerance where one was given.
+        """Whether every check holds, and the tolerance where one was given.
 
         False where nothing could be compared.
         """
@@ -239,7 +188,7 @@ class Certificate:
 
     @property
     def _documented(self) -> bool:
-        return all(check.holds for check in self.checks) and all(step.holds for step in self.steps)
+        return all(check.holds for check in self.checks)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
@@ -247,7 +196,6 @@ class Certificate:
         worst = None if self.worst is None else {name: getattr(self.worst, name) for name in names}
         plain = {one.name: getattr(self, one.name) for one in fields(self)} | {
             "checks": [{**asdict(check), "holds": check.holds} for check in self.checks],
-            "steps": [step.to_dict() for step in self.steps],
             "final": self.final.to_dict(),
             "worst": worst,
             "versions": versions(*_PACKAGES),
@@ -264,8 +212,8 @@ class Certificate:
             lines += [f"      {failure}" for failure in check.failures[:_SHOWN]]
         if self.sha256:
             lines += ["", f"sha256 of fastpipe's samples: {self.sha256}"]
-        if self.steps:
-            lines += ["", *self._table()]
+        if self.final.max:
+            lines += ["", *self._about_differences()]
         if self.worst is not None:
             recipe = "; ".join(self.worst.recipe) or "nothing drawn"
             lines += ["", f"Worst image: {self.worst.path}, drawing {self.worst.drawing}", f"  {recipe}"]
@@ -285,26 +233,14 @@ class Certificate:
             return f"FAIL: as documented, but a finished sample differs by more than the {self.tolerance:g} you allow"
         return "PASS: equal, byte for byte" if self.equal == self.compared else "PASS: as documented"
 
-    def _table(self) -> list[str]:
-        """Of the samples that aren't equal."""
-        figures = ("images", "mean", "99.9%", "max", "allowed", "")
-        table = Table("", ("of samples that differ, in 1/255", *figures), figures, framed=False)
-        for step in self.steps:
-            own = step.own
-            apart = (f"{own.mean:.3f}", own.p999, f"{own.max:.3g}")
-            table.add(step.step, step.images, *apart, step.allowed, _word(step.holds))
-        apart = (f"{self.final.mean:.3f}", self.final.p999, f"{self.final.max:.3g}")
-        allowed, within = ("-", "") if self.tolerance is None else (f"{self.tolerance:g}", _word(self.within))
-        table.add("all finished samples", self.compared, *apart, allowed, within)
-        lines = [f"  {line}" for line in table.to_text(line_width() - 2).splitlines()]
-        lines += [f"  worst: {step.worst} ({step.step})" for step in self.steps if not step.holds]
-        lines.append(
-            '  allowed: what is documented for a step; "mean": as far as torchvision\'s own tensor backend is.'
-        )
-        if any(step.allowed == "-" for step in self.steps):
-            lines.append('  "-": no number is documented, as for what mixes other steps or is another library\'s.')
+    def _about_differences(self) -> list[str]:
+        final = self.final
+        lines = [
+            f"Samples that differ: {self.compared - self.equal:,}; mean {final.mean:.3f}, 99.9% {final.p999}, "
+            f"max {final.max:.3g} of 255, over all samples"
+        ]
         if self.tolerance is None:
-            lines.append("  Samples with a step that is allowed to differ are judged by --tolerance only.")
+            lines.append("  Those with a step that is documented to differ are judged by --tolerance only.")
         return lines
 
     def picture(self, side: int = 320) -> Image.Image:
@@ -316,7 +252,8 @@ class Certificate:
         verdict = "PASS" if self.holds else "FAIL"
         heading = f"fastpipe verify: {verdict}, {self.files} files, largest difference {self.final.max:.3g}/255"
         if self.worst is None:
-            color, said = ((225, 240, 225), "all images equal") if self.compared else ((240, 225, 225), "none compared")
+            said = "all images equal" if self.holds else "other sizes" if self.compared else "none compared"
+            color = (225, 240, 225) if self.holds else (240, 225, 225)
             return grid([[Cell(Image.new("RGB", (side, side), color), (said,))]], heading=heading)
         worst = self.worst
         (theirs,), (ours,) = pictures_of(worst.torchvision / 255), pictures_of(worst.fastpipe / 255)

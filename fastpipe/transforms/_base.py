@@ -1,8 +1,9 @@
-"""What the transform classes share: whether they can be drawn, base classes, and checks of arguments."""
+"""Base classes of the transforms, checks of their arguments, and whether a transform can be drawn."""
 
 import inspect
 import numbers
 import re
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,8 +11,7 @@ import torch
 
 from fastpipe.ops import Operation
 from fastpipe.ops.interpolation import InterpolationMode, interpolation_from_int
-from fastpipe.rng import StreamGenerators
-from fastpipe.rng.draws import bernoulli_float64
+from fastpipe.rng import StreamGenerators, TorchStream, stream_of
 from fastpipe.transforms.functional._types import Fill, Image
 from fastpipe.types import Generators, ImageShape, Step
 
@@ -93,15 +93,13 @@ class Transform(ReprMixin, torch.nn.Module):
 class RandomOp(Transform):
     """The base of transforms that do one operation, with a probability.
 
-    A subclass says what it does as a function, which TorchScript compiles, and as an operation.
+    A subclass defines the change twice: as a function, which TorchScript compiles, and as an operation.
 
     Args:
         p: the probability.
     """
 
     _repr_format = "p={0.p}"
-
-    _bernoulli = staticmethod(bernoulli_float64)
 
     def __init__(self, p: float = 0.5) -> None:
         super().__init__()
@@ -115,12 +113,12 @@ class RandomOp(Transform):
 
     def forward(self, img: Image) -> Image:
         """The changed image, or ``img`` itself."""
-        if self._bernoulli(float(self.p)):
+        if TorchStream().rand() < float(self.p):
             return self._changed(img)
         return img
 
     def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
-        return (self._operation(),) if self._bernoulli(float(self.p), generators.stream) else ()
+        return (self._operation(),) if stream_of(generators).rand() < float(self.p) else ()
 
 
 class Filled(Transform):
@@ -197,3 +195,13 @@ def check_fill(fill: Any) -> Any:
     if not isinstance(fill, Sequence | numbers.Number):
         raise TypeError("Fill should be either a sequence or a number.")
     return fill
+
+
+def check_scale_and_ratio(scale: Any, ratio: Any) -> None:
+    """Raises TypeError unless both are sequences; warns of bounds the wrong way round."""
+    if not isinstance(scale, Sequence):
+        raise TypeError("Scale should be a sequence")
+    if not isinstance(ratio, Sequence):
+        raise TypeError("Ratio should be a sequence")
+    if (scale[0] > scale[1]) or (ratio[0] > ratio[1]):
+        warnings.warn("Scale and ratio should be of kind (min, max)", stacklevel=3)

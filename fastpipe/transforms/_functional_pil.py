@@ -1,4 +1,4 @@
-"""All operations on PIL images, equal to torchvision's PIL backend, under its module path and names.
+"""The operations on PIL images, equal to torchvision's PIL backend, under its module path and names.
 
 Interpolations are Pillow's integers. Derived from torchvision (BSD-3-Clause, see NOTICE).
 """

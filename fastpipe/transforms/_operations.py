@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from fastpipe import ops
-from fastpipe.rng.draws import randint
+from fastpipe.rng import Stream
 from fastpipe.transforms import functional as F
 from fastpipe.transforms.functional import InterpolationMode
 from fastpipe.transforms.functional._types import Fill, Image
@@ -71,7 +71,7 @@ def apply_op(img: Image, op_name: str, magnitude: float, interpolation: Interpol
 
 
 def op_calls(op_name: str, magnitude: float, interpolation: InterpolationMode, fill: Any) -> tuple[ops.Operation, ...]:
-    """What `apply_op` calls, as drawn calls (TorchScript can't compile these, nor a look-up by name)."""
+    """The operations that `apply_op` does (TorchScript can't compile these, nor a look-up by name)."""
     if isinstance(fill, list):
         return _op_calls(op_name, magnitude, interpolation, fill)
     return _kept_calls(op_name, magnitude + 0.0, interpolation, fill)  # -0.0, equal to 0.0, gives the same pixels
@@ -118,7 +118,7 @@ def draw_operation(
     op_meta: dict[str, tuple[Tensor, bool]],
     level: int | None,
     levels: int,
-    generator: torch.Generator | None = None,
+    stream: Stream,
 ) -> tuple[str, float]:
     """The name and magnitude of a random operation.
 
@@ -126,31 +126,29 @@ def draw_operation(
         op_meta: the operations with their magnitudes.
         level: the index of the magnitude; None to draw it from the first ``levels``, for an operation that has any.
         levels: see there; 0 for all.
-        generator: torch's generator; None for the global one.
+        stream: the random numbers.
     """
-    op_name = list(op_meta.keys())[randint(0, len(op_meta), generator)]
+    op_name = list(op_meta.keys())[stream.randint(0, len(op_meta))]
     magnitudes, signed = op_meta[op_name]
     magnitude = 0.0
     if magnitudes.ndim > 0:
         if level is None:
-            level = randint(0, levels if levels > 0 else len(magnitudes), generator)
+            level = stream.randint(0, levels if levels > 0 else len(magnitudes))
         magnitude = float(magnitudes[level].item())
-    if signed and randint(0, 2, generator) != 0:
+    if signed and stream.randint(0, 2) != 0:
         magnitude *= -1.0
     return op_name, magnitude
 
 
-def draw_listed(
-    operations: Listed, level: int | None, levels: int, generator: torch.Generator | None = None
-) -> tuple[str, float]:
+def draw_listed(operations: Listed, level: int | None, levels: int, stream: Stream) -> tuple[str, float]:
     """`draw_operation` from a `listed_space`, without a tensor."""
-    op_name, magnitudes, signed = operations[randint(0, len(operations), generator)]
+    op_name, magnitudes, signed = operations[stream.randint(0, len(operations))]
     magnitude = 0.0
     if magnitudes is not None:
         if level is None:
-            level = randint(0, levels if levels > 0 else len(magnitudes), generator)
+            level = stream.randint(0, levels if levels > 0 else len(magnitudes))
         magnitude = magnitudes[level]
-    if signed and randint(0, 2, generator) != 0:
+    if signed and stream.randint(0, 2) != 0:
         magnitude *= -1.0
     return op_name, magnitude
 

@@ -13,7 +13,7 @@ import torch
 from PIL import Image
 
 from fastpipe.errors import PlanError
-from fastpipe.rng.draws import random_seed
+from fastpipe.rng import Stream, TorchStream, stream_of
 from fastpipe.types import Generators, ImageShape, Step
 
 # An albumentations transform keeps its random state and its last parameters in itself.
@@ -53,10 +53,10 @@ class Albumentations:
         self.transform = transform
 
     def __call__(self, img: Any) -> Any:
-        return SeededCall(self.transform, random_seed()).apply(img)
+        return SeededCall(self.transform, _random_seed(TorchStream())).apply(img)
 
     def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
-        return (SeededCall(self.transform, random_seed(generators.stream)),)
+        return (SeededCall(self.transform, _random_seed(stream_of(generators))),)
 
     def _can_draw(self) -> bool:
         """Only what keeps an image's shape can be drawn from a shape: no crops, and no change of channels."""
@@ -73,7 +73,7 @@ class Albumentations:
 
 @dataclass(frozen=True, slots=True)
 class SeededCall:
-    """What `Albumentations` draws: the transform, and the seed of its random numbers.
+    """The step that `Albumentations` draws: the transform, and the seed of its random numbers.
 
     Attributes:
         transform: the albumentations transform.
@@ -122,6 +122,11 @@ class SeededCall:
 
     def __str__(self) -> str:
         return f"albumentations({type(self.transform).__name__}, seed={self.seed})"
+
+
+def _random_seed(stream: Stream) -> int:
+    """A seed from ``[0, 2**63 - 1)``."""
+    return stream.randint(0, 2**63 - 1)
 
 
 def _members(transform: Any) -> Iterator[Any]:

@@ -11,7 +11,7 @@ from torch import Tensor
 from fastpipe import ops
 from fastpipe.kernels import planes
 from fastpipe.kernels.conversion import planes_to_array
-from fastpipe.rng.draws import randint, torch_generator
+from fastpipe.rng import Stream, TorchStream, stream_of
 from fastpipe.transforms import functional as F
 from fastpipe.transforms._base import Filled
 from fastpipe.transforms._operations import apply_op, aug_mix_space, draw_operation, op_calls, space_for
@@ -22,7 +22,7 @@ from fastpipe.types import Generators, ImageShape, Step
 
 @dataclass(frozen=True, slots=True)
 class Mixture:
-    """What `AugMix` draws for one image: chains of calls, and the weights of the image and of the chains' results.
+    """The step that `AugMix` draws: chains of calls, and the weights of the image and of the chains' results.
 
     Attributes:
         weights: of the image itself, then of each chain.
@@ -35,7 +35,7 @@ class Mixture:
     chains: tuple[tuple[ops.Operation, ...], ...]
 
     def apply(self, image: Any) -> Any:
-        """As torchvision: any image's operations run on tensors, mixed in float32."""
+        """The mixed image; as in torchvision, operations run on tensors, which are mixed in float32."""
         tensor = image if isinstance(image, Tensor) else F.pil_to_tensor(image)
         batch = tensor[None] if tensor.ndim == 3 else tensor
         images = [batch, *(_run(chain, batch) for chain in self.chains)]
@@ -154,7 +154,7 @@ class AugMix(Filled):
         orig_dims = list(img.shape)
         batch = img.view([1] * max(4 - img.ndim, 0) + orig_dims)
         weights = self._draw_weights(batch.size(0), batch.device)
-        chains = _draw_chains(op_meta, self.mixture_width, self.chain_depth, self.severity)
+        chains = _draw_chains(op_meta, self.mixture_width, self.chain_depth, self.severity, TorchStream())
 
         images = [batch]
         for chain in chains:
@@ -179,11 +179,11 @@ class AugMix(Filled):
         _, height, width = F.get_dimensions(img)
         op_meta = self._augmentation_space(self._PARAMETER_MAX, (height, width))
         weights = self._draw_weights(1, torch.device("cpu"))
-        return self._mixture(op_meta, weights, None).apply(img)
+        return self._mixture(op_meta, weights, TorchStream()).apply(img)
 
     @torch.jit.unused
-    def _mixture(self, op_meta: Any, weights: Tensor, generator: Any) -> Any:
-        chains = _draw_chains(op_meta, self.mixture_width, self.chain_depth, self.severity, generator)
+    def _mixture(self, op_meta: Any, weights: Tensor, stream: Any) -> Any:
+        chains = _draw_chains(op_meta, self.mixture_width, self.chain_depth, self.severity, stream)
         calls = []
         for chain in chains:
             drawn = [op_calls(name, magnitude, self.interpolation, self.fill) for name, magnitude in chain]
@@ -192,11 +192,12 @@ class AugMix(Filled):
 
     def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
         op_meta = self._augmentation_space(self._PARAMETER_MAX, (shape.height, shape.width))
-        generator = torch_generator(generators.stream)
+        stream = stream_of(generators)
+        generator = stream.generator()
         both = torch._sample_dirichlet(torch.tensor([[self.alpha, self.alpha]]), generator)
         each = torch._sample_dirichlet(torch.tensor([[self.alpha] * self.mixture_width]), generator)
         weights = torch.cat([both[:, :1], each * both[:, 1:]], 1)
-        return (self._mixture(op_meta, weights, generators.stream),)
+        return (self._mixture(op_meta, weights, stream),)
 
 
 def _draw_chains(
@@ -204,11 +205,11 @@ def _draw_chains(
     width: int,
     depth: int,
     severity: int,
-    generator: torch.Generator | None = None,
+    stream: Stream,
 ) -> list[list[tuple[str, float]]]:
-    """For each chain, the names and magnitudes of its operations."""
+    """The names and magnitudes of each chain's operations."""
     chains: list[list[tuple[str, float]]] = []
     for _ in range(width):
-        count = depth if depth > 0 else randint(1, 4, generator)
-        chains.append([draw_operation(op_meta, None, severity, generator) for _ in range(count)])
+        count = depth if depth > 0 else stream.randint(1, 4)
+        chains.append([draw_operation(op_meta, None, severity, stream) for _ in range(count)])
     return chains

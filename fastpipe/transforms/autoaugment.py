@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from fastpipe.ops.enums import TorchvisionEnum
-from fastpipe.rng.draws import rand, randint
+from fastpipe.rng import TorchStream, stream_of
 from fastpipe.rng.float32 import float32
 from fastpipe.transforms import _policies
 from fastpipe.transforms import functional as F
@@ -84,7 +84,7 @@ class AutoAugment(Filled):
         Args:
             transform_num: the number of sub-policies.
         """
-        return randint(0, transform_num), torch.rand([2]), torch.randint(0, 2, [2])
+        return TorchStream().randint(0, transform_num), torch.rand([2]), torch.randint(0, 2, [2])
 
     def forward(self, img: Image) -> Image:
         """The augmented image."""
@@ -99,10 +99,10 @@ class AutoAugment(Filled):
         return img
 
     def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
-        generator = generators.stream
-        index = randint(0, len(self.policies), generator)
-        probs: Any = [_Chance(rand(generator)), _Chance(rand(generator))]
-        signs: Any = [randint(0, 2, generator), randint(0, 2, generator)]
+        stream = stream_of(generators)
+        index = stream.randint(0, len(self.policies))
+        probs: Any = [_Chance(stream.rand()), _Chance(stream.rand())]
+        signs: Any = [stream.randint(0, 2), stream.randint(0, 2)]
         space = self._augmentation_space(10, (shape.height, shape.width))
         steps: list[Step] = []
         for op_name, magnitude in _chosen_operations(self.policies[index], space, probs, signs):
@@ -184,7 +184,7 @@ class RandAugment(Filled):
         fill = self._filling(img, channels)
         op_meta = self._augmentation_space(self.num_magnitude_bins, (height, width))
         for _ in range(self.num_ops):
-            op_name, magnitude = draw_operation(op_meta, self.magnitude, 0)
+            op_name, magnitude = draw_operation(op_meta, self.magnitude, 0, TorchStream())
             img = _apply_op(img, op_name, magnitude, interpolation=self.interpolation, fill=fill)
         return img
 
@@ -192,7 +192,7 @@ class RandAugment(Filled):
         space = listed_space(rand_augment_space, self.num_magnitude_bins, (shape.height, shape.width))
         steps: list[Step] = []
         for _ in range(self.num_ops):
-            op_name, magnitude = draw_listed(space, self.magnitude, 0, generators.stream)
+            op_name, magnitude = draw_listed(space, self.magnitude, 0, stream_of(generators))
             steps += op_calls(op_name, magnitude, self.interpolation, self.fill)
         return tuple(steps)
 
@@ -231,10 +231,10 @@ class TrivialAugmentWide(Filled):
         channels, _, _ = F.get_dimensions(img)
         fill = self._filling(img, channels)
         op_meta = self._augmentation_space(self.num_magnitude_bins)
-        op_name, magnitude = draw_operation(op_meta, None, 0)
+        op_name, magnitude = draw_operation(op_meta, None, 0, TorchStream())
         return _apply_op(img, op_name, magnitude, interpolation=self.interpolation, fill=fill)
 
     def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
         space = listed_space(trivial_augment_space, self.num_magnitude_bins)
-        op_name, magnitude = draw_listed(space, None, 0, generators.stream)
+        op_name, magnitude = draw_listed(space, None, 0, stream_of(generators))
         return op_calls(op_name, magnitude, self.interpolation, self.fill)

@@ -1,4 +1,4 @@
-"""Changes of colour that look at one pixel (and at most at the image's statistics) at a time."""
+"""Colour transforms: each pixel changes by itself, or by the image's statistics."""
 
 import numbers
 from typing import Any
@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from fastpipe import ops
-from fastpipe.rng.draws import bernoulli, randperm, uniform
+from fastpipe.rng import Stream, TorchStream, stream_of
 from fastpipe.transforms import functional as F
 from fastpipe.transforms._base import RandomOp, Transform
 from fastpipe.transforms.functional._types import Floats, Image
@@ -84,7 +84,7 @@ class ColorJitter(Transform):
             hue: bounds of the shift, or None.
         """
         order = torch.randperm(4)
-        b, c, s, h = _draw_factors(brightness, contrast, saturation, hue)
+        b, c, s, h = _draw_factors(brightness, contrast, saturation, hue, TorchStream())
         return order, b, c, s, h
 
     def forward(self, img: Image) -> Image:
@@ -105,12 +105,22 @@ class ColorJitter(Transform):
         return img
 
     def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
-        order = randperm(4, generators.stream)
-        factors = _draw_factors(self.brightness, self.contrast, self.saturation, self.hue, generators.stream)
-        return tuple([_JITTERED[index](factors[index]) for index in order if factors[index] is not None])
+        return draw_jitter(self, stream_of(generators))
 
 
 _JITTERED: Any = (ops.AdjustBrightness, ops.AdjustContrast, ops.AdjustSaturation, ops.AdjustHue)
+
+
+def draw_jitter(transform: Any, stream: Stream) -> tuple[Step, ...]:
+    """The steps of a `ColorJitter`, this one or v2's."""
+    order = stream.randperm(4)
+    factors = _draw_factors(transform.brightness, transform.contrast, transform.saturation, transform.hue, stream)
+    steps: list[Step] = []
+    for index in order:
+        factor = factors[index]
+        if factor is not None:
+            steps.append(_JITTERED[index](factor))
+    return tuple(steps)
 
 
 def _draw_factors(
@@ -118,12 +128,12 @@ def _draw_factors(
     contrast: Floats | None,
     saturation: Floats | None,
     hue: Floats | None,
-    generator: torch.Generator | None = None,
+    stream: Stream,
 ) -> tuple[float | None, float | None, float | None, float | None]:
-    b = None if brightness is None else uniform(brightness[0], brightness[1], generator)
-    c = None if contrast is None else uniform(contrast[0], contrast[1], generator)
-    s = None if saturation is None else uniform(saturation[0], saturation[1], generator)
-    h = None if hue is None else uniform(hue[0], hue[1], generator)
+    b = None if brightness is None else stream.uniform(brightness[0], brightness[1])
+    c = None if contrast is None else stream.uniform(contrast[0], contrast[1])
+    s = None if saturation is None else stream.uniform(saturation[0], saturation[1])
+    h = None if hue is None else stream.uniform(hue[0], hue[1])
     return b, c, s, h
 
 
@@ -164,12 +174,12 @@ class RandomGrayscale(Transform):
     def forward(self, img: Image) -> Image:
         """The gray image, or ``img`` itself."""
         num_output_channels, _, _ = F.get_dimensions(img)
-        if bernoulli(float(self.p)):
+        if TorchStream().bernoulli(float(self.p)):
             return F.rgb_to_grayscale(img, num_output_channels=num_output_channels)
         return img
 
     def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
-        if bernoulli(float(self.p), generators.stream):
+        if stream_of(generators).bernoulli(float(self.p)):
             return (ops.RgbToGrayscale(shape.channels),)
         return ()
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import torch
 
 from fastpipe.errors import PlanError
-from fastpipe.rng.draws import exceeds
+from fastpipe.rng import TorchStream, stream_of
 from fastpipe.transforms._base import ReprMixin, draw_steps, drawable
 from fastpipe.transforms.functional._types import Image
 from fastpipe.types import Generators, ImageShape, Step
@@ -42,10 +42,10 @@ def members_of(transform: Any) -> Sequence[Any] | None:
 
 
 def call(transform: Any, image: Any) -> Any:
-    """The transform's result; a bare albumentations transform, which takes no image, is told how to be wrapped.
+    """The transform's result.
 
     Raises:
-        PlanError: that is what it is.
+        PlanError: it is a bare albumentations transform, which has to be wrapped to take an image.
     """
     try:
         return transform(image)
@@ -60,7 +60,7 @@ def call(transform: Any, image: Any) -> Any:
 
 
 class _OfTransforms:
-    """The base of what is made of ``self.transforms``."""
+    """The base of transforms made of ``self.transforms``."""
 
     if TYPE_CHECKING:  # TorchScript would take an annotation for a member's type
         transforms: Any
@@ -150,14 +150,14 @@ class RandomApply(_OfTransforms, torch.nn.Module):
 
     def forward(self, img: Image) -> Image:
         """Applies the transforms, or returns ``img`` itself."""
-        if exceeds(float(self.p)):
+        if TorchStream().exceeds(float(self.p)):
             return img
         for t in self.transforms:
             img = t(img)
         return img
 
     def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
-        if exceeds(float(self.p), generators.stream):
+        if stream_of(generators).exceeds(float(self.p)):
             return ()
         return draw_all(self.transforms, shape, generators)
 

@@ -1,4 +1,4 @@
-"""Between PIL images, arrays and tensors, and the arithmetic on tensors that ends most pipelines."""
+"""Conversions between PIL images, arrays and tensors, and the arithmetic on tensors that ends most pipelines."""
 
 import copy
 from typing import Any
@@ -180,5 +180,5 @@ class LinearTransformation(torch.nn.Module):
         )
 
 
-_TO_TENSOR = ops.interned(ops.ToTensor())
-_PIL_TO_TENSOR = ops.interned(ops.PilToTensor())
+_TO_TENSOR = ops.interned_once(ops.ToTensor)
+_PIL_TO_TENSOR = ops.interned_once(ops.PilToTensor)

@@ -1,17 +1,16 @@
 """Random erasing, on tensors."""
 
 import numbers
-import warnings
-from collections.abc import Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from fastpipe import ops
-from fastpipe.rng.draws import bernoulli, cached_log_ratio, randint, randn, rectangle_sides, uniform
+from fastpipe.rng import Stream, TorchStream, stream_of
+from fastpipe.rng.float32 import log_ratio
 from fastpipe.transforms import functional as F
-from fastpipe.transforms._base import Transform
+from fastpipe.transforms._base import Transform, check_scale_and_ratio
 from fastpipe.transforms.functional._types import Floats
 from fastpipe.types import Generators, ImageShape, Step
 
@@ -49,12 +48,7 @@ class RandomErasing(Transform):
             raise TypeError("Argument value should be either a number or str or a sequence")
         if isinstance(value, str) and value != "random":
             raise ValueError("If value is str, it should be 'random'")
-        if not isinstance(scale, Sequence):
-            raise TypeError("Scale should be a sequence")
-        if not isinstance(ratio, Sequence):
-            raise TypeError("Ratio should be a sequence")
-        if (scale[0] > scale[1]) or (ratio[0] > ratio[1]):
-            warnings.warn("Scale and ratio should be of kind (min, max)", stacklevel=2)
+        check_scale_and_ratio(scale, ratio)
         if scale[0] < 0 or scale[1] > 1:
             raise ValueError("Scale should be between 0 and 1")
         if p < 0 or p > 1:
@@ -77,8 +71,9 @@ class RandomErasing(Transform):
             ratio: bounds of the rectangle's height divided by its width.
             value: one number, or one for each channel; None for noise.
         """
-        log_ratio: list[float] = torch.log(torch.tensor(ratio)).tolist()
-        i, j, h, w, v = _draw_rectangle(img.shape[-3], img.shape[-2], img.shape[-1], scale, log_ratio, value)
+        logarithms: list[float] = torch.log(torch.tensor(ratio)).tolist()
+        channels, height, width = img.shape[-3], img.shape[-2], img.shape[-1]
+        i, j, h, w, v = _draw_rectangle(channels, height, width, scale, logarithms, value, TorchStream())
         if v is None:
             return 0, 0, h, w, img
         return i, j, h, w, v
@@ -99,19 +94,20 @@ class RandomErasing(Transform):
 
     def forward(self, img: Tensor) -> Tensor:
         """The tensor with a rectangle erased, or ``img`` itself."""
-        if bernoulli(float(self.p)):
+        if TorchStream().bernoulli(float(self.p)):
             value = self._values(img.shape[-3])
-            x, y, h, w, v = self.get_params(img, scale=self.scale, ratio=self.ratio, value=value)  # type: ignore[arg-type]
+            x, y, h, w, v = self.get_params(img, scale=self.scale, ratio=self.ratio, value=value)
             return F.erase(img, x, y, h, w, v, self.inplace)
         return img
 
     def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
-        if not bernoulli(float(self.p), generators.stream):
+        stream = stream_of(generators)
+        if not stream.bernoulli(float(self.p)):
             return ()
-        log_ratio = cached_log_ratio(tuple(self.ratio), torch.get_default_dtype())
+        logarithms = log_ratio(tuple(self.ratio), torch.get_default_dtype())
         values = self._values(shape.channels)
         i, j, h, w, v = _draw_rectangle(
-            shape.channels, shape.height, shape.width, self.scale, log_ratio, values, generators.stream
+            shape.channels, shape.height, shape.width, self.scale, logarithms, values, stream
         )
         return () if v is None else (ops.Erase(i, j, h, w, v),)
 
@@ -121,21 +117,21 @@ def _draw_rectangle(
     height: int,
     width: int,
     scale: Floats,
-    log_ratio: Floats,
+    logarithms: Floats,
     value: list[float] | None,
-    generator: torch.Generator | None = None,
+    stream: Stream,
 ) -> tuple[int, int, int, int, Tensor | None]:
     """Top, left, height, width, and values that spread over ``(C, h, w)``; None where none of ten tries fits."""
     area = height * width
     for _ in range(10):
-        erase_area = area * uniform(scale[0], scale[1], generator)
-        h, w = rectangle_sides(erase_area, log_ratio[0], log_ratio[1], generator)
+        erase_area = area * stream.uniform(scale[0], scale[1])
+        h, w = stream.rectangle_sides(erase_area, logarithms[0], logarithms[1])
         if h < height and w < width:
             if value is None:
-                v = randn([channels, h, w], generator)
+                v = stream.randn([channels, h, w])
             else:
                 v = torch.tensor(value)[:, None, None]
-            i = randint(0, height - h + 1, generator)
-            j = randint(0, width - w + 1, generator)
+            i = stream.randint(0, height - h + 1)
+            j = stream.randint(0, width - w + 1)
             return i, j, h, w, v
     return 0, 0, height, width, None

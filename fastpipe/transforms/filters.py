@@ -1,11 +1,11 @@
-"""Blur and sharpness: a pixel's neighbours have a say."""
+"""Gaussian blur and sharpness."""
 
 import numbers
 from collections.abc import Sequence
 from typing import Any
 
 from fastpipe import ops
-from fastpipe.rng.draws import uniform
+from fastpipe.rng import TorchStream, stream_of
 from fastpipe.transforms import functional as F
 from fastpipe.transforms._base import RandomOp, Transform, setup_size
 from fastpipe.transforms.functional._types import Image
@@ -50,7 +50,7 @@ class GaussianBlur(Transform):
             sigma_min: its lower bound, in pixels.
             sigma_max: its upper bound, in pixels.
         """
-        return uniform(sigma_min, sigma_max)
+        return TorchStream().uniform(sigma_min, sigma_max)
 
     def forward(self, img: Image) -> Image:
         """The blurred image."""
@@ -58,7 +58,7 @@ class GaussianBlur(Transform):
         return F.gaussian_blur(img, self.kernel_size, [sigma, sigma])
 
     def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
-        sigma = uniform(self.sigma[0], self.sigma[1], generators.stream)
+        sigma = stream_of(generators).uniform(self.sigma[0], self.sigma[1])
         return (ops.GaussianBlur(list(self.kernel_size), [sigma, sigma]),)
 
 

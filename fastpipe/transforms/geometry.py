@@ -1,7 +1,6 @@
-"""Crops, pads, flips and resizes: pixels are moved or averaged, on the axes."""
+"""Crops, pads, flips and resizes."""
 
 import numbers
-import warnings
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
@@ -9,16 +8,17 @@ from typing import Any
 import torch
 
 from fastpipe import ops
-from fastpipe.rng.draws import bernoulli, cached_log_ratio, randint, rectangle_sides, uniform
-from fastpipe.rng.mt19937 import AnyGenerator
+from fastpipe.rng import Stream, TorchStream, stream_of
+from fastpipe.rng.float32 import log_ratio
 from fastpipe.transforms import functional as F
-from fastpipe.transforms._base import RandomOp, Transform, check_interpolation, setup_size
+from fastpipe.transforms._base import RandomOp, Transform, check_interpolation, check_scale_and_ratio, setup_size
 from fastpipe.transforms.functional import InterpolationMode
 from fastpipe.transforms.functional._types import Floats, Image
 from fastpipe.types import Generators, ImageShape, Step
 
 _TWO_SIZES = "Please provide only two dimensions (h, w) for size."
-_HFLIP, _VFLIP = ops.interned(ops.HFlip()), ops.interned(ops.VFlip())
+_HFLIP: ops.Operation = ops.interned_once(ops.HFlip)
+_VFLIP: ops.Operation = ops.interned_once(ops.VFlip)
 
 
 class Resize(Transform):
@@ -154,7 +154,7 @@ class RandomCrop(Transform):
             output_size: ``(height, width)`` of the crop.
         """
         _, height, width = F.get_dimensions(img)
-        return _draw_crop(height, width, output_size)
+        return _draw_crop(height, width, output_size, TorchStream())
 
     def __init__(
         self,
@@ -195,25 +195,36 @@ class RandomCrop(Transform):
         if self.pad_if_needed and missing_height > 0:
             steps.append(ops.Pad([0, missing_height], self.fill, self.padding_mode))
             shape = steps[-1].output_shape(shape)
-        steps.append(ops.Crop(*_draw_crop(shape.height, shape.width, self.size, generators.stream)))
+        steps.append(ops.Crop(*_draw_crop(shape.height, shape.width, self.size, stream_of(generators))))
         return tuple(steps)
 
 
-def _draw_crop(
-    height: int, width: int, output_size: tuple[int, int], generator: torch.Generator | None = None
-) -> tuple[int, int, int, int]:
+def _draw_crop(height: int, width: int, output_size: tuple[int, int], stream: Stream) -> tuple[int, int, int, int]:
     """``(top, left, height, width)``; nothing is drawn where the crop is the image."""
     th, tw = output_size
     if height < th or width < tw:
         raise ValueError(f"Required crop size {(th, tw)} is larger than input image size {(height, width)}")
     if width == tw and height == th:
         return 0, 0, height, width
-    i = randint(0, height - th + 1, generator)
-    j = randint(0, width - tw + 1, generator)
+    i = stream.randint(0, height - th + 1)
+    j = stream.randint(0, width - tw + 1)
     return i, j, th, tw
 
 
-class RandomHorizontalFlip(RandomOp):
+class _RandomFlip(RandomOp):
+    """A mirror image, with probability ``p``, which torchvision compares in float32 here."""
+
+    def forward(self, img: Image) -> Image:
+        """The mirror image, or ``img`` itself."""
+        if TorchStream().bernoulli(float(self.p)):
+            return self._changed(img)
+        return img
+
+    def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
+        return (self._operation(),) if stream_of(generators).bernoulli(float(self.p)) else ()
+
+
+class RandomHorizontalFlip(_RandomFlip):
     """Mirrors left and right, with probability ``p``.
 
     Args:
@@ -222,8 +233,6 @@ class RandomHorizontalFlip(RandomOp):
 
     _looks_at_shape = False
 
-    _bernoulli = staticmethod(bernoulli)
-
     def _changed(self, img: Image) -> Image:
         return F.hflip(img)
 
@@ -231,7 +240,7 @@ class RandomHorizontalFlip(RandomOp):
         return _HFLIP
 
 
-class RandomVerticalFlip(RandomOp):
+class RandomVerticalFlip(_RandomFlip):
     """Mirrors top and bottom, with probability ``p``.
 
     Args:
@@ -239,8 +248,6 @@ class RandomVerticalFlip(RandomOp):
     """
 
     _looks_at_shape = False
-
-    _bernoulli = staticmethod(bernoulli)
 
     def _changed(self, img: Image) -> Image:
         return F.vflip(img)
@@ -273,12 +280,7 @@ class RandomResizedCrop(Transform):
     ) -> None:
         super().__init__()
         self.size = setup_size(size, error_msg=_TWO_SIZES)
-        if not isinstance(scale, Sequence):
-            raise TypeError("Scale should be a sequence")
-        if not isinstance(ratio, Sequence):
-            raise TypeError("Ratio should be a sequence")
-        if (scale[0] > scale[1]) or (ratio[0] > ratio[1]):
-            warnings.warn("Scale and ratio should be of kind (min, max)", stacklevel=2)
+        check_scale_and_ratio(scale, ratio)
         self.interpolation = check_interpolation(interpolation)
         self.antialias = antialias
         self.scale = scale
@@ -294,8 +296,8 @@ class RandomResizedCrop(Transform):
             ratio: bounds of the crop's width divided by its height.
         """
         _, height, width = F.get_dimensions(img)
-        log_ratio: list[float] = torch.log(torch.tensor(ratio)).tolist()
-        return _draw_resized_crop(height, width, scale, ratio, log_ratio)
+        logarithms: list[float] = torch.log(torch.tensor(ratio)).tolist()
+        return _draw_resized_crop(height, width, scale, ratio, logarithms, TorchStream())
 
     def forward(self, img: Image) -> Image:
         """The crop, resized."""
@@ -303,12 +305,10 @@ class RandomResizedCrop(Transform):
         return F.resized_crop(img, i, j, h, w, self.size, self.interpolation, antialias=self.antialias)
 
     def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
-        log_ratio = cached_log_ratio(tuple(self.ratio), torch.get_default_dtype())
-        box = _draw_resized_crop(shape.height, shape.width, self.scale, self.ratio, log_ratio, generators.stream)
-        return ops.Crop(*box), self._resize()
-
-    def _resize(self) -> ops.Resize:
-        return _resize(tuple(self.size), self.interpolation, self.antialias)
+        height, width, _ = shape
+        logarithms = log_ratio(tuple(self.ratio), torch.get_default_dtype())
+        box = _draw_resized_crop(height, width, self.scale, self.ratio, logarithms, stream_of(generators))
+        return ops.Crop(*box), _resize(tuple(self.size), self.interpolation, self.antialias)
 
     def __repr__(self) -> str:
         return (
@@ -323,17 +323,17 @@ def _draw_resized_crop(
     width: int,
     scale: Floats,
     ratio: Floats,
-    log_ratio: list[float],
-    generator: AnyGenerator = None,
+    logarithms: list[float],
+    stream: Stream,
 ) -> tuple[int, int, int, int]:
     """``(top, left, height, width)``: the first of ten tries that fits, else the largest central crop of that ratio."""
     area = height * width
     for _ in range(10):
-        target_area = area * uniform(scale[0], scale[1], generator)
-        w, h = rectangle_sides(target_area, log_ratio[0], log_ratio[1], generator)
+        target_area = area * stream.uniform(scale[0], scale[1])
+        w, h = stream.rectangle_sides(target_area, logarithms[0], logarithms[1])
         if 0 < w <= width and 0 < h <= height:
-            i = randint(0, height - h + 1, generator)
-            j = randint(0, width - w + 1, generator)
+            i = stream.randint(0, height - h + 1)
+            j = stream.randint(0, width - w + 1)
             return i, j, h, w
 
     in_ratio = float(width) / float(height)

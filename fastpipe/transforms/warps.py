@@ -1,4 +1,4 @@
-"""Rotations, affine and perspective warps and elastic deformations: pixels move off the axes."""
+"""Rotations, affine and perspective warps, and elastic deformations."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from fastpipe import ops
-from fastpipe.rng.draws import bernoulli, randint, torch_generator, uniform
+from fastpipe.rng import Stream, TorchStream, stream_of
 from fastpipe.transforms import functional as F
 from fastpipe.transforms._base import Filled, Transform, check_fill, check_interpolation, check_length, setup_angle
 from fastpipe.transforms.functional import InterpolationMode
@@ -55,7 +55,7 @@ class RandomRotation(Filled):
         Args:
             degrees: its bounds.
         """
-        return uniform(float(degrees[0]), float(degrees[1]))
+        return TorchStream().uniform(float(degrees[0]), float(degrees[1]))
 
     def forward(self, img: Image) -> Image:
         """The rotated image."""
@@ -65,7 +65,7 @@ class RandomRotation(Filled):
         return F.rotate(img, angle, self.interpolation, self.expand, self.center, fill)
 
     def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
-        angle = uniform(float(self.degrees[0]), float(self.degrees[1]), generators.stream)
+        angle = stream_of(generators).uniform(float(self.degrees[0]), float(self.degrees[1]))
         return (ops.Rotate(angle, self.interpolation, self.expand, self.center, self.fill),)
 
     def __repr__(self) -> str:
@@ -142,7 +142,7 @@ class RandomAffine(Filled):
             shears: two or four bounds of the shear; None for none.
             img_size: ``(width, height)`` of the image.
         """
-        return _draw_affine(degrees, translate, scale_ranges, shears, img_size)
+        return _draw_affine(degrees, translate, scale_ranges, shears, img_size, TorchStream())
 
     def forward(self, img: Image) -> Image:
         """The warped image."""
@@ -153,7 +153,7 @@ class RandomAffine(Filled):
 
     def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
         angle, translate, scale, shear = _draw_affine(
-            self.degrees, self.translate, self.scale, self.shear, [shape.width, shape.height], generators.stream
+            self.degrees, self.translate, self.scale, self.shear, [shape.width, shape.height], stream_of(generators)
         )
         return (ops.Affine(angle, list(translate), scale, list(shear), self.interpolation, self.fill, self.center),)
 
@@ -174,28 +174,28 @@ def _draw_affine(
     scale_ranges: Floats | None,
     shears: Floats | None,
     img_size: Ints,
-    generator: torch.Generator | None = None,
+    stream: Stream,
 ) -> tuple[float, tuple[int, int], float, tuple[float, float]]:
-    angle = uniform(float(degrees[0]), float(degrees[1]), generator)
+    angle = stream.uniform(float(degrees[0]), float(degrees[1]))
     tx, ty = 0, 0
     if translate is not None:
         max_dx = float(translate[0] * img_size[0])
         max_dy = float(translate[1] * img_size[1])
-        tx = int(round(uniform(-max_dx, max_dx, generator)))  # noqa: RUF046 - TorchScript's round gives a float
-        ty = int(round(uniform(-max_dy, max_dy, generator)))  # noqa: RUF046 - TorchScript's round gives a float
+        tx = int(round(stream.uniform(-max_dx, max_dx)))  # noqa: RUF046 - TorchScript's round gives a float
+        ty = int(round(stream.uniform(-max_dy, max_dy)))  # noqa: RUF046 - TorchScript's round gives a float
     scale = 1.0
     if scale_ranges is not None:
-        scale = uniform(scale_ranges[0], scale_ranges[1], generator)
+        scale = stream.uniform(scale_ranges[0], scale_ranges[1])
     shear_x, shear_y = 0.0, 0.0
     if shears is not None:
-        shear_x = uniform(shears[0], shears[1], generator)
+        shear_x = stream.uniform(shears[0], shears[1])
         if len(shears) == 4:
-            shear_y = uniform(shears[2], shears[3], generator)
+            shear_y = stream.uniform(shears[2], shears[3])
     return angle, (tx, ty), scale, (shear_x, shear_y)
 
 
 class RandomPerspective(Filled):
-    """With probability ``p``, moves the image's corners inwards at random and warps the image accordingly.
+    """Moves an image's corners inwards at random, with probability ``p``, and warps the image accordingly.
 
     Args:
         distortion_scale: how far a corner may move, from 0 to 1 (the image's middle).
@@ -226,15 +226,16 @@ class RandomPerspective(Filled):
         """The warped image, or ``img`` itself."""
         channels, height, width = F.get_dimensions(img)
         fill = self._filling(img, channels)
-        if bernoulli(float(self.p)):
+        if TorchStream().bernoulli(float(self.p)):
             startpoints, endpoints = self.get_params(width, height, float(self.distortion_scale))
             return F.perspective(img, startpoints, endpoints, self.interpolation, fill)
         return img
 
     def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
-        if not bernoulli(float(self.p), generators.stream):
+        stream = stream_of(generators)
+        if not stream.bernoulli(float(self.p)):
             return ()
-        startpoints, endpoints = _draw_corners(shape.width, shape.height, self.distortion_scale, generators.stream)
+        startpoints, endpoints = _draw_corners(shape.width, shape.height, self.distortion_scale, stream)
         return (ops.Perspective(startpoints, endpoints, self.interpolation, self.fill),)
 
     @staticmethod
@@ -246,21 +247,21 @@ class RandomPerspective(Filled):
             height: the image's, in pixels.
             distortion_scale: how far a corner may move, from 0 to 1 (the image's middle).
         """
-        return _draw_corners(width, height, distortion_scale)
+        return _draw_corners(width, height, distortion_scale, TorchStream())
 
 
 def _draw_corners(
-    width: int, height: int, distortion_scale: float, generator: torch.Generator | None = None
+    width: int, height: int, distortion_scale: float, stream: Stream
 ) -> tuple[list[list[int]], list[list[int]]]:
     reach_x = int(distortion_scale * (width // 2))
     reach_y = int(distortion_scale * (height // 2))
-    topleft = [randint(0, reach_x + 1, generator), randint(0, reach_y + 1, generator)]
-    topright = [randint(width - reach_x - 1, width, generator), randint(0, reach_y + 1, generator)]
+    topleft = [stream.randint(0, reach_x + 1), stream.randint(0, reach_y + 1)]
+    topright = [stream.randint(width - reach_x - 1, width), stream.randint(0, reach_y + 1)]
     botright = [
-        randint(width - reach_x - 1, width, generator),
-        randint(height - reach_y - 1, height, generator),
+        stream.randint(width - reach_x - 1, width),
+        stream.randint(height - reach_y - 1, height),
     ]
-    botleft = [randint(0, reach_x + 1, generator), randint(height - reach_y - 1, height, generator)]
+    botleft = [stream.randint(0, reach_x + 1), stream.randint(height - reach_y - 1, height)]
     startpoints = [[0, 0], [width - 1, 0], [width - 1, height - 1], [0, height - 1]]
     return startpoints, [topleft, topright, botright, botleft]
 
@@ -319,7 +320,7 @@ class ElasticTransform(Transform):
 
     def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
         displacement = _draw_displacement(
-            self.alpha, self.sigma, [shape.height, shape.width], torch_generator(generators.stream)
+            self.alpha, self.sigma, [shape.height, shape.width], stream_of(generators).generator()
         )
         return (ops.ElasticTransform(displacement, self.interpolation, self.fill),)
 

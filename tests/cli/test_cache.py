@@ -91,7 +91,7 @@ def test_a_cache_of_files_from_stores(tmp_path: Path, capsys: pytest.CaptureFixt
     source = kept.over(fastpipe.RemoteSource("memory://shown"))
     files = [source.file(entry) for entry in source.list()]
     places = source.fetch(files)
-    hold = kept.hold(files[:1])
+    hold = kept.pin(files[:1])
     assert run(kept.folder) == 0
     printed = capsys.readouterr().out
     assert f"{kept.folder}\n  files: 3, 25 kB; held by running epochs: 1\n" in printed

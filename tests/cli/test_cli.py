@@ -60,48 +60,34 @@ def test_json_alone_goes_to_standard_output(folder: str) -> None:
     assert json.loads(result.stdout)["formats"].keys() == {"png"}
 
 
-def test_bench_writes_a_page_and_pictures_and_compares(folder: str, tmp_path: Path) -> None:
+def test_bench_writes_a_page_with_pictures(folder: str, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib", reason="plots need the extra [bench]")
-    old, page, plots = str(tmp_path / "old.json"), tmp_path / "report.html", tmp_path / "plots"
+    found, page = tmp_path / "found.json", tmp_path / "report.html"
     arguments = ["bench", folder, *SMALL, "--readers", "pil", "--format", "jpeg"]
-    result = CliRunner().invoke(app, [*arguments, "--pipeline", "--json", old, "--html", str(page)])
+    result = CliRunner().invoke(app, [*arguments, "--pipeline", "--json", str(found), "--html", str(page)])
     assert result.exit_code == 0, result.output
     assert "| evaluation, float " in result.output
     assert f"Written: {page}" in result.output
     assert "fastpipe bench" in page.read_text(encoding="utf-8")
-    assert {one["who"] for one in json.loads(Path(old).read_text(encoding="utf-8"))["pipelines"]} >= {"fastpipe"}
-    measured = CliRunner().invoke(app, [*arguments, "--compare", old, "--plots", str(plots), "--json", "-"])
-    values = json.loads(measured.stdout)
-    assert values["comparison"]["changes"][0]["verdict"] == "too few rounds"
-    assert [file.name for file in plots.iterdir()] == ["readers-jpeg.png"]
-    again = CliRunner().invoke(app, ["bench", "--from", old, "--compare", old])
-    assert again.exit_code == 0, again.output
-    assert "machine, versions, images and settings are the same" in again.output
+    assert page.read_text(encoding="utf-8").count("<svg") == 2
+    values = json.loads(found.read_text(encoding="utf-8"))
+    assert {one["who"] for one in values["pipelines"]} >= {"fastpipe"}
     command = values["command"]
-    assert command == ["fastpipe", *arguments[:2], "--readers=pil", "--format=jpeg", *command[-3:]]
-    assert command[-3:] == ["--workers=0", "--images=2", "--rounds=1"]
+    assert command == ["fastpipe", *arguments[:2], "--readers=pil", "--format=jpeg", *command[-4:]]
+    assert command[-4:] == ["--workers=0", "--images=2", "--rounds=1", "--pipeline"]
 
 
 def test_what_can_t_be_written_is_said_before_anything_is_measured(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("fastpipe.tools.bench.run.measure", None)
-    for option in ("--json", "--html", "--plots"):
+    for option in ("--json", "--html"):
         (tmp_path / "file").touch()
         assert exit_code(["bench", *SMALL, option, str(tmp_path / "file" / "x")]) == 1
         assert f"give {option} a place that can be written" in capsys.readouterr().err
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     assert exit_code(["bench", *SMALL, "--html", str(tmp_path / "x.html")]) == 1
     assert capsys.readouterr().err.count("\n") == 1
-
-
-def test_an_older_layout_is_refused_before_anything_is_measured(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr("fastpipe.tools.bench.run.measure", None)
-    (tmp_path / "old.json").write_text('{"schema": "fastpipe-bench/1"}')
-    assert exit_code(["bench", *SMALL, "--compare", str(tmp_path / "old.json")]) == 1
-    assert "has the layout 'fastpipe-bench/1'" in capsys.readouterr().err
 
 
 def test_quiet_is_quiet(folder: str) -> None:
@@ -185,7 +171,6 @@ def test_a_broken_config_file_is_named_with_its_line(capsys: pytest.CaptureFixtu
         ["configure", "--reset", "--json", "-"],
         ["bogus"],
         ["bench", "--rounds", "0"],
-        ["bench", "x", "--from", "y.json"],
     ],
 )
 def test_a_wrong_command_line_is_exit_code_2(arguments: list[str]) -> None:

@@ -36,14 +36,19 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @slow_start
 def test_a_healthy_folder(root: Path, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
-    out, picture = tmp_path / "doctor.json", tmp_path / "doctor.png"
+    out, picture, page = tmp_path / "doctor.json", tmp_path / "doctor.png", tmp_path / "doctor.html"
     arguments = ["doctor", str(root), *SHORT, "--gpu-rate", "1", "--json", str(out), "--plot", str(picture)]
+    arguments += ["--html", str(page)]
     result = CliRunner().invoke(app, arguments)
     assert result.exit_code == 0, result.output
     for text in ("8 samples, batches of 4", "Where the time goes", "decode", "Findings", f"Picture: {picture}"):
         assert text in result.output
     assert json.loads(out.read_text(encoding="utf-8"))["gpu_rate"] == 1
     assert picture.stat().st_size > 10_000
+    shown = page.read_text(encoding="utf-8")
+    assert shown.count("<svg") == 1
+    for text in ("Where the time goes", "What the workers deliver", "Findings"):
+        assert text in shown
 
 
 @slow_start

@@ -15,7 +15,7 @@ from fastpipe.environment import line_width
 from fastpipe.explanation import explain
 from fastpipe.reporting.output import make_console, wrapped
 from fastpipe.tools.bench.samples import make_folder
-from fastpipe.tools.verify_result import Certificate, Check, Difference, StepResult
+from fastpipe.tools.verify_result import Certificate, Check, Difference
 from fastpipe.transforms import ColorJitter, Compose, Normalize, RandomResizedCrop, ToTensor
 
 slow_start = pytest.mark.skipif(sys.platform != "linux", reason="forks workers; spawned ones start slowly")
@@ -122,10 +122,8 @@ def test_a_path_stays_whole_and_text_is_broken_at_spaces() -> None:
 
 def test_what_verify_says_of_samples_that_differ(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
-    step = StepResult(
-        "random_perspective_of_a_kind", "exact", 0.0, 1234, Difference(10, 1e3, 12.5), worst="train/a.jpg, drawing 2"
-    )
-    step.own.counts[12] = 10
+    final = Difference(10, 1e3, 12.5)
+    final.counts[12] = 10
     certificate = Certificate(
         transform="Compose()",
         files=32,
@@ -142,8 +140,7 @@ def test_what_verify_says_of_samples_that_differ(monkeypatch: pytest.MonkeyPatch
                 ["train/a.jpg, drawing 2: " + "differs " * 20],
             ),
         ),
-        steps=(step,),
-        final=step.own,
+        final=final,
         tolerance=None,
         worst=None,
         notes=("a file could not be read, " * 9,),

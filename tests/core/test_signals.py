@@ -73,8 +73,9 @@ def test_memory_of_a_run_outlives_its_jobs(needs_core: None) -> None:
                 job.raw.status = -1
             return batch, outs
 
-        def use(batch, number):
+        def use(batch, outs, number):
             keep = Keep()
+            keep.outs = outs
             kept.append(weakref.ref(keep))
             run = pool.start(batch, keep=keep)
             del keep
@@ -85,12 +86,12 @@ def test_memory_of_a_run_outlives_its_jobs(needs_core: None) -> None:
         for number in range(250):
             batch, outs = made()  # they stay, so that a mistake is counted and doesn't end the process
             before = len(kept)
-            interrupted(lambda: use(batch, number))
+            interrupted(lambda: use(batch, outs, number))
             gone = len(kept) == before or kept[-1]() is None
-            statuses = batch.statuses
+            statuses = batch.statuses(len(batch))
             if gone and -1 in statuses:  # has it been started?
                 time.sleep(0.02)
-                freed_early += batch.statuses != statuses
+                freed_early += batch.statuses(len(batch)) != statuses
         assert not freed_early, f"{freed_early} times threads went on in memory that nobody kept"
         batch, outs = made()
         assert pool.start(batch, keep=outs).wait() == [core.Status.OK] * 6

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import hashlib
+import io
 import multiprocessing
 import os
 import pickle
@@ -15,6 +16,7 @@ from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from multiprocessing.connection import Connection
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -103,11 +105,11 @@ def test_what_is_held_stays(tmp_path: Path, source: Dictionary) -> None:
     cache = Cache(tmp_path / "cache", 10 * 4096)
     files = [source.file(entry) for entry in source.list()]
     cache.fetch(files[:10])
-    with cache.hold(files[:8]):
+    with cache.pin(files[:8]):
         cache.fetch(files[10:20])
         assert all(cache.find(file) for file in files[:8])
-        assert cache.statistics().held == 8
-        with cache.hold(files[8:40]):
+        assert cache.statistics().pinned == 8
+        with cache.pin(files[8:40]):
             there = [file for file in files if cache.find(file)]
             assert isinstance(cache.fetch([file for file in files if file not in there])[0], bytes)
     cache.fetch(files[20:30])
@@ -142,18 +144,18 @@ def test_a_full_disk_makes_it_smaller(tmp_path: Path, source: Dictionary, monkey
     cache = Cache(tmp_path / "cache", "1 MB")
     files = [source.file(entry) for entry in source.list()]
     cache.fetch(files[:5])
-    write = Path.write_bytes
 
-    def full(path: Path, data: bytes) -> int:
-        if sum(one.is_file() for one in (tmp_path / "cache" / "files").rglob("*")) >= 5:
-            write(path, data[:100])
-            raise OSError(errno.ENOSPC, "No space left on device", str(path))
-        return write(path, data)
+    class Full(io.FileIO):
+        def write(self, data: Any, /) -> int:
+            if sum(one.is_file() for one in (tmp_path / "cache" / "files").rglob("*")) >= 5:
+                super().write(data[:100])
+                raise OSError(errno.ENOSPC, "No space left on device", str(self.name))
+            return super().write(data)
 
-    monkeypatch.setattr(Path, "write_bytes", full)
+    monkeypatch.setattr("fastpipe.atomic_write.open", Full, raising=False)
     assert [cache.get(file) for file in files] == list(source.files.values())
     assert cache.statistics().files <= 5
-    with cache.hold(files), pytest.warns(FastpipeWarning, match="can't keep what is read .No space left on device"):
+    with cache.pin(files), pytest.warns(FastpipeWarning, match="can't keep what is read .No space left on device"):
         assert [cache.get(file) for file in files] == list(source.files.values())
     assert not [*(tmp_path / "cache" / "parts").rglob("*/*")]
     assert cache.check() == 0
@@ -218,30 +220,30 @@ def test_a_fork_uses_what_its_parent_opened(tmp_path: Path, source: Dictionary) 
     cache = Cache(tmp_path / "cache", "1 MB")
     files = [source.file(entry) for entry in source.list()]
     cache.fetch(files[:5])
-    hold = cache.hold(files[:5])
+    hold = cache.pin(files[:5])
 
     def child() -> None:
         assert all(cache.find(file) for file in files[:5])
         cache.fetch(files[5:10])
-        assert cache.statistics().held == 5
+        assert cache.statistics().pinned == 5
 
     process = multiprocessing.get_context("fork").Process(target=child)
     process.start()
     process.join()
     assert process.exitcode == 0
     about = Cache(tmp_path / "cache").statistics()
-    assert (about.files, about.held) == (10, 5)
+    assert (about.files, about.pinned) == (10, 5)
     hold.release()
     again = pickle.loads(pickle.dumps(cache))
     assert (again.folder, again.capacity) == (cache.folder, 10**6)
-    assert again.statistics().held == 0
+    assert again.statistics().pinned == 0
 
 
 def _fill_for_ever(folder: Path, begun: Connection) -> None:
     source = Dictionary({f"{number:03}": content(number) for number in range(40)})
     cache = Cache(folder, 20 * 4096)
     files = [source.file(entry) for entry in source.list()]
-    cache.hold(files[:3])
+    cache.pin(files[:3])
     begun.send(True)
     while True:
         for start in range(0, 40, 4):
@@ -264,7 +266,7 @@ def test_killed_at_any_moment(tmp_path: Path, source: Dictionary) -> None:
         on_disk = [path for path in (folder / "files").rglob("*") if path.is_file()]
         about = cache.statistics()
         assert len(on_disk) * 4096 <= about.bytes <= 20 * 4096
-    assert about.held == 0
+    assert about.pinned == 0
     assert len(os.listdir(folder / "owners")) == 8  # of this process
     assert cache.check() == about.files - len(on_disk)
     for entry in source.list():

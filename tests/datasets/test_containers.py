@@ -24,7 +24,7 @@ from fastpipe import core, readers
 from fastpipe import transforms as T
 from fastpipe.datasets import ImageIndex
 from fastpipe.errors import DatasetError, DecodeError, FastpipeWarning
-from fastpipe.index import local_scan
+from fastpipe.index import file_states
 from fastpipe.types import ArchiveMember
 
 TRAIN = T.Compose([T.RandomResizedCrop(32), T.RandomHorizontalFlip(), T.ToTensor(), T.Normalize([0.5] * 3, [0.25] * 3)])
@@ -185,10 +185,21 @@ def test_the_index_is_kept_and_made_anew_when_the_archive_changes(
     assert len(again) == len(kept) + 1
     assert again.table.heights is not None
     # One that changed just now may change again while the clock stands still: it isn't believed.
-    monkeypatch.setattr(local_scan, "_SETTLED_NS", 10**18)
+    monkeypatch.setattr(file_states, "SETTLED_NS", 10**18)
     os.utime(archive)
     assert ImageIndex.from_folder(archive).origin.startswith("built")
     assert ImageIndex.from_folder(archive).origin.startswith("built")
+
+
+def test_an_archive_in_whose_place_there_is_a_folder_now_is_listed_anew(root: Path, tmp_path: Path) -> None:
+    place = packed.tarred(root, tmp_path / "a.tar")
+    packed_files = ImageIndex.from_folder(place)
+    place.unlink()
+    shutil.copytree(root, place)
+    index = ImageIndex.from_folder(place)
+    paths = index.paths(np.arange(len(index)))
+    assert len(paths) == len(packed_files)
+    assert all(type(path) is str and os.path.isfile(path) for path in paths)
 
 
 # ---- errors: what can't be read by its place
@@ -338,8 +349,8 @@ def test_a_changed_and_an_added_shard_are_listed_alone(
     pattern = str(tmp_path / "*.tar")
     first = fastpipe.ImageShards(pattern, headers=True)
     seen: list[str] = []
-    entries = module.entries
-    monkeypatch.setattr(module, "entries", lambda path: seen.append(Path(path).name) or entries(path))
+    list_members = module.list_members
+    monkeypatch.setattr(module, "list_members", lambda path: seen.append(Path(path).name) or list_members(path))
     assert fastpipe.ImageShards(pattern).index.origin == "opened"
     assert seen == []
     packed.shard(tmp_path / "001.tar", {"a.jpg": corpus.jpeg(8, 8), "a.cls": b"2"})

@@ -92,13 +92,13 @@ def sample_of(dataset: Any) -> Any:
 
 @EACH
 @pytest.mark.parametrize("seed", [None, 0])
-def test_no_state_under_a_name_that_others_may_have(name: str, seed: int | None, root: Path) -> None:
+def test_nothing_private_under_a_name_that_others_may_have(name: str, seed: int | None, root: Path) -> None:
     dataset = made(name, root, seed=seed, on_error="skip", threads=2)
     sample_of(dataset), dataset.__getitems__([0, 0])
     kept = {attribute for attribute in vars(dataset) if attribute.startswith("_")}
     for cls in type(dataset).__mro__:
         if cls.__module__.startswith("fastpipe."):
-            kept |= {key for key, value in vars(cls).items() if key.startswith("_") and not hasattr(value, "__get__")}
+            kept |= {key for key in vars(cls) if key.startswith("_")}
     dunder = {attribute for attribute in kept if attribute.startswith("__") and attribute.endswith("__")}
     assert not [attribute for attribute in kept - dunder if not is_private_to_fastpipe(attribute)]
 

@@ -26,7 +26,7 @@ from fastpipe.cli import main
 from fastpipe.datasets import IMG_EXTENSIONS, ImageIndex
 from fastpipe.errors import DatasetError, StoreError
 from fastpipe.index.cache import load_or_build
-from fastpipe.index.remote_scan import StoredFolder
+from fastpipe.index.remote_scan import RemoteFolderSource
 from fastpipe.sources import Entry, RemoteSource, _retry
 
 fsspec = pytest.importorskip("fsspec", reason="stores are read by fsspec")
@@ -337,7 +337,7 @@ def test_folders_that_are_as_they_were_are_not_listed_again(
         ["ants/deep/new.jpg", *(name for name in FILES if not name.endswith("txt"))],
         key=lambda key: key.rpartition("/"),
     )
-    waited = StoredFolder(RemoteSource(f"file://{copy}"), IMG_EXTENSIONS, False, False, False, asked=0)
+    waited = RemoteFolderSource(RemoteSource(f"file://{copy}"), IMG_EXTENSIONS, False, False, False, asked=0)
     listed.clear()
     assert load_or_build(waited, tmp_path / "index").origin == "opened"  # by another process, while this one waited
     assert listed == []

@@ -1,4 +1,4 @@
-"""What holds for every size and parameter: equality with Pillow, views, tables that compose."""
+"""Properties for every size and parameter: equality with Pillow, views, tables that compose."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from kernels.warped import warped
 from PIL import Image, ImageOps
 
-from fastpipe import core
+from fastpipe import core, ops
 from fastpipe.kernels import color, filters, geometry, resizing
 from fastpipe.transforms import functional as F
 
@@ -103,17 +103,17 @@ def test_crop_is_pillows(seed: int, rows: int, columns: int, top: int, left: int
 )
 def test_composed_tables_equal_one_after_the_other(seed: int, names: list[str]) -> None:
     image = _noise(seed, 9, 11, 3)
-    tables = {
-        "brightness": color.brightness_table(1.4),
-        "posterize": color.posterize_table(3),
-        "solarize": color.solarize_table(100.5),
-        "invert": color.invert_table(),
-        "gamma": color.gamma_table(0.6, 1.1),
+    operations: dict[str, Any] = {
+        "brightness": ops.AdjustBrightness(1.4),
+        "posterize": ops.Posterize(3),
+        "solarize": ops.Solarize(100.5),
+        "invert": ops.Invert(),
+        "gamma": ops.AdjustGamma(0.6, 1.1),
     }
     stepwise = image
     for name in names:
-        stepwise = color.apply_table(stepwise, tables[name])
-    composed = color.compose_tables([tables[name] for name in names])
+        stepwise = color.apply_table(stepwise, operations[name].table())
+    composed = ops.LookUp(tuple(operations[name] for name in names)).table()
     assert np.array_equal(color.apply_table(image, composed), stepwise)
 
 
@@ -179,7 +179,9 @@ def test_vectorised_line_equals_its_table(factor: float, width: int, view: bool)
     image = np.stack([image] * 3, axis=-1)
     if view:
         image = np.pad(image, ((0, 0), (5, 2), (0, 0)))[:, 5:-2]
-    assert np.array_equal(F.adjust_brightness(image, factor), color.brightness_table(factor)[image])
+    table = ops.AdjustBrightness(factor).table()
+    assert table is not None
+    assert np.array_equal(F.adjust_brightness(image, factor), table[image])
     mean = int(np.asarray(Image.fromarray(image).convert("L")).mean() + 0.5)
     expected = Image.blend(Image.new("RGB", (width, 256), (mean,) * 3), Image.fromarray(image), factor)
     assert np.array_equal(F.adjust_contrast(image, factor), np.asarray(expected))

@@ -29,7 +29,7 @@ from fastpipe.loading import growing, prefetch_process
 from fastpipe.loading.growing import GrowingDataset
 from fastpipe.loading.growing_state import Window
 from fastpipe.loading.permutation import Permutation
-from fastpipe.loading.prefetch_process import Fetcher, serve
+from fastpipe.loading.prefetch_process import Prefetcher, run_prefetcher
 from fastpipe.sources import ByteSource, Cache, Entry
 
 COUNT = 60
@@ -71,7 +71,7 @@ def store() -> Store:
 def go_on(grown: Any, steps: int = 1000) -> None:
     """Fetches so many times, as the process would."""
     if "_here" not in grown.__dict__:
-        grown._here = Fetcher(grown.dataset.samples.index_, grown._order, grown.cache, grown._arrivals)
+        grown._here = Prefetcher(grown.dataset.samples.index_, grown._order, grown.cache, grown._state)
     while steps and grown._here.step():
         steps -= 1
 
@@ -351,7 +351,7 @@ def test_a_process_that_is_killed_loses_doubles_and_spoils_nothing(
     before = Window(0, 0)
     for epoch in range(9):
         process = multiprocessing.get_context("fork").Process(
-            target=serve, args=(index, grown._order, cache, grown._arrivals, os.getpid())
+            target=run_prefetcher, args=(index, grown._order, cache, grown._state, os.getpid())
         )
         while select.select([reading], [], [], 0)[0]:
             os.read(reading, 1000)
@@ -359,7 +359,7 @@ def test_a_process_that_is_killed_loses_doubles_and_spoils_nothing(
         process.start()
         for _ in range(chance.randrange(1, 60)):
             while not select.select([reading], [], [], 0.01)[0]:
-                now = grown._arrivals.arrived()
+                now = grown._state.arrived()
                 if now.idle and now.noted > started:
                     break
             else:
@@ -367,7 +367,7 @@ def test_a_process_that_is_killed_loses_doubles_and_spoils_nothing(
         os.kill(process.pid or 0, signal.SIGKILL)
         process.join()
         assert cache.statistics().bytes <= 90 * SIZE
-        window = grown._arrivals.decide(epoch)
+        window = grown._state.decide(epoch)
         if window is None:
             continue
         assert (window.first, window.stop) >= (before.first, before.stop)
@@ -409,7 +409,7 @@ def test_the_process_fetches_while_another_one_does_not(store: Store, tmp_path: 
     finally:
         grown.close()
         other.close()
-    assert grown._arrivals.leading.acquire(timeout=5)
+    assert grown._state.leading.acquire(timeout=5)
 
 
 def test_arguments_are_looked_at(here: None, store: Store, tmp_path: Path) -> None:

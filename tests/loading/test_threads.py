@@ -18,8 +18,8 @@ from loading.batches import STEPS, dataset, epochs, equal
 
 import fastpipe
 from fastpipe import transforms as T
+from fastpipe.datasets.wrappers import image_datasets
 from fastpipe.errors import DatasetError, DecodeError, FastpipeWarning, LoaderError
-from fastpipe.loading.bad_files import image_datasets
 from fastpipe.loading.threads import gil_bound_part_within
 
 

@@ -104,7 +104,7 @@ def test_the_core_makes_what_is_made_one_by_one(
             by_core = made(dataset, options)
         assert {Path(path).suffix for path in left} <= {".bmp"} or kind == "bad"
         with monkeypatch.context() as patched:
-            patched.setattr("fastpipe.program.image_stages.runs_in_core", lambda: False)
+            patched.setattr("fastpipe.program.executor.workspace", lambda threads: None)
             one_by_one = made(dataset, options)
         assert len(by_core) == len(one_by_one)
         assert all(torch.equal(one, other) for one, other in zip(by_core, one_by_one, strict=True))

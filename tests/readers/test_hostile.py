@@ -108,7 +108,7 @@ def test_absurd_segments_of_a_file_are_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize("reader", READERS)
 @pytest.mark.filterwarnings("ignore::UserWarning:PIL")
 def test_exif_that_points_everywhere(reader: str) -> None:
-    """Offsets out of the file, to themselves, counts of billions, and every type there is."""
+    """EXIF with offsets out of the file or to themselves, counts of billions, and every type."""
     rng = np.random.default_rng(3)
     picture = corpus.jpeg(16, 24)
     for offset in (0, 6, 8, 20, 0x7FFFFFFF, 0xFFFFFFFF):

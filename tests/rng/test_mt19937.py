@@ -24,7 +24,7 @@ from transform_cases import (
 
 import fastpipe.transforms as T
 from fastpipe.program import compile_pipeline
-from fastpipe.rng import StreamGenerators, drawing, keyed_generators
+from fastpipe.rng import StreamGenerators, TorchStream, drawing, keyed_generators
 from fastpipe.rng import float32 as float32_module
 from fastpipe.rng import mt19937 as mt19937_module
 from fastpipe.rng.mt19937 import MT19937Stream, matches_torch
@@ -35,7 +35,7 @@ SEEDS = [0, 1, 7, 2**31, 2**32 - 1, 2**32, 2**32 + 7, 2**53 + 1, 2**63 - 1]
 
 
 def one_by_one(generator: torch.Generator, kind: str, *bounds: Any) -> Any:
-    """What torch itself draws."""
+    """Draws a number from torch itself."""
     if kind == "uniform":
         return torch.empty([1]).uniform_(*bounds, generator=generator).item()
     if kind == "rectangle_sides":
@@ -83,6 +83,30 @@ def test_any_draws_in_any_order(own: bool, seed: int, kinds: list[Any]) -> None:
             assert [stream.rand() for _ in range(*bounds)] == expected
         else:
             assert getattr(stream, kind)(*bounds) == one_by_one(theirs, kind, *bounds)
+    assert same(stream.generator(), theirs)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_both_streams_have_the_same_methods_and_numbers(seed: int) -> None:
+    plain, stream, theirs = TorchStream(seeded(seed)), MT19937Stream(seeded(seed)), seeded(seed)
+    for p in (0.2, 0.5, 0.9):
+        expected = torch.rand([1], generator=theirs)
+        assert plain.bernoulli(p) == stream.bernoulli(p) == bool(expected < p)
+        expected = torch.rand([1], generator=theirs)
+        assert plain.exceeds(p) == stream.exceeds(p) == bool(expected > p)
+    for kind, *bounds in (
+        ("rand",),
+        ("uniform", -0.3, 1.7),
+        ("rectangle_sides", 5e4, -0.3, 0.3),
+        ("randint", 3, 77),
+        ("randint", 0, 2**63 - 1),
+        ("randperm", 5),
+    ):
+        assert getattr(plain, kind)(*bounds) == getattr(stream, kind)(*bounds) == one_by_one(theirs, kind, *bounds)
+    noise = torch.empty([2, 3]).normal_(generator=theirs)
+    assert torch.equal(plain.randn([2, 3]), noise)
+    assert torch.equal(stream.randn([2, 3]), noise)
+    assert same(plain.generator(), theirs)
     assert same(stream.generator(), theirs)
 
 

@@ -140,7 +140,7 @@ def test_what_is_drawable() -> None:
 
 def test_a_subclass_that_changes_the_outcome_is_not_drawn_by_its_base() -> None:
     class Plain(T.RandomResizedCrop):
-        """Says nothing of an image."""
+        """Changes only what an image's result doesn't depend on."""
 
         def __init__(self) -> None:
             super().__init__(3)

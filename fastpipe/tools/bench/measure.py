@@ -1,4 +1,4 @@
-"""How long each reader takes for each format and request, in one process and inside DataLoader workers.
+"""The time of each reader for each format and request, in one process and inside DataLoader workers.
 
 A time counts only for pixels that are right:
 
@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from functools import partial
+from types import MappingProxyType
 from typing import TypeAlias
 
 import numpy as np
@@ -36,11 +37,11 @@ from fastpipe.tools.bench.samples import Sample
 from fastpipe.tools.timing import Timing, Workers, take_turns
 from fastpipe.types import DecodeRequest
 
-REQUESTS = ("full", "region", "half")
-"""What is asked of a reader: the whole image, a box such as ``RandomResizedCrop`` draws, all of it at half size."""
+REQUESTS: Mapping[str, str] = MappingProxyType({"full": "whole image", "region": "region", "half": "1/2 size"})
+"""Requests to a reader, and their headings: the whole image, a box as ``RandomResizedCrop`` draws it, half size."""
 
 CLOSE = 3.0
-"""How far a reduced image may be from Pillow's reduced image: mean absolute difference, in 1/255."""
+"""The distance that a reduced image may be from Pillow's reduced image: mean absolute difference, in 1/255."""
 
 
 _CHUNK = 4  # samples that a worker decodes for one message to the main process
@@ -49,7 +50,7 @@ _Held: TypeAlias = Mapping[str, Sequence[Sample]]
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What one reader did with one format and request."""
+    """The result of one reader with one format and request."""
 
     reader: str  # its name
     format: str  # the config's key of the format
@@ -63,7 +64,7 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """All results of one run, and what they were taken on and with."""
+    """The results of one run, and what they were taken on and with."""
 
     results: tuple[Result, ...]  # by format, request and reader
     images: Mapping[str, int]  # format to the number of samples
@@ -90,7 +91,7 @@ class Measurement:
 
 
 def default_workers() -> int:
-    """As many DataLoader workers as this process may use CPUs, at most 16."""
+    """One DataLoader worker for each CPU that this process may use, at most 16."""
     return min(usable_cpus(), 16)
 
 
@@ -149,14 +150,14 @@ def measure(
 
 
 def asked_of(sample: Sample, request: str) -> DecodeRequest:
-    """What one of `REQUESTS` means for a sample."""
+    """The meaning of one of `REQUESTS` for a sample."""
     if request == "region":
         return DecodeRequest(sample.box)
     return DecodeRequest(None, 2 if request == "half" else 1)
 
 
 def check(samples: Sequence[Sample], request: str, reader: Reader) -> Result | None:
-    """Which samples the reader serves, and whether it serves them right; None where it has nothing to do with them.
+    """The samples that the reader serves, and whether it serves them right; None where it has nothing to do with them.
 
     Args:
         samples: of one format.
@@ -196,7 +197,7 @@ def check(samples: Sequence[Sample], request: str, reader: Reader) -> Result | N
 
 
 def fault(pixels: Pixels, got: DecodeRequest, sample: Sample) -> str:
-    """What is wrong with a reader's pixels for the box and scale that it said it would give; empty: nothing."""
+    """The fault of a reader's pixels for the box and scale that it said it would give; empty: nothing."""
     with Image.open(io.BytesIO(sample.data)) as image:
         if got.scale == 1:
             reference = np.asarray(image.convert("RGB"))
@@ -230,7 +231,7 @@ def _digest(samples: Iterable[Sample]) -> str:
 def _time(
     held: _Held, results: Sequence[Result], workers: int, rounds: int, say: Move | None
 ) -> dict[tuple[Result, str], Timing]:
-    """How long each reader takes, in this process and in workers that all decode with it at once."""
+    """The times of each reader, in this process and in workers that all decode with it at once."""
     passes = {}
     for place, count in (("single", 0), ("workers", workers))[: 2 if workers else 1]:
         inside = Workers(held, count)

@@ -25,7 +25,7 @@ _BATCHES_A_WORKER = 4  # or the first batch, for which everybody waits, would be
 
 @dataclass(frozen=True, slots=True)
 class PipelineResult:
-    """What one contender took for one pipeline on the files of one format."""
+    """The times of one contender for one pipeline on the files of one format."""
 
     format: str  # the config's key of the format
     pipeline: str  # one of `PIPELINES`

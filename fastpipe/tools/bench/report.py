@@ -1,18 +1,18 @@
-"""A record for people: tables on the terminal, pictures, and all of it and more as one page of HTML."""
+"""A record for people: tables on the terminal, pictures, and both as a page."""
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
 from fastpipe.reporting.output import in_words, wrapped
-from fastpipe.reporting.plots import INK, new_figure, style, to_svg
-from fastpipe.reporting.tables import Table, bullets, code, heading, page, paragraph
+from fastpipe.reporting.page import page
+from fastpipe.reporting.plots import INK, new_figure, style
+from fastpipe.reporting.tables import Table
 from fastpipe.tools.bench.choose import Choice, deciding_time
-from fastpipe.tools.bench.compare import HEADINGS, Comparison, notes
 from fastpipe.tools.bench.measure import REQUESTS, Measurement, Result
 from fastpipe.tools.bench.pipeline import CONTENDERS, PIPELINES
 from fastpipe.tools.bench.record import Record
@@ -39,13 +39,11 @@ _COLORS: Mapping[str, str] = {
 }
 
 
-def places_of(measurement: Measurement, before: Measurement | None = None) -> dict[str, str]:
-    """Where times were taken: the attribute of a result, and what it is called in front of people."""
+def _places_of(measurement: Measurement) -> dict[str, str]:
+    """The places where times were taken: the attribute of a result, and what it is called in front of people."""
     places = {"single": "in one process"}
     workers = measurement.workers
-    if before is not None and before.workers != workers:
-        places["workers"] = f"in workers ({before.workers} → {workers})"
-    elif workers:
+    if workers:
         places["workers"] = f"in {in_words(workers, 'worker')}"
     return places
 
@@ -61,11 +59,11 @@ def bench_table(measurement: Measurement, format: str, choice: Choice | None = N
     The chosen reader is marked; why it was chosen, and what went wrong with others, stands below.
     """
     images, kilobytes = measurement.images[format], measurement.bytes[format] / 1000
-    columns = [HEADINGS[request] for request in REQUESTS]
+    columns = list(REQUESTS.values())
     title = f"{format}: {in_words(images, 'image')} of {kilobytes:.0f} kB, µs an image (median ± spread)"
     table = Table(title, ["reader", *columns, "served"], [*columns, "served"], _LEAST)
     by_reader = measurement.by_reader(format)
-    for place, label in places_of(measurement).items():
+    for place, label in _places_of(measurement).items():
         table.add(f"{label}:", section=True)
         for reader, results in by_reader.items():
             chosen = choice is not None and choice.reader == reader
@@ -100,23 +98,6 @@ def pipeline_table(record: Record, format: str) -> Table:
     return table
 
 
-def comparison_tables(comparison: Comparison) -> Iterator[Table]:
-    """The figures of both records: a table for each format."""
-    places = places_of(comparison.after.measurement, comparison.before.measurement)
-    for format in dict.fromkeys(change.format for change in comparison.changes):
-        columns = ["before", "after", "after/before"]
-        table = Table(f"{format}: µs an image (median ± spread)", ["", "", "", *columns, ""], columns)
-        shown = ("", "")
-        for change in comparison.changes:
-            if change.format == format:
-                what, who = HEADINGS.get(change.what, change.what), change.who
-                times = change.before.text(), change.after.text(), f"{change.ratio:.2f}", change.verdict
-                names = "" if what == shown[0] else what, "" if (what, who) == shown else who
-                table.add(*names, places[change.place], *times, section=what != shown[0])
-                shown = what, who
-        yield table
-
-
 def print_record(console: Console, record: Record) -> None:
     """Prints one table for each format, what the columns mean, the pipelines, and what there is to note."""
     measurement = record.measurement
@@ -136,80 +117,26 @@ def print_record(console: Console, record: Record) -> None:
         print_lines("\n" + "\n".join(record.notes))
 
 
-def print_comparison(console: Console, comparison: Comparison) -> None:
-    """Prints what differs between the runs, a table for each format, and how to read it."""
-    for side, record in (("before: ", comparison.before), ("after:  ", comparison.after)):
-        console.print(f"{side}{record.measurement.created}, {record.machine}", markup=False)
-    for line in comparison.differences or ("machine, versions, images and settings are the same",):
-        console.print(f"  {line}", markup=False)
-    for table in comparison_tables(comparison):
-        console.print("", table.to_rich(), sep="\n")
-    console.print("", comparison.summary, *comparison.missing, *notes(comparison), sep="\n", markup=False)
-
-
-def make_page(record: Record, comparison: Comparison | None = None) -> str:
-    """The record, and what changed against an earlier one, as one HTML file that needs nothing else, pictures inside.
+def make_page(record: Record) -> str:
+    """The pictures, the tables of the terminal, and how to repeat the run, as one HTML file that needs nothing else.
 
     Raises:
         ConfigError: matplotlib, which draws the pictures, doesn't load.
     """
-    measurement = record.measurement
-    when = measurement.created.replace("T", ", ").replace("+00:00", " UTC")
-    where = f"alone and in {measurement.workers} DataLoader workers" if measurement.workers else "in one process"
-    measured = (
-        f"Measured {when} by fastpipe {record.versions.get('fastpipe', '')}: {measurement.rounds} rounds, {where}."
-    )
-    return page(f"Image readers on {record.machine}", measured, _body(record, comparison))
+    measured = record.measurement.created.replace("T", ", ").replace("+00:00", " UTC")
 
+    def show(console: Console) -> None:
+        print_record(console, record)
+        lines = ["To measure again:", f"  {record.command_line}"]
+        if record.choices:
+            chosen = [f"--set={format}={one.reader}" for format, one in record.choices.items()]
+            lines += ["To use the chosen readers:", f"  {shlex.join(['fastpipe', 'configure', *chosen])}"]
+        versions = ", ".join(f"{name} {version}" for name, version in sorted(record.versions.items()))
+        lines += [f"Platform: {record.platform}", f"Versions: {versions}"]
+        for line in ("", *lines):
+            console.print(wrapped(line, width=console.width), markup=False, soft_wrap=True)
 
-def _body(record: Record, comparison: Comparison | None) -> Iterator[str]:
-    pictures = {name: to_svg(figure, f"Bar chart: {name}") for name, figure in draw(record).items()}
-    yield heading("The fastest reader")
-    choices: list[Sequence[Any]] = [(format, one.reader, one.reason) for format, one in record.choices.items()]
-    yield Table("", ("format", "reader", "why"), rows=choices).to_html()
-    if record.choices:
-        yield paragraph("To make fastpipe use them on this machine:")
-        chosen = [f"--set={format}={one.reader}" for format, one in record.choices.items()]
-        yield code(shlex.join(["fastpipe", "configure", *chosen]))
-    yield paragraph("To measure again:")
-    yield code(record.command_line)
-    if comparison is not None:
-        yield heading("What changed")
-        yield paragraph(f"{comparison.summary}. {' '.join(notes(comparison))}")
-        sides = (("before", comparison.before), ("after", comparison.after))
-        rows: list[Sequence[Any]] = [(side, f"{one.measurement.created}, {one.machine}") for side, one in sides]
-        yield Table("", ("", "measured"), rows=rows).to_html()
-        yield bullets(comparison.differences)
-        for table in comparison_tables(comparison):
-            yield table.to_html()
-        yield bullets(comparison.missing)
-    for format, count in record.measurement.images.items():
-        yield heading(f"{format} readers")
-        yield paragraph(
-            f"{count} images of {record.measurement.bytes[format] / 1000:.0f} kB. A time counts only where the pixels "
-            "of the whole image and of the region equal Pillow’s, and those at half size are close to its own. A "
-            "region is what RandomResizedCrop draws. Images that a reader doesn’t serve are decoded by Pillow, in "
-            "its time."
-        )
-        yield f"<figure>{pictures[f'readers-{format}']}</figure>"
-        yield bench_table(record.measurement, format, record.choices.get(format)).to_html()
-    for format in record.pipeline_formats:
-        yield heading(f"{format}, from a file to a tensor")
-        yield paragraph(
-            "Read, decode, augment and convert, as ImageFolder does for each image, with the same transforms on the "
-            "same files. Training crops at random to 224 × 224 pixels and flips; evaluation resizes to 256 and crops "
-            "the centre. fastpipe uses the readers chosen above. Both run in the same torch DataLoader."
-        )
-        yield f"<figure>{pictures[f'pipelines-{format}']}</figure>"
-        yield pipeline_table(record, format).to_html()
-    yield heading("Machine and versions")
-    machine = {**record.measurement.machine, "platform": record.platform}
-    tables = (
-        Table("", ("machine", ""), rows=[*machine.items()]),
-        Table("", ("library", "version"), rows=[*sorted(record.versions.items())]),
-    )
-    yield f'<div class="side">{"".join(table.to_html() for table in tables)}</div>'
-    yield bullets(record.notes)
+    return page(f"Image readers on {record.machine}", f"Measured {measured}.", draw(record), show)
 
 
 def draw(record: Record) -> dict[str, Figure]:
@@ -242,9 +169,9 @@ def _readers(record: Record, format: str) -> Figure:
     chosen = choice.reader if choice else ""
     readers = sorted(found, key=slowness, reverse=True)
     rows = {f"{reader} (chosen)" if reader == chosen else reader: found[reader] for reader in readers}
-    requests = {name: HEADINGS[name] for name in REQUESTS if any(name in results for results in found.values())}
+    requests = {name: word for name, word in REQUESTS.items() if any(name in results for results in found.values())}
     title = f"{format} readers: {measurement.images[format]} images of {measurement.bytes[format] / 1000:.0f} kB"
-    return _bars(title, places_of(measurement), rows, requests, "µs", 1)[0]
+    return _bars(title, _places_of(measurement), rows, requests, "µs", 1)[0]
 
 
 def _pipelines(record: Record, format: str) -> Figure:

@@ -1,4 +1,4 @@
-"""What ``fastpipe bench`` and ``fastpipe configure`` do once their arguments are parsed."""
+"""The commands ``fastpipe bench`` and ``fastpipe configure``, their arguments parsed."""
 
 from __future__ import annotations
 
@@ -18,27 +18,24 @@ from fastpipe.reporting.output import (
     Move,
     check_writable,
     make_console,
-    make_folder,
     show_progress,
     wrapped,
     write_asked,
     write_file,
 )
-from fastpipe.reporting.plots import check_matplotlib, to_png
+from fastpipe.reporting.page import check_page
 from fastpipe.tools.bench.choose import Choice, choose, print_readers, to_config
-from fastpipe.tools.bench.compare import compare as compare_records
-from fastpipe.tools.bench.compare import comparison_json
 from fastpipe.tools.bench.measure import Measurement, measure
 from fastpipe.tools.bench.pipeline import CONTENDERS, PipelineResult, measure_pipelines
-from fastpipe.tools.bench.record import Record, read_record, to_json
-from fastpipe.tools.bench.report import draw, make_page, print_comparison, print_record
+from fastpipe.tools.bench.record import Record, to_json
+from fastpipe.tools.bench.report import make_page, print_record
 from fastpipe.tools.bench.samples import Sample, made_samples, sample_folder, write_samples
 from fastpipe.tools.torchvision_mirror import import_torchvision
 
 
 @dataclass(frozen=True, slots=True)
 class Sampling:
-    """What is measured, on what; as the options of the command line."""
+    """The readers and images to measure; as the options of the command line."""
 
     path: str | os.PathLike[str] | None = None  # a folder or file of the user's; None for made images
     readers: Sequence[str] | None = None  # names, each item maybe several with commas between; None: all that load here
@@ -52,56 +49,34 @@ class Sampling:
 def bench(
     path: str | os.PathLike[str] | None = None,
     *,
-    measured: str | None = None,
-    compare: str | None = None,
     json: str | None = None,
     html: str | None = None,
-    plots: str | None = None,
     quiet: bool = False,
     **sampling: Any,
 ) -> Record:
-    """Measures what `Sampling` says, or takes an earlier run's JSON; prints tables, and writes what is asked for.
+    """Measures what `Sampling` says, prints tables, and writes what is asked for.
 
     Args:
         path, sampling: as `Sampling` has them.
-        measured, compare: the JSON to report on in place of measuring, and an older one to compare with.
         json: a file; ``"-"`` for standard output, where the tables then don't go.
-        html, plots: a file for the report as a page, a folder for its pictures as PNG.
+        html: a file for the report as a page, with pictures.
         quiet: no progress bar and no table.
 
     Raises:
         DatasetError: no image to measure.
         ReaderError: a named reader is unknown or doesn't load here, or none decodes the images.
-        ConfigError: a JSON file can't be read, a file can't be written, or matplotlib isn't there for pictures.
+        ConfigError: a file can't be written, or matplotlib isn't there for pictures.
     """
     check_writable(json, "--json")
-    check_writable(html, "--html")
-    if plots is not None:
-        make_folder(plots, "--plots")
-    if html is not None or plots is not None:
-        check_matplotlib()
-    older = None if compare is None else read_record(compare)
-    record = read_record(measured) if measured is not None else _measure(Sampling(path, **sampling), quiet)
-    comparison = None if older is None else compare_records(older, record)
-    values = to_json(record) | ({"comparison": comparison_json(comparison)} if comparison else {})
-    shown = write_asked(json, values, quiet)
+    check_page(html)
+    record = _measure(Sampling(path, **sampling), quiet)
+    shown = write_asked(json, to_json(record), quiet)
     if shown:
-        console = make_console()
-        print_record(console, record)
-        if comparison is not None:
-            console.print()
-            print_comparison(console, comparison)
-    written = []
+        print_record(make_console(), record)
     if html is not None:
-        write_file(html, make_page(record, comparison), "--html")
-        written.append(html)
-    if plots is not None:
-        for name, figure in draw(record).items():
-            file = os.path.join(plots, f"{name}.png")
-            write_file(file, to_png(figure), "--plots")
-            written.append(file)
-    if written and shown:
-        print(wrapped(f"\nWritten: {', '.join(written)}"))
+        write_file(html, make_page(record), "--html")
+        if shown:
+            print(wrapped(f"\nWritten: {html}"))
     return record
 
 
@@ -172,13 +147,13 @@ def _measure(asked: Sampling, quiet: bool) -> Record:
 
 
 def _absent(formats: Collection[str]) -> list[str]:
-    """Why readers that come before others by default don't load here; whoever wants one more installs it."""
+    """Reasons why readers that come before others by default don't load here; whoever wants one more installs it."""
     usual = {name for format in formats for name in default_order(format.upper())}
     return [status.reason for name, status in reader_status().items() if name in usual and not status.available]
 
 
 def _refused(names: Sequence[str], formats: Collection[str]) -> list[str]:
-    """What readers don't decode of these formats because of a defect in their library's version."""
+    """The files that readers don't decode of these formats because of a defect in their library's version."""
     return [
         f"{name} doesn't decode {defect}"
         for name in names
@@ -211,7 +186,7 @@ def _pipelines(
 
 
 def _command(asked: Sampling) -> tuple[str, ...]:
-    """What repeats a measurement anywhere: defaults that depend on the machine are spelt out."""
+    """The command that repeats a measurement anywhere: defaults that depend on the machine are spelt out."""
     return (
         *("fastpipe", "bench"),
         *([] if asked.path is None else [os.fspath(asked.path)]),

@@ -53,7 +53,7 @@ _OTHER_THINGS = (
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What a check goes by."""
+    """The rules that a check goes by."""
 
     decode: bool  # pixels, too; else only headers are read
     size: int  # the side that training needs, in pixels
@@ -63,7 +63,7 @@ class Rules:
 
 
 def _complaint(reader: readers.Reader, data: bytes, header: Header) -> str:
-    """What a fast reader has to say about a file; empty where it decodes it."""
+    """The complaint of a fast reader about a file; empty where it decodes it."""
     try:
         reader.decode(data, reader.resolve(header, _WHOLE))
     except ReaderError as error:
@@ -91,7 +91,7 @@ def prepare(rules: Rules) -> None:
 
 
 def examine(path: str, rules: Rules) -> Seen:
-    """What is to be said of a file; raises nothing that a file can be the reason for."""
+    """The findings of a file; raises nothing that a file can be the reason for."""
     try:
         size, mtime_ns = readers.stat_file(path)
     except OSError as error:
@@ -161,7 +161,7 @@ def _said(error: OSError) -> str:
 
 
 def _refusal(path: str, size: int, error: DecodeError) -> tuple[str, str]:
-    """Which kind of bad a refused file is, and the reason in words."""
+    """The kind of a refused file, and the reason in words."""
     if size == 0:
         return "empty", "zero bytes"
     if isinstance(error.__cause__, Image.DecompressionBombError) or "exceeds limit" in error.reason:
@@ -200,7 +200,7 @@ def _is_cut(format: str | None, start: bytes, end: bytes, size: int) -> bool:
 
 
 def _notes(path: str, header: Header, rules: Rules) -> tuple[list[str], list[str]]:
-    """What is worth a note about a file that can be read: kinds, and texts where a kind doesn't say it all."""
+    """Notes about a file that can be read: kinds, and texts where a kind doesn't say it all."""
     height, width, color = header.height, header.width, header.color_space
     expected = Image.EXTENSION.get(os.path.splitext(path)[1].lower())
     texts = [f"format {header.format}"] if header.format not in _USUAL_FORMATS else []

@@ -46,7 +46,7 @@ KINDS = (
     Kind("unusual", False, "a rare format, colour space or shape; the reason says which"),
     Kind("warns", False, "Pillow warns about it; the reason says what"),
 )
-"""All kinds, the bad ones first. A file is bad where ``fastpipe.ImageFolder`` (and torchvision's) would raise."""
+"""The kinds of findings, the bad ones first: where ``fastpipe.ImageFolder`` (and torchvision's) would raise."""
 
 BAD = frozenset(kind.name for kind in KINDS if kind.bad)
 """The names of the kinds that fail in training."""
@@ -72,7 +72,7 @@ def names_of(bits: int) -> tuple[str, ...]:
 
 
 class Seen(NamedTuple):
-    """What was found out about one file; JSON keeps it as a list.
+    """The facts about one file; JSON keeps it as a list.
 
     Attributes:
         bits: the kinds, as `bits_of` gives them; 0 for a file like any other.
@@ -110,7 +110,7 @@ class FileRow:
 
 
 class Findings:
-    """What a check knows of n files: 30 bytes a file, and a text for the few that need one.
+    """The state of a check of n files: 30 bytes a file, and a text for the few that need one.
 
     Attributes:
         table: ``(n,)``, a row of `_ROW` each; an orientation of 0: nothing is known of the file yet.
@@ -148,7 +148,7 @@ class Findings:
         return self.bits & _BAD_BITS != 0
 
     def counts(self) -> dict[str, int]:
-        """How many files have each kind of finding, for the kinds that occur."""
+        """The number of files with each kind of finding, for the kinds that occur."""
         counted = {name: int(np.count_nonzero(self.bits & bit)) for name, bit in _BIT.items()}
         return {name: count for name, count in counted.items() if count}
 

@@ -1,4 +1,4 @@
-"""What a check has done so far, on disk: a line of JSON a file, so that a check that was killed goes on from there."""
+"""The results of a check so far, on disk: a line of JSON a file, so that a check that was killed goes on from there."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from fastpipe.tools.check.findings import KINDS, Findings, Seen, bits_of
 _KEPT_S = 30 * 24 * 3600.0
 
 _NOT_TRUSTED = bits_of(["unreachable", "hang", "crash"])
-"""What may have had its reason elsewhere than in the file: looked at again."""
+"""Findings that may have had their reason elsewhere than in the file: looked at again."""
 
 
 class Journal:

@@ -90,7 +90,7 @@ class _Worker:
             self.process.kill()
 
     def end(self) -> str:
-        """How a process ended that gives no answers any more; waits a moment for it."""
+        """Words for how a process ended that gives no answers any more; waits a moment for it."""
         self.kill()
         code: int | None = None
         with contextlib.suppress(subprocess.TimeoutExpired):  # stuck in the system, in a read that nothing interrupts
@@ -140,7 +140,7 @@ class _Worker:
 def examine_all(
     chunks: Iterator[list[Task]], rules: Rules, jobs: int, timeout_s: float
 ) -> Generator[tuple[int, Seen | None], None, None]:
-    """What is to be said of each file, in the order in which it becomes known.
+    """The findings of each file, in the order in which it becomes known.
 
     A file over which a process died or hung gets a second try, in a process of its own, when all others are done: the
     system may have killed the first for another's memory, a disk may have stalled for a minute.
@@ -212,7 +212,7 @@ class _Pool:
         return worker
 
     def step(self) -> Iterator[tuple[int, Seen | None]]:
-        """What the next message tells, if one comes soon."""
+        """Handles the next message, if one comes soon."""
         try:
             worker, line = self._inbox.get(timeout=_LOOK_S)
         except queue.Empty:
@@ -286,7 +286,7 @@ def _loss(task: Task, worker: _Worker, how: str, timeout_s: float) -> Seen:
 def examine_on(
     address: str, chunks: Iterator[list[Task]], rules: Rules, timeout_s: float, quiet: bool
 ) -> Generator[tuple[int, Seen | None], None, None]:
-    """As `examine_all`, by the workers of the scheduler at an address.
+    """Does as `examine_all`, by the workers of the scheduler at an address.
 
     Raises:
         DatasetError: the files lie in what this machine unpacked for itself.
@@ -312,7 +312,7 @@ def examine_on(
 
 
 def _examined(asked: tuple[list[Task], Rules, float]) -> list[tuple[int, Seen | None]]:
-    """In a worker: the files of a task, read by a process of their own."""
+    """Examines, in a worker, the files of a task, read by a process of their own."""
     tasks, rules, timeout_s = asked
     chunks = [tasks[start : start + _STEP] for start in range(0, len(tasks), _STEP)]
     return list(examine_all(iter(chunks), rules, 1, timeout_s))

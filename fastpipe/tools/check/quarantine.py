@@ -28,7 +28,7 @@ _FORMAT = "fastpipe check moves"
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """What moving files came to."""
+    """The outcome of moving files."""
 
     count: int  # files moved
     # the file that ``fastpipe check --undo`` takes; None where there was nothing to move, or once all of them are back
@@ -121,8 +121,11 @@ def undo(undo_list: str | os.PathLike[str]) -> Moved:
         return Moved(count, str(path), tuple(left))
     with contextlib.suppress(OSError):
         path.unlink()
-    for folder in sorted({os.path.dirname(target) for _, target in moves}, key=len, reverse=True):
-        _remove_empty(Path(folder), path.parent)
+    top = path.parent
+    emptied = {folder for _, target in moves for folder in Path(target).parents if top in folder.parents}
+    for folder in sorted(emptied, key=lambda folder: len(folder.parts), reverse=True):
+        with contextlib.suppress(OSError):  # something else is in it
+            folder.rmdir()
     return Moved(count, None, ())
 
 
@@ -150,7 +153,7 @@ def _inside(path: str) -> list[str]:
 
 
 def _changed(path: str, row: FileRow, mtime_ns: int) -> str:
-    """Why a file is no longer the one that was checked; empty where it is."""
+    """The reason why a file is no longer the one that was checked; empty where it is."""
     try:
         status = os.stat(path)
     except OSError as error:
@@ -222,8 +225,6 @@ def _move(source: str, target: str) -> None:
             with contextlib.suppress(OSError):
                 os.unlink(target)
         raise
-    _sync_folder(Path(target).parent)
-    _sync_folder(Path(source).parent)
 
 
 def _copy(source: str, target: str) -> None:
@@ -231,22 +232,15 @@ def _copy(source: str, target: str) -> None:
     before = os.lstat(source)
     beside = f"{target}.{secrets.token_hex(4)}.part"
     try:
-        if stat.S_ISLNK(before.st_mode):
-            os.symlink(os.readlink(source), beside)
-        elif stat.S_ISREG(before.st_mode):
-            shutil.copyfile(source, beside)
-            shutil.copystat(source, beside)
+        shutil.copy2(source, beside, follow_symlinks=False)
+        if not stat.S_ISLNK(before.st_mode):
             with open(beside, "rb+") as stream:
                 os.fsync(stream.fileno())
-            if os.path.getsize(beside) != before.st_size:
-                raise OSError(errno.EIO, "the copy is not complete")
-        else:
-            raise OSError(errno.EINVAL, "no regular file: it can't be moved to another file system")
         after = os.lstat(source)
         if (after.st_size, after.st_mtime_ns) != (before.st_size, before.st_mtime_ns):
             raise OSError(errno.EBUSY, "it changed while it was copied")
         os.replace(beside, target)
-        _sync_folder(Path(target).parent)
+        _sync_folder(Path(target).parent)  # before the original goes
     except BaseException:
         with contextlib.suppress(OSError):
             os.unlink(beside)
@@ -261,13 +255,3 @@ def _sync_folder(folder: Path) -> None:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
-
-
-def _remove_empty(folder: Path, top: Path) -> None:
-    """Removes a folder and those above it, below `top`, as far as they are empty."""
-    while folder != top and folder.is_relative_to(top):
-        try:
-            folder.rmdir()
-        except OSError:
-            return
-        folder = folder.parent

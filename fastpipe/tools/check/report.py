@@ -6,26 +6,125 @@ import csv
 import io
 import json
 import os
-from collections.abc import Iterable, Iterator
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
 
+import PIL
+
+import fastpipe
+from fastpipe.datasets import ImageIndex
+from fastpipe.environment import line_width
 from fastpipe.errors import ConfigError
+from fastpipe.index.table import Array
 from fastpipe.paths import local
 from fastpipe.reporting.output import in_words, wrapped, write_file
 from fastpipe.tools.check.findings import BAD, KINDS, FileRow
+from fastpipe.tools.check.quarantine import Moved
 
-if TYPE_CHECKING:
-    from fastpipe.tools.check.run import CheckResult
+Decode = Literal["full", "header"]
 
 SCHEMA = "fastpipe-check/1"
 """Names the layout of the JSON; the number grows when a key changes its meaning or goes."""
 
 REPORT_ENDINGS = (".csv", ".json", ".txt")
 
+_SHOWN = 20
 _UNBROKEN = 1 << 16  # characters of a line: a report's file has one for each finding
 _BELOW = " " * 7  # before a reason that stands below its path
 _COLUMNS = ("path", "verdict", "kinds", "reason", "format", "height", "width", "bytes")
+
+
+@dataclass(frozen=True)
+class CheckResult:
+    """The result of a check.
+
+    Attributes:
+        index: the files.
+        decode: ``"full"`` or ``"header"``.
+        size: the side that training needs, in pixels, as given.
+        max_pixels: the limit of an image's pixels that held.
+        rows: the files with a finding, the bad ones first: `FileRow` values, made as they are asked for.
+        counts: how many files have each kind of finding.
+        bad, noted, fine: how many files would fail in training, have something to note, have neither.
+        good: int64 positions in the index of the files that aren't bad, for `fastpipe.ImageList.subset`.
+        empty_classes: classes without a file that isn't bad; `ImageFolder` refuses those without any file.
+        loose: images beside the class folders, which no dataset reads; they were not checked.
+        other_images: likewise, images by an ending that the datasets don't list, such as ``".heic"``, and how many.
+        resumed: files whose result an earlier, interrupted check had left.
+        seconds: how long it took.
+        moved: what became of ``move_to``; None without.
+    """
+
+    index: ImageIndex = field(repr=False)
+    decode: Decode
+    size: int
+    max_pixels: int | None
+    rows: Sequence[FileRow]
+    counts: dict[str, int]
+    bad: int
+    noted: int
+    good: Array = field(repr=False)
+    empty_classes: tuple[str, ...] = ()
+    loose: int = 0
+    other_images: dict[str, int] = field(default_factory=dict)
+    resumed: int = 0
+    seconds: float = 0.0
+    moved: Moved | None = None
+
+    @property
+    def root(self) -> str:
+        """The folder that the rows' paths start from; ``""`` where they are whole."""
+        return self.index.root
+
+    @property
+    def files(self) -> int:
+        """The number of files that were checked."""
+        return len(self.index)
+
+    @property
+    def fine(self) -> int:
+        return self.files - self.bad - self.noted
+
+    @property
+    def ok(self) -> bool:
+        """Whether no file is bad."""
+        return self.bad == 0
+
+    def about(self) -> dict[str, Any]:
+        """Everything but the rows, as values that JSON can hold."""
+        return {
+            "created": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
+            "root": self.root,
+            "decode": self.decode,
+            "size": self.size,
+            "max_pixels": self.max_pixels,
+            "versions": {"fastpipe": fastpipe.__version__, "pillow": PIL.__version__},
+            "files": self.files,
+            "bad": self.bad,
+            "noted": self.noted,
+            "fine": self.fine,
+            "counts": self.counts,
+            "empty_classes": list(self.empty_classes),
+            "loose_images": self.loose,
+            "other_images": self.other_images,
+            "resumed": self.resumed,
+            "seconds": round(self.seconds, 3),
+        }
+
+    def __str__(self) -> str:
+        return self.text("`rows` has them, and a report")
+
+    def text(self, where: str) -> str:
+        """The counts, and the first bad files; where the others are to be found."""
+        width = line_width()
+        lines = summary_lines(self, width)
+        if self.bad:
+            lines += ["", *lines_of(self.rows[: min(self.bad, _SHOWN)], width)]
+        if self.bad > _SHOWN:
+            lines.append(wrapped(f"… and {self.bad - _SHOWN:,} more bad files: {where}", width=width))
+        return "\n".join(lines)
 
 
 def ending_of(path: str | os.PathLike[str]) -> str:
@@ -75,7 +174,7 @@ def _values(row: FileRow) -> dict[str, Any]:
 
 
 def json_lines(result: CheckResult) -> Iterator[str]:
-    """What a report that ends in .json holds, piece by piece."""
+    """The text of a report that ends in .json, piece by piece."""
     # ASCII: JSON's escapes carry names that are no valid UTF-8 as well
     head = json.dumps({"schema": SCHEMA, **result.about()}, indent=2)
     yield head[: head.rindex("\n")] + ',\n  "rows": ['
@@ -92,7 +191,7 @@ def _text_lines(result: CheckResult) -> Iterator[str]:
 
 
 def summary_lines(result: CheckResult, width: int = _UNBROKEN) -> list[str]:
-    """How many files were checked, and how many have which finding, in lines of at most `width` characters."""
+    """The number of files that were checked, and of those with each finding, in lines of at most `width` characters."""
     how = "decoded" if result.decode == "full" else "headers read"
     took = f" in {result.seconds:.1f} s" if result.seconds >= 0.1 else ""
     of = f" of {result.root}" if result.root else ""

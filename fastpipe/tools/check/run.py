@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Literal, get_args
+from dataclasses import asdict, replace
+from typing import Any, get_args
 
 import numpy as np
 import PIL
@@ -17,118 +17,23 @@ from PIL import Image, ImageFile
 import fastpipe
 from fastpipe.config import current_config
 from fastpipe.datasets import ImageIndex
-from fastpipe.datasets.open import loose_images
-from fastpipe.environment import line_width, usable_cpus
+from fastpipe.environment import usable_cpus
 from fastpipe.errors import ConfigError, DatasetError
 from fastpipe.index._progress import SlowBar
 from fastpipe.index.cluster import Cluster
-from fastpipe.index.table import Array
+from fastpipe.index.open import loose_images
 from fastpipe.paths import local
 from fastpipe.readers import MaxPixels, configured_reader, pixel_limit
-from fastpipe.reporting.output import check_writable, wrapped
+from fastpipe.reporting.output import check_writable
 from fastpipe.tools.check.examine import Rules
-from fastpipe.tools.check.findings import FileRow, Findings, Rows
+from fastpipe.tools.check.findings import Findings, Rows
 from fastpipe.tools.check.journal import Journal
 from fastpipe.tools.check.pool import CHUNK, Task, examine_all, examine_on
-from fastpipe.tools.check.quarantine import Moved, check_target, move_away
-from fastpipe.tools.check.report import ending_of, lines_of, summary_lines, write_report
+from fastpipe.tools.check.quarantine import check_target, move_away
+from fastpipe.tools.check.report import CheckResult, Decode, ending_of, write_report
 from fastpipe.tools.inputs import index_of, other_images
 
-Decode = Literal["full", "header"]
-
 _CHUNK = {"full": 16, "header": 64}
-_SHOWN = 20
-
-
-@dataclass(frozen=True)
-class CheckResult:
-    """What a check found.
-
-    Attributes:
-        index: the files.
-        decode: ``"full"`` or ``"header"``.
-        size: the side that training needs, in pixels, as given.
-        max_pixels: the limit of an image's pixels that held.
-        rows: the files with a finding, the bad ones first: `FileRow` values, made as they are asked for.
-        counts: how many files have each kind of finding.
-        bad, noted, fine: how many files would fail in training, have something to note, have neither.
-        good: int64 positions in the index of the files that aren't bad, for `fastpipe.ImageList.subset`.
-        empty_classes: classes without a file that isn't bad; `ImageFolder` refuses those without any file.
-        loose: images beside the class folders, which no dataset reads; they were not checked.
-        other_images: likewise, images by an ending that the datasets don't list, such as ``".heic"``, and how many.
-        resumed: files whose result an earlier, interrupted check had left.
-        seconds: how long it took.
-        moved: what became of ``move_to``; None without.
-    """
-
-    index: ImageIndex = field(repr=False)
-    decode: Decode
-    size: int
-    max_pixels: int | None
-    rows: Sequence[FileRow]
-    counts: dict[str, int]
-    bad: int
-    noted: int
-    good: Array = field(repr=False)
-    empty_classes: tuple[str, ...] = ()
-    loose: int = 0
-    other_images: dict[str, int] = field(default_factory=dict)
-    resumed: int = 0
-    seconds: float = 0.0
-    moved: Moved | None = None
-
-    @property
-    def root(self) -> str:
-        """The folder that the rows' paths start from; ``""`` where they are whole."""
-        return self.index.root
-
-    @property
-    def files(self) -> int:
-        """How many files were checked."""
-        return len(self.index)
-
-    @property
-    def fine(self) -> int:
-        return self.files - self.bad - self.noted
-
-    @property
-    def ok(self) -> bool:
-        """Whether no file is bad."""
-        return self.bad == 0
-
-    def about(self) -> dict[str, Any]:
-        """Everything but the rows, as values that JSON can hold."""
-        return {
-            "created": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
-            "root": self.root,
-            "decode": self.decode,
-            "size": self.size,
-            "max_pixels": self.max_pixels,
-            "versions": {"fastpipe": fastpipe.__version__, "pillow": PIL.__version__},
-            "files": self.files,
-            "bad": self.bad,
-            "noted": self.noted,
-            "fine": self.fine,
-            "counts": self.counts,
-            "empty_classes": list(self.empty_classes),
-            "loose_images": self.loose,
-            "other_images": self.other_images,
-            "resumed": self.resumed,
-            "seconds": round(self.seconds, 3),
-        }
-
-    def __str__(self) -> str:
-        return self.text("`rows` has them, and a report")
-
-    def text(self, where: str) -> str:
-        """The counts, and the first bad files; where the others are to be found."""
-        width = line_width()
-        lines = summary_lines(self, width)
-        if self.bad:
-            lines += ["", *lines_of(self.rows[: min(self.bad, _SHOWN)], width)]
-        if self.bad > _SHOWN:
-            lines.append(wrapped(f"… and {self.bad - _SHOWN:,} more bad files: {where}", width=width))
-        return "\n".join(lines)
 
 
 def check(

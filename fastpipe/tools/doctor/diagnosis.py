@@ -1,17 +1,31 @@
-"""The result of an examination, and how it is printed."""
+"""The result of an examination: as a value, as text with bars, as a picture and as a page."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.padding import Padding
+from rich.text import Text
 
 from fastpipe.environment import Memory
-from fastpipe.reporting.output import rounded
-from fastpipe.reporting.tables import notebook, plain
-from fastpipe.tools.doctor.findings import SAME, Finding
+from fastpipe.reporting.output import encodable, in_words, rounded, size, wrapped
+from fastpipe.reporting.page import page
+from fastpipe.reporting.plots import save
+from fastpipe.reporting.tables import Table, plain, to_html
+from fastpipe.tools.doctor.findings import SAME, Finding, is_busy
 from fastpipe.tools.doctor.measurements import Disk, Reencoding, Scaling, Stages, Threaded, Threads, Transfer
+from fastpipe.tools.doctor.picture import COLORS, draw
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+_BAR = 32  # characters of the longest bar
+_SEVERITY_STYLES = {"problem": "bold red", "advice": "bold yellow", "note": "bold cyan"}
 
 SCHEMA = "fastpipe-doctor/1"
 """Names the layout of the JSON; the number grows when a key changes its meaning or goes."""
@@ -19,7 +33,7 @@ SCHEMA = "fastpipe-doctor/1"
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Diagnosis:
-    """What was measured and found; ``print`` it.
+    """The measurements of an input pipeline and what follows from them; ``print`` it.
 
     Attributes:
         subject: what was examined.
@@ -108,19 +122,160 @@ class Diagnosis:
         Raises:
             ConfigError: matplotlib isn't installed, or the file can't be written.
         """
-        from fastpipe.tools.doctor.report import plot
+        save(self._figure(), file)
 
-        plot(self, file)
+    def to_html(self) -> str:
+        """The picture and the text as one page of HTML that needs nothing else.
+
+        Raises:
+            ConfigError: matplotlib isn't installed.
+        """
+        figures = {"where the time goes, and what the workers deliver": self._figure()}
+        versions = ", ".join(f"{name} {version}" for name, version in self.versions.items())
+        return page(f"fastpipe doctor: {self.subject}", versions, figures, self.print_on)
+
+    def _figure(self) -> Figure:
+        title = f"{self.subject}: {self.samples:,} samples"
+        return draw(title, self.stages, self.transfer_us, self.scaling, self.gpu_rate, self.disk)
+
+    def print_on(self, console: Console) -> None:
+        """Prints all of it."""
+        _print(console, self)
 
     def __str__(self) -> str:
-        return self._rendered(plain)
+        return plain(self.print_on)
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        return self._rendered(notebook)
+        return to_html(self.print_on)
 
-    def _rendered(self, render: Callable[..., str]) -> str:
-        from fastpipe.tools.doctor.report import print_diagnosis
 
-        return render(lambda console: print_diagnosis(console, self))
+def _print(console: Console, diagnosis: Diagnosis) -> None:
+    """Prints the whole report."""
+    print_, block = console.print, encodable("█", console.encoding, "#")
+
+    def print_lines(text: str, indent: str = "  ", style: str | None = None) -> None:
+        """Prints text broken at the console's width, behind an indentation."""
+        for line in text.splitlines():
+            print_(Text(wrapped(indent + line, width=console.width), style or ""), soft_wrap=True)
+
+    machine = diagnosis.machine
+    about = f": {diagnosis.samples:,} samples, batches of {diagnosis.batch_size}"
+    print_(f"[bold]{escape(diagnosis.subject)}[/]{about}", soft_wrap=True)
+    print_lines(
+        f"{machine['processor'] or machine['architecture']}, {diagnosis.scaling.cpus} usable CPUs, "
+        f"{machine['system']}; measured on {diagnosis.tried} of the samples, in worker processes",
+        "",
+    )
+    stages = diagnosis.stages
+    if is_busy(stages):
+        waited = f"{stages.waited:.0%}"
+        print_(f"[bold yellow]Other programs had the CPU for {waited} of the time[/]: all could be faster")
+    rate = f"{1e6 / max(stages.total_us, 1e-9):,.0f} images/s"
+    print_(f"\n[bold]Where the time goes[/]: {stages.total_us:,.0f} µs an image, {rate} in one worker")
+    print_(Padding(_stage_table(diagnosis, block).to_rich(), (0, 0, 0, 2), expand=False))
+    print_("\n[bold]Reading[/]")
+    for line in _about_disk(diagnosis.disk):
+        print_lines(line)
+    print_("\n[bold]Workers[/], with the files in the page cache")
+    print_(Padding(_worker_table(diagnosis, block).to_rich(), (0, 0, 0, 2), expand=False))
+    for line in _about_workers(diagnosis):
+        print_lines(line)
+    print_("\n[bold]Findings[/]" + ("" if diagnosis.findings else ": none"))
+    for finding in diagnosis.findings:
+        print_lines(f"{finding.severity}: {finding.name}", style=_SEVERITY_STYLES[finding.severity])
+        print_lines(finding.what, "    ")
+        print_lines(f"→ {finding.remedy}", "    ", style="italic")
+
+
+def _stage_table(diagnosis: Diagnosis, block: str) -> Table:
+    stages = diagnosis.stages
+    table = Table("", ["stage", "µs an image", "share", " " * _BAR], ["µs an image", "share"], framed=False)
+    start = 0.0
+    for group, taken in stages.groups().items():
+        end = start + taken / max(stages.total_us, 1e-9)
+        left, right = round(start * _BAR), round(end * _BAR)
+        bar = Text(" " * left + (block * (right - left) or "·"), style=COLORS[group])
+        table.add(f"{group:<21}", taken, f"{end - start:.0%}", bar)
+        parts = stages.of(group)
+        if group in ("other kernels", "own code") or len(parts) > 1:
+            for part in parts:
+                table.add(f"  {part.name}", part.us, "", "", style="dim")
+        start = end
+    table.add("all", stages.total_us, "100%", Text(f"over {stages.images} images", style="dim"))
+    us = diagnosis.transfer_us
+    by = "no CUDA device" if us is None else "by the main process"
+    table.add("transfer", None if us is None else f"{us:,.1f}", "", Text(by, style="dim"))
+    return table
+
+
+def _about_disk(disk: Disk | None) -> Iterator[str]:
+    if disk is None:
+        yield "not measured: the dataset doesn't show its files"
+        return
+    yield (
+        f"{disk.all_files:,} files of {size(disk.mean_bytes)}, about {size(disk.all_bytes)} in all; "
+        f"from the page cache {disk.cached_us:,.0f} µs a file"
+    )
+    if disk.resident is not None:
+        yield f"{disk.resident:.0%} of the {disk.files} sampled files were in the page cache"
+    if disk.cold_us is None or disk.cold_per_s is None:
+        yield f"from the disk: not measured; {disk.reason}"
+    else:
+        yield (
+            f"from the disk {disk.cold_us:,.0f} µs a file, one after the other; {disk.readers} at once: "
+            f"{disk.cold_per_s:,.0f} files/s, {size(disk.cold_per_s * disk.mean_bytes)}/s"
+        )
+
+
+def _worker_table(diagnosis: Diagnosis, block: str) -> Table:
+    trials, gpu_rate = diagnosis.scaling.trials, diagnosis.gpu_rate
+    most = max([gpu_rate or 0.0, diagnosis.threaded.images_per_s or 0.0, *(trial.images_per_s for trial in trials)])
+    columns = ["workers", "images/s", "times one"]
+    table = Table("", [*columns, ""], columns, framed=False)
+    rows: list[tuple[Any, float]] = [(trial.workers, trial.images_per_s) for trial in trials]
+    threaded = diagnosis.threaded
+    if threaded.images_per_s is not None:
+        rows.append((in_words(threaded.threads, "thread"), threaded.images_per_s))
+    for who, rate in rows:
+        gain = rate / trials[0].images_per_s * trials[0].workers
+        table.add(who, rate, f"{gain:.1f}×", Text(block * round(_BAR * rate / most), style=COLORS["read"]))
+    if gpu_rate:
+        table.add("GPU", gpu_rate, "", Text(block * round(_BAR * gpu_rate / most), style="dim"))
+    return table
+
+
+def _about_workers(diagnosis: Diagnosis) -> Iterator[str]:
+    best = diagnosis.scaling.best
+    good = diagnosis.recommended_workers
+    if diagnosis.gpu_rate and best.images_per_s >= diagnosis.gpu_rate:
+        yield f"num_workers={good} is enough for the GPU"
+    elif diagnosis.gpu_rate:
+        busy = best.images_per_s / diagnosis.gpu_rate
+        yield f"num_workers={good} is the best here; the GPU would be busy {busy:.0%} of the time"
+    else:
+        yield f"num_workers={good} is the best here; --gpu-rate tells what that means for the training"
+    yield _about_threads(diagnosis)
+    workers = good if diagnosis.workers is None else diagnosis.workers
+    free = diagnosis.memory.shared_free
+    left = "how much is free isn't known here" if free is None else f"{size(free)} free"
+    yield f"shared memory: up to {size(diagnosis.shared_need)} for {in_words(workers, 'worker')}; {left}"
+    transfer = diagnosis.transfer
+    if transfer is not None:
+        yield (
+            f"transfer to {transfer.device}: {transfer.float_us:.1f} µs an image as float32; as uint8, normalised "
+            f"there, {transfer.uint8_us:.1f} µs"
+        )
+
+
+def _about_threads(diagnosis: Diagnosis) -> str:
+    threaded = diagnosis.threaded
+    if threaded.images_per_s is None:
+        return f"workers serve better than threads would: {threaded.reason}"
+    asked = f"fastpipe.DataLoader(num_workers=0, threads={threaded.threads})"
+    if is_busy(diagnosis.stages):
+        return f"while the machine is busy, workers aren't compared with threads, {asked}"
+    if diagnosis.recommended["num_workers"]:
+        return f"workers serve better than threads here, {asked}"
+    return f"threads serve as well, {asked}: one process that starts at once, and no shared memory"

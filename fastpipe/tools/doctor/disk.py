@@ -1,4 +1,4 @@
-"""What reading the files costs, from the page cache and without it.
+"""The cost of reading the files, from the page cache and without it.
 
 "Cold" means: not in this system's page cache. It is asked for with ``posix_fadvise(DONTNEED)``, which drops a file's
 pages without touching the file, and believed only where a read that may not wait (``RWF_NOWAIT``) then finds nothing.

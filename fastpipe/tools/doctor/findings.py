@@ -96,7 +96,7 @@ def reencoding(found: Reencoding, stages: Stages) -> Finding | None:
 
 
 def reencoding_gain(found: Reencoding, stages: Stages) -> float:
-    """How many times as fast the whole data set would be: the rest of the work and the other files stay as slow."""
+    """The speed-up of the whole data set: the rest of the work and the other files stay as slow."""
     fixed = sum(us for group, us in stages.groups().items() if group in ("read", "collate"))
     fixed /= max(stages.total_us, 1e-9)
     others = (1 - found.share) * found.others_us

@@ -1,4 +1,4 @@
-"""What doctor measures: small frozen values that the findings are worked out from."""
+"""Doctor's measurements: small frozen values that the findings are worked out from."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Stages:
-    """Where the time of a sample goes, in one worker process."""
+    """The stages of a sample's time, in one worker process."""
 
     parts: tuple[Part, ...]  # they add up to all of the time
     images: int  # how many were timed
@@ -62,7 +62,7 @@ class Stages:
 
 @dataclass(frozen=True, slots=True)
 class Disk:
-    """What reading the files costs."""
+    """The cost of reading the files."""
 
     files: int  # how many were read
     mean_bytes: float  # of a file
@@ -78,7 +78,7 @@ class Disk:
 
     @property
     def all_bytes(self) -> float:
-        """Of all files together, as far as the sample tells."""
+        """The bytes of all files together, as far as the sample tells."""
         return self.mean_bytes * self.all_files
 
 
@@ -92,7 +92,7 @@ class Trial:
 
 @dataclass(frozen=True, slots=True)
 class Scaling:
-    """What different numbers of workers deliver."""
+    """The throughput of different numbers of workers."""
 
     trials: tuple[Trial, ...]  # by number of workers
     cpus: int  # that this process may use
@@ -141,7 +141,7 @@ class Threads:
 
     @property
     def most(self) -> int:
-        """That may be busy at once in one worker."""
+        """The threads that may be busy at once in one worker."""
         return (max(self.torch, self.cv2) if self.used else 1) * max(1, self.decoding)
 
 
@@ -156,7 +156,7 @@ class Transfer:
 
 @dataclass(frozen=True, slots=True)
 class Reencoding:
-    """What files of another make would gain; measured by re-encoding some in memory."""
+    """The gain of files of another make, measured by re-encoding some in memory."""
 
     kind: str  # ``"progressive"`` (made baseline, same size and quality) or ``"oversized"`` (made smaller)
     share: float  # of the sampled files that it concerns, 0 to 1
@@ -170,7 +170,7 @@ class Reencoding:
 
     @property
     def factor(self) -> float:
-        """How many times as fast such a file would be."""
+        """The speed-up of such a file."""
         return self.before_us / max(self.after_us, 1e-9)
 
 

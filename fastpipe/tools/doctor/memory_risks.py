@@ -1,4 +1,4 @@
-"""What costs without being seen: objects that are copied into every worker, threads that fight for the CPUs."""
+"""Costs that nobody sees: objects that are copied into every worker, threads that fight for the CPUs."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any
 import cv2
 import numpy as np
 import torch
-from torch.utils.data import ConcatDataset, Subset
 
+from fastpipe.datasets.wrappers import wrapped
 from fastpipe.tools.doctor.measurements import ObjectList, Threads
 
 _LEAST = 1000  # shorter ones are no matter
@@ -38,11 +38,8 @@ def _look_into(dataset: Any, name: str, found: list[ObjectList], seen: set[int])
         if objects and len(value) >= _LEAST and id(value) not in seen:
             seen.add(id(value))
             found.append(ObjectList(f"{name}.{attribute}", len(value), _bytes(value)))
-    if isinstance(dataset, Subset):
-        _look_into(dataset.dataset, f"{name}.dataset", found, seen)
-    elif isinstance(dataset, ConcatDataset):
-        for number, part in enumerate(dataset.datasets):
-            _look_into(part, f"{name}.datasets[{number}]", found, seen)
+    for where, part in wrapped(dataset).items():
+        _look_into(part, f"{name}.{where}", found, seen)
 
 
 def _is_container(value: Any) -> bool:
@@ -50,7 +47,7 @@ def _is_container(value: Any) -> bool:
 
 
 def _bytes(container: Collection[Any]) -> int:
-    """Of a container and of what is in it, from its first items; shared items count as often as they come."""
+    """The bytes of a container and its content, from its first items; shared items count as often as they come."""
     items: Iterable[Any] = container.items() if isinstance(container, dict) else container
     some = [_item_bytes(item) for item in islice(items, _LOOKED_AT)]
     return sys.getsizeof(container) + round(sum(some) / max(1, len(some)) * len(container))

@@ -1,4 +1,4 @@
-"""What files of another make would gain: some are re-encoded in memory and run through the real pipeline."""
+"""The gain of files of another make: some are re-encoded in memory and run through the real pipeline."""
 
 from __future__ import annotations
 

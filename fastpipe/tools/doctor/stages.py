@@ -1,4 +1,4 @@
-"""Where the time of a sample goes: the real code of the dataset, timed between the marks that it sets."""
+"""The stages of a sample's time: the real code of the dataset, timed between the marks that it sets."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from fastpipe.tools.recipes import part_of
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """What came of samples that were made one by one."""
+    """The outcome of samples that were made one by one."""
 
     good: list[int]  # indices of those that could be made
     bad: list[BadFile]  # the others
@@ -209,7 +209,7 @@ def _timed_transform(transform: Any) -> Any:
 
 
 def _waited_ns() -> int | None:
-    """How long this process was ready to run and had no CPU, since its start; None where the system doesn't say."""
+    """Time that this process was ready and had no CPU, since its start; None where the system doesn't say."""
     try:
         with open("/proc/self/schedstat", encoding="ascii") as file:
             return int(file.read().split()[1])

@@ -6,15 +6,14 @@ import platform
 from typing import Any
 
 from fastpipe import environment
-from fastpipe.readers import reader_status
-from fastpipe.readers.versions import bundled_libraries
+from fastpipe.readers import bundled_libraries, reader_status
 from fastpipe.reporting.tables import Table
 
 _PACKAGES = ("torch", "torchvision", "numpy", "albumentations", "matplotlib")
 
 
 def versions() -> dict[str, Any]:
-    """What is installed, as far as it has a say in pixels or speed.
+    """The versions of what is installed, as far as it has a say in pixels or speed.
 
     Returns:
         ``"fastpipe"``, ``"python"``, ``"platform"``, packages; ``"readers"``: the libraries in each; ``"refused"``:

@@ -11,8 +11,8 @@ from typing import Any, TypeVar
 
 import torch
 
+from fastpipe.datasets.wrappers import image_datasets
 from fastpipe.loading.collate import DeferredImages
-from fastpipe.loading.loader import image_datasets
 from fastpipe.loading.tuning import throughput
 from fastpipe.rng import keyed_globals
 from fastpipe.tools.doctor.measurements import Scaling, Threaded, Transfer, Trial
@@ -41,7 +41,7 @@ class Probe:
         self._started = False
 
     def run(self, work: Callable[[Any], Result]) -> Result:
-        """What ``work(dataset)`` gives, in the worker; it and its result can be pickled."""
+        """Calls ``work(dataset)`` in the worker, and returns its result; it and its result can be pickled."""
         assert self._workers is not None
         result: Result
         with keyed_globals(0), warnings.catch_warnings():  # starting a worker draws from torch's generator

@@ -1,4 +1,4 @@
-"""All operations on ndarrays: torchvision's semantics on PIL images for uint8, its tensor backend for floats.
+"""The operations on ndarrays: torchvision's semantics on PIL images for uint8, its tensor backend for floats.
 
 An operation on uint8 pixels is its table, what the core makes of it, or Pillow's own; those that move whole pixels,
 resizes, blurs and elastic warps have kernels.
@@ -146,7 +146,7 @@ def pad(img: NDArray[Any], padding: Any, fill: Any = 0, padding_mode: str = "con
 
 
 def _color(fill: Any, img: NDArray[Any], padding_mode: str) -> Any:
-    """What Pillow draws for that fill: an integer, or one a channel, clipped to the range of a pixel."""
+    """The fill as Pillow draws it: an integer, or one a channel, clipped to the range of a pixel."""
     if padding_mode != "constant":
         return None
     color = fill_per_band(fill, channels(img))

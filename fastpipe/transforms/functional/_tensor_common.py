@@ -1,4 +1,4 @@
-"""What every operation on image tensors ``(..., C, H, W)`` shares.
+"""Checks and conversions that the operations on image tensors ``(..., C, H, W)`` share.
 
 Derived from torchvision (BSD-3-Clause, see NOTICE) and equal to its tensor backend; compiled by TorchScript.
 """

@@ -1,4 +1,4 @@
-"""From image to tensor and back, scaling between dtypes, and normalising.
+"""Conversions between images and tensors and between dtypes, and normalisation.
 
 Derived from torchvision (BSD-3-Clause, see NOTICE).
 """

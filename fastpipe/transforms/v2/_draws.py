@@ -1,4 +1,4 @@
-"""Draws of what most pipelines are made of, in plain Python on the generator's words.
+"""Draws of the most common v2 transforms, in plain Python on a stream.
 
 torchvision's own code, on an image without pixels, draws for every transform (`_planned.steps_of`); these give the same
 numbers and the same steps in a tenth of the time. Each says None where it doesn't know: then torchvision's code draws.
@@ -16,23 +16,19 @@ from torchvision.transforms import v2
 from fastpipe import ops
 from fastpipe.ops.interpolation import interpolation_of
 from fastpipe.ops.sizes import resized_size
-from fastpipe.rng.draws import bernoulli, cached_log_ratio, randint, randperm
+from fastpipe.rng import Stream
+from fastpipe.rng.float32 import log_ratio
 from fastpipe.transforms import color, erasing, geometry
 from fastpipe.types import ImageShape, Step
 
 Steps = tuple[Step, ...]
-_HFLIP, _VFLIP = ops.interned(ops.HFlip()), ops.interned(ops.VFlip())
+_HFLIP, _VFLIP = ops.interned_once(ops.HFlip), ops.interned_once(ops.VFlip)
 _TO_IMAGE, _AS_TV_IMAGE, _TO_PURE = (
-    ops.interned(ops.ToImage()),
-    ops.interned(ops.AsTvImage()),
-    ops.interned(ops.ToPureTensor()),
+    ops.interned_once(ops.ToImage),
+    ops.interned_once(ops.AsTvImage),
+    ops.interned_once(ops.ToPureTensor),
 )
-_PIL_TO_TENSOR, _TO_TENSOR = ops.interned(ops.PilToTensor()), ops.interned(ops.ToFloatTensor())
-
-
-def _skips(p: float, source: Any) -> bool:
-    """``torch.rand(1) >= p``."""
-    return not bernoulli(p, source)
+_PIL_TO_TENSOR, _TO_TENSOR = ops.interned_once(ops.PilToTensor), ops.interned_once(ops.ToFloatTensor)
 
 
 @lru_cache(maxsize=256)
@@ -40,9 +36,9 @@ def _on_tensor(like: Any, name: str, size: ImageShape) -> ops.TensorOperation:
     return ops.interned(ops.TensorOperation(name, {}, tuple(size), like))  # type: ignore[arg-type]
 
 
-def _flip(operation: Any, name: str) -> Callable[[Any, ImageShape, Any], Steps]:
-    def draw(transform: Any, shape: ImageShape, source: Any) -> Steps:
-        if _skips(transform.p, source):
+def _flip(operation: Any, name: str) -> Callable[[Any, ImageShape, Stream], Steps]:
+    def draw(transform: Any, shape: ImageShape, stream: Stream) -> Steps:
+        if not stream.bernoulli(transform.p):
             return ()
         if isinstance(shape, ops.TensorShape):
             return (_on_tensor(operation, name, ImageShape(*shape)),)
@@ -56,19 +52,19 @@ def _resize(size: tuple[int, ...], interpolation: Any) -> ops.Resize:
     return ops.interned(ops.Resize(list(size), interpolation_of(interpolation)))
 
 
-def _resized_crop(transform: Any, shape: ImageShape, source: Any) -> Steps | None:
+def _resized_crop(transform: Any, shape: ImageShape, stream: Stream) -> Steps | None:
     if isinstance(shape, ops.TensorShape) or transform.antialias is False or torch.get_default_dtype() != torch.float32:
         return None
-    log_ratio = cached_log_ratio(tuple(transform.ratio), torch.float32)
+    logarithms = log_ratio(tuple(transform.ratio), torch.float32)
     height, width, _ = shape
-    box = geometry._draw_resized_crop(height, width, transform.scale, transform.ratio, log_ratio, source)
+    box = geometry._draw_resized_crop(height, width, transform.scale, transform.ratio, logarithms, stream)
     size = tuple(transform.size)
     if box[2:] == size:
         return (ops.Crop(*box),)
     return ops.Crop(*box), _resize(size, transform.interpolation)
 
 
-def _resize_to(transform: Any, shape: ImageShape, source: Any) -> Steps | None:
+def _resize_to(transform: Any, shape: ImageShape, stream: Stream) -> Steps | None:
     size = transform.size
     if isinstance(shape, ops.TensorShape) or transform.antialias is False or size is None or transform.max_size:
         return None
@@ -76,11 +72,11 @@ def _resize_to(transform: Any, shape: ImageShape, source: Any) -> Steps | None:
     return () if (height, width) == shape.size else (_resize((height, width), transform.interpolation),)
 
 
-def _center_crop(transform: Any, shape: ImageShape, source: Any) -> Steps | None:
+def _center_crop(transform: Any, shape: ImageShape, stream: Stream) -> Steps | None:
     return None if isinstance(shape, ops.TensorShape) else (ops.interned_once(ops.CenterCrop, tuple(transform.size)),)
 
 
-def _crop(transform: Any, shape: ImageShape, source: Any) -> Steps | None:
+def _crop(transform: Any, shape: ImageShape, stream: Stream) -> Steps | None:
     height, width = transform.size
     if (
         isinstance(shape, ops.TensorShape)
@@ -89,66 +85,63 @@ def _crop(transform: Any, shape: ImageShape, source: Any) -> Steps | None:
         or shape.width < width
     ):
         return None
-    top = randint(0, shape.height - height + 1, source) if shape.height > height else 0
-    left = randint(0, shape.width - width + 1, source) if shape.width > width else 0
+    top = stream.randint(0, shape.height - height + 1) if shape.height > height else 0
+    left = stream.randint(0, shape.width - width + 1) if shape.width > width else 0
     return () if (height, width) == shape.size else (ops.Crop(top, left, height, width),)
 
 
-def _color_jitter(transform: Any, shape: ImageShape, source: Any) -> Steps | None:
+def _color_jitter(transform: Any, shape: ImageShape, stream: Stream) -> Steps | None:
     if isinstance(shape, ops.TensorShape):
         return None
-    order = randperm(4, source)
-    factors = color._draw_factors(transform.brightness, transform.contrast, transform.saturation, transform.hue, source)
-    steps = [color._JITTERED[index](factors[index]) for index in order if factors[index] is not None]
-    return tuple(steps)
+    return color.draw_jitter(transform, stream)
 
 
-def _to_image(transform: Any, shape: ImageShape, source: Any) -> Steps:
+def _to_image(transform: Any, shape: ImageShape, stream: Stream) -> Steps:
     if not isinstance(shape, ops.TensorShape):
         return (_TO_IMAGE,)
     return (_AS_TV_IMAGE,) if shape.pure else ()
 
 
-def _pil_to_tensor(transform: Any, shape: ImageShape, source: Any) -> Steps:
+def _pil_to_tensor(transform: Any, shape: ImageShape, stream: Stream) -> Steps:
     return () if isinstance(shape, ops.TensorShape) else (_PIL_TO_TENSOR, _TO_PURE)
 
 
-def _to_tensor(transform: Any, shape: ImageShape, source: Any) -> Steps:
+def _to_tensor(transform: Any, shape: ImageShape, stream: Stream) -> Steps:
     return () if isinstance(shape, ops.TensorShape) else (_TO_TENSOR,)
 
 
-def _to_pure_tensor(transform: Any, shape: ImageShape, source: Any) -> Steps:
+def _to_pure_tensor(transform: Any, shape: ImageShape, stream: Stream) -> Steps:
     return (_TO_PURE,) if isinstance(shape, ops.TensorShape) and not shape.pure else ()
 
 
-def _to_dtype(transform: Any, shape: ImageShape, source: Any) -> Steps | None:
+def _to_dtype(transform: Any, shape: ImageShape, stream: Stream) -> Steps | None:
     if not isinstance(shape, ops.TensorShape) or not isinstance(transform.dtype, torch.dtype):
         return None
     return () if shape.dtype == transform.dtype else (ops.interned_once(ops.ToDtype, transform.dtype, transform.scale),)
 
 
-def _normalize(transform: Any, shape: ImageShape, source: Any) -> Steps | None:
+def _normalize(transform: Any, shape: ImageShape, stream: Stream) -> Steps | None:
     if not isinstance(shape, ops.TensorShape) or not shape.dtype.is_floating_point:
         return None
     return (ops.interned_once(ops.Normalize, tuple(transform.mean), tuple(transform.std)),)
 
 
-def _random_erasing(transform: Any, shape: ImageShape, source: Any) -> Steps | None:
+def _random_erasing(transform: Any, shape: ImageShape, stream: Stream) -> Steps | None:
     value = transform.value
     if not isinstance(shape, ops.TensorShape) or torch.get_default_dtype() != torch.float32:
         return None
     if value is not None and len(value) not in (1, shape.channels):
         return None
-    if _skips(transform.p, source):
+    if not stream.bernoulli(transform.p):
         return ()
-    log_ratio = cached_log_ratio(tuple(transform.ratio), torch.float32)
+    logarithms = log_ratio(tuple(transform.ratio), torch.float32)
     i, j, h, w, v = erasing._draw_rectangle(
-        shape.channels, shape.height, shape.width, transform.scale, log_ratio, value, source
+        shape.channels, shape.height, shape.width, transform.scale, logarithms, value, stream
     )
     return () if v is None else (ops.Erase(i, j, h, w, v),)
 
 
-QUICK: dict[type, Callable[[Any, ImageShape, Any], Steps | None]] = {
+QUICK: dict[type, Callable[[Any, ImageShape, Stream], Steps | None]] = {
     v2.CenterCrop: _center_crop,
     v2.ColorJitter: _color_jitter,
     v2.Normalize: _normalize,

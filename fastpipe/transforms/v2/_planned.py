@@ -1,4 +1,4 @@
-"""What fastpipe adds to each of torchvision's v2 classes: it can be drawn from an image's shape, and takes arrays."""
+"""The base of fastpipe's v2 classes, which are torchvision's: draws from an image's shape, and arrays as images."""
 
 from __future__ import annotations
 
@@ -15,8 +15,7 @@ from torchvision.transforms import v2 as theirs
 from fastpipe.errors import PlanError
 from fastpipe.ops import ToImage, ToPureTensor
 from fastpipe.ops.interpolation import InterpolationMode
-from fastpipe.rng import rewound_on
-from fastpipe.rng.draws import bernoulli
+from fastpipe.rng import rewound_on, stream_of
 from fastpipe.transforms.autoaugment import AutoAugmentPolicy
 from fastpipe.transforms.compose import draw_all
 from fastpipe.transforms.v2 import _draws
@@ -36,13 +35,13 @@ _STAND_INS = (PilStandIn, TensorStandIn, PureStandIn)
 
 
 class Planned:
-    """The part of a v2 transform that is fastpipe's."""
+    """Adds to a v2 transform of torchvision's that it can be drawn from an image's shape, and takes arrays."""
 
     _fill, dtype = Attribute(by_class), Attribute(by_class)
     interpolation, policy = Attribute(InterpolationMode.adopt), Attribute(AutoAugmentPolicy.adopt)
 
     def forward(self, *inputs: Any) -> Any:
-        """As torchvision's; a uint8 array that is the sample's image is transformed as a PIL image would be."""
+        """Calls torchvision's; a uint8 array that is the sample's image is transformed as a PIL image would be."""
         if not _may_have_array(inputs) or _takes_arrays(self):
             return super().forward(*inputs)  # type: ignore[misc]
         return _with_array(self, super().forward, inputs)  # type: ignore[misc]
@@ -51,7 +50,7 @@ class Planned:
         """The steps for an image of that shape, drawn as calling the transform would draw."""
         kind = type(self).__mro__[2]  # torchvision's class
         if kind is theirs.Compose or kind is theirs.RandomApply:
-            if kind is theirs.RandomApply and not bernoulli(self.p, generators.stream):  # type: ignore[attr-defined]
+            if kind is theirs.RandomApply and not stream_of(generators).bernoulli(self.p):  # type: ignore[attr-defined]
                 return ()
             return draw_all(self.transforms, shape, generators)  # type: ignore[attr-defined]
         return steps_of(self, shape, generators)
@@ -62,10 +61,10 @@ class Planned:
 
 
 def steps_of(transform: Any, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
-    """What torchvision's own code does to an image of that shape.
+    """The steps that torchvision's own code does to an image of that shape.
 
     Raises:
-        PlanError: it can't be told without pixels.
+        PlanError: they depend on the pixels.
     """
     try:
         with drawing_from(generators):
@@ -125,7 +124,7 @@ def planned_class(base: Any, module: str) -> type:
 def _drawing(quick: Any) -> Any:
     def draw(self: Any, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
         """`Planned.draw`, without torchvision's code where that is known."""
-        steps: tuple[Step, ...] | None = quick(self, shape, generators.stream)
+        steps: tuple[Step, ...] | None = quick(self, shape, stream_of(generators))
         return steps_of(self, shape, generators) if steps is None else steps
 
     return draw

@@ -1,4 +1,4 @@
-"""Images that have a size and no pixels: torchvision's own transforms run on them, and what they do is written down.
+"""Stand-ins for images, with a size and no pixels: torchvision's transforms run on them, and their steps are recorded.
 
 torchvision's v2 dispatches each function by the class of its input. For the three classes here the kernels are ours:
 they add an operation to the image's list, and give an image of the size that the result would have. Everything else,
@@ -40,7 +40,7 @@ def named(stand_in: _Class) -> _Class:
 
 @named
 class PilStandIn(PIL.Image.Image):
-    """In place of a PIL image.
+    """A stand-in for a PIL image.
 
     Attributes:
         shape: of the image.
@@ -68,7 +68,7 @@ class PilStandIn(PIL.Image.Image):
         raise Untraceable("this transform looks at pixels, and there are none yet")
 
     def convert(self, mode: str | None = None, *args: Any, **kwargs: Any) -> Any:
-        """Nothing to do for the mode that it has."""
+        """Returns the image itself for its own mode; for any other, pixels are needed."""
         return self if mode == self.mode and not args and not kwargs else self.load()
 
     def copy(self) -> Any:
@@ -80,7 +80,7 @@ class PilStandIn(PIL.Image.Image):
 
 @named
 class TensorStandIn(tv_tensors.Image):  # type: ignore[misc]
-    """In place of a ``tv_tensors.Image``: a tensor without memory."""
+    """A stand-in for a ``tv_tensors.Image``: a tensor without memory."""
 
     stands_for = tv_tensors.Image
     steps: tuple[Step, ...]
@@ -88,7 +88,7 @@ class TensorStandIn(tv_tensors.Image):  # type: ignore[misc]
 
 @named
 class PureStandIn(torch.Tensor):
-    """In place of a plain tensor."""
+    """A stand-in for a plain tensor."""
 
     stands_for = torch.Tensor
     steps: tuple[Step, ...]
@@ -136,7 +136,7 @@ def cropped_first(on: Callable[..., Any], image: Any, given: dict[str, Any]) -> 
 def resize_of(
     image: Any, size: Any, interpolation: Any = "bilinear", max_size: Any = None, antialias: Any = True
 ) -> ops.Resize | None:
-    """What ``resize`` does; None for nothing."""
+    """The operation of ``resize``; None if it changes nothing."""
     before = F.get_size(image)
     height, width = F._geometry._compute_resized_output_size(before, size=size, max_size=max_size)
     if [height, width] == before:
@@ -147,7 +147,7 @@ def resize_of(
 
 
 def pad_of(padding: Any, fill: Any = 0, padding_mode: str = "constant") -> ops.Pad:
-    """What ``pad`` does, with a colour as an operation has it."""
+    """The operation of ``pad``, its colour as operations have it."""
     left, right, top, bottom = F._geometry._parse_pad_padding(padding)
     return ops.Pad([left, top, right, bottom], fill, padding_mode)
 

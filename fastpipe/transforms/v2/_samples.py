@@ -1,4 +1,4 @@
-"""Whole samples without pixels: an image that is still in its file, boxes, and masks that are nowhere yet.
+"""Samples without pixels: an image that is still in its file, boxes, and masks that aren't made yet.
 
 Boxes and labels are small: torchvision transforms them at once. Masks are as large as the image; like it they are stood
 in for, and made when it is known which part of them is left.
@@ -52,7 +52,7 @@ Load = Callable[[Box, Any], torch.Tensor]
 
 
 class _Later:
-    """What a mask that isn't there yet is made by, in attributes of a tensor without memory."""
+    """A mask that isn't made yet: a tensor without memory, and the function and operations that will make it."""
 
     load: Load
     whole: tuple[int, int]
@@ -76,14 +76,14 @@ class _Later:
 
 @named
 class MaskStandIn(_Later, tv_tensors.Mask):  # type: ignore[misc]
-    """In place of a ``tv_tensors.Mask`` ``(N, H, W)``."""
+    """A stand-in for a ``tv_tensors.Mask`` ``(N, H, W)``."""
 
     stands_for = tv_tensors.Mask
 
 
 @named
 class PureMaskStandIn(_Later, torch.Tensor):
-    """In place of the plain tensor that a mask has become."""
+    """A stand-in for the plain tensor that a mask has become."""
 
     stands_for = torch.Tensor
 

@@ -1,9 +1,8 @@
-"""A made record, so that reports and comparisons are tested without measuring."""
+"""A made record, so that reports are tested without measuring."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import pytest
 
@@ -60,12 +59,3 @@ def make_record() -> RecordMaker:
         )
 
     return make
-
-
-@pytest.fixture
-def elsewhere(make_record: RecordMaker) -> Record:
-    """A record of another machine with another Pillow and other images."""
-    record = make_record(slow=0.5)
-    machine = {**record.measurement.machine, "cpus": 96}
-    measurement = replace(record.measurement, machine=machine, digests={"jpeg": "fedcba9876543210"})
-    return replace(record, measurement=measurement, versions={**record.versions, "pillow": "12.0"})

@@ -1,31 +1,17 @@
-"""The JSON: what goes in comes out, and what isn't ours is refused with the reason."""
+"""The JSON, the tables, and where they go."""
 
 from __future__ import annotations
 
 import json
-import shlex
 from pathlib import Path
 
 import pytest
 
 from fastpipe.errors import ConfigError
 from fastpipe.index import _progress
-from fastpipe.reporting.output import check_writable, make_console, show_progress, write_json
-from fastpipe.tools.bench.record import SCHEMA, read_record, to_json
+from fastpipe.reporting.output import check_writable, make_console, show_progress
+from fastpipe.tools.bench.record import SCHEMA, to_json
 from fastpipe.tools.bench.report import print_record
-
-
-@pytest.mark.parametrize("workers", [0, 2])
-def test_a_record_comes_back_as_it_was(make_record, tmp_path: Path, workers: int) -> None:
-    record, file = make_record(workers=workers, cv2=1234.5678), tmp_path / "old.json"
-    write_json(str(file), to_json(record))
-    back = read_record(file)
-    assert to_json(back) == to_json(record)
-    assert back.command == record.command
-    assert back.choices == record.choices
-    assert back.measurement.digests == record.measurement.digests
-    assert back.measurement.machine == record.measurement.machine
-    assert shlex.split(back.command_line) == list(record.command)
 
 
 def test_the_json_names_what_a_program_needs(make_record) -> None:
@@ -35,35 +21,6 @@ def test_the_json_names_what_a_program_needs(make_record) -> None:
     assert {"choices", "pipelines", "notes"} <= set(values)
     assert values["formats"]["jpeg"] == {"images": 10, "mean_bytes": 98765.4, "digest": "0123456789abcdef"}
     assert len(values["results"][0]["single"]["rounds_us"]) == 5
-
-
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ('{"schema": "fastpipe-bench/1", "results": []}', "has the layout 'fastpipe-bench/1'"),
-        ('{"schema": "fastpipe-bench/99"}', f"reads '{SCHEMA}' only"),
-        ('{"results": []}', "names no layout"),
-        ("[1, 2]", "names no layout"),
-        ("not json", "is not JSON"),
-        (f'{{"schema": "{SCHEMA}"}}', "is damaged"),
-        (f'{{"schema": "{SCHEMA}", "machine": 3}}', "is damaged"),
-    ],
-)
-def test_other_files_are_refused(tmp_path: Path, text: str, said: str) -> None:
-    file = tmp_path / "old.json"
-    file.write_text(text)
-    with pytest.raises(ConfigError, match=r"old\.json") as caught:
-        read_record(file)
-    assert said in str(caught.value)
-    assert "measure again" in str(caught.value) or "give a file" in str(caught.value)
-
-
-def test_a_file_that_isn_t_there_or_isn_t_text(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="can't read"):
-        read_record(tmp_path / "missing.json")
-    (tmp_path / "binary").write_bytes(b"\xff\xd8\xff")
-    with pytest.raises(ConfigError, match="is not JSON"):
-        read_record(tmp_path / "binary")
 
 
 def test_whether_a_file_can_be_written_is_known_before(tmp_path: Path) -> None:

@@ -149,7 +149,7 @@ def tensor(dtype: torch.dtype, *shape: int) -> torch.Tensor:
 
 
 def outcome(function: Any, *args: Any, **kwargs: Any) -> Any:
-    """What a call returns, or the exception that it raises."""
+    """The result of a call, or the exception that it raises."""
     try:
         return function(*args, **kwargs)
     except Exception as error:

@@ -35,7 +35,7 @@ def test_from_arrays(dtype: Any, shape: tuple[int, ...]) -> None:
 
 
 def test_pil_to_tensor_takes_uint8_arrays_of_images() -> None:
-    """In a planned pipeline the image is an ndarray; what torchvision's tests want refused stays refused."""
+    """Arrays that torchvision refuses stay refused, though the image of a planned pipeline is an ndarray."""
     array = cases.pixels(5, 4, 3)
     assert torch.equal(F.pil_to_tensor(array), torch.from_numpy(array).permute(2, 0, 1))
     assert F.pil_to_tensor(array[:, :, 0]).shape == (1, 5, 4)

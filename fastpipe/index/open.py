@@ -1,4 +1,4 @@
-"""What a path names: class folders, images, a list, an archive, shards, Parquet, a URL; and the index of its images."""
+"""Opens whatever a path names as an index: class folders, images, a list, an archive, shards, Parquet, a URL."""
 
 from __future__ import annotations
 
@@ -6,13 +6,12 @@ import contextlib
 import os
 from pathlib import Path
 
-from fastpipe.datasets.image_list import ImageList
 from fastpipe.errors import DatasetError
 from fastpipe.index import format
 from fastpipe.index.archives import archive_in
-from fastpipe.index.cache import load_or_build
 from fastpipe.index.glob import expand_paths
 from fastpipe.index.image_index import ImageIndex
+from fastpipe.index.list_source import ListSource, index_of_rows
 from fastpipe.index.listing import IMG_EXTENSIONS, is_folder, is_image_file
 from fastpipe.index.shard_source import ShardSource
 from fastpipe.index.table_source import TableSource, holds_images
@@ -58,18 +57,21 @@ def open_container(
     if first.lower().endswith(_TABLES):
         if not remote and not (os.path.isfile(first) and (image or holds_images(first))):
             return None
-        return load_or_build(TableSource.of(path, image or "image", label, headers, refresh, progress), location)
+        return ImageIndex.load_or_build(
+            TableSource.of(path, image or "image", label, headers, refresh, progress), location
+        )
     archive = first.lower().endswith(_ARCHIVES) if remote else archive_in(first) is not None
     if not remote and not archive:
         return None
     if not (pattern or image or label):
         with contextlib.suppress(FileNotFoundError) if archive else contextlib.nullcontext():  # no class folder
             return ImageIndex.from_folder(path, location=location, headers=headers, refresh=refresh, progress=progress)
-    return load_or_build(ShardSource.of(path, image, label, headers, refresh, progress), location)
+    source = ShardSource.of(path, image, label, headers, refresh, progress)
+    return ImageIndex.load_or_build(source, location)
 
 
 def named_index(path: str | os.PathLike[str], *, progress: bool = True) -> ImageIndex:
-    """The images of whatever a path names: what `open_container` opens, a folder, an index's folder, a list, an image.
+    """The images of whatever a path names: a container (see `open_container`), a folder, an index, a list, an image.
 
     Args:
         path: one of these.
@@ -82,7 +84,7 @@ def named_index(path: str | os.PathLike[str], *, progress: bool = True) -> Image
         return index
     path = local(path)
     if os.path.isfile(path):
-        return ImageList(path if _is_list(path) else ([path], [0])).index
+        return ListSource(path, ("path", "label"), "").index() if _is_list(path) else index_of_rows([path])
     if not os.path.isdir(path):
         raise DatasetError(f"there is no {path}: give a folder of images, a list of them, or an image file.")
     if os.path.isfile(os.path.join(path, "current")):
@@ -99,7 +101,7 @@ def named_index(path: str | os.PathLike[str], *, progress: bool = True) -> Image
     if has_folders and len(found := ImageIndex.from_folder(path, progress=progress)):
         return found
     if images := loose_images(path):
-        return ImageList((images, [0] * len(images)), root=path).index
+        return index_of_rows(images, root=path)
     raise DatasetError(f"there is no image in {path}, neither in it nor in the folders in it.")
 
 

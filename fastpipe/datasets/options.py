@@ -1,0 +1,74 @@
+"""Options that the dataset classes share, declared once; each class takes them as ``**options: Unpack[…]``."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import os
+from collections.abc import Callable, Mapping
+from typing import Any, TypedDict, TypeVar
+
+# typing's own Unpack is Python 3.11's; torch brings this one.
+from typing_extensions import Unpack
+
+from fastpipe.config import MachineConfig
+from fastpipe.datasets.bad_files import OnError
+from fastpipe.program import Fidelity
+from fastpipe.readers import MaxPixels
+
+__all__ = ["ImageOptions", "ReadOptions", "SampleOptions", "Unpack", "with_options"]
+
+Init = TypeVar("Init", bound=Callable[..., None])
+
+
+class SampleOptions(TypedDict, total=False):
+    """Options of datasets of any kind of sample; `ImageFolder` describes them."""
+
+    seed: int | None
+    threads: int
+    on_error: OnError
+    bad_files_log: str | os.PathLike[str] | None
+    max_bad_fraction: float
+
+
+class ReadOptions(SampleOptions, total=False):
+    """Options of datasets of images; `ImageFolder` describes them."""
+
+    reader: str | Mapping[str, str] | None
+    config: MachineConfig | None
+    fidelity: Fidelity
+    apply_exif: bool
+    max_pixels: MaxPixels
+
+
+class ImageOptions(ReadOptions, total=False):
+    """Options of datasets of images which take the loader by its name, too."""
+
+    loader: Callable[[str], Any]
+
+
+def with_options(options: type[Any], base: Callable[..., None]) -> Callable[[Init], Init]:
+    """Decorates an ``__init__`` that takes ``**options``: its signature lists them, and others are refused.
+
+    Args:
+        options: the `TypedDict` that ``**options`` is annotated with.
+        base: the ``__init__`` that has each of them as a parameter, with its default.
+    """
+
+    def decorate(init: Init) -> Init:
+        own = inspect.signature(init)
+        listed = [one for name, one in inspect.signature(base).parameters.items() if name in options.__annotations__]
+        kept = [one for one in own.parameters.values() if one.kind is not inspect.Parameter.VAR_KEYWORD]
+        signature = own.replace(parameters=[*kept, *listed])
+
+        @functools.wraps(init)
+        def checked(self: Any, *args: Any, **given: Any) -> None:
+            for name in given:
+                if name not in signature.parameters:
+                    raise TypeError(f"{type(self).__name__}() got an unexpected keyword argument {name!r}")
+            init(self, *args, **given)
+
+        checked.__signature__ = signature  # type: ignore[attr-defined]
+        return checked  # type: ignore[return-value]
+
+    return decorate

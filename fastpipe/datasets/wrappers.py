@@ -1,0 +1,150 @@
+"""Datasets within datasets: torch's `Subset` and `ConcatDataset` are walked here alone, and so is any other wrapper."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import MethodType
+from typing import Any
+
+from torch.utils.data import ConcatDataset, Dataset, Subset
+
+from fastpipe.datasets.base import ImageDataset
+from fastpipe.program import SharedEpoch
+
+Epochs = Mapping[SharedEpoch, int]
+_CURRENT: Epochs = {}
+
+
+class EpochSubset(Subset[Any]):
+    """A `Subset` of an `ImageDataset`, with other indices in each epoch."""
+
+    def inner(self, places: Sequence[int], epoch: int | None = None) -> list[int]:
+        """The indices in `dataset` of places in an epoch, None for the current one."""
+        raise NotImplementedError
+
+    def __getitem__(self, place: int) -> Any:
+        """A sample of the current epoch, as the dataset gives it."""
+        return self.dataset[self.inner([place])[0]]
+
+    def __getitems__(self, places: list[int]) -> list[Any]:
+        found: list[Any] = self.dataset.__getitems__(self.inner(places))  # type: ignore[attr-defined]
+        return found
+
+
+def is_wrapper(dataset: Any) -> bool:
+    """Whether a dataset is torch's `Subset` or `ConcatDataset`, or a class derived from one."""
+    return isinstance(dataset, (Subset, ConcatDataset))
+
+
+def is_transparent(dataset: Any) -> bool:
+    """Whether a wrapper's samples are those of the datasets in it; a class derived from torch's may make others."""
+    kind = type(dataset)
+    return is_wrapper(dataset) and any(
+        all(getattr(kind, name, None) is getattr(known, name, None) for name in ("__getitem__", "__getitems__"))
+        for known in (Subset, ConcatDataset, EpochSubset)
+    )
+
+
+def wrapped(dataset: Any) -> dict[str, Any]:
+    """The datasets within a `Subset` or `ConcatDataset`, by the attribute that each is; empty for other datasets."""
+    if isinstance(dataset, Subset):
+        return {"dataset": dataset.dataset}
+    if isinstance(dataset, ConcatDataset):
+        return {f"datasets[{number}]": part for number, part in enumerate(dataset.datasets)}
+    return {}
+
+
+def behind_subsets(
+    dataset: Any,
+    indices: Sequence[Any] = (),
+    epochs: Epochs = _CURRENT,
+    through: Callable[[Any], bool] = is_wrapper,
+) -> tuple[Any, Sequence[Any]]:
+    """The dataset behind `Subset`s, and the samples' indices there.
+
+    Args:
+        dataset: any.
+        indices: of samples in it.
+        epochs: of datasets that aren't at their current one.
+        through: which wrappers to look through.
+    """
+    while isinstance(dataset, Subset) and through(dataset):
+        if len(indices):  # without any, an epoch that isn't decided yet stays so
+            indices = _inner(dataset, indices, epochs)
+        dataset = dataset.dataset
+    return dataset, indices
+
+
+def _inner(subset: Subset[Any], places: Sequence[Any], epochs: Epochs) -> Sequence[Any]:
+    if not isinstance(subset, EpochSubset):
+        return [subset.indices[place] for place in places]
+    dataset: Any = subset.dataset
+    return subset.inner(places, epochs.get(dataset._fastpipe.epoch))
+
+
+def locate(
+    dataset: Any, index: int, epochs: Epochs = _CURRENT, through: Callable[[Any], bool] = is_wrapper
+) -> tuple[Any, int]:
+    """The dataset behind `Subset`s and `ConcatDataset`s that has a sample, and its index there; see `behind_subsets`.
+
+    An index that a `ConcatDataset` doesn't have is left to that.
+    """
+    dataset, (index,) = behind_subsets(dataset, [index], epochs, through)
+    if not (isinstance(dataset, ConcatDataset) and through(dataset) and -len(dataset) <= index < len(dataset)):
+        return dataset, index
+    place, ends = index % len(dataset), [0, *dataset.cumulative_sizes]
+    part = bisect_right(ends, place) - 1
+    return locate(dataset.datasets[part], place - ends[part], epochs, through)
+
+
+_NESTED = 3
+"""Lists and dicts in one another that are looked into."""
+
+
+def image_datasets(dataset: Any) -> Iterator[ImageDataset]:
+    """This dataset, or those inside wrappers such as torch's `Subset`, each once."""
+    found: dict[int, Any] = {}  # everything that was looked at: wrappers may share a dataset, or lead back
+    todo = [dataset]
+    while todo:
+        one = todo.pop()
+        if id(one) not in found:
+            found[id(one)] = one
+            if isinstance(one, ImageDataset):
+                yield one
+            else:
+                todo += reversed(_held(one))
+
+
+def _held(wrapper: Any) -> list[Any]:
+    """The datasets that a wrapper holds: in its attributes, whatever they are called, and in lists and dicts there."""
+    slots = (name for kind in type(wrapper).__mro__ for name in vars(kind).get("__slots__", ()))
+    attributes = [*getattr(wrapper, "__dict__", {}).values(), *(getattr(wrapper, name, None) for name in slots)]
+    return [part for value in attributes for part in _datasets_in(value, _NESTED)]
+
+
+def _datasets_in(value: Any, depth: int) -> Iterator[Any]:
+    held = list(value.values()) if isinstance(value, dict) else value
+    if isinstance(held, (list, tuple)):
+        # of a list of a million paths, only the first is looked at
+        if held and depth and any(True for _ in _datasets_in(held[0], depth - 1)):
+            for member in held:
+                yield from _datasets_in(member, depth - 1)
+    elif isinstance(held, MethodType):  # `self.get = dataset.__getitem__`
+        yield from _datasets_in(held.__self__, depth)
+    elif _is_dataset(held):
+        yield held
+
+
+def _is_dataset(value: Any) -> bool:
+    return isinstance(value, Dataset) or (hasattr(type(value), "__getitem__") and hasattr(value, "__dict__"))
+
+
+def shares(dataset: Any, samples: float) -> Iterator[tuple[ImageDataset, float]]:
+    """Splits a number of samples between the image datasets; in a `ConcatDataset` by their lengths."""
+    if isinstance(dataset, ImageDataset):
+        yield dataset, samples
+        return
+    for part in _held(dataset):
+        share = len(part) / max(len(dataset), 1) if isinstance(dataset, ConcatDataset) else 1.0
+        yield from shares(part, samples * share)

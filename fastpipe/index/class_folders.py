@@ -1,0 +1,92 @@
+"""torchvision's functions that list ``root/class/….jpg``: class folders, and samples as a list."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from fastpipe.index.archives import archive_in
+from fastpipe.index.image_index import ImageIndex
+from fastpipe.index.listing import class_folders, has_file_allowed_extension
+from fastpipe.paths import local
+
+
+def find_classes(directory: str | Path) -> tuple[list[str], dict[str, int]]:
+    """The class folders of a directory, sorted, and their indices.
+
+    Raises:
+        FileNotFoundError: the directory doesn't exist or holds no folder.
+    """
+    index = _in_archive(directory)
+    classes = class_folders(directory) if index is None else list(index.classes)
+    return classes, {name: number for number, name in enumerate(classes)}
+
+
+def make_dataset(
+    directory: str | Path,
+    class_to_idx: dict[str, int] | None = None,
+    extensions: str | tuple[str, ...] | None = None,
+    is_valid_file: Callable[[str], bool] | None = None,
+    allow_empty: bool = False,
+) -> list[tuple[str, int]]:
+    """The ``(path, class index)`` of every sample, in torchvision's order: by class, then folder, then name.
+
+    Args:
+        directory: the root folder.
+        class_to_idx: class folders and their indices; None for all of them, sorted.
+        extensions: endings that count, lower-case; either these or `is_valid_file`.
+        is_valid_file: takes a path and says whether it counts.
+        allow_empty: whether a class folder may be without a valid file.
+
+    Raises:
+        ValueError: not exactly one of `extensions` and `is_valid_file` is given, or `class_to_idx` is empty.
+        FileNotFoundError: a class has no valid file and `allow_empty` is False.
+    """
+    directory = local(directory)
+    if class_to_idx is None:
+        _, class_to_idx = find_classes(directory)
+    elif not class_to_idx:
+        raise ValueError("'class_to_index' must have at least one entry to collect any samples.")
+    if (extensions is None) == (is_valid_file is None):
+        raise ValueError("Both extensions and is_valid_file cannot be None or not None at the same time")
+
+    def counts(path: str) -> bool:
+        return is_valid_file(path) if is_valid_file else has_file_allowed_extension(path, extensions or ())
+
+    samples: list[tuple[str, int]] = []
+    empty = []
+    index = _in_archive(directory)
+    for name in sorted(class_to_idx):
+        before = len(samples)
+        if index is not None:
+            label = index.classes.index(name) if name in index.classes else -1
+            found = index.paths(np.flatnonzero(index.labels == label))
+            samples.extend((path, class_to_idx[name]) for path in found if counts(path))
+        # followlinks as torchvision does: data sets are often folders of links
+        for root, _, files in sorted(os.walk(os.path.join(directory, name), followlinks=True)):
+            paths = (os.path.join(root, file) for file in sorted(files))
+            samples.extend((path, class_to_idx[name]) for path in paths if counts(path))
+        if len(samples) == before:
+            empty.append(name)
+    check_no_class_is_empty(empty, extensions, allow_empty)
+    return samples
+
+
+def check_no_class_is_empty(empty: list[str], extensions: str | tuple[str, ...] | None, allow_empty: bool) -> None:
+    """Raises torchvision's FileNotFoundError where there are classes without a file and that isn't allowed."""
+    if not empty or allow_empty:
+        return
+    message = f"Found no valid file for the classes {', '.join(empty)}. "
+    if extensions is not None:
+        message += f"Supported extensions are: {extensions if isinstance(extensions, str) else ', '.join(extensions)}"
+    raise FileNotFoundError(message)
+
+
+def _in_archive(directory: str | Path) -> ImageIndex | None:
+    """The index of all files in a zip or tar; None if the directory is neither."""
+    if archive_in(local(directory)) is None:
+        return None
+    return ImageIndex.from_folder(directory, location=None, extensions=("",))

@@ -1,0 +1,222 @@
+"""`IndexedFiles`: files and their labels in arrays, and what makes paths of them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+
+from fastpipe.index import format
+from fastpipe.index.table import Array, Table, decode_path, same_tables, unpack_paths
+from fastpipe.sources import ByteSource
+from fastpipe.types import ArchiveMember, RemoteFile
+
+Files = TypeVar("Files", bound="IndexedFiles")
+
+
+class IndexedFiles:
+    """n image files and their labels in arrays, without a Python object a file: an `ImageIndex`, however it was made.
+
+    Listings make these, and `fastpipe.index.cache` keeps them; `ImageIndex` has the doors for users.
+
+    Its attributes are those of `ImageIndex`.
+    """
+
+    def __init__(
+        self,
+        table: Table,
+        *,
+        root: str,
+        classes: Sequence[str],
+        class_values: Sequence[int] | None = None,
+        formats: Sequence[str] = (),
+        location: Path | None = None,
+        generation: str = "",
+        origin: str = "built in memory",
+        source: ByteSource | None = None,
+    ) -> None:
+        self.table = table
+        self.root = root
+        self.source = source
+        self._separator = os.sep if source is None else "/"
+        if source is None:
+            self.prefix = os.path.join(root, "") if root else ""
+        else:
+            self.prefix = root.rstrip("/") + "/"
+        self.classes = tuple(classes)
+        self.class_values = tuple(range(len(self.classes))) if class_values is None else tuple(class_values)
+        self.formats = tuple(formats)
+        self.location = location
+        self.generation = generation
+        self.origin = origin
+        self._bytes = table.paths.data
+        self._offsets = table.offsets
+        # Of files in containers: which one, where, how many bytes.
+        self._places = None
+        if table.containers is not None and table.starts is not None and table.sizes is not None:
+            self._places = (table.containers, table.starts, table.sizes)
+        self._containers: tuple[str, ...] | None = None
+
+    def __len__(self) -> int:
+        return len(self.table)
+
+    def path(self, number: int) -> str:
+        """The path of a file, from 0 to n - 1: the root as given and the relative path behind it.
+
+        Of a file in a container it is a `fastpipe.types.ArchiveMember`, which knows where its bytes are.
+        """
+        start, stop = self._offsets[number], self._offsets[number + 1]
+        name = decode_path(self._bytes[start : stop - 1].tobytes(), self._separator)
+        if self.source is not None:
+            return self._remote([name], slice(number, number + 1))[0]
+        path = self.prefix + name
+        if self._places is None:
+            return path
+        at, offset, length = (int(array[number]) for array in self._places)
+        return ArchiveMember(path, self.containers[at], offset, length)
+
+    def blocks(self) -> Iterator[tuple[list[str], Array]]:
+        """Yields all files in blocks of ``(paths, labels)``, paths as `path` gives them: few objects alive at once."""
+        done = 0
+        for names, labels in self.table.blocks(self._separator):
+            yield self._placed(names, slice(done, done + len(names))), labels
+            done += len(names)
+
+    def paths(self, picks: Array) -> list[str]:
+        """The paths of many files, as `path` gives them: int64 positions from 0 to n - 1."""
+        places = zip(self._offsets[picks].tolist(), self._offsets[picks + 1].tolist(), strict=True)
+        packed = b"".join([self._bytes[start:stop] for start, stop in places])
+        return self._placed(unpack_paths(packed, self._separator), picks)
+
+    def _placed(self, names: list[str], picks: Any) -> list[str]:
+        if self.source is not None:
+            return self._remote(names, picks)
+        prefix, containers = self.prefix, self.containers
+        paths = [prefix + name for name in names]
+        if self._places is None:
+            return paths
+        places = (array[picks].tolist() for array in self._places)
+        return [ArchiveMember(path, containers[at], *place) for path, at, *place in zip(paths, *places, strict=True)]
+
+    def _remote(self, names: list[str], picks: Any) -> list[str]:
+        """Paths of files in a store, which know how they are read."""
+        table, source, prefix = self.table, self.source, self.prefix
+        assert source is not None
+        count = len(names)
+        sizes = [-1] * count if table.sizes is None else table.sizes[picks].tolist()
+        if self._places is None:
+            versions = [0] * count if table.versions is None else table.versions[picks].tolist()
+            files = zip(names, sizes, versions, strict=True)
+            return [RemoteFile(prefix + name, source, name, 0, size, version) for name, size, version in files]
+        assert table.container_states is not None
+        containers, starts, _ = (array[picks] for array in self._places)
+        versions = table.container_states[containers, 1].tolist()
+        keys = [self.containers[at] for at in containers.tolist()]
+        parts = zip(names, keys, starts.tolist(), sizes, versions, strict=True)
+        return [
+            RemoteFile(prefix + name, source, key, start, size, version, False)
+            for name, key, start, size, version in parts
+        ]
+
+    @property
+    def containers(self) -> tuple[str, ...]:
+        """The paths of the containers that hold the files, of those in a store their keys; none where files lie by
+        themselves."""
+        if self._containers is None:
+            packed = self.table.container_paths
+            names = () if packed is None else unpack_paths(packed.tobytes(), self._separator)
+            if self.source is None:
+                names = [os.path.normpath(os.path.join(self.root, name)) for name in names]
+            self._containers = tuple(names)
+        return self._containers
+
+    @property
+    def labels(self) -> Array:
+        """int32 ``(n,)``; read-only where it is mapped."""
+        return self.table.labels
+
+    @property
+    def sizes(self) -> Array | None:
+        """int64 ``(n,)`` bytes, -1 where a file can't be reached; None where they weren't asked for."""
+        return self.table.sizes
+
+    def counts(self) -> Array:
+        """How many files each class has: int64 ``(classes,)``."""
+        starts, folder_labels = self.table.folder_starts, self.table.folder_labels
+        if starts is not None and folder_labels is not None:  # a look at the folders, not at every file
+            counts = np.zeros(len(self.classes), np.int64)
+            np.add.at(counts, folder_labels[1:], np.diff(starts)[1:])
+            return counts
+        values, counts = np.unique(self.labels, return_counts=True)
+        found = dict(zip(values.tolist(), counts.tolist(), strict=True))
+        return np.array([found.get(value, 0) for value in self.class_values], np.int64)
+
+    def read_through(self: Files, source: ByteSource) -> Files:
+        """The same index, whose files come from another source of the same name, as one with a cache is."""
+        if source is self.source:
+            return self
+        other = type(self).__new__(type(self))  # copy.copy would open it again
+        other.__dict__ = {**self.__dict__, "source": source}
+        return other
+
+    def without_root(self: Files) -> Files:
+        """The same index, of paths that are whole by themselves."""
+        other = type(self).__new__(type(self))
+        other.__dict__ = {**self.__dict__, "root": "", "prefix": ""}
+        return other
+
+    def with_table(self, table: Table, formats: Sequence[str]) -> IndexedFiles:
+        """The same files with other arrays beside their paths."""
+        return IndexedFiles(
+            table,
+            root=self.root,
+            classes=self.classes,
+            class_values=self.class_values,
+            formats=formats,
+            origin=self.origin,
+            source=self.source,
+        )
+
+    def equals(self, other: IndexedFiles) -> bool:
+        """Whether both have the same classes and the same arrays."""
+        return self.classes == other.classes and same_tables(self.table, other.table)
+
+    def damaged_arrays(self) -> tuple[str, ...]:
+        """The names of the arrays whose content is no longer what was written; reads all of them."""
+        if self.location is None:
+            return ()
+        try:
+            return format.damaged_arrays(self.location, self.generation, self.table)
+        except format.UnusableIndex as error:
+            return (str(error),)
+
+    def header(self) -> dict[str, Any]:
+        """The header of the index on disk, beside its arrays, as JSON has it."""
+        return {"classes": list(self.classes), "class_values": list(self.class_values), "formats": list(self.formats)}
+
+    def __repr__(self) -> str:
+        where = "in memory" if self.location is None else f"at {self.location}"
+        return f"ImageIndex({len(self)} files in {len(self.classes)} classes, root={self.root!r}, {where})"
+
+
+def open_index(
+    location: Path, root: str, origin: str, generation: str | None = None, source: ByteSource | None = None
+) -> IndexedFiles:
+    """Opens the index at a location, its current generation or a given one; raises UnusableIndex."""
+    for attempt in range(3):
+        name = generation or format.current_generation(location)
+        try:
+            header, table = format.read_table(location, name)
+            break
+        except format.UnusableIndex:
+            # somebody may have replaced and removed it between the two reads
+            if generation or attempt == 2 or name == format.current_generation(location):
+                raise
+    try:
+        about = {key: header[key] for key in ("classes", "class_values", "formats")}
+    except KeyError as error:
+        raise format.UnusableIndex(f"its header has no {error}") from None
+    return IndexedFiles(table, root=root, location=location, generation=name, origin=origin, source=source, **about)

@@ -1,0 +1,94 @@
+"""The picture of a diagnosis: where the time goes, and what the workers deliver."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from fastpipe.reporting.plots import new_figure, style
+from fastpipe.tools.doctor.measurements import Disk, Scaling, Stages
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+COLORS: Mapping[str, str] = MappingProxyType(
+    {
+        "read": "#4e79a7",
+        "header": "#76b7b2",
+        "draw + plan": "#b07aa1",
+        "decode": "#e15759",
+        "resize": "#f28e2b",
+        "other kernels": "#edc948",
+        "own code": "#9c755f",
+        "to tensor + normalise": "#59a14f",
+        "collate": "#bab0ac",
+        "transfer": "#ff9da7",
+    }
+)
+"""One colour a stage, in the terminal as in the picture."""
+
+_LABELLED = 0.07  # share of the time from which a bar has its figure in it
+
+
+def draw(
+    title: str, stages: Stages, transfer_us: float | None, scaling: Scaling, gpu_rate: float | None, disk: Disk | None
+) -> Figure:
+    """Draws what a diagnosis measured, under a title.
+
+    Raises:
+        ConfigError: matplotlib doesn't load.
+    """
+    with style():
+        figure = new_figure(9, 5.4, title)
+        upper, lower = figure.subplots(2, 1, height_ratios=(1, 1.7))
+        _draw_stages(upper, stages, transfer_us)
+        _draw_workers(lower, scaling, gpu_rate, disk)
+    return figure
+
+
+def _draw_stages(axes: Any, stages: Stages, transfer_us: float | None) -> None:
+    start = 0.0
+    for group, us in stages.groups().items():
+        share = us / max(stages.total_us, 1e-9)
+        axes.barh(0, us, left=start, color=COLORS[group], edgecolor="white", label=f"{group}  {us:,.0f} ({share:.0%})")
+        if share >= _LABELLED:
+            axes.text(start + us / 2, 0, f"{us:,.0f}", ha="center", va="center", color="white", fontsize=9)
+        start += us
+    if transfer_us is not None:  # hatched, as it isn't the worker that does it
+        label = f"transfer to the GPU  {transfer_us:,.1f}, by the main process"
+        axes.barh(0, transfer_us, left=start, color=COLORS["transfer"], edgecolor="white", hatch="//", label=label)
+        start += transfer_us
+    axes.set_title(f"Time of an image in one worker: {stages.total_us:,.0f} µs")
+    axes.set_xlim(0, start)
+    axes.set_yticks([])
+    axes.set_xlabel("µs")
+    axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1.15), fontsize=8)
+
+
+def _draw_workers(axes: Any, scaling: Scaling, gpu_rate: float | None, disk: Disk | None) -> None:
+    workers = [trial.workers for trial in scaling.trials]
+    rates = [trial.images_per_s for trial in scaling.trials]
+    axes.plot(workers, rates, "o-", color=COLORS["read"], label="measured")
+    axes.plot(
+        [workers[0], workers[-1]],
+        [rates[0], rates[0] * workers[-1] / workers[0]],
+        ":",
+        color="gray",
+        label="as many times one worker",
+    )
+    for count, rate in zip(workers, rates, strict=True):
+        axes.annotate(f"{rate:,.0f}", (count, rate), xytext=(0, 7), textcoords="offset points", ha="center", fontsize=8)
+    if gpu_rate is not None:
+        axes.axhline(gpu_rate, color=COLORS["decode"], linestyle="--", label=f"the GPU: {gpu_rate:,.0f}")
+    if disk is not None and disk.cold_per_s is not None:
+        top = max(*rates, gpu_rate or 0.0)
+        if disk.cold_per_s < 2 * top:  # far above, it limits nothing and would flatten the rest
+            axes.axhline(disk.cold_per_s, color=COLORS["own code"], linestyle="-.", label="the disk, cold")
+    axes.set_title("What the workers deliver")
+    axes.set_xlabel("workers")
+    axes.set_ylabel("images/s")
+    axes.set_xticks(workers)
+    axes.set_ylim(bottom=0)
+    axes.margins(x=0.08, y=0.15)
+    axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), fontsize=8)
