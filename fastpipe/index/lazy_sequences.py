@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 Item = TypeVar("Item")
 
 _BLOCK = 1 << 16
+_FEW = 4  # indices, of which numpy costs more than it saves
 
 
 class _View(Sequence[Item]):
@@ -94,7 +95,7 @@ class Samples(_View[tuple[str, int]]):
 
     def several(self, indices: Sequence[int]) -> Iterable[tuple[str, int]]:
         """The items at these positions."""
-        if min(indices, default=-1) < 0 or max(indices) >= self._count:
+        if len(indices) < _FEW or min(indices) < 0 or max(indices) >= self._count:
             return map(self.__getitem__, indices)
         picks = np.array(indices)
         return zip(self.index_.paths(picks), self.index_.labels[picks].tolist(), strict=True)
