@@ -29,7 +29,7 @@ from fastpipe.types import Recipe
 
 @dataclass(frozen=True, slots=True)
 class BatchSpec:
-    """What the loader wants of a batch.
+    """Options of a batch, as a loader asks for it.
 
     Attributes:
         defer: leave ``ToTensor`` and ``Normalize`` to the receiver and send uint8.

@@ -27,7 +27,7 @@ from fastpipe.types import ImageShape, Step
 _CONVERSIONS = (ToPlanarTensor, ToNormalizedTensor)
 AS_TV_IMAGE = AsTvImage()
 DIRECT = frozenset({torch.uint8, torch.float32, torch.float16, torch.bfloat16})
-"""What the core writes."""
+"""Dtypes that the core writes."""
 
 
 def execute(program: Program, encoded: Encoded, out: torch.Tensor | None = None, *, in_rows: bool = False) -> Any:
@@ -85,7 +85,7 @@ def execute(program: Program, encoded: Encoded, out: torch.Tensor | None = None,
 
 
 def _by_core(program: Program, encoded: Encoded, out: torch.Tensor | None, limit: int | None, in_rows: bool) -> Any:
-    """What the core makes of a file, and kernels of the rest; None where it refuses the file."""
+    """Decodes by the core, and runs the steps that it has; kernels run the rest. None where it refuses the file."""
     job = core.thread_job()
     box = program.box
     job.read(encoded.content, box, (0, readers.most_scratch(limit)))
@@ -138,7 +138,7 @@ def _view(image: Any, steps: tuple[Step, ...]) -> Any:
 
 
 def _claimed(image: Any, steps: tuple[Step, ...], conversion: Any, out: torch.Tensor | None) -> tuple[Any, int, bool]:
-    """What the core makes of an array with the first steps, how many these are, and whether it was converted, too."""
+    """Runs the first steps on an array by the core: the result, how many steps, and whether it was converted, too."""
     if not isinstance(image, np.ndarray) or image.size == 0 or image.dtype != np.uint8:
         return None, 0, False
     before = ImageShape(image.shape[0], image.shape[1], image.shape[2] if image.ndim == 3 else 1)
@@ -189,7 +189,7 @@ def _converted(image: Any, conversion: ToPlanarTensor | ToNormalizedTensor, out:
 
 
 def finish_tensor(program: Program, made: Any, out: torch.Tensor | None, in_rows: bool = False) -> Any:
-    """What a program does behind the conversion, to its result; `out` and `in_rows` as of `execute`."""
+    """Runs the steps behind the conversion on its result; `out` and `in_rows` as of `execute`."""
     if in_rows and isinstance(made, torch.Tensor):
         made = made.permute(1, 2, 0).contiguous().permute(2, 0, 1)  # no copy where it lies so already
     padded = behind_conversion(program.after, made) if program.after and isinstance(made, torch.Tensor) else None

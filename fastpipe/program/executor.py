@@ -35,7 +35,7 @@ class Places(Protocol):
 
 
 class Stages(Protocol):
-    """What is done to samples of one kind, stage by stage.
+    """The stages that samples of one kind go through.
 
     Attributes:
         compiled: the transform that they were made for.

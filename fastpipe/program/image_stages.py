@@ -197,7 +197,7 @@ class ImageStages:
             mark("target")
 
     def recipe(self, task: SampleTask, generators: Generators) -> Recipe:
-        """What would be drawn for a sample; its header alone is read."""
+        """Draws a sample's recipe; reads its header alone."""
         header = readers.read_header(task.source)
         return self.pipeline.draw(upright(header, header.orientation if self.options.apply_exif else 1), generators)
 

@@ -75,7 +75,7 @@ def lower(recipe: Recipe, fidelity: Fidelity = "torchvision", *, orientation: in
 
 
 class _Order(NamedTuple):
-    """What is known of steps from their classes, one after the other.
+    """Facts about a chain of steps that follow from their classes.
 
     Attributes:
         pixels: how many are on pixels, in front of the conversion to a tensor.
@@ -183,7 +183,7 @@ def _ahead_of_tensor(tail: Sequence[Step], shape: ImageShape) -> tuple[Sequence[
 
 @lru_cache(maxsize=8)
 def turns(orientation: int) -> tuple[Operation, ...]:
-    """What `PIL.ImageOps.exif_transpose` does for an EXIF orientation, 1 to 8."""
+    """The operations of `PIL.ImageOps.exif_transpose` for an EXIF orientation, 1 to 8."""
     swapped = (Transpose(),) if orientation >= 5 else ()
     rows_back = (VFlip(),) if orientation in (3, 4, 7, 8) else ()
     columns_back = (HFlip(),) if orientation in (2, 3, 6, 7) else ()

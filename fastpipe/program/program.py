@@ -14,7 +14,7 @@ Fidelity = Literal["torchvision", "fast"]
 
 
 class Program(NamedTuple):
-    """What runs for one image.
+    """The work on one image, from its file to its place in a batch.
 
     Attributes:
         shape: the image as it is stored.

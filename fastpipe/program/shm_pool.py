@@ -117,7 +117,7 @@ class Slot:
     piece: torch.Tensor
 
     def handed_over(self, images: torch.Tensor) -> Any:
-        """What to send in place of the images that were made here; the piece is theirs until they are gone."""
+        """A stand-in to send for the images that were made here; the piece is theirs until they are gone."""
         owner, number = self.owner, self.number
         owner.in_use[number] = _IN_USE
         # The main process gets a handle of the memory once, and maps it once.
