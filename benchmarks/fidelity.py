@@ -24,7 +24,8 @@ from rich.table import Table
 
 from fastpipe import transforms as T
 from fastpipe.datasets import is_image_file
-from fastpipe.program import Encoded, Fidelity, Pipeline, compile_pipeline, execute, lower
+from fastpipe.program import Encoded, Fidelity, execute, lower
+from fastpipe.transforms.pipeline import Pipeline, compile_pipeline
 from fastpipe.types import ImageShape
 
 

@@ -28,7 +28,7 @@ from rich.table import Table
 import fastpipe
 from fastpipe import core, readers
 from fastpipe import transforms as T
-from fastpipe.program import BatchSpec
+from fastpipe.executor import BatchSpec
 
 MEAN, STD = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]
 BATCH = 64

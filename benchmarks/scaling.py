@@ -36,7 +36,7 @@ from rich.table import Table
 import fastpipe
 from fastpipe import core
 from fastpipe import transforms as T
-from fastpipe.program import BatchSpec
+from fastpipe.executor import BatchSpec
 
 CORES = (1, 2, 4, 16, 64)
 STATS: tuple[list[float], list[float]] = ([0.5] * 3, [0.25] * 3)

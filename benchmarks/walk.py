@@ -23,7 +23,7 @@ from rich.table import Table
 
 import fastpipe
 from fastpipe import transforms as T
-from fastpipe.program import BatchSpec
+from fastpipe.executor import BatchSpec
 
 PACKAGE = str(Path(fastpipe.__file__).parent)
 MEAN, STD = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]

@@ -31,12 +31,12 @@ if TYPE_CHECKING:
     )
     from fastpipe.explanation import explain
     from fastpipe.loading import DataLoader, GrowingDataset, load_batch, samplers, tune
-    from fastpipe.program import MultiView
     from fastpipe.sources import ByteSource, Cache, RemoteSource
     from fastpipe.tools.check.run import check
     from fastpipe.tools.doctor import doctor
     from fastpipe.tools.preview import preview
     from fastpipe.tools.verify import verify
+    from fastpipe.transforms.multi_view import MultiView
 
 __version__ = "0.1.0"
 
@@ -87,7 +87,7 @@ _HOMES = {
     "datasets": _DATASETS,
     "explanation": ("explain",),
     "loading": ("DataLoader", "GrowingDataset", "load_batch", "samplers", "tune"),
-    "program": ("MultiView",),
+    "transforms.multi_view": ("MultiView",),
     "sources": ("ByteSource", "Cache", "RemoteSource"),
     "tools.check.run": ("check",),
     "tools.doctor": ("doctor",),

@@ -11,16 +11,8 @@ from torch.utils.data import get_worker_info
 from fastpipe import core
 from fastpipe.datasets.array_form import ArrayFile, Form, form_of, load
 from fastpipe.errors import DatasetError
-from fastpipe.program import (
-    BatchSpec,
-    CoreRun,
-    ImageBatch,
-    ImageStages,
-    SampleTask,
-    Workspace,
-    batch_memory,
-    mark,
-)
+from fastpipe.executor import BatchSpec, CoreRun, ImageBatch, ImageStages, SampleTask, Workspace, batch_memory
+from fastpipe.program import mark
 from fastpipe.sources import fetched
 from fastpipe.types import Generators, Recipe
 

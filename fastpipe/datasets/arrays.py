@@ -19,9 +19,9 @@ from fastpipe.datasets.options import SampleOptions, Unpack, with_options
 from fastpipe.errors import DatasetError
 from fastpipe.index.image_index import ImageIndex
 from fastpipe.index.list_files import Column
-from fastpipe.program import Pipeline
 from fastpipe.sources import ByteSource, Cache
 from fastpipe.transforms.geometry import RandomCrop
+from fastpipe.transforms.pipeline import Pipeline
 
 _RAW = (".bin", ".raw", ".dat")
 

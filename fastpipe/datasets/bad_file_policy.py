@@ -26,7 +26,7 @@ from fastpipe.datasets.bad_files import (
     without_frames,
 )
 from fastpipe.errors import BadFilesError, DatasetError
-from fastpipe.program import SampleTask
+from fastpipe.executor import SampleTask
 from fastpipe.rng import sample_key
 
 _TRIES = 32
@@ -78,7 +78,7 @@ class SampleSource(Protocol):
 
 
 class BadFileHandler:
-    """Applies a dataset's policy; the `fastpipe.program.tasks.FailurePolicy` of its executor.
+    """Applies a dataset's policy; the `fastpipe.executor.tasks.FailurePolicy` of its executor.
 
     Args:
         dataset: whose samples they are; held weakly, because its executor holds this.

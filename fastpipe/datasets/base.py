@@ -20,23 +20,23 @@ from fastpipe.datasets.private import PrivateState, held_weakly
 from fastpipe.datasets.standard_transform import StandardTransform, default_loader
 from fastpipe.datasets.torchvision_bases import derive_from_torchvision
 from fastpipe.errors import DatasetError, PlanError
-from fastpipe.index.table import Array
-from fastpipe.paths import whole
-from fastpipe.program import (
+from fastpipe.executor import (
     BatchExecutor,
     BatchSpec,
     DecodeOptions,
-    Fidelity,
     ImageBatch,
     ImageStages,
     PendingBatch,
-    Pipeline,
     SampleTask,
     SharedEpoch,
 )
+from fastpipe.index.table import Array
+from fastpipe.paths import whole
+from fastpipe.program import Fidelity
 from fastpipe.program.profiling import listener, mark
 from fastpipe.readers import MaxPixels
 from fastpipe.rng import copied_generators, keyed_generators, sample_keys
+from fastpipe.transforms.pipeline import Pipeline
 from fastpipe.types import Generators, Recipe
 
 __all__ = ["ImageDataset", "StandardTransform", "default_loader"]

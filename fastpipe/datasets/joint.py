@@ -20,7 +20,7 @@ from fastpipe.datasets.options import ImageOptions, Unpack, with_options
 from fastpipe.datasets.private import held_weakly
 from fastpipe.datasets.standard_transform import StandardTransform
 from fastpipe.errors import DatasetError, PlanError
-from fastpipe.program import Pipeline
+from fastpipe.transforms.pipeline import Pipeline
 from fastpipe.types import Box, Recipe
 
 __all__ = ["Boxes", "JointDataset", "KeyPoints", "MaskFile", "SampleDataset", "collate_fn", "placed"]

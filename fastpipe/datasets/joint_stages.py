@@ -11,7 +11,8 @@ from typing import Any
 import torch
 
 from fastpipe.errors import PlanError
-from fastpipe.program import ImageStages, SampleTask, execute, lower, mark, needed, to_pil
+from fastpipe.executor import ImageStages, SampleTask
+from fastpipe.program import execute, lower, mark, needed, to_pil
 from fastpipe.rng import drawing, rewound_on
 from fastpipe.types import Generators, ImageShape, Recipe
 

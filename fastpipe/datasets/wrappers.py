@@ -10,7 +10,7 @@ from typing import Any
 from torch.utils.data import ConcatDataset, Dataset, Subset
 
 from fastpipe.datasets.base import ImageDataset
-from fastpipe.program import SharedEpoch
+from fastpipe.executor import SharedEpoch
 
 Epochs = Mapping[SharedEpoch, int]
 _CURRENT: Epochs = {}

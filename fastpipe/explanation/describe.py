@@ -17,11 +17,11 @@ from fastpipe.explanation.foreign_loading import ForeignLoading, foreign_loading
 from fastpipe.explanation.graph_breaks import Break, diagnose, one_line
 from fastpipe.explanation.loader_advice import advise_loader
 from fastpipe.ops import ToPlanarTensor, contracts_of
-from fastpipe.program.compile import Pipeline, compile_pipeline, flatten
 from fastpipe.program.lower import lower
 from fastpipe.program.program import Fidelity, Program, Views, steps_in_words
 from fastpipe.rng import keyed_generators
 from fastpipe.transforms._base import drawable
+from fastpipe.transforms.pipeline import Pipeline, compile_pipeline, flatten
 from fastpipe.types import Box, Header, ImageShape, Recipe, Step
 
 _LONG = 120

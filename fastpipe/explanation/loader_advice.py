@@ -5,8 +5,8 @@ from __future__ import annotations
 from fastpipe import core
 from fastpipe.explanation.graph_breaks import one_line
 from fastpipe.ops import Operation
-from fastpipe.program.compile import Pipeline
 from fastpipe.program.program import Program
+from fastpipe.transforms.pipeline import Pipeline
 from fastpipe.types import ImageShape, Step
 
 _THREADS = 'threads, fastpipe.DataLoader(num_workers=0, threads="auto"): '

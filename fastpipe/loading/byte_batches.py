@@ -13,8 +13,9 @@ from fastpipe.datasets import BadFile, ImageDataset
 from fastpipe.datasets.bad_file_policy import BadFileHandler
 from fastpipe.datasets.bad_files import warn_again
 from fastpipe.errors import BadFilesError, DatasetError
+from fastpipe.executor import BatchSpec, SampleTask
 from fastpipe.loading.collate import BatchCollate
-from fastpipe.program import BatchSpec, Fidelity, SampleTask
+from fastpipe.program import Fidelity
 from fastpipe.readers import MaxPixels
 from fastpipe.types import Generators
 

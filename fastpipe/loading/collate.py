@@ -12,7 +12,7 @@ from torch.utils.data import default_collate, default_convert
 
 from fastpipe.datasets import collate_fn
 from fastpipe.errors import PlanError
-from fastpipe.program import BatchSpec, ImageBatch
+from fastpipe.executor import BatchSpec, ImageBatch
 
 DRAW_NOTHING = (default_collate, default_convert, collate_fn)
 """Functions that make a batch and are nobody's own: a thread may call them."""

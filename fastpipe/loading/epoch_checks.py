@@ -11,7 +11,7 @@ import torch.distributed as dist
 from torch.utils.data import DataLoader, SequentialSampler
 
 from fastpipe.datasets.bad_files import warn_again
-from fastpipe.program import SharedEpoch
+from fastpipe.executor import SharedEpoch
 
 __all__ = ["note_given", "warn_of_repetition", "warn_of_whole_epochs"]
 

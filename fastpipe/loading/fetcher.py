@@ -10,7 +10,7 @@ from typing import Any
 from fastpipe.datasets import ImageDataset
 from fastpipe.datasets.bad_files import NothingLeftError
 from fastpipe.datasets.wrappers import behind_subsets, is_transparent, locate
-from fastpipe.program import BatchSpec, SharedEpoch
+from fastpipe.executor import BatchSpec, SharedEpoch
 
 
 @dataclass(slots=True)

@@ -23,11 +23,11 @@ import numpy as np
 from fastpipe.datasets import IMG_EXTENSIONS, ImageDataset, ImageFolder, ImageIndex
 from fastpipe.datasets.wrappers import EpochSubset
 from fastpipe.errors import DatasetError, FastpipeWarning, StoreError
+from fastpipe.executor import SharedEpoch
 from fastpipe.index.lazy_sequences import Samples, Targets
 from fastpipe.loading.growing_state import GrowingState, Window
 from fastpipe.loading.permutation import Permutation
 from fastpipe.loading.prefetch_process import run_prefetcher
-from fastpipe.program import SharedEpoch
 from fastpipe.sources import Cache, CachedSource
 
 __all__ = ["GrowingDataset", "GrowingStatistics"]

@@ -9,11 +9,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any, TypeVar
 
 from fastpipe.datasets.wrappers import image_datasets
+from fastpipe.executor import SharedEpoch
 from fastpipe.loading.bad_files import EmptyBatch, end_epoch
 from fastpipe.loading.device import on_device
 from fastpipe.loading.epoch_checks import note_given
 from fastpipe.loading.threads import ThreadIterator
-from fastpipe.program import SharedEpoch
 
 _Batch = TypeVar("_Batch")
 _ticks = itertools.count()

@@ -24,6 +24,7 @@ from fastpipe.datasets import BadFileCounts, ImageDataset
 from fastpipe.datasets.wrappers import image_datasets
 from fastpipe.environment import usable_cpus
 from fastpipe.errors import DatasetError, FastpipeWarning
+from fastpipe.executor import BatchSpec, SharedEpoch, Slots
 from fastpipe.loading.accelerate import prepare_loader, warn_lost
 from fastpipe.loading.arguments import check_output, check_state, threads_of_each
 from fastpipe.loading.bad_files import CollateGood, bad_files_of, begin_epoch
@@ -43,7 +44,6 @@ from fastpipe.loading.worker_monitor import (
     dead_workers,
     worker_error,
 )
-from fastpipe.program import BatchSpec, SharedEpoch, Slots
 
 __all__ = ["DataLoader"]
 

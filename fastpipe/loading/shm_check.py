@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from fastpipe.datasets import ImageDataset
 from fastpipe.errors import FastpipeError, FastpipeWarning
-from fastpipe.program import BatchSpec, batch_bytes, shared_memory_room, too_small
+from fastpipe.executor import BatchSpec, batch_bytes, shared_memory_room, too_small
 from fastpipe.rng import keyed_generators
 from fastpipe.types import ImageShape
 

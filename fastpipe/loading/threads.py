@@ -30,10 +30,10 @@ from torch.utils.data.dataloader import _BaseDataLoaderIter
 from fastpipe.datasets import ImageDataset
 from fastpipe.datasets.wrappers import behind_subsets, is_transparent, wrapped
 from fastpipe.errors import FastpipeWarning, LoaderError
+from fastpipe.executor import BatchSpec, PendingBatch, SharedEpoch
 from fastpipe.loading.fetcher import batch_of, in_epochs, sample_of
 from fastpipe.loading.mixing import mixed
 from fastpipe.loading.worker_monitor import PATIENCE_S
-from fastpipe.program import BatchSpec, PendingBatch, SharedEpoch
 from fastpipe.rng import GeneratorStates, Streams
 
 AHEAD = 3

@@ -12,9 +12,9 @@ import cv2
 from torch.utils.data import get_worker_info
 
 from fastpipe.datasets.wrappers import image_datasets
+from fastpipe.executor import Slots
 from fastpipe.loading.fetcher import BatchFetcher
 from fastpipe.loading.worker_monitor import Heartbeats, exit_on_unsendable_batch, silence_exit
-from fastpipe.program import Slots
 
 
 @dataclass(frozen=True)

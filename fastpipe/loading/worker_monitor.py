@@ -28,8 +28,8 @@ from torch.utils.data.dataloader import _MultiProcessingDataLoaderIter
 from fastpipe.datasets import ImageDataset
 from fastpipe.environment import no_descriptors_left
 from fastpipe.errors import FastpipeWarning, LoaderError
+from fastpipe.executor import BatchSpec, Slots
 from fastpipe.loading.fetcher import BatchFetcher
-from fastpipe.program import BatchSpec, Slots
 
 PATIENCE_S = 60.0
 """After so long without a batch, a loader without a timeout says what it waits for, once."""

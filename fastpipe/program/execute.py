@@ -18,10 +18,10 @@ from fastpipe.errors import PlanError
 from fastpipe.kernels import memory
 from fastpipe.ops import AsTvImage, ScaledResize, ToNormalizedTensor, ToPlanarTensor
 from fastpipe.program.borders import behind_conversion, without_border
-from fastpipe.program.core_run import add_steps
+from fastpipe.program.core_steps import add_steps
+from fastpipe.program.encoded import Encoded
 from fastpipe.program.profiling import mark, profiled
 from fastpipe.program.program import Program, Views
-from fastpipe.program.tasks import Encoded
 from fastpipe.types import ImageShape, Step
 
 _CONVERSIONS = (ToPlanarTensor, ToNormalizedTensor)

@@ -21,6 +21,7 @@ from fastpipe.datasets import ImageDataset, ImageFolder, ImageIndex, ImageList, 
 from fastpipe.datasets.arrays import Arrays
 from fastpipe.datasets.wrappers import locate
 from fastpipe.errors import DatasetError
+from fastpipe.executor import BatchSpec
 from fastpipe.index.lazy_sequences import Samples
 from fastpipe.index.listing import IMG_EXTENSIONS, is_folder
 from fastpipe.index.open import OTHER_EXTENSIONS, named_index, open_container
@@ -30,7 +31,6 @@ from fastpipe.loading.bad_files import CollateGood
 from fastpipe.loading.collate import DRAW_NOTHING, BatchCollate
 from fastpipe.loading.threads import gil_bound_part_within
 from fastpipe.paths import local
-from fastpipe.program import BatchSpec
 from fastpipe.tools import recipes
 
 _PATH_LISTS = ("samples", "imgs", "paths", "files", "image_paths", "img_paths", "filenames")

@@ -23,13 +23,13 @@ from fastpipe.datasets.wrappers import behind_subsets
 from fastpipe.errors import DatasetError, DecodeError, FastpipeError
 from fastpipe.explanation.graph_breaks import shortened
 from fastpipe.index._progress import SlowBar
-from fastpipe.program import flatten
 from fastpipe.reporting.pictures import Cell, arrays_of, fitted, grid, pictures_of, same_size
 from fastpipe.rng import keyed_globals, sample_key
 from fastpipe.tools import recipes
 from fastpipe.tools.inputs import dataset_of
 from fastpipe.tools.torchvision_mirror import import_torchvision, is_torchvisions, mirror
 from fastpipe.tools.verify_result import difference_cell
+from fastpipe.transforms.pipeline import flatten
 from fastpipe.types import Recipe
 
 __all__ = ["Sheet", "preview", "preview_files"]

@@ -12,7 +12,7 @@ import torch
 from fastpipe import transforms as fastpipe_transforms
 from fastpipe.errors import FastpipeError
 from fastpipe.explanation.graph_breaks import shortened
-from fastpipe.program import MultiView
+from fastpipe.transforms.multi_view import MultiView
 
 _kept: list[Any] = []  # a torch library takes its declarations along when it is collected
 

@@ -23,13 +23,14 @@ from fastpipe.datasets import ImageDataset, ImageList, JointDataset
 from fastpipe.errors import DatasetError, PlanError
 from fastpipe.index._progress import SlowBar
 from fastpipe.ops import contracts_of
-from fastpipe.program import Fidelity, flatten
+from fastpipe.program import Fidelity
 from fastpipe.reporting.pictures import arrays_of, same_size
 from fastpipe.rng import GeneratorStates, keyed_globals, sample_key
 from fastpipe.tools import recipes
 from fastpipe.tools.inputs import choose_files
 from fastpipe.tools.torchvision_mirror import import_torchvision, is_torchvisions, is_v2, mirror
 from fastpipe.tools.verify_result import Certificate, Check, Difference, Worst
+from fastpipe.transforms.pipeline import flatten
 from fastpipe.types import ArchiveMember, Recipe
 
 _METADATA = ("format", "canvas_size", "clamping_mode")

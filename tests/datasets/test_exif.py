@@ -15,7 +15,7 @@ import fastpipe
 import fastpipe.errors
 from fastpipe import core, readers
 from fastpipe import transforms as T
-from fastpipe.program import BatchSpec, ImageBatch
+from fastpipe.executor import BatchSpec, ImageBatch
 
 R = torchvision.transforms
 CROP = [("RandomResizedCrop", (24,)), ("RandomHorizontalFlip", ()), ("ToTensor", ())]

@@ -22,7 +22,7 @@ from fastpipe import transforms as T
 from fastpipe.datasets import BadFileCounts, ImageDataset
 from fastpipe.datasets.bad_files import alike
 from fastpipe.errors import BadFilesError, DatasetError, DecodeError
-from fastpipe.program import BatchSpec, ImageBatch
+from fastpipe.executor import BatchSpec, ImageBatch
 
 CROP = [T.RandomResizedCrop(20), T.RandomHorizontalFlip()]
 
@@ -232,8 +232,8 @@ class TestReplace:
         drawn = make(on_error="replace", seed=3)[4][0]
         plain = make(T.Compose([T.PILToTensor()]))
         recipe = T.Compose([T.RandomResizedCrop(20), T.RandomHorizontalFlip(), T.ToTensor()])
-        from fastpipe.program import compile_pipeline
         from fastpipe.rng import keyed_generators, sample_key
+        from fastpipe.transforms.pipeline import compile_pipeline
         from fastpipe.types import ImageShape
 
         pixels = dataset[4][0]

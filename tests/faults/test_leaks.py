@@ -23,7 +23,7 @@ from faults.photos import write_photos
 import fastpipe
 from fastpipe import readers
 from fastpipe import transforms as T
-from fastpipe.program import BatchSpec
+from fastpipe.executor import BatchSpec
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 

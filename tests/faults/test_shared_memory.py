@@ -15,7 +15,7 @@ from faults.photos import write_photos
 import fastpipe
 from fastpipe import transforms as T
 from fastpipe.errors import FastpipeWarning, LoaderError
-from fastpipe.program import shared_memory
+from fastpipe.executor import shared_memory
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="/dev/shm is Linux's")
 

@@ -10,8 +10,8 @@ from torch.utils.data import DataLoader as StockLoader
 
 import fastpipe
 from fastpipe import transforms as T
+from fastpipe.executor import BatchSpec
 from fastpipe.loading.collate import BatchCollate, DeferredImages
-from fastpipe.program import BatchSpec
 
 MEAN, STD = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]
 CROP = [T.RandomResizedCrop((20, 31)), T.RandomHorizontalFlip()]

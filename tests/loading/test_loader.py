@@ -16,8 +16,8 @@ from torch.utils.data import DataLoader as StockLoader
 import fastpipe
 from fastpipe import transforms as T
 from fastpipe.errors import DatasetError, DecodeError
+from fastpipe.executor import BatchSpec, ImageBatch
 from fastpipe.loading import samplers
-from fastpipe.program import BatchSpec, ImageBatch
 
 MEAN, STD = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]
 CROP = [T.RandomResizedCrop((20, 31)), T.RandomHorizontalFlip()]

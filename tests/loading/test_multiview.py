@@ -12,7 +12,8 @@ from torch.utils.data import DataLoader as StockLoader
 
 import fastpipe
 from fastpipe import transforms as T
-from fastpipe.program import compile_pipeline, lower
+from fastpipe.program import lower
+from fastpipe.transforms.pipeline import compile_pipeline
 from fastpipe.types import ImageShape
 
 MEAN, STD = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]

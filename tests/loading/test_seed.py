@@ -16,8 +16,8 @@ from torch.utils.data import ConcatDataset, DataLoader, Subset
 import fastpipe
 from fastpipe import transforms as T
 from fastpipe.errors import DatasetError, PlanError
+from fastpipe.executor import BatchSpec, SharedEpoch
 from fastpipe.loading.fetcher import batch_of, sample_of
-from fastpipe.program import BatchSpec, SharedEpoch
 from fastpipe.types import Generators, ImageShape, Recipe
 
 METHODS = ["fork", "spawn"] if sys.platform != "win32" else ["spawn"]

@@ -17,8 +17,10 @@ from torchvision_here import torchvision
 from fastpipe import ops
 from fastpipe import transforms as T
 from fastpipe.ops import Crop, HFlip, Invert, LookUp, Pad, ToNormalizedTensor, ToPlanarTensor, VFlip
-from fastpipe.program import Encoded, MultiView, compile_pipeline, execute, lower
+from fastpipe.program import Encoded, execute, lower
 from fastpipe.program.lower import turns
+from fastpipe.transforms.multi_view import MultiView
+from fastpipe.transforms.pipeline import compile_pipeline
 from fastpipe.types import Box, DecodeRequest, ImageShape, Recipe
 
 TF = torchvision.transforms.functional

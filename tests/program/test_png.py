@@ -15,7 +15,8 @@ from torchvision_here import torchvision
 import fastpipe
 from fastpipe import core
 from fastpipe import transforms as T
-from fastpipe.program import BatchSpec, execute
+from fastpipe.executor import BatchSpec
+from fastpipe.program import execute
 
 needs_core = pytest.mark.skipif(not core.available(), reason="there is no core here")
 
@@ -87,7 +88,7 @@ def test_the_core_makes_them(folder: Path, monkeypatch: pytest.MonkeyPatch) -> N
         left.add(encoded.source)
         return execute(program, encoded, *given, **options)
 
-    monkeypatch.setattr("fastpipe.program.image_stages.execute", noted)
+    monkeypatch.setattr("fastpipe.executor.image_stages.execute", noted)
     batch: Any = dataset.batch(range(len(dataset)), BatchSpec(threads=2))
     for index, (name, _) in enumerate(dataset.samples):
         if ".png" in name and "-short" not in name:  # whether a crop shows an index without a color, is another matter

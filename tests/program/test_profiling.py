@@ -12,8 +12,9 @@ import pytest
 
 import fastpipe
 from fastpipe import transforms as T
+from fastpipe.executor import BatchSpec
 from fastpipe.ops import Operation
-from fastpipe.program import BatchSpec, mark, profile
+from fastpipe.program import mark, profile
 
 
 @pytest.fixture(scope="module")

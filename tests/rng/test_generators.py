@@ -35,11 +35,12 @@ from transform_cases import (
 import fastpipe
 import fastpipe.transforms as T
 from fastpipe import ops
-from fastpipe.program import MultiView, compile_pipeline
 from fastpipe.rng import StreamGenerators, drawing, keyed_generators
 from fastpipe.rng import generators as generators_module
 from fastpipe.rng import mt19937 as mt19937_module
 from fastpipe.rng.mt19937 import MT19937Stream, matches_torch
+from fastpipe.transforms.multi_view import MultiView
+from fastpipe.transforms.pipeline import compile_pipeline
 from fastpipe.types import Generators, ImageShape
 
 V = torchvision.transforms
@@ -358,7 +359,7 @@ def test_a_fork_while_another_thread_draws() -> None:
     code = """
 import os, threading, torch
 import fastpipe.transforms as T
-from fastpipe.program import compile_pipeline
+from fastpipe.transforms.pipeline import compile_pipeline
 from fastpipe.rng import drawing
 from fastpipe.types import ImageShape
 pipeline = compile_pipeline(T.RandomRotation(9))

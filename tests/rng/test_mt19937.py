@@ -23,11 +23,11 @@ from transform_cases import (
 )
 
 import fastpipe.transforms as T
-from fastpipe.program import compile_pipeline
 from fastpipe.rng import StreamGenerators, TorchStream, drawing, keyed_generators
 from fastpipe.rng import float32 as float32_module
 from fastpipe.rng import mt19937 as mt19937_module
 from fastpipe.rng.mt19937 import MT19937Stream, matches_torch
+from fastpipe.transforms.pipeline import compile_pipeline
 from fastpipe.types import Generators, ImageShape
 
 V = torchvision.transforms

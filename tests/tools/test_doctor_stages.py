@@ -22,8 +22,8 @@ import fastpipe
 from fastpipe import readers
 from fastpipe import transforms as T
 from fastpipe.environment import memory, usable_cpus
+from fastpipe.executor import BatchSpec
 from fastpipe.loading.collate import BatchCollate
-from fastpipe.program import BatchSpec
 from fastpipe.readers import Capabilities, DecodeRequest, Reader
 from fastpipe.tools.doctor import disk as disk_module
 from fastpipe.tools.doctor.disk import is_resident, measure_disk

@@ -12,9 +12,10 @@ from typing import Any
 
 from fastpipe.datasets.base import ImageDataset
 from fastpipe.errors import DatasetError
+from fastpipe.executor import BatchSpec
 from fastpipe.loading.fetcher import batch_of
 from fastpipe.loading.tuning import batch_bytes, batch_tensors
-from fastpipe.program import BatchSpec, mark, profile
+from fastpipe.program import mark, profile
 from fastpipe.tools.doctor.measurements import BadFile, Part, Stages
 from fastpipe.tools.recipes import part_of
 

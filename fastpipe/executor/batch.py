@@ -16,14 +16,14 @@ import torch
 
 from fastpipe.environment import no_descriptors_left
 from fastpipe.errors import LoaderError
+from fastpipe.executor.epochs import SharedEpoch
+from fastpipe.executor.host_pool import reused
+from fastpipe.executor.shared_memory import too_small
+from fastpipe.executor.shm_pool import Slot, WorkerSlots
+from fastpipe.executor.tasks import SampleTask
 from fastpipe.ops import ToNormalizedTensor, ToPlanarTensor
-from fastpipe.program.epochs import SharedEpoch
-from fastpipe.program.host_pool import reused
 from fastpipe.program.lower import lower
 from fastpipe.program.program import Fidelity, Program
-from fastpipe.program.shared_memory import too_small
-from fastpipe.program.shm_pool import Slot, WorkerSlots
-from fastpipe.program.tasks import SampleTask
 from fastpipe.types import Recipe
 
 

@@ -1,4 +1,4 @@
-"""One sample on its way: its file, and what each stage has found; and the policy for those that fail."""
+"""One sample on its way, with what each stage has found; and the policy for those that fail."""
 
 from __future__ import annotations
 
@@ -6,49 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from fastpipe import core, readers
-from fastpipe.config import MachineConfig
 from fastpipe.program.program import Program
-from fastpipe.readers import MaxPixels
-from fastpipe.types import Header, ImageShape, Recipe
-
-
-@dataclass(slots=True)
-class Encoded:
-    """A file's bytes, and how they are to be decoded.
-
-    Attributes:
-        data: the whole file; empty where `held` has it.
-        header: of it.
-        source: what an error calls it.
-        reader: a reader's name; None for the config's choice.
-        config: the machine's config; None for the current one.
-        max_pixels: what an image may have, as `fastpipe.readers.read_image` says.
-        held: the files that the core has read, and the number of this one among them; until they are read anew.
-        place: address and length of the bytes, where `held` has them.
-    """
-
-    data: bytes
-    header: Header
-    source: str = "<bytes>"
-    reader: str | None = None
-    config: MachineConfig | None = None
-    max_pixels: MaxPixels = "auto"
-    held: tuple[core.Files, int] | None = None
-    place: tuple[int, int] = (0, 0)
-
-    @property
-    def content(self) -> bytes:
-        """The whole file as an object of its own."""
-        if self.held is not None and not self.data:
-            files, number = self.held
-            self.data = files.bytes(number)
-        return self.data
-
-    @classmethod
-    def of(cls, data: bytes, source: str = "<bytes>", **options: Any) -> Encoded:
-        """With the header parsed."""
-        return cls(data, readers.parse_header(data, source), source, **options)
+from fastpipe.types import ImageShape, Recipe
 
 
 @dataclass(slots=True)

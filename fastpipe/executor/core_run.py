@@ -6,11 +6,12 @@ import threading
 from collections.abc import Collection, Sequence
 
 from fastpipe import core, readers
-from fastpipe.ops import Operation, Resize
+from fastpipe.executor.tasks import SampleTask
+from fastpipe.program.core_steps import add_steps
+from fastpipe.program.encoded import Encoded
 from fastpipe.program.profiling import listener
 from fastpipe.program.program import Program
-from fastpipe.program.tasks import Encoded, SampleTask
-from fastpipe.types import Box, ImageShape, Step
+from fastpipe.types import Box, ImageShape
 
 _WHOLE = Box(0, 0, 0, 0)  # all of a file, for a job
 
@@ -129,41 +130,6 @@ def fill(job: core.Job, program: Program, encoded: Encoded, limits: tuple[int, i
     else:
         job.read_address(*encoded.place, box or _WHOLE, limits)
     return True
-
-
-_MOST_AT_ONCE = 2  # operations of the core's that a step adds
-
-
-def add_steps(job: core.Job, steps: tuple[Step, ...], shape: ImageShape) -> tuple[ImageShape, int]:
-    """Adds the first steps that the core has to a job; the shape behind them, and how many they are."""
-    has_room = job.room >= _MOST_AT_ONCE * len(steps)
-    for number, step in enumerate(steps):
-        known = getattr(step, "interned", None)
-        if known:
-            found = known.get(shape) or known.get(shape[2])
-            if found is not None:
-                if not job.add(found[0]):
-                    return shape, number
-                shape = found[1]
-                continue
-        begin = None if known is None else job.mark()
-        if (
-            not (has_room or job.room >= _MOST_AT_ONCE)
-            or not isinstance(step, Operation)
-            or not step.to_core(job, shape)
-        ):
-            return shape, number
-        behind = step.output_shape(shape) if step.changes_shape else shape
-        if known is not None and begin is not None:
-            if len(known) == _MOST_KEPT:
-                known.clear()
-            # a resize to a given size is the same for images of any size
-            known[shape[2] if isinstance(step, Resize) and step.fixed else shape] = job.packed(begin), behind
-        shape = behind
-    return shape, len(steps)
-
-
-_MOST_KEPT = 64
 
 
 def limits_of(max_pixels: readers.MaxPixels) -> tuple[int, int]:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import torch
 
-from fastpipe.program.host_pool import _KEPT, _free, reused
+from fastpipe.executor.host_pool import _KEPT, _free, reused
 
 SHAPE = (4, 3, 300, 300)
 

@@ -17,7 +17,7 @@ import fastpipe
 from fastpipe import core
 from fastpipe import transforms as T
 from fastpipe.datasets import ImageDataset
-from fastpipe.program import BatchSpec, ImageStages, SampleTask
+from fastpipe.executor import BatchSpec, ImageStages, SampleTask
 from fastpipe.transforms import v2
 
 pytestmark = pytest.mark.skipif(not core.available(), reason=core.why_not())
@@ -104,7 +104,7 @@ def test_the_core_makes_what_is_made_one_by_one(
             by_core = made(dataset, options)
         assert {Path(path).suffix for path in left} <= {".bmp"} or kind == "bad"
         with monkeypatch.context() as patched:
-            patched.setattr("fastpipe.program.executor.workspace", lambda threads: None)
+            patched.setattr("fastpipe.executor.batch_executor.workspace", lambda threads: None)
             one_by_one = made(dataset, options)
         assert len(by_core) == len(one_by_one)
         assert all(torch.equal(one, other) for one, other in zip(by_core, one_by_one, strict=True))
@@ -183,7 +183,7 @@ def test_a_batch_that_does_not_fit_is_a_list(folders: dict[str, Path], monkeypat
     """Samples of a batch that was begun are made again where another part of it is of another size."""
     crop = T.RandomResizedCrop(24)
     dataset = fastpipe.ImageFolder(folders["plain"], T.Compose([crop, *TAIL]), seed=0)
-    monkeypatch.setattr("fastpipe.program.executor.CHUNK", 8)
+    monkeypatch.setattr("fastpipe.executor.batch_executor.CHUNK", 8)
     pending = dataset.submit(range(16), BatchSpec(threads=0))
     crop.size = (10, 12)
     samples: Any = pending.result()

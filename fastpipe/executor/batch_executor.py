@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol
 
-from fastpipe.program.batch import BatchSpec, ImageBatch
-from fastpipe.program.core_run import CoreRun, Workspace, end_threads, workspace
-from fastpipe.program.tasks import FailurePolicy, SampleTask
+from fastpipe.executor.batch import BatchSpec, ImageBatch
+from fastpipe.executor.core_run import CoreRun, Workspace, end_threads, workspace
+from fastpipe.executor.tasks import FailurePolicy, SampleTask
 from fastpipe.sources._threads import Threads, kept_threads
 from fastpipe.types import Generators, Recipe
 

@@ -14,20 +14,21 @@ from torch.utils.data import get_worker_info
 from fastpipe import core, readers
 from fastpipe.config import MachineConfig
 from fastpipe.errors import PlanError
+from fastpipe.executor.batch import BatchBuilder, BatchSpec
+from fastpipe.executor.core_run import CoreRun, Workspace, fill, limits_of
+from fastpipe.executor.tasks import FailurePolicy, SampleTask
 from fastpipe.kernels import memory
 from fastpipe.ops import Pad
-from fastpipe.program.batch import BatchBuilder, BatchSpec
 from fastpipe.program.borders import without_border
-from fastpipe.program.compile import Pipeline
-from fastpipe.program.core_run import CoreRun, Workspace, fill, limits_of
+from fastpipe.program.encoded import Encoded
 from fastpipe.program.execute import DIRECT, execute, finish_tensor, to_pil
 from fastpipe.program.lower import lower
 from fastpipe.program.profiling import listener, mark
 from fastpipe.program.program import Fidelity, Program
-from fastpipe.program.tasks import Encoded, FailurePolicy, SampleTask
 from fastpipe.rng import drawing, keyed_generators, keyed_globals
 from fastpipe.sources import fetched
 from fastpipe.transforms.compose import call
+from fastpipe.transforms.pipeline import Pipeline
 from fastpipe.types import DecodeRequest, Generators, Header, ImageShape, Recipe, RemoteFile
 
 _FORMATS = ("JPEG", "PNG")
@@ -58,7 +59,7 @@ def upright(header: Header, orientation: int) -> ImageShape:
 
 
 class ImageStages:
-    """The stages of images, each with a target of its own; see `fastpipe.program.executor.Stages`.
+    """The stages of images, each with a target of its own; see `fastpipe.executor.batch_executor.Stages`.
 
     Args:
         pipeline: the compiled transform.

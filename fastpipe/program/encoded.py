@@ -1,0 +1,49 @@
+"""An encoded image: a file's bytes, its header, and how they are to be decoded."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from fastpipe import core, readers
+from fastpipe.config import MachineConfig
+from fastpipe.readers import MaxPixels
+from fastpipe.types import Header
+
+
+@dataclass(slots=True)
+class Encoded:
+    """A file's bytes, and how they are to be decoded.
+
+    Attributes:
+        data: the whole file; empty where `held` has it.
+        header: of it.
+        source: what an error calls it.
+        reader: a reader's name; None for the config's choice.
+        config: the machine's config; None for the current one.
+        max_pixels: what an image may have, as `fastpipe.readers.read_image` says.
+        held: the files that the core has read, and the number of this one among them; until they are read anew.
+        place: address and length of the bytes, where `held` has them.
+    """
+
+    data: bytes
+    header: Header
+    source: str = "<bytes>"
+    reader: str | None = None
+    config: MachineConfig | None = None
+    max_pixels: MaxPixels = "auto"
+    held: tuple[core.Files, int] | None = None
+    place: tuple[int, int] = (0, 0)
+
+    @property
+    def content(self) -> bytes:
+        """The whole file as an object of its own."""
+        if self.held is not None and not self.data:
+            files, number = self.held
+            self.data = files.bytes(number)
+        return self.data
+
+    @classmethod
+    def of(cls, data: bytes, source: str = "<bytes>", **options: Any) -> Encoded:
+        """With the header parsed."""
+        return cls(data, readers.parse_header(data, source), source, **options)
