@@ -58,13 +58,17 @@ def run_on_image(program: Program, image: Any, out: torch.Tensor | None = None, 
 
     Args:
         program: for an image of this shape; see `shape_of`.
-        image: a PIL image, or an array.
+        image: a PIL image, which may be a lazy one, or an array.
         out, in_rows: as of `execute`.
 
     Returns:
         What the last step gives: `out`, or a tensor ``(C, H, W)`` of its own; without a conversion a new plain
         ``PIL.Image.Image``, or an array ``(H, W, C)``, which may be a view where pixels are only cut out.
     """
+
+    run_program = getattr(type(image), "run_program", None)
+    if run_program is not None:  # its pixels aren't there yet: see `fastpipe.program.lazy_image`
+        return run_program(image, program, out, in_rows=in_rows)
 
     def from_memory(program: Program, into: torch.Tensor | None, in_rows: bool) -> Any:
         box = program.request.box

@@ -1,0 +1,277 @@
+"""Pillow images whose pixels aren't there yet: what is done to them is recorded, and done by the core in one job.
+
+A `LazyImage` is a ``PIL.Image.Image`` of which the size, the mode and ``info`` are known. Cropping, resizing, turning,
+looking up in a table and copying give further lazy images. Whatever else Pillow has takes the pixels: they are made
+then, of them only what is left, and the image is a plain ``PIL.Image.Image`` from then on.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import torch
+from PIL import Image
+
+from fastpipe.ops import Crop, Operation, Resize, RgbToGrayscale
+from fastpipe.program.lazy_operations import TRANSPOSITIONS, BoxResize, PointTable
+from fastpipe.program.lazy_source import LazySource
+from fastpipe.program.on_image import run_on_image
+from fastpipe.program.program import Program
+from fastpipe.types import Box, Size, Step
+
+_GRAY_IN_ONE, _GRAY_IN_THREE = RgbToGrayscale(1), RgbToGrayscale(3)
+_MOST_STEPS = 10
+"""Steps that are recorded, so that one job has room for them and for what comes behind."""
+
+_LARGEST = 1 << 16
+"""Sides of a resized image up to which a resize is recorded."""
+
+RECORDED_FILTERS: dict[type, Callable[[Any], Operation | None]] = {}
+"""From a class of `PIL.ImageFilter` to the operation that one of its filters is; None where the core has none such."""
+
+
+class _Record(NamedTuple):
+    """Where the pixels of a lazy image come from.
+
+    Attributes:
+        source: the file.
+        steps: on its pixels in RGB; gray ones are RGB, too, until the pixels are made.
+    """
+
+    source: LazySource
+    steps: tuple[Step, ...] = ()
+
+
+class LazyImage(Image.Image):
+    """A Pillow image in mode RGB or L without pixels; as soon as it has some its class is ``PIL.Image.Image``.
+
+    Threads may share it, and any of them may be the one that makes the pixels.
+
+    Args:
+        source: the file.
+        mode: ``"RGB"`` or ``"L"``; a colour image can't be in L.
+        info: as Pillow's ``info``; the image's own from now on.
+        steps: what has been done to the file's pixels.
+        size: ``(width, height)`` behind the steps.
+    """
+
+    _im: Any = None  # of the class, until the image has its own
+    _fastpipe: _Record | None
+
+    def __init__(
+        self,
+        source: LazySource,
+        mode: str = "RGB",
+        info: dict[Any, Any] | None = None,
+        steps: tuple[Step, ...] = (),
+        size: tuple[int, int] | None = None,
+    ) -> None:
+        super().__init__()
+        vars(self).pop("_im")
+        self._mode = mode
+        self._size = (source.shape.width, source.shape.height) if size is None else size
+        self.info = {} if info is None else info
+        self._fastpipe = _Record(source, steps)
+
+    # -- the pixels
+
+    def run_program(self, program: Program, out: torch.Tensor | None = None, *, in_rows: bool = False) -> Any:
+        """Does what a program for this image says, straight from the file; see `fastpipe.program.run_on_image`.
+
+        An image that comes out is another lazy one, where the core has all of the program.
+        """
+        record = self._record()
+        if record is None or (program.conversion is None and program.keeps_info is None):
+            return run_on_image(program, self._made(), out, in_rows=in_rows)
+        crop = () if program.request.box is None else (Crop(*program.box),)
+        if program.conversion is None and not program.after and self._mode == "RGB" and program.result.channels == 3:
+            steps = (*record.steps, *crop, *program.steps)
+            if len(steps) <= _MOST_STEPS and record.source.takes(steps):
+                info = copied_info(self) if program.keeps_info else {}
+                return LazyImage(record.source, "RGB", info, steps, (program.result.width, program.result.height))
+        front = record.source.program((*self._shown(record), *crop))
+        whole = program._replace(shape=front.shape, request=front.request, steps=(*front.steps, *program.steps))
+        result = record.source.run(whole, out, in_rows=in_rows)
+        if isinstance(result, Image.Image) and program.keeps_info:
+            result.info = copied_info(self)
+        return result
+
+    def _record(self) -> _Record | None:
+        """Where the pixels come from; None where another thread has made them meanwhile."""
+        return vars(self).get("_fastpipe")
+
+    def _shown(self, record: _Record) -> tuple[Step, ...]:
+        """All steps to the image as it is in its mode."""
+        return record.steps if self._mode == "RGB" else (*record.steps, _GRAY_IN_ONE)
+
+    def _made(self) -> Image.Image:
+        """This image with its pixels, which are made unless another thread has: a plain one."""
+        record = self._record()
+        if record is not None:
+            made = record.source.run(record.source.program(self._shown(record)))
+            vars(self).setdefault("_im", made.im)  # the same for all threads
+        return self._plain()
+
+    def _plain(self) -> Image.Image:
+        """This image as a plain one; without pixels if it has none."""
+        vars(self).setdefault("_im", None)
+        self.__class__ = Image.Image  # type: ignore[assignment]
+        vars(self).pop("_fastpipe", None)
+        return self
+
+    @property
+    def im(self) -> Any:
+        return self._made().im
+
+    @im.setter
+    def im(self, im: Any) -> None:
+        self._plain().im = im
+
+    def load(self) -> Any:
+        return self._made().load()
+
+    def close(self) -> None:
+        self._plain().close()
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return self._made().__reduce_ex__(protocol)
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, LazyImage):
+            other._made()
+        return self._made() == other
+
+    __hash__ = None  # type: ignore[assignment] # as Pillow's
+
+    # -- what is recorded; a method that can't calls Pillow's by the class: this one's may have changed by then
+
+    def _then(self, record: _Record, *steps: Operation, mode: str | None = None) -> Image.Image:
+        """The image behind further steps."""
+        shape = record.source.shape._replace(height=self._size[1], width=self._size[0])
+        for step in steps:
+            shape = step.output_shape(shape)
+        size = shape.width, shape.height
+        return LazyImage(record.source, mode or self._mode, copied_info(self), (*record.steps, *steps), size)
+
+    def _open_record(self) -> _Record | None:
+        """The record, if there is one that has room for another step."""
+        record = self._record()
+        return None if record is None or len(record.steps) >= _MOST_STEPS else record
+
+    def copy(self) -> Image.Image:
+        record = self._record()
+        return Image.Image.copy(self) if record is None else self._then(record)
+
+    __copy__ = copy
+
+    def crop(self, box: Any = None) -> Image.Image:
+        if box is None or box == (0, 0, *self._size):
+            return self.copy()
+        place, record = _whole_box(box), self._open_record()
+        if record is None or place is None or not place.inside(self._size[::-1]):
+            return Image.Image.crop(self, box)
+        Image._decompression_bomb_check((place.width, place.height))
+        return self._then(record, Crop(*place))
+
+    def resize(self, size: Any, resample: Any = None, box: Any = None, reducing_gap: Any = None) -> Image.Image:
+        record = self._open_record()
+        steps = None if record is None else self._resizing(size, resample, box, reducing_gap)
+        if record is None or steps is None:
+            return Image.Image.resize(self, size, resample, box, reducing_gap)
+        return self._then(record, *steps)
+
+    def _resizing(self, size: Any, resample: Any, box: Any, reducing_gap: Any) -> tuple[Operation, ...] | None:
+        """The steps of a resize; None where Pillow has to do it, or refuses it."""
+        number = Image.Resampling.BICUBIC if resample is None else resample
+        mode, target = _FILTERS.get(number), _whole_size(size)
+        if mode is None or target is None:
+            return None
+        whole = Size(self._size[1], self._size[0])
+        edges = (0, 0, whole.width, whole.height) if box is None else tuple(box)
+        if reducing_gap is not None and not _is_one_step(edges, target, mode, reducing_gap):
+            return None
+        if edges == (0, 0, whole.width, whole.height):
+            return () if target == whole else (Resize(list(target), int(number)),)
+        found = BoxResize.of(whole, target, mode, edges) if len(edges) == 4 and mode != "nearest" else None
+        return None if found is None else (found,)
+
+    def reduce(self, factor: Any, box: Any = None) -> Image.Image:
+        if box is None or self._record() is None:
+            return Image.Image.reduce(self, factor, box)
+        place = _whole_box(box)
+        if place is None or tuple(box) != (place.left, place.top, place.right, place.bottom):
+            return Image.Image.reduce(self, factor, box)
+        return self.crop(box).reduce(factor)
+
+    def transpose(self, method: Any) -> Image.Image:
+        record, steps = self._open_record(), TRANSPOSITIONS.get(method)
+        if record is None or steps is None:
+            return Image.Image.transpose(self, method)
+        return self._then(record, *steps)
+
+    def convert(self, mode: Any = None, matrix: Any = None, *arguments: Any, **options: Any) -> Image.Image:
+        record = self._open_record()
+        if record is not None and not matrix:
+            if not mode or mode == self._mode:
+                return self.copy()
+            if mode in ("RGB", "L") and "transparency" not in self.info:
+                steps = (_GRAY_IN_THREE,) if mode == "L" or record.steps else ()  # gray is RGB until it is made
+                return self._then(record, *steps, mode=mode)
+        return Image.Image.convert(self, mode, matrix, *arguments, **options)
+
+    def point(self, lut: Any, mode: Any = None) -> Image.Image:
+        record = self._open_record()
+        if record is not None and mode is None and not isinstance(lut, Image.ImagePointHandler):
+            bands = 3 if self._mode == "RGB" else 1
+            entries = [lut(i) for i in range(256)] * bands if callable(lut) else lut
+            lut = [round(entry) for entry in entries]
+            if len(lut) == 256 * bands:
+                table = bytes(min(max(entry, 0), 255) for entry in lut)
+                return self._then(record, PointTable(table * (3 // bands)))
+        return Image.Image.point(self, lut, mode)
+
+    def filter(self, filter: Any) -> Image.Image:
+        given = filter() if callable(filter) else filter
+        record, known = self._open_record(), RECORDED_FILTERS.get(type(given))
+        step = None if known is None else known(given)
+        if record is None or step is None:
+            return Image.Image.filter(self, given)
+        return self._then(record, step)
+
+
+_FILTERS = {number: number.name.lower() for number in Image.Resampling if number <= Image.Resampling.HAMMING}
+_COPIES_LISTS = hasattr(Image.Image, "_copy_info")  # since Pillow 13
+
+
+def copied_info(image: Image.Image) -> dict[Any, Any]:
+    """A copy of an image's ``info``, as Pillow hands it on."""
+    copied: dict[Any, Any] = image._copy_info() if _COPIES_LISTS else image.info.copy()
+    return copied
+
+
+def _whole_box(box: Any) -> Box | None:
+    """A crop's box as Pillow rounds it; None for one without pixels, and for what is no box."""
+    try:
+        left, top, right, bottom = map(int, map(round, box))
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return Box(top, left, bottom - top, right - left) if right > left and bottom > top else None
+
+
+def _whole_size(size: Any) -> Size | None:
+    """The ``(height, width)`` of a size in whole pixels; None where Pillow has to look at it."""
+    try:
+        width, height = map(operator.index, size)
+    except (TypeError, ValueError):
+        return None
+    return Size(height, width) if 0 < min(width, height) <= max(width, height) <= _LARGEST else None
+
+
+def _is_one_step(box: Sequence[float], size: Size, mode: str, reducing_gap: Any) -> bool:
+    """Whether Pillow resizes in one step, with this ``reducing_gap``."""
+    if not isinstance(reducing_gap, (int, float)) or reducing_gap < 1.0:
+        return False
+    factors = ((box[2] - box[0]) / size.width, (box[3] - box[1]) / size.height)
+    return mode == "nearest" or all(int(factor / reducing_gap) <= 1 for factor in factors)
