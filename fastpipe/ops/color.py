@@ -169,7 +169,7 @@ class Posterize(Operation):
     bits: int
 
     def table(self) -> NDArray[np.uint8] | None:
-        return _POSTERIZED.get(self.bits)  # of others Pillow decides
+        return _POSTERIZED.get(self.bits) if isinstance(self.bits, int) else None  # of others Pillow decides
 
 
 @register
