@@ -47,7 +47,7 @@ class _Record(NamedTuple):
 class LazyImage(Image.Image):
     """A Pillow image in mode RGB or L without pixels; as soon as it has some its class is ``PIL.Image.Image``.
 
-    Threads may share it, and any of them may be the one that makes the pixels.
+    Threads may share it, and any of them may make the pixels: methods here ask for nothing that a plain image hasn't.
 
     Args:
         source: the file.
@@ -82,123 +82,72 @@ class LazyImage(Image.Image):
 
         An image that comes out is another lazy one, where the core has all of the program.
         """
-        record = self._record()
+        record = _record_of(self)
         if record is None or (program.conversion is None and program.keeps_info is None):
-            return run_on_image(program, self._made(), out, in_rows=in_rows)
+            return run_on_image(program, _made(self), out, in_rows=in_rows)
         crop = () if program.request.box is None else (Crop(*program.box),)
         if program.conversion is None and not program.after and self._mode == "RGB" and program.result.channels == 3:
             steps = (*record.steps, *crop, *program.steps)
             if len(steps) <= _MOST_STEPS and record.source.takes(steps):
                 info = copied_info(self) if program.keeps_info else {}
                 return LazyImage(record.source, "RGB", info, steps, (program.result.width, program.result.height))
-        front = record.source.program((*self._shown(record), *crop))
+        front = record.source.program((*_shown(self, record), *crop))
         whole = program._replace(shape=front.shape, request=front.request, steps=(*front.steps, *program.steps))
         result = record.source.run(whole, out, in_rows=in_rows)
         if isinstance(result, Image.Image) and program.keeps_info:
             result.info = copied_info(self)
         return result
 
-    def _record(self) -> _Record | None:
-        """Where the pixels come from; None where another thread has made them meanwhile."""
-        return vars(self).get("_fastpipe")
-
-    def _shown(self, record: _Record) -> tuple[Step, ...]:
-        """All steps to the image as it is in its mode."""
-        return record.steps if self._mode == "RGB" else (*record.steps, _GRAY_IN_ONE)
-
-    def _made(self) -> Image.Image:
-        """This image with its pixels, which are made unless another thread has: a plain one."""
-        record = self._record()
-        if record is not None:
-            made = record.source.run(record.source.program(self._shown(record)))
-            vars(self).setdefault("_im", made.im)  # the same for all threads
-        return self._plain()
-
-    def _plain(self) -> Image.Image:
-        """This image as a plain one; without pixels if it has none."""
-        vars(self).setdefault("_im", None)
-        self.__class__ = Image.Image  # type: ignore[assignment]
-        vars(self).pop("_fastpipe", None)
-        return self
-
     @property
     def im(self) -> Any:
-        return self._made().im
+        return _made(self).im
 
     @im.setter
     def im(self, im: Any) -> None:
-        self._plain().im = im
+        _plain(self).im = im
 
     def load(self) -> Any:
-        return self._made().load()
+        return _made(self).load()
 
     def close(self) -> None:
-        self._plain().close()
+        _plain(self).close()
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        return self._made().__reduce_ex__(protocol)
+        return _made(self).__reduce_ex__(protocol)
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, LazyImage):
-            other._made()
-        return self._made() == other
+            _made(other)
+        return _made(self) == other
 
     __hash__ = None  # type: ignore[assignment] # as Pillow's
 
-    # -- what is recorded; a method that can't calls Pillow's by the class: this one's may have changed by then
-
-    def _then(self, record: _Record, *steps: Operation, mode: str | None = None) -> Image.Image:
-        """The image behind further steps."""
-        shape = record.source.shape._replace(height=self._size[1], width=self._size[0])
-        for step in steps:
-            shape = step.output_shape(shape)
-        size = shape.width, shape.height
-        return LazyImage(record.source, mode or self._mode, copied_info(self), (*record.steps, *steps), size)
-
-    def _open_record(self) -> _Record | None:
-        """The record, if there is one that has room for another step."""
-        record = self._record()
-        return None if record is None or len(record.steps) >= _MOST_STEPS else record
+    # -- what is recorded
 
     def copy(self) -> Image.Image:
-        record = self._record()
-        return Image.Image.copy(self) if record is None else self._then(record)
+        record = _record_of(self)
+        return Image.Image.copy(self) if record is None else _then(self, record)
 
     __copy__ = copy
 
     def crop(self, box: Any = None) -> Image.Image:
         if box is None or box == (0, 0, *self._size):
             return self.copy()
-        place, record = _whole_box(box), self._open_record()
+        place, record = _whole_box(box), _open_record(self)
         if record is None or place is None or not place.inside(self._size[::-1]):
             return Image.Image.crop(self, box)
         Image._decompression_bomb_check((place.width, place.height))
-        return self._then(record, Crop(*place))
+        return _then(self, record, Crop(*place))
 
     def resize(self, size: Any, resample: Any = None, box: Any = None, reducing_gap: Any = None) -> Image.Image:
-        record = self._open_record()
-        steps = None if record is None else self._resizing(size, resample, box, reducing_gap)
+        record = _open_record(self)
+        steps = None if record is None else _resizing(self, size, resample, box, reducing_gap)
         if record is None or steps is None:
             return Image.Image.resize(self, size, resample, box, reducing_gap)
-        return self._then(record, *steps)
-
-    def _resizing(self, size: Any, resample: Any, box: Any, reducing_gap: Any) -> tuple[Operation, ...] | None:
-        """The steps of a resize; None where Pillow has to do it, or refuses it."""
-        number = Image.Resampling.BICUBIC if resample is None else resample
-        mode, target = _FILTERS.get(number), _whole_size(size)
-        if mode is None or target is None:
-            return None
-        whole = Size(self._size[1], self._size[0])
-        edges = (0, 0, whole.width, whole.height) if box is None else tuple(box)
-        if reducing_gap is not None and not _is_one_step(edges, target, mode, reducing_gap):
-            return None
-        if edges == (0, 0, whole.width, whole.height):
-            return () if target == whole else (Resize(list(target), int(number)),)
-        found = BoxResize.of(whole, target, mode, edges) if len(edges) == 4 and mode != "nearest" else None
-        return None if found is None else (found,)
+        return _then(self, record, *steps)
 
     def reduce(self, factor: Any, box: Any = None) -> Image.Image:
-        if box is None or self._record() is None:
+        if box is None or _record_of(self) is None:
             return Image.Image.reduce(self, factor, box)
         place = _whole_box(box)
         if place is None or tuple(box) != (place.left, place.top, place.right, place.bottom):
@@ -206,43 +155,103 @@ class LazyImage(Image.Image):
         return self.crop(box).reduce(factor)
 
     def transpose(self, method: Any) -> Image.Image:
-        record, steps = self._open_record(), TRANSPOSITIONS.get(method)
+        record, steps = _open_record(self), TRANSPOSITIONS.get(method)
         if record is None or steps is None:
             return Image.Image.transpose(self, method)
-        return self._then(record, *steps)
+        return _then(self, record, *steps)
 
     def convert(self, mode: Any = None, matrix: Any = None, *arguments: Any, **options: Any) -> Image.Image:
-        record = self._open_record()
+        record = _open_record(self)
         if record is not None and not matrix:
             if not mode or mode == self._mode:
                 return self.copy()
             if mode in ("RGB", "L") and "transparency" not in self.info:
                 steps = (_GRAY_IN_THREE,) if mode == "L" or record.steps else ()  # gray is RGB until it is made
-                return self._then(record, *steps, mode=mode)
+                return _then(self, record, *steps, mode=mode)
         return Image.Image.convert(self, mode, matrix, *arguments, **options)
 
     def point(self, lut: Any, mode: Any = None) -> Image.Image:
-        record = self._open_record()
+        record = _open_record(self)
         if record is not None and mode is None and not isinstance(lut, Image.ImagePointHandler):
             bands = 3 if self._mode == "RGB" else 1
             entries = [lut(i) for i in range(256)] * bands if callable(lut) else lut
             lut = [round(entry) for entry in entries]
             if len(lut) == 256 * bands:
                 table = bytes(min(max(entry, 0), 255) for entry in lut)
-                return self._then(record, PointTable(table * (3 // bands)))
+                return _then(self, record, PointTable(table * (3 // bands)))
         return Image.Image.point(self, lut, mode)
 
     def filter(self, filter: Any) -> Image.Image:
         given = filter() if callable(filter) else filter
-        record, known = self._open_record(), RECORDED_FILTERS.get(type(given))
+        record, known = _open_record(self), RECORDED_FILTERS.get(type(given))
         step = None if known is None else known(given)
         if record is None or step is None:
             return Image.Image.filter(self, given)
-        return self._then(record, step)
+        return _then(self, record, step)
 
 
 _FILTERS = {number: number.name.lower() for number in Image.Resampling if number <= Image.Resampling.HAMMING}
 _COPIES_LISTS = hasattr(Image.Image, "_copy_info")  # since Pillow 13
+
+
+def _record_of(image: Image.Image) -> _Record | None:
+    """Where a lazy image has its pixels from; None of a plain one, which another thread may have made of it."""
+    return vars(image).get("_fastpipe")
+
+
+def _open_record(image: Image.Image) -> _Record | None:
+    """The record, if there is one that has room for another step."""
+    record = _record_of(image)
+    return None if record is None or len(record.steps) >= _MOST_STEPS else record
+
+
+def _shown(image: Image.Image, record: _Record) -> tuple[Step, ...]:
+    """All steps to the image as it is in its mode."""
+    return record.steps if image.mode == "RGB" else (*record.steps, _GRAY_IN_ONE)
+
+
+def _made(image: Image.Image) -> Image.Image:
+    """The image with its pixels, which are made unless another thread has: a plain one."""
+    record = _record_of(image)
+    if record is not None:
+        made = record.source.run(record.source.program(_shown(image, record)))
+        vars(image).setdefault("_im", made.im)  # the same for all threads
+    return _plain(image)
+
+
+def _plain(image: Image.Image) -> Image.Image:
+    """The image as a plain one; without pixels if it has none."""
+    vars(image).setdefault("_im", None)
+    image.__class__ = Image.Image
+    vars(image).pop("_fastpipe", None)
+    return image
+
+
+def _then(image: Image.Image, record: _Record, *steps: Operation, mode: str | None = None) -> LazyImage:
+    """The image behind further steps."""
+    shape = record.source.shape._replace(height=image.height, width=image.width)
+    for step in steps:
+        shape = step.output_shape(shape)
+    size = shape.width, shape.height
+    return LazyImage(record.source, mode or image.mode, copied_info(image), (*record.steps, *steps), size)
+
+
+def _resizing(
+    image: Image.Image, size: Any, resample: Any, box: Any, reducing_gap: Any
+) -> tuple[Operation, ...] | None:
+    """The steps of a resize of the image; None where Pillow has to do it, or refuses it."""
+    number = Image.Resampling.BICUBIC if resample is None else resample
+    mode, target = _FILTERS.get(number), _whole_size(size)
+    if mode is None or target is None:
+        return None
+    whole = Size(image.height, image.width)
+    edges = (0, 0, whole.width, whole.height) if box is None else tuple(box)
+    if reducing_gap is not None and not _is_one_step(edges, target, mode, reducing_gap):
+        return None
+    if edges == (0, 0, whole.width, whole.height):
+        return () if target == whole else (Resize(list(target), int(number)),)
+    found = BoxResize.of(whole, target, mode, edges) if len(edges) == 4 and mode != "nearest" else None
+    return None if found is None else (found,)
 
 
 def copied_info(image: Image.Image) -> dict[Any, Any]:

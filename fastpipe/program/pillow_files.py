@@ -243,10 +243,12 @@ def _opened(kind: type[ImageFile.ImageFile], filename: Any, data: bytes) -> Imag
 
 
 def _is_whole(data: bytes, header: Header) -> bool:
-    """Whether a file ends as it should: one that is cut off raises its error at once. A PNG, right behind its pixels."""
+    """Whether a file ends as it should: one that is cut off raises its error at once. A PNG, behind its pixels."""
+    if header.data_offset < 0:
+        return False
     if header.format == "JPEG":
         return data.rfind(b"\xff\xd9", max(header.data_offset, len(data) - _END_OF_JPEG)) >= 0
-    position = header.data_offset - 8
+    position = header.data_offset
     kind = b"IDAT"
     while kind == b"IDAT" and position + 12 <= len(data):
         length, kind = unpack_from(">I4s", data, position)
