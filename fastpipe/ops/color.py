@@ -224,6 +224,9 @@ class RgbToGrayscale(Operation):
     pointwise: ClassVar[bool] = True
     num_output_channels: int = 1
 
+    def keeps_info(self, shape: ImageShape) -> bool:
+        return self.num_output_channels == 1
+
     def output_shape(self, shape: ImageShape) -> ImageShape:
         return ImageShape(shape.height, shape.width, self.num_output_channels)
 

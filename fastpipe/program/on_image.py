@@ -84,24 +84,30 @@ def run_on_image(program: Program, image: Any, out: torch.Tensor | None = None, 
     return made
 
 
-def run_operation(operation: Operation, image: Any) -> Any:
-    """One operation on an image that isn't an array, by the core, as a new PIL image.
+def run_operation(operation: Operation, image: Any, box: Box | None = None) -> Any:
+    """One operation on a PIL image, or on a box inside of it, by the core, as a new PIL image.
 
-    None where Pillow is to do it: the object is no PIL image that `shape_of` knows, or of too few pixels, or the core
-    doesn't take it or the operation's arguments, about which Pillow then says what it thinks.
+    None where Pillow is to do it: the object is no PIL image that `shape_of` knows, or of too few pixels, the box isn't
+    inside of it, or the core doesn't take it or the arguments, about which Pillow then says what it thinks.
     """
     if not isinstance(image, Image.Image) or not core.available() or profiled():
         return None
     shape = shape_of(image)
-    if shape is None or operation.returns_input(shape):
+    if shape is None:
         return None
     try:
-        made, taken, _ = _claimed(image, None, (operation,), None, None, False)
+        if box is not None:
+            if not box.inside(shape.size) or min(box.size) < 1:
+                return None
+            shape = ImageShape(box.height, box.width, shape.channels)
+        if shape.height * shape.width < operation.least_pixels or operation.returns_input(shape):
+            return None
+        made, taken, _ = _claimed(image, box, (operation,), None, None, False)
     except _MISTAKES:
         return None
     if not taken:
         return None
-    if operation.drops_info:
+    if not operation.keeps_info(shape):
         made.info = {}
     return made
 

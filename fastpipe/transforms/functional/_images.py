@@ -13,13 +13,13 @@ import numpy as np
 import torch
 
 from fastpipe import core
-from fastpipe.ops import Affine, Operation, PerspectiveBy, PilToTensor, Resize, Rotate, ToTensor, fused_conversion
+from fastpipe.ops import Affine, Operation, Pad, PerspectiveBy, PilToTensor, Resize, Rotate, ToTensor, fused_conversion
 from fastpipe.ops.interpolation import InterpolationMode, pil_modes_mapping
 from fastpipe.program import run_operation, shape_of
 from fastpipe.program.on_image import on_pixels
 from fastpipe.transforms import _functional_pil as _pil
 from fastpipe.transforms.functional import _array
-from fastpipe.types import ImageShape
+from fastpipe.types import Box, ImageShape
 
 
 def changed(
@@ -60,6 +60,25 @@ def resize(img: Any, height: int, width: int, interpolation: InterpolationMode) 
     """`geometry.resize` of a PIL image."""
     made = run_operation(Resize([height, width], interpolation), img)
     return _pil.resize(img, [height, width], pil_modes_mapping[interpolation]) if made is None else made
+
+
+def center_crop(img: Any, top: int, left: int, height: int, width: int) -> Any:
+    """`geometry.center_crop` of a PIL image, by its box: one that is smaller is padded before."""
+    _, rows, columns = _pil.get_dimensions(img)
+    missing = [-left, -top, left + width - columns, top + height - rows]
+    if max(missing) > 0:
+        img = changed(Pad([max(pixels, 0) for pixels in missing]), img)
+        if img.size == (width, height):
+            return img
+        top, left = max(top, 0), max(left, 0)
+    return _pil.crop(img, top, left, height, width)
+
+
+def resized_crop(
+    img: Any, top: int, left: int, height: int, width: int, size: Any, interpolation: InterpolationMode
+) -> Any:
+    """`geometry.resized_crop` of a PIL image, without a crop between; None where there is to be one."""
+    return run_operation(Resize(size, interpolation), img, Box(top, left, height, width))
 
 
 def perspective(img: Any, coefficients: list[float], interpolation: InterpolationMode, fill: Any) -> Any:

@@ -160,6 +160,9 @@ def center_crop(img: Image, output_size: Ints) -> Image:
     """
     _, height, width = get_dimensions(img)
     top, left, crop_height, crop_width = center_crop_box(height, width, output_size)
+    if not isinstance(img, torch.Tensor):  # noqa: SIM102 - TorchScript must not see the inner one
+        if not isinstance(img, np.ndarray):
+            return _images.center_crop(img, top, left, crop_height, crop_width)
     return crop(img, top, left, crop_height, crop_width)
 
 
@@ -185,6 +188,11 @@ def resized_crop(
         interpolation: as in `resize`.
         antialias: as in `resize`.
     """
+    if not isinstance(img, torch.Tensor):  # noqa: SIM102 - TorchScript must not see the inner one
+        if antialias is not False:
+            made = _images.resized_crop(img, top, left, height, width, size, interpolation)
+            if made is not None:
+                return made
     img = crop(img, top, left, height, width)
     return resize(img, size, interpolation, antialias=antialias)
 
