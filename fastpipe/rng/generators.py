@@ -115,6 +115,7 @@ class drawing:
             self._lock.acquire()
             self._stream = kept.stream
             self._stream.flush()  # of a draw that this one is part of
+            return kept.streamed(python)
         elif source.device.type == "cpu" and usable():
             self._stream = MT19937Stream(source)
         else:
@@ -144,6 +145,14 @@ class ThreadGenerators:
         self.torch = torch
         self.python = python
         self.stream = MT19937Stream(torch)
+        self._streamed = StreamGenerators(self.stream, python)
+
+    def streamed(self, python: Any) -> StreamGenerators:
+        """The generators with the kept stream, and this one of Python's: the same object as long as it will do."""
+        kept = self._streamed
+        if kept.stream is not self.stream or kept.python is not python:  # or somebody has had torch's generator
+            kept = self._streamed = StreamGenerators(self.stream, python)
+        return kept
 
     @contextlib.contextmanager
     def active(self) -> Iterator[None]:
