@@ -39,6 +39,7 @@ class AdjustBrightness(Operation):
     op: ClassVar[str] = "adjust_brightness"
     phrase: ClassVar[str] = "brightness x {brightness_factor:.2f}"
     pointwise: ClassVar[bool] = True
+    drops_info: ClassVar[bool] = True
     brightness_factor: float
 
     def table(self) -> NDArray[np.uint8] | None:
@@ -80,6 +81,7 @@ class AdjustContrast(Enhancement):
     phrase: ClassVar[str] = "contrast x {contrast_factor:.2f}"
     moves: ClassVar[bool] = False
     kind: ClassVar[core.Kind] = core.Kind.CONTRAST
+    drops_info: ClassVar[bool] = True
     contrast_factor: float
 
 
@@ -103,7 +105,11 @@ class AdjustHue(Operation):
     op: ClassVar[str] = "adjust_hue"
     phrase: ClassVar[str] = "hue shifted by {hue_factor:+.3f}"
     pointwise: ClassVar[bool] = True
+    drops_info: ClassVar[bool] = True
     hue_factor: float
+
+    def returns_input(self, shape: ImageShape) -> bool:
+        return shape.channels == 1
 
     def to_core(self, job: Job, shape: ImageShape) -> bool:
         if not -0.5 <= self.hue_factor <= 0.5:
@@ -238,6 +244,7 @@ class LookUp(Operation):
 
     op: ClassVar[str] = "look_up"
     pointwise: ClassVar[bool] = True
+    takes_arrays_alone: ClassVar[bool] = True
     operations: tuple[Operation, ...]
 
     def apply(self, image: Any) -> Any:

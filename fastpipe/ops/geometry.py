@@ -76,6 +76,9 @@ class CenterCrop(Operation):
     op: ClassVar[str] = "center_crop"
     output_size: Any
 
+    def keeps_info(self, shape: ImageShape) -> bool:
+        return Crop(*center_crop_box(*shape.size, self.output_size)).box.inside(shape.size)  # else it is padded first
+
     def output_shape(self, shape: ImageShape) -> ImageShape:
         _, _, height, width = center_crop_box(*shape.size, self.output_size)
         return ImageShape(height, width, shape.channels)
@@ -136,6 +139,7 @@ class Transpose(Operation):
     """Rows become columns; of uint8 arrays alone, for an image's EXIF orientation."""
 
     op: ClassVar[str] = "transpose"
+    takes_arrays_alone: ClassVar[bool] = True
     phrase: ClassVar[str] = "rows and columns exchanged"
     narrows: ClassVar[bool] = False
 
@@ -162,6 +166,7 @@ class Pad(Operation):
     """A border around the image; a negative one crops."""
 
     op: ClassVar[str] = "pad"
+    drops_info: ClassVar[bool] = True
     padding: Any
     fill: Any = 0
     padding_mode: str = "constant"
@@ -233,6 +238,9 @@ class Resize(Operation):
             return Image.Resampling(given).name.lower()
         return "nearest" if given.value == "nearest-exact" else str(given.value)
 
+    def returns_input(self, shape: ImageShape) -> bool:
+        return self.output_shape(shape) == shape
+
     def output_shape(self, shape: ImageShape) -> ImageShape:
         if self.fixed:
             return ImageShape(self.size[0], self.size[1], shape.channels)
@@ -281,6 +289,7 @@ class ResizeWindow(Operation):
     """
 
     op: ClassVar[str] = "resize"
+    takes_arrays_alone: ClassVar[bool] = True
     whole: Size
     box: Box
     result: Size
@@ -321,6 +330,7 @@ class ScaledResize(Operation):
 
     op: ClassVar[str] = "resize"
     contract: ClassVar[Contract] = APPROXIMATE
+    takes_arrays_alone: ClassVar[bool] = True
     source: Box
     size: Size
     mode: str

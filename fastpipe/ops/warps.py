@@ -144,6 +144,7 @@ class ElasticTransform(Operation):
     op: ClassVar[str] = "elastic_transform"
     phrase: ClassVar[str] = "warped elastically"
     contract: ClassVar[Contract] = WARP
+    drops_info: ClassVar[bool] = True
     displacement: Any
     interpolation: Any = InterpolationMode.BILINEAR
     fill: Any = None
@@ -158,6 +159,7 @@ class PerspectiveBy(Operation):
 
     op: ClassVar[str] = "perspective"
     phrase: ClassVar[str] = "seen in perspective"
+    takes_arrays_alone: ClassVar[bool] = True
     coefficients: Any
     interpolation: Any = InterpolationMode.BILINEAR
     fill: Any = None
