@@ -64,7 +64,16 @@ class MT19937Stream:
     """
 
     __slots__ = (
-        "_buffer", "_chunk", "_key", "_kept", "_read", "_seed", "_source", "_state", "_stop", "_words"
+        "_buffer",
+        "_chunk",
+        "_kept",
+        "_key",
+        "_read",
+        "_seed",
+        "_source",
+        "_state",
+        "_stop",
+        "_words"
     )  # fmt: skip
 
     def __init__(self, source: torch.Generator | None) -> None:

@@ -16,8 +16,8 @@ from fastpipe.errors import PlanError
 from fastpipe.ops import ToImage, ToPureTensor
 from fastpipe.ops.interpolation import InterpolationMode
 from fastpipe.rng import rewound_on, stream_of
+from fastpipe.transforms._base import draw_all
 from fastpipe.transforms.autoaugment import AutoAugmentPolicy
-from fastpipe.transforms.compose import draw_all
 from fastpipe.transforms.v2 import _draws
 from fastpipe.transforms.v2._attributes import Attribute, by_class
 from fastpipe.transforms.v2._proxies import (
