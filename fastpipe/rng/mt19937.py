@@ -73,8 +73,8 @@ class MT19937Stream:
         "_source",
         "_state",
         "_stop",
-        "_words"
-    )  # fmt: skip
+        "_words",
+    )
 
     def __init__(self, source: torch.Generator | None) -> None:
         self._source = source

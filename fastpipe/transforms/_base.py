@@ -35,7 +35,8 @@ def drawable(transform: Any) -> bool:
     own_answer = getattr(transform, "_plans_itself", None)  # the classes of v2, which are torchvision's
     if own_answer is not None:
         return bool(own_answer())
-    methods = _methods_to_keep(type(transform))
+    cls: Any = type(transform)
+    methods = _methods_to_keep(cls)
     if methods is None or not methods.isdisjoint(getattr(transform, "__dict__", ())):
         return False
     if getattr(transform, "_forward_hooks", None) or getattr(transform, "_forward_pre_hooks", None):

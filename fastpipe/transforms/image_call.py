@@ -157,7 +157,7 @@ def _is_pillow(kind: Any) -> bool:
     return issubclass(kind, Image.Image) and not hasattr(kind, "stands_for")
 
 
-class PlannedCompose:
+class ImageCallSlot:
     """The base of transforms made of ``self.transforms``, one after the other, that run them as programs."""
 
     __slots__ = ("_image_call",)  # in no `vars`, no pickle and no copy
@@ -169,7 +169,7 @@ class PlannedCompose:
 
     def _call_for(self, image: Any) -> ImageCall | None:
         """The call for an image; None where its transforms are to be called one by one."""
-        kind = type(image)
+        kind: Any = type(image)
         if kind is not Image.Image and kind is not np.ndarray and not _is_pillow(kind):
             return None
         if torch._C._len_torch_function_stack() or torch._C._len_torch_dispatch_stack() or profiled():
