@@ -10,8 +10,10 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
+import PIL.Image
 import torch
 from torchvision.transforms import v2
+from torchvision.transforms.v2._utils import _get_fill
 
 from fastpipe import ops
 from fastpipe.ops.interpolation import interpolation_of
@@ -19,6 +21,7 @@ from fastpipe.ops.sizes import resized_size
 from fastpipe.rng import Stream
 from fastpipe.rng.float32 import log_ratio
 from fastpipe.transforms import color, erasing, geometry
+from fastpipe.transforms.v2._proxies import whole_colour
 from fastpipe.types import ImageShape, Step
 
 Steps = tuple[Step, ...]
@@ -77,17 +80,25 @@ def _center_crop(transform: Any, shape: ImageShape, stream: Stream) -> Steps | N
 
 
 def _crop(transform: Any, shape: ImageShape, stream: Stream) -> Steps | None:
-    height, width = transform.size
-    if (
-        isinstance(shape, ops.TensorShape)
-        or transform.padding is not None
-        or shape.height < height
-        or shape.width < width
-    ):
+    if isinstance(shape, ops.TensorShape):
         return None
-    top = stream.randint(0, shape.height - height + 1) if shape.height > height else 0
-    left = stream.randint(0, shape.width - width + 1) if shape.width > width else 0
-    return () if (height, width) == shape.size else (ops.Crop(top, left, height, width),)
+    steps: Steps = ()
+    height, width = transform.size
+    left, right, top, bottom = transform.padding or (0, 0, 0, 0)
+    if transform.pad_if_needed:
+        missing = max(height - (shape.height + top + bottom), 0), max(width - (shape.width + left + right), 0)
+        top, bottom, left, right = top + missing[0], bottom + missing[0], left + missing[1], right + missing[1]
+    if left or right or top or bottom:
+        colour = whole_colour(_get_fill(transform._fill, PIL.Image.Image), shape.channels)
+        if colour is None:
+            return None
+        steps = (ops.Pad([left, top, right, bottom], colour, transform.padding_mode),)
+        shape = ImageShape(shape.height + top + bottom, shape.width + left + right, shape.channels)
+    if shape.height < height or shape.width < width:
+        return None
+    row = stream.randint(0, shape.height - height + 1) if shape.height > height else 0
+    column = stream.randint(0, shape.width - width + 1) if shape.width > width else 0
+    return steps if (height, width) == shape.size else (*steps, ops.Crop(row, column, height, width))
 
 
 def _color_jitter(transform: Any, shape: ImageShape, stream: Stream) -> Steps | None:
