@@ -17,8 +17,6 @@ from PIL import Image
 from fastpipe.ops import Crop, Operation, Resize, RgbToGrayscale
 from fastpipe.program.lazy_operations import TRANSPOSITIONS, BoxResize, PointTable
 from fastpipe.program.lazy_source import LazySource
-from fastpipe.program.on_image import run_on_image
-from fastpipe.program.program import Program
 from fastpipe.types import Box, Size, Step
 
 _GRAY_IN_ONE, _GRAY_IN_THREE = RgbToGrayscale(1), RgbToGrayscale(3)
@@ -77,26 +75,36 @@ class LazyImage(Image.Image):
 
     # -- the pixels
 
-    def run_program(self, program: Program, out: torch.Tensor | None = None, *, in_rows: bool = False) -> Any:
-        """Does what a program for this image says, straight from the file; see `fastpipe.program.run_on_image`.
+    def claim(
+        self,
+        box: Box | None,
+        steps: tuple[Step, ...],
+        conversion: Any,
+        out: torch.Tensor | None = None,
+        in_rows: bool = False,
+    ) -> tuple[Any, int, bool] | None:
+        """Runs steps and a conversion on a box of the image, straight from the file, if the core has all of them.
 
-        An image that comes out is another lazy one, where the core has all of the program.
+        Returns:
+            The result, the number of steps, and whether it was converted, too; an image is a lazy one, where it can be.
+            None where the image's pixels are to be taken.
         """
         record = _record_of(self)
-        if record is None or (program.conversion is None and program.keeps_info is None):
-            return run_on_image(program, _made(self), out, in_rows=in_rows)
-        crop = () if program.request.box is None else (Crop(*program.box),)
-        if program.conversion is None and not program.after and self._mode == "RGB" and program.result.channels == 3:
-            steps = (*record.steps, *crop, *program.steps)
-            if len(steps) <= _MOST_STEPS and record.source.takes(steps):
-                info = copied_info(self) if program.keeps_info else {}
-                return LazyImage(record.source, "RGB", info, steps, (program.result.width, program.result.height))
-        front = record.source.program((*_shown(self, record), *crop))
-        whole = program._replace(shape=front.shape, request=front.request, steps=(*front.steps, *program.steps))
-        result = record.source.run(whole, out, in_rows=in_rows)
-        if isinstance(result, Image.Image) and program.keeps_info:
-            result.info = copied_info(self)
-        return result
+        if record is None:
+            return None
+        crop = () if box is None else (Crop(*box),)
+        whole = (*_shown(self, record), *crop, *steps)
+        program = record.source.program(whole)
+        if not record.source.takes(program):
+            return None
+        if conversion is None and self.mode == "RGB" and program.result.channels == 3 and len(whole) <= _MOST_STEPS:
+            size = program.result.width, program.result.height
+            return LazyImage(record.source, "RGB", copied_info(self), whole, size), len(steps), False
+        program = program._replace(conversion=conversion, in_rows=in_rows)
+        made = record.source.run(program, out, in_rows=in_rows)
+        if conversion is None:
+            made.info = copied_info(self)
+        return made, len(steps), conversion is not None
 
     @property
     def im(self) -> Any:

@@ -14,6 +14,7 @@ from fastpipe.program.encoded import Encoded
 from fastpipe.program.execute import decode_by_core
 from fastpipe.program.lower import lower
 from fastpipe.program.on_image import run, run_on_image, to_pil
+from fastpipe.program.profiling import profiled
 from fastpipe.program.program import Program
 from fastpipe.types import Box, ImageShape, Recipe, Step
 
@@ -49,11 +50,10 @@ class LazySource:
         self._decoded = 0.0
         self._whole: Image.Image | None = None
 
-    def takes(self, steps: tuple[Step, ...]) -> bool:
-        """Whether the core does all of these steps, in one job."""
-        if not core.available():
+    def takes(self, program: Program) -> bool:
+        """Whether the core does all steps of a program, in one job."""
+        if not core.available() or profiled():
             return False
-        program = self.program(steps)
         job = core.thread_job()
         _, taken = add_steps(job, program.steps, ImageShape(*program.box.size))
         core.give_back(job)

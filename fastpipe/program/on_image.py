@@ -67,10 +67,6 @@ def run_on_image(program: Program, image: Any, out: torch.Tensor | None = None, 
         ``PIL.Image.Image``, or an array ``(H, W, C)``, which may be a view where pixels are only cut out.
     """
 
-    run_program = getattr(type(image), "run_program", None)
-    if run_program is not None:  # its pixels aren't there yet: see `fastpipe.program.lazy_image`
-        return run_program(image, program, out, in_rows=in_rows)
-
     def from_memory(program: Program, into: torch.Tensor | None, in_rows: bool) -> Any:
         box = program.request.box
         return on_pixels(image, program.steps, program.conversion, into, box, in_rows)
@@ -185,6 +181,11 @@ def _claimed(
     image: Any, box: Box | None, steps: tuple[Step, ...], conversion: Any, out: torch.Tensor | None, in_rows: bool
 ) -> tuple[Any, int, bool]:
     """Runs the first steps by the core: the result, how many steps, and whether it was converted, too."""
+    claim = getattr(type(image), "claim", None)
+    if claim is not None:  # a lazy image's pixels needn't be there: see `fastpipe.program.lazy_image`
+        claimed: tuple[Any, int, bool] | None = claim(image, box, steps, conversion, out, in_rows)
+        if claimed is not None:
+            return claimed
     shape = shape_of(image)
     is_array = isinstance(image, np.ndarray)
     pixels = core.memory_of(image) if shape is not None and not is_array else None

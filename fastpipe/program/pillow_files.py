@@ -23,8 +23,6 @@ from fastpipe.errors import DecodeError
 from fastpipe.program.encoded import Encoded
 from fastpipe.program.lazy_image import LazyImage, copied_info
 from fastpipe.program.lazy_source import LazySource
-from fastpipe.program.on_image import run_on_image
-from fastpipe.program.program import Program
 from fastpipe.types import Header
 
 _OWN_MODES = ("RGB", "L")
@@ -117,12 +115,10 @@ class _LazyFile(_Base):
         self._fastpipe_is_used = True
         return LazyImage(source, self.mode if self.mode in _OWN_MODES else "RGB", copied_info(self))
 
-    def run_program(self, program: Program, out: Any = None, *, in_rows: bool = False) -> Any:
-        """See `LazyImage.run_program`."""
+    def claim(self, *given: Any) -> Any:
+        """See `LazyImage.claim`."""
         lazy = self.lazy()
-        if lazy is None:
-            return run_on_image(program, Image.Image.copy(self), out, in_rows=in_rows)
-        return lazy.run_program(program, out, in_rows=in_rows)
+        return None if lazy is None else lazy.claim(*given)
 
     def load(self) -> Any:
         with self._fastpipe_lock:
