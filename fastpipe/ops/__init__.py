@@ -65,7 +65,7 @@ from fastpipe.ops.tensors import (
     ahead_of,
     leaves_contiguous,
 )
-from fastpipe.ops.warps import Affine, ElasticTransform, Perspective, Rotate
+from fastpipe.ops.warps import Affine, ElasticTransform, Perspective, PerspectiveBy, Rotate
 
 __all__ = [
     "APPROXIMATE",
@@ -99,6 +99,7 @@ __all__ = [
     "Pad",
     "PermuteChannels",
     "Perspective",
+    "PerspectiveBy",
     "PilOperation",
     "PilToTensor",
     "Posterize",

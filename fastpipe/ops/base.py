@@ -63,6 +63,8 @@ class Operation:
         has_table: the class has a `table`.
         drops_info: of a PIL image, the result is one without its ``info``.
         takes_arrays_alone: `apply` takes no PIL image.
+        least_pixels: from how many pixels of a PIL image on a call of the core, for this operation alone, takes less
+            time than Pillow's own function; for the result a PIL image, too.
     """
 
     __slots__ = ("interned",)
@@ -81,6 +83,7 @@ class Operation:
     has_table: ClassVar[bool] = False
     drops_info: ClassVar[bool] = False
     takes_arrays_alone: ClassVar[bool] = False
+    least_pixels: ClassVar[float] = 0
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)

@@ -169,7 +169,7 @@ class Posterize(Operation):
     bits: int
 
     def table(self) -> NDArray[np.uint8] | None:
-        return _POSTERIZED.get(self.bits)  # of others Pillow decides
+        return _POSTERIZED.get(self.bits) if isinstance(self.bits, int) else None  # of others Pillow decides
 
 
 @register
@@ -223,6 +223,9 @@ class RgbToGrayscale(Operation):
     phrase: ClassVar[str] = "made gray"
     pointwise: ClassVar[bool] = True
     num_output_channels: int = 1
+
+    def keeps_info(self, shape: ImageShape) -> bool:
+        return self.num_output_channels == 1
 
     def output_shape(self, shape: ImageShape) -> ImageShape:
         return ImageShape(shape.height, shape.width, self.num_output_channels)

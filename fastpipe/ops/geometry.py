@@ -189,13 +189,15 @@ class Pad(Operation):
 
     def to_core(self, job: Job, shape: ImageShape) -> bool:
         sides = padding_ltrb(self.padding)
-        fill = self.fill if isinstance(self.fill, (list, tuple)) else [self.fill] * 3
+        fill = list(self.fill) if isinstance(self.fill, (list, tuple)) else [self.fill]
         whole = [value for value in fill if isinstance(value, int) and 0 <= value <= 255]
-        if len(whole) != 3 or min(sides) < 0 or self.padding_mode not in _PADDINGS or max(sides) >= _WIDEST:
+        if len(whole) != len(fill) or len(fill) not in (1, shape.channels):
+            return False
+        if min(sides) < 0 or self.padding_mode not in _PADDINGS or max(sides) >= _WIDEST:
             return False
         if self.padding_mode in ("reflect", "symmetric") and max(sides) >= min(shape.size):
             return False
-        job.pad(*sides, _PADDINGS.index(self.padding_mode), (whole[0], whole[1], whole[2]))
+        job.pad(*sides, _PADDINGS.index(self.padding_mode), (whole[0], whole[-2 % len(whole)], whole[-1]))
         return True
 
     def point_transform(self, shape: ImageShape) -> NDArray[np.float64]:

@@ -7,6 +7,7 @@ Pillow's way, on an array by kernels. Behind the conversion to a tensor torch ru
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable
 from typing import Any
 
@@ -17,7 +18,7 @@ from PIL import Image
 from fastpipe import core
 from fastpipe.errors import PlanError
 from fastpipe.kernels import memory
-from fastpipe.ops import AsTvImage, ToNormalizedTensor, ToPlanarTensor
+from fastpipe.ops import AsTvImage, Operation, ToNormalizedTensor, ToPlanarTensor
 from fastpipe.program.borders import behind_conversion, without_border
 from fastpipe.program.core_steps import add_steps
 from fastpipe.program.profiling import mark, profiled
@@ -77,6 +78,38 @@ def run_on_image(program: Program, image: Any, out: torch.Tensor | None = None, 
         if program.keeps_info is not None:
             made.info = _info_of(image) if program.keeps_info else {}
     return made
+
+
+def run_operation(operation: Operation, image: Any, box: Box | None = None) -> Any:
+    """One operation on a PIL image, or on a box inside of it, by the core, as a new PIL image.
+
+    None where Pillow is to do it: the object is no PIL image that `shape_of` knows, or of too few pixels, the box isn't
+    inside of it, or the core doesn't take it or the arguments, about which Pillow then says what it thinks.
+    """
+    if not isinstance(image, Image.Image) or not core.available() or profiled():
+        return None
+    shape = shape_of(image)
+    if shape is None:
+        return None
+    try:
+        if box is not None:
+            if not box.inside(shape.size) or min(box.size) < 1:
+                return None
+            shape = ImageShape(box.height, box.width, shape.channels)
+        if shape.height * shape.width < operation.least_pixels or operation.returns_input(shape):
+            return None
+        made, taken, _ = _claimed(image, box, (operation,), None, None, False)
+    except _MISTAKES:
+        return None
+    if not taken:
+        return None
+    if not operation.keeps_info(shape):
+        made.info = {}
+    return made
+
+
+_MISTAKES = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, struct.error)
+"""Errors of arguments that no operation takes."""
 
 
 def run(program: Program, make: MakePixels, out: torch.Tensor | None, in_rows: bool) -> Any:
