@@ -330,7 +330,7 @@ class _Sinks:
         if conversion is None or program.request.scale != 1:
             return False
         if self.memory is None:
-            return Pad not in map(type, program.steps) or without_border(program) is None
+            return not any(isinstance(step, Pad) for step in program.steps) or without_border(program) is None
         return self._places is not None and not (program.after and self.memory.dtype != conversion.dtype)
 
     def write(self, job: core.Job, position: int, program: Program) -> Any:

@@ -132,8 +132,15 @@ class Operation:
         table = self.table()
         if table is None:
             return False
-        job.look_up(table.tobytes() * shape.channels)
+        job.look_up(table.tobytes() * shape.channels, self.table_fourth())
         return True
+
+    def table_fourth(self) -> int:
+        """What becomes of the fourth byte that Pillow's images have behind red, green and blue; of one with a `table`.
+
+        0 in most, by ``Image.point``; `LOOK_UP_FOURTH` where Pillow treats it as a channel.
+        """
+        return 0
 
     def point_transform(self, shape: ImageShape) -> NDArray[np.float64] | None:
         """The motion of points: a 3×3 matrix on ``(x, y, 1)``, pixel edges at whole numbers.

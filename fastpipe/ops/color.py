@@ -49,6 +49,9 @@ class AdjustBrightness(Operation):
         table: NDArray[np.uint8] = np.minimum(np.float32(self.brightness_factor) * _LEVELS32, 255).astype(np.uint8)
         return table
 
+    def table_fourth(self) -> int:
+        return core.LOOK_UP_FOURTH  # Image.blend has four channels
+
 
 class Enhancement(Operation):
     """One of Pillow's enhancements, a blend of the image with a version of it; the field is the factor.
@@ -260,6 +263,10 @@ class LookUp(Operation):
             assert table is not None
             composed = table[composed]
         return composed
+
+    def table_fourth(self) -> int:
+        looked_up = all(operation.table_fourth() == core.LOOK_UP_FOURTH for operation in self.operations)
+        return core.LOOK_UP_FOURTH if looked_up else 0  # which a blend with black leaves
 
     def words(self) -> str:
         return ", ".join(operation.words() for operation in self.operations)

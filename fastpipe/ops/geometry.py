@@ -55,7 +55,7 @@ class Crop(Operation):
         if top >= 0 and left >= 0 and bottom <= shape.height and right <= shape.width:
             return Box(top, left, height, width), ()
         first, begin, last, end = max(top, 0), max(left, 0), min(bottom, shape.height), min(right, shape.width)
-        around = Pad([begin - left, first - top, right - end, bottom - last])
+        around = Margin([begin - left, first - top, right - end, bottom - last])
         return Box(first, begin, last - first, end - begin), (around,)
 
     def to_core(self, job: Job, shape: ImageShape) -> bool:
@@ -84,7 +84,11 @@ class CenterCrop(Operation):
         return ImageShape(height, width, shape.channels)
 
     def required_region(self, region: Box, shape: ImageShape) -> tuple[Box, tuple[Operation, ...]] | None:
-        return Crop(*center_crop_box(*shape.size, self.output_size)).required_region(region, shape)
+        inner = Crop(*center_crop_box(*shape.size, self.output_size)).required_region(region, shape)
+        if inner is None or not inner[1]:
+            return inner
+        around: Any = inner[1][0]
+        return inner[0], (Pad(around.padding),)
 
     def point_transform(self, shape: ImageShape) -> NDArray[np.float64]:
         return Crop(*center_crop_box(*shape.size, self.output_size)).point_transform(shape)
@@ -167,6 +171,8 @@ class Pad(Operation):
 
     op: ClassVar[str] = "pad"
     drops_info: ClassVar[bool] = True
+    fourth: ClassVar[int] = 255
+    """The fourth byte of the constant in Pillow's images: a colour's."""
     padding: Any
     fill: Any = 0
     padding_mode: str = "constant"
@@ -197,7 +203,8 @@ class Pad(Operation):
             return False
         if self.padding_mode in ("reflect", "symmetric") and max(sides) >= min(shape.size):
             return False
-        job.pad(*sides, _PADDINGS.index(self.padding_mode), (whole[0], whole[-2 % len(whole)], whole[-1]))
+        colour = whole[0], whole[-2 % len(whole)], whole[-1]
+        job.pad(*sides, _PADDINGS.index(self.padding_mode), colour, self.fourth)
         return True
 
     def point_transform(self, shape: ImageShape) -> NDArray[np.float64]:
@@ -212,6 +219,13 @@ class Pad(Operation):
 
 
 _WIDEST = 1 << 16
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Margin(Pad):
+    """The black of a crop that leaves the image: `Pad`, but that Pillow's ``crop`` leaves all four bytes 0."""
+
+    fourth: ClassVar[int] = 0
 
 
 @register
