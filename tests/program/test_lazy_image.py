@@ -31,7 +31,7 @@ Change = Callable[[Any], Any]
 
 def shown(image: Any) -> Any:
     """What is to be seen of an image, its fourth byte included."""
-    raw = image.mode
+    raw = "RGBX" if image.mode == "RGB" else image.mode
     content = image.tobytes("raw", raw) if image.mode in ("RGB", "L") else image.tobytes()
     return image.mode, image.size, image.info, image.getpalette(), content
 
