@@ -83,7 +83,9 @@ class ImageList(ImageDataset):
             if store is not None or cache is not None:
                 store = source_of(store or root, cache)
             self.root = _name_of(root, store)
-            self._fastpipe_set_index(ListSource(local(source), columns, self.root or "", store).index())
+            self._fastpipe_set_index(
+                ListSource(path=local(source), columns=columns, root=self.root or "", bytes_from=store).index()
+            )
             return
         self.root = folder = _name_of(root, store)
         rows, texts = read_list(source, columns)

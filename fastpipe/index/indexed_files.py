@@ -146,11 +146,13 @@ class IndexedFiles:
 
     def counts(self) -> Array:
         """How many files each class has: int64 ``(classes,)``."""
-        starts, folder_labels = self.table.folder_starts, self.table.folder_labels
-        if starts is not None and folder_labels is not None:  # a look at the folders, not at every file
-            counts = np.zeros(len(self.classes), np.int64)
-            np.add.at(counts, folder_labels[1:], np.diff(starts)[1:])
-            return counts
+        folders, starts = self.table.folder_paths, self.table.folder_starts
+        if folders is not None and starts is not None:  # a look at the folders, not at every file
+            in_class = dict.fromkeys(self.classes, 0)
+            for path, count in zip(unpack_paths(folders.tobytes(), "/"), np.diff(starts).tolist(), strict=True):
+                if path:
+                    in_class[path.partition("/")[0]] += count
+            return np.array([*in_class.values()], np.int64)
         values, counts = np.unique(self.labels, return_counts=True)
         found = dict(zip(values.tolist(), counts.tolist(), strict=True))
         return np.array([found.get(value, 0) for value in self.class_values], np.int64)

@@ -11,32 +11,29 @@ import numpy as np
 
 from fastpipe.index.file_states import NEVER_EQUAL, settled_state, state_of
 from fastpipe.index.image_index import ImageIndex
+from fastpipe.index.index_source import IndexSource
 from fastpipe.index.indexed_files import IndexedFiles
 from fastpipe.index.list_files import Column, read_list, table_of
+from fastpipe.index.parts import KnownParts
 from fastpipe.paths import whole
-from fastpipe.sources import ByteSource
 
 _SMALL = 1 << 16  # bytes of a list that is parsed each time
 _MS = 1_000_000
 
 
-@dataclass(frozen=True)
-class ListSource:
-    """A text, CSV or Parquet file of paths and labels, which an index can be made of; see `IndexSource`.
+@dataclass(frozen=True, kw_only=True)
+class ListSource(IndexSource):
+    """A text, CSV or Parquet file of paths and labels.
 
     Attributes:
         path: of the file.
         columns: path's and label's, as of `ImageList`.
         root: what relative paths start from; ``""`` for nothing.
         bytes_from: the store that paths are keys of; None for this machine's files.
-        refresh: whether to parse it again, whatever is kept.
     """
 
     path: str
-    columns: tuple[Column, Column]
-    root: str
-    bytes_from: ByteSource | None = None
-    refresh: bool = False
+    columns: tuple[Column, Column] = ("path", "label")
 
     @property
     def identity(self) -> dict[str, Any]:
@@ -56,7 +53,7 @@ class ListSource:
         same = state is not None and tuple(state[:-1].tolist()) == state_of(self.path)
         return None, "" if same else f"{self.path} may have changed"
 
-    def build(self, old: IndexedFiles | None, unchanged: None, reason: str) -> IndexedFiles:
+    def build(self, known: KnownParts | None, reason: str) -> IndexedFiles:
         size, modified, changed = settled_state(self.path)  # before: what changes meanwhile shows the next time
         blocks, texts = read_list(self.path, self.columns)
         store = self.bytes_from
