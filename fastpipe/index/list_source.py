@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,6 +15,7 @@ from fastpipe.index.indexed_files import IndexedFiles
 from fastpipe.index.list_files import Column, read_list, table_of
 from fastpipe.index.parts import KnownParts
 from fastpipe.paths import whole
+from fastpipe.sources import ByteSource
 
 _SMALL = 1 << 16  # bytes of a list that is parsed each time
 _MS = 1_000_000
@@ -68,14 +68,16 @@ class ListSource(IndexSource):
         )
 
 
-def index_of_rows(paths: Sequence[str], labels: Sequence[int | str] | None = None, root: str = "") -> ImageIndex:
-    """The index of some files that nothing lists.
+def index_of_rows(rows: Any, root: str = "", source: ByteSource | None = None) -> ImageIndex:
+    """The index of files that no list file has.
 
     Args:
-        paths: whole, or relative to the root.
-        labels: one a path; None for 0.
+        rows: two sequences, paths and labels.
         root: the folder that relative paths start from.
+        source: the store that paths are keys of; None for this machine's files, and for paths that know their store.
     """
-    rows, texts = read_list((paths, [0] * len(paths) if labels is None else labels), ("path", "label"))
-    table, classes, values, start, source = table_of(rows, texts, root)
-    return ImageIndex.from_table(table, root=start, classes=classes, class_values=values, source=source)
+    blocks, texts = read_list(rows, ("path", "label"))
+    table, classes, values, start, own = table_of(blocks, texts, root if source is None else "")
+    if own is None and source is not None:
+        own, start = source, source.name
+    return ImageIndex.from_table(table, root=start, classes=classes, class_values=values, source=own)

@@ -81,7 +81,7 @@ def named_index(path: str | os.PathLike[str], options: BuildOptions = AS_USUAL) 
         return index
     path = local(path)
     if os.path.isfile(path):
-        return ListSource(path=path, root="").index() if _is_list(path) else index_of_rows([path])
+        return ListSource(path=path, root="").index() if _is_list(path) else index_of_rows(([path], [0]))
     if not os.path.isdir(path):
         raise DatasetError(f"there is no {path}: give a folder of images, a list of them, or an image file.")
     if os.path.isfile(os.path.join(path, "current")):
@@ -98,7 +98,7 @@ def named_index(path: str | os.PathLike[str], options: BuildOptions = AS_USUAL) 
     if has_folders and len(found := ImageIndex.load_or_build(folder_source(path, IMG_EXTENSIONS, options), "auto")):
         return found
     if images := loose_images(path):
-        return index_of_rows(images, root=path)
+        return index_of_rows((images, [0] * len(images)), path)
     raise DatasetError(f"there is no image in {path}, neither in it nor in the folders in it.")
 
 

@@ -158,13 +158,8 @@ def offsets_of(packed: Array) -> Array:
 
 def unpack_paths(packed: bytes, separator: str = os.sep) -> list[str]:
     """Paths as strings, with this system's separator, or another."""
-    return decode_path(packed, separator).split("\0")[:-1]
-
-
-def decode_path(data: bytes, separator: str = os.sep) -> str:
-    """A path's bytes as a string with this system's separator, or another."""
-    text = data.decode(ENCODING, ERRORS)
-    return text if separator == "/" else text.replace("/", separator)
+    text = packed.decode(ENCODING, ERRORS)
+    return (text if separator == "/" else text.replace("/", separator)).split("\0")[:-1]
 
 
 def joined(parts: Iterable[bytes]) -> Array:
