@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -167,29 +168,20 @@ class IndexedFiles:
 
     def read_through(self: Files, source: ByteSource) -> Files:
         """The same index, whose files come from another source of the same name, as one with a cache is."""
-        if source is self.source:
-            return self
-        other = type(self).__new__(type(self))  # copy.copy would open it again
-        other.__dict__ = {**self.__dict__, "source": source}
-        return other
+        return self if source is self.source else self._copy(source=source)
 
     def without_root(self: Files) -> Files:
         """The same index, of paths that are whole by themselves."""
-        other = type(self).__new__(type(self))
-        other.__dict__ = {**self.__dict__, "root": "", "prefix": ""}
-        return other
+        return self._copy(root="", prefix="")
 
-    def with_table(self, table: Table, formats: Sequence[str]) -> IndexedFiles:
-        """The same files with other arrays beside their paths."""
-        return IndexedFiles(
-            table,
-            root=self.root,
-            classes=self.classes,
-            class_values=self.class_values,
-            formats=formats,
-            origin=self.origin,
-            source=self.source,
-        )
+    def with_metadata(self: Files, arrays: dict[str, Array], formats: Sequence[str]) -> Files:
+        """The same files with other arrays beside their paths; in memory."""
+        return self._copy(table=replace(self.table, **arrays), formats=tuple(formats))
+
+    def _copy(self: Files, **changes: Any) -> Files:
+        other = type(self).__new__(type(self))  # copy.copy would open it again
+        other.__dict__ = self.__dict__ | changes
+        return other
 
     def equals(self, other: IndexedFiles) -> bool:
         """Whether both have the same classes and the same arrays."""
