@@ -12,7 +12,7 @@ import torch
 
 from fastpipe.errors import PlanError
 from fastpipe.executor import ImageStages, SampleTask
-from fastpipe.program import execute, lower, mark, needed, to_pil
+from fastpipe.program import execute, lower, mark, needed
 from fastpipe.rng import drawing, rewound_on
 from fastpipe.types import Generators, ImageShape, Recipe
 
@@ -117,7 +117,7 @@ class JointStages(TargetStages):
                 return Recipe(shape, found.steps), found.sample
             # Once more, on the image itself.
             whole = lower(Recipe(shape, ()), orientation=task.orientation)
-            sample = (to_pil(execute(whole, task.encoded)), *with_masks(targets))
+            sample = (execute(whole, task.encoded, as_pil=True), *with_masks(targets))
             with v2.drawing_from(held):
                 return None, _run(drawn, sample)
 

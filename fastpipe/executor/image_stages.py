@@ -21,8 +21,9 @@ from fastpipe.kernels import memory
 from fastpipe.ops import Pad
 from fastpipe.program.borders import without_border
 from fastpipe.program.encoded import Encoded
-from fastpipe.program.execute import DIRECT, execute, finish_tensor, to_pil
+from fastpipe.program.execute import execute
 from fastpipe.program.lower import lower
+from fastpipe.program.on_image import DIRECT, finish_tensor
 from fastpipe.program.profiling import listener, mark
 from fastpipe.program.program import Fidelity, Program
 from fastpipe.rng import drawing, keyed_generators, keyed_globals
@@ -267,10 +268,9 @@ class ImageStages:
         if program is None:
             self._load(task)
         elif task.image is None:
-            made = execute(program, task.encoded, out, in_rows=bool(self.pipeline.rest))
+            made = execute(program, task.encoded, out, in_rows=bool(self.pipeline.rest), as_pil=out is None)
             if out is None:
-                task.image = to_pil(made)
-                mark("to PIL")
+                task.image = made
         else:
             task.image = finish_tensor(program, task.image, out)
 

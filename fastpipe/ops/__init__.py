@@ -64,7 +64,7 @@ from fastpipe.ops.tensors import (
     ahead_of,
     leaves_contiguous,
 )
-from fastpipe.ops.warps import Affine, ElasticTransform, Perspective, Rotate
+from fastpipe.ops.warps import Affine, ElasticTransform, Perspective, PerspectiveBy, Rotate
 
 __all__ = [
     "APPROXIMATE",
@@ -98,6 +98,7 @@ __all__ = [
     "Pad",
     "PermuteChannels",
     "Perspective",
+    "PerspectiveBy",
     "PilOperation",
     "PilToTensor",
     "Posterize",

@@ -39,6 +39,7 @@ class AdjustBrightness(Operation):
     op: ClassVar[str] = "adjust_brightness"
     phrase: ClassVar[str] = "brightness x {brightness_factor:.2f}"
     pointwise: ClassVar[bool] = True
+    drops_info: ClassVar[bool] = True
     brightness_factor: float
 
     def table(self) -> NDArray[np.uint8] | None:
@@ -83,6 +84,7 @@ class AdjustContrast(Enhancement):
     phrase: ClassVar[str] = "contrast x {contrast_factor:.2f}"
     moves: ClassVar[bool] = False
     kind: ClassVar[core.Kind] = core.Kind.CONTRAST
+    drops_info: ClassVar[bool] = True
     contrast_factor: float
 
 
@@ -106,7 +108,11 @@ class AdjustHue(Operation):
     op: ClassVar[str] = "adjust_hue"
     phrase: ClassVar[str] = "hue shifted by {hue_factor:+.3f}"
     pointwise: ClassVar[bool] = True
+    drops_info: ClassVar[bool] = True
     hue_factor: float
+
+    def returns_input(self, shape: ImageShape) -> bool:
+        return shape.channels == 1
 
     def to_core(self, job: Job, shape: ImageShape) -> bool:
         if not -0.5 <= self.hue_factor <= 0.5:
@@ -166,7 +172,7 @@ class Posterize(Operation):
     bits: int
 
     def table(self) -> NDArray[np.uint8] | None:
-        return _POSTERIZED.get(self.bits)  # of others Pillow decides
+        return _POSTERIZED.get(self.bits) if isinstance(self.bits, int) else None  # of others Pillow decides
 
 
 @register
@@ -221,6 +227,9 @@ class RgbToGrayscale(Operation):
     pointwise: ClassVar[bool] = True
     num_output_channels: int = 1
 
+    def keeps_info(self, shape: ImageShape) -> bool:
+        return self.num_output_channels == 1
+
     def output_shape(self, shape: ImageShape) -> ImageShape:
         return ImageShape(shape.height, shape.width, self.num_output_channels)
 
@@ -241,6 +250,7 @@ class LookUp(Operation):
 
     op: ClassVar[str] = "look_up"
     pointwise: ClassVar[bool] = True
+    takes_arrays_alone: ClassVar[bool] = True
     operations: tuple[Operation, ...]
 
     def apply(self, image: Any) -> Any:

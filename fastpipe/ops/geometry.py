@@ -76,6 +76,9 @@ class CenterCrop(Operation):
     op: ClassVar[str] = "center_crop"
     output_size: Any
 
+    def keeps_info(self, shape: ImageShape) -> bool:
+        return Crop(*center_crop_box(*shape.size, self.output_size)).box.inside(shape.size)  # else it is padded first
+
     def output_shape(self, shape: ImageShape) -> ImageShape:
         _, _, height, width = center_crop_box(*shape.size, self.output_size)
         return ImageShape(height, width, shape.channels)
@@ -140,6 +143,7 @@ class Transpose(Operation):
     """Rows become columns; of uint8 arrays alone, for an image's EXIF orientation."""
 
     op: ClassVar[str] = "transpose"
+    takes_arrays_alone: ClassVar[bool] = True
     phrase: ClassVar[str] = "rows and columns exchanged"
     narrows: ClassVar[bool] = False
 
@@ -166,6 +170,7 @@ class Pad(Operation):
     """A border around the image; a negative one crops."""
 
     op: ClassVar[str] = "pad"
+    drops_info: ClassVar[bool] = True
     fourth: ClassVar[int] = 255
     """The fourth byte of the constant in Pillow's images: a colour's."""
     padding: Any
@@ -190,13 +195,16 @@ class Pad(Operation):
 
     def to_core(self, job: Job, shape: ImageShape) -> bool:
         sides = padding_ltrb(self.padding)
-        fill = self.fill if isinstance(self.fill, (list, tuple)) else [self.fill] * 3
+        fill = list(self.fill) if isinstance(self.fill, (list, tuple)) else [self.fill]
         whole = [value for value in fill if isinstance(value, int) and 0 <= value <= 255]
-        if len(whole) != 3 or min(sides) < 0 or self.padding_mode not in _PADDINGS or max(sides) >= _WIDEST:
+        if len(whole) != len(fill) or len(fill) not in (1, shape.channels):
+            return False
+        if min(sides) < 0 or self.padding_mode not in _PADDINGS or max(sides) >= _WIDEST:
             return False
         if self.padding_mode in ("reflect", "symmetric") and max(sides) >= min(shape.size):
             return False
-        job.pad(*sides, _PADDINGS.index(self.padding_mode), (whole[0], whole[1], whole[2]), self.fourth)
+        colour = whole[0], whole[-2 % len(whole)], whole[-1]
+        job.pad(*sides, _PADDINGS.index(self.padding_mode), colour, self.fourth)
         return True
 
     def point_transform(self, shape: ImageShape) -> NDArray[np.float64]:
@@ -246,6 +254,9 @@ class Resize(Operation):
             return Image.Resampling(given).name.lower()
         return "nearest" if given.value == "nearest-exact" else str(given.value)
 
+    def returns_input(self, shape: ImageShape) -> bool:
+        return self.output_shape(shape) == shape
+
     def output_shape(self, shape: ImageShape) -> ImageShape:
         if self.fixed:
             return ImageShape(self.size[0], self.size[1], shape.channels)
@@ -294,6 +305,7 @@ class ResizeWindow(Operation):
     """
 
     op: ClassVar[str] = "resize"
+    takes_arrays_alone: ClassVar[bool] = True
     whole: Size
     box: Box
     result: Size
@@ -334,6 +346,7 @@ class ScaledResize(Operation):
 
     op: ClassVar[str] = "resize"
     contract: ClassVar[Contract] = APPROXIMATE
+    takes_arrays_alone: ClassVar[bool] = True
     source: Box
     size: Size
     mode: str

@@ -71,7 +71,8 @@ def lower(recipe: Recipe, fidelity: Fidelity = "torchvision", *, orientation: in
     request = _WHOLE if box == (0, 0, stored[0], stored[1]) else DecodeRequest(box)
     if fidelity == "fast":
         request, local = _scaled(box, request, local)
-    return Program(stored, request, local, tail[0], tail[1], shapes[-1], tail[2], in_rows)
+    keeps_info = _keeps_info(on_pixels, shapes) if order.pixels == len(steps) else None
+    return Program(stored, request, local, tail[0], tail[1], shapes[-1], tail[2], in_rows, keeps_info)
 
 
 class _Order(NamedTuple):
@@ -123,6 +124,14 @@ def _shapes(steps: Sequence[Step], shape: ImageShape, order: _Order) -> tuple[li
         shape = behind
         shapes[number + 1 :] = [shape] * (len(steps) - number)
     return shapes, does_nothing
+
+
+def _keeps_info(steps: Sequence[Step], shapes: Sequence[ImageShape]) -> bool | None:
+    """`Program.keeps_info` of steps that have these shapes before them."""
+    if not all(isinstance(step, Operation) for step in steps):
+        return None
+    operations: Any = zip(steps, shapes, strict=False)
+    return all(step.keeps_info(shape) for step, shape in operations)
 
 
 def _tail_of(tail: Sequence[Step], channels: int) -> _Tail | None:

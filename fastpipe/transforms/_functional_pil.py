@@ -186,7 +186,11 @@ def to_grayscale(img: Any, num_output_channels: int) -> Image.Image:
     check_image(img)
     check_output_channels(num_output_channels)
     gray = img.convert("L")
-    return gray if num_output_channels == 1 else Image.merge("RGB", (gray, gray, gray))
+    if num_output_channels == 1:
+        return gray
+    image = Image.merge("RGB", (gray, gray, gray))
+    image.info = {}  # as torchvision's, which is made of an array
+    return image
 
 
 rgb_to_grayscale = to_grayscale
