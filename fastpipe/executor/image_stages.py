@@ -28,7 +28,7 @@ from fastpipe.program.profiling import listener, mark
 from fastpipe.program.program import Fidelity, Program
 from fastpipe.rng import drawing, keyed_generators, keyed_globals
 from fastpipe.sources import fetched
-from fastpipe.transforms.compose import call
+from fastpipe.transforms._base import call
 from fastpipe.transforms.pipeline import Pipeline
 from fastpipe.types import DecodeRequest, Generators, Header, ImageShape, Recipe, RemoteFile
 
