@@ -100,6 +100,7 @@ class ImageStages:
         self._seeded = seeded
         self._out, self._shared = out, shared
         self._for_core: dict[tuple[Any, ...], bool] = {}  # by what a choice depends on
+        self._alone = _Sinks(None)  # of images that aren't in a batch's tensor
 
     def places(self, count: int, options: BatchSpec) -> BatchBuilder | None:
         if self.pipeline.rest or self.loader is not None:
@@ -124,13 +125,14 @@ class ImageStages:
                     self.read_one(task, source)
             return
         options = self.options
-        reader, config, max_pixels = options.reader, options.config, options.max_pixels
-        files = here.read(sources, readers.longest_file(readers.pixel_limit(max_pixels)))
+        reader, config = options.reader, options.config
+        limit = readers.pixel_limit(options.max_pixels)  # as it is now
+        files = here.read(sources, readers.longest_file(limit))
         for number, (task, header, place) in enumerate(zip(tasks, files.headers(), files.places(), strict=True)):
             if task.error is not None:
                 continue
             if type(header) is Header and header.format in _FORMATS:
-                task.encoded = Encoded(b"", header, task.path, reader, config, max_pixels, (files, number), place)
+                task.encoded = Encoded(b"", header, task.path, reader, config, limit, (files, number), place)
                 task.shape = ImageShape(header.height, header.width)
                 if options.apply_exif:
                     self._orient(task)
@@ -233,8 +235,8 @@ class ImageStages:
         if not tasks or here is None or self.pipeline.rest or self.loader is not None:
             return CoreRun(list(tasks))
         jobs = here.jobs(len(tasks))
-        sinks = _Sinks(places)
-        limits = limits_of(self.options.max_pixels)
+        sinks = self._alone if places is None else _Sinks(places)
+        limits = limits_of(tasks[0].encoded.max_pixels)
         claimed: list[SampleTask] = []
         rejected: list[SampleTask] = []
         unfinished: set[int] = set()
@@ -318,11 +320,10 @@ class _Sinks:
     def __init__(self, builder: BatchBuilder | None) -> None:
         self._builder = builder
         self.memory = None if builder is None else builder.images
-        self._places: core.Places | None = None
-        if self.memory is not None and self.memory.dtype in DIRECT:
-            self._places = core.Places(self.memory)
-        self._conversion: Any = None
-        self._sink: tuple[Any, ...] = ()
+        direct = self.memory is not None and self.memory.dtype in DIRECT
+        self._places = core.Places(self.memory) if self.memory is not None and direct else None
+        # The last conversion and shape, and their sink; one object, as several threads may be here.
+        self._known: tuple[Any, ImageShape | None, tuple[Any, ...]] = (None, None, ())
 
     def take(self, program: Program) -> bool:
         """Whether the core can write what a program's conversion gives."""
@@ -336,13 +337,16 @@ class _Sinks:
     def write(self, job: core.Job, position: int, program: Program) -> Any:
         """Has a job write to a place; the tensor, or None for one in a batch to which nothing else is to be done."""
         conversion: Any = program.conversion
-        if self._places is None or self._builder is None:
-            height, width, channels = program.result
-            out = memory.fresh((channels, height, width), conversion.dtype)
-            kind = core.DType.UINT8 if conversion.dtype is torch.uint8 else core.DType.FLOAT32
-            job.write_planes(out.data_ptr(), program.result, kind, *conversion.arithmetic)
+        shape, places = program.result, self._places
+        out: Any = None
+        if places is None:
+            out = memory.fresh((shape[2], shape[0], shape[1]), conversion.dtype)
+        known_conversion, known_shape, sink = self._known
+        if conversion is not known_conversion or shape != known_shape:
+            sink = (core.Places(out[None]) if places is None else places).sink(*conversion.arithmetic)
+            self._known = conversion, shape, sink
+        if places is None:
+            job.write_to(out.data_ptr(), sink)
             return out
-        if conversion is not self._conversion:
-            self._conversion, self._sink = conversion, self._places.sink(*conversion.arithmetic)
-        job.write_to(self._places.first + position * self._places.step, self._sink)
+        job.write_to(places.first + position * places.step, sink)
         return self._builder.place(position) if program.after else None
