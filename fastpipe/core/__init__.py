@@ -23,6 +23,7 @@ from fastpipe.core.headers import read_header
 from fastpipe.core.jobs import Job, Places
 from fastpipe.core.library import available, isa, status_text, why_not
 from fastpipe.core.operations import MAX_OPERATIONS, Packed
+from fastpipe.core.pillow import PillowMemory, memory_of, new_image
 from fastpipe.core.pool import Batch, Context, Pool, Run, hue, run, thread_context
 from fastpipe.core.structs import DType, Filter, Kind, Padding, Status
 from fastpipe.core.thread_local import check, give_back, refused, run_thread_job, thread_job
@@ -40,6 +41,7 @@ __all__ = [
     "Kind",
     "Packed",
     "Padding",
+    "PillowMemory",
     "Places",
     "Pool",
     "Run",
@@ -49,6 +51,8 @@ __all__ = [
     "give_back",
     "hue",
     "isa",
+    "memory_of",
+    "new_image",
     "read_arrays",
     "read_header",
     "refused",

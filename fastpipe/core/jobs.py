@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from fastpipe.core.addresses import address_of
 from fastpipe.core.operations import JobOperations
+from fastpipe.core.pillow import PillowMemory
 from fastpipe.core.structs import Arithmetic, DType, RawJob, RawPixels
 
 if TYPE_CHECKING:
@@ -114,6 +115,15 @@ class Job(JobOperations):
         _SOURCE.pack_into(self.raw, 0, 0, 0, self._pixels_at, *_NO_EXTENT)
         self._keep = array
 
+    def read_image(self, memory: PillowMemory) -> None:
+        """Sets the source: the pixels of a Pillow image, all of them, without limits."""
+        size = memory.pixel_bytes
+        _PIXELS.pack_into(
+            self._pixels, 0, memory.address, memory.row_stride, size, 1, memory.height, memory.width, memory.channels
+        )
+        _SOURCE.pack_into(self.raw, 0, 0, 0, self._pixels_at, *_NO_EXTENT)
+        self._keep = memory
+
     def box(self, top: int = 0, left: int = 0, height: int = 0, width: int = 0) -> None:
         """Sets the part of the file to decode; without arguments all of it."""
         _BOX.pack_into(self.raw, _BOX_AT, top, left, height, width)
@@ -166,6 +176,11 @@ class Job(JobOperations):
             )
         shape, strides = (array.shape, array.strides) if array.ndim == 3 else ((*array.shape, 1), (*array.strides, 1))
         self.write_to(address_of(array), (*strides, *shape, dtype, *_arithmetic(mean, std, False)))
+
+    def write_image(self, memory: PillowMemory) -> None:
+        """Sets the sink: the pixels of a new Pillow image; `fastpipe.core.new_image` has both."""
+        shape = memory.height, memory.width, memory.channels
+        self.write(memory.address, shape, (memory.row_stride, memory.pixel_bytes, 1), DType.UINT8)
 
     def write_planes(
         self,
