@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import torch
 from PIL import Image
 from torch.utils.data import get_worker_info
 
@@ -128,7 +127,7 @@ class ImageStages:
         reader, config = options.reader, options.config
         limit = readers.pixel_limit(options.max_pixels)  # as it is now
         files = here.read(sources, readers.longest_file(limit))
-        for number, (task, header, place) in enumerate(zip(tasks, files.headers(), files.places(), strict=True)):
+        for number, (task, (header, place)) in enumerate(zip(tasks, files.outcomes(), strict=True)):
             if task.error is not None:
                 continue
             if type(header) is Header and header.format in _FORMATS:
