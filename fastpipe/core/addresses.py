@@ -1,4 +1,4 @@
-"""Addresses of arrays and bytes, for C."""
+"""Addresses of arrays, for C."""
 
 from __future__ import annotations
 
@@ -18,14 +18,6 @@ def address_of(array: np.ndarray[Any, Any]) -> int:
     return _pointer_at(id(array) + _OBJECT_SIZE).value or 0
 
 
-def address_of_bytes(data: bytes) -> int:
-    """Address of the first byte, behind which C finds a NUL; good while somebody keeps the object."""
-    if not _IS_CPYTHON:
-        return ctypes.cast(ctypes.c_char_p(data), ctypes.c_void_p).value or 0
-    return id(data) + _BYTES_HEAD
-
-
 _IS_CPYTHON = sys.implementation.name == "cpython"
 _OBJECT_SIZE = object.__basicsize__
-_BYTES_HEAD = bytes.__basicsize__ - 1  # less the NUL
 _pointer_at = ctypes.c_void_p.from_address

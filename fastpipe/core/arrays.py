@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from struct import Struct
 from typing import NamedTuple
 
-from fastpipe.core.addresses import address_of_bytes
-from fastpipe.core.files import c_string
+from fastpipe.core.files import address_of_bytes, c_string
 from fastpipe.core.pool import Pool
 from fastpipe.core.structs import RawArray
 from fastpipe.types import ArchiveMember
@@ -59,13 +58,13 @@ def read_arrays(form: ArrayForm, parts: Sequence[ArrayPart], pool: Pool) -> list
     names: list[bytes] = []
     rest = (address_of_bytes(form.header), len(form.header), form.planes, form.height, form.width)
     for number, part in enumerate(parts):
-        path, place = part.path, (0, 0)
-        if isinstance(path, ArchiveMember):
-            path, place = path.container, (path.offset, path.length)
-        names.append(c_string(path))
+        if isinstance(part.path, ArchiveMember):
+            container, place = part.path.container, (part.path.offset, part.path.length)
+        else:
+            container, place = part.path, (0, 0)
+        names.append(c_string(container))
         # A length of 0 is all of the file to C: an empty member has less than nothing.
-        empty = path is not part.path and not place[1]
-        name = 0 if empty else address_of_bytes(names[-1])
+        name = 0 if container is not part.path and not place[1] else address_of_bytes(names[-1])
         _ARRAY.pack_into(raws, number * _SIZE, name, *place, *rest, *part.window, part.out, form.item, 0, 0, 0)
     pool.read_arrays(ctypes.addressof(raws), len(parts))
     del names  # until here

@@ -14,7 +14,6 @@ import weakref
 from collections.abc import Sequence
 from struct import Struct
 
-from fastpipe.core.addresses import address_of_bytes
 from fastpipe.core.headers import header_of
 from fastpipe.core.library import native
 from fastpipe.core.pool import Pool
@@ -26,6 +25,7 @@ _FILE = Struct("@6q4i16iq")
 _SIZE = _FILE.size
 _PLACE = Struct("@24x2q")
 _OUTCOMES = tuple(Status)
+_BYTES_HEAD = bytes.__basicsize__ - 1  # CPython's object in front of the bytes, less the NUL
 _ENCODING, _ERRORS = ("utf-8", "strict") if os.name == "nt" else (sys.getfilesystemencoding(), "surrogateescape")
 
 
@@ -127,11 +127,11 @@ class Files:
         """
         return [header for header, _ in self.outcomes()]
 
-    def outcomes(self) -> list[tuple[Header | Status, tuple[int, ...]]]:
+    def outcomes(self) -> list[tuple[Header | Status, tuple[int, int]]]:
         """Header of each file, as of `headers`, with the address and length of its bytes, as of `place`."""
         used = self._list.bytes[: self._count * _SIZE]
         return [
-            (_OUTCOMES[fields[8]] if fields[8] else header_of(fields[10:]), fields[3:5])
+            (_OUTCOMES[fields[8]] if fields[8] else header_of(fields[10:]), (fields[3], fields[4]))
             for fields in _FILE.iter_unpack(used)
         ]
 
@@ -192,6 +192,13 @@ class Files:
         self._lock = threading.Lock()
         if self._busy:
             self._address, self._busy, self._count = None, False, 0
+
+
+def address_of_bytes(data: bytes) -> int:
+    """Address of the first byte, with a NUL behind the last; good while somebody keeps the object."""
+    if sys.implementation.name != "cpython":
+        return ctypes.cast(ctypes.c_char_p(data), ctypes.c_void_p).value or 0
+    return id(data) + _BYTES_HEAD
 
 
 def c_string(name: str) -> bytes:

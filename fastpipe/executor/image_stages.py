@@ -14,11 +14,12 @@ from fastpipe import core, readers
 from fastpipe.config import MachineConfig
 from fastpipe.errors import PlanError
 from fastpipe.executor.batch import BatchBuilder, BatchSpec
-from fastpipe.executor.core_run import CoreRun, Workspace, fill, limits_of
+from fastpipe.executor.batch_executor import CoreRun, Workspace
 from fastpipe.executor.tasks import FailurePolicy, SampleTask
 from fastpipe.kernels import memory
 from fastpipe.ops import Pad
 from fastpipe.program.borders import without_border
+from fastpipe.program.core_steps import add_steps
 from fastpipe.program.encoded import Encoded
 from fastpipe.program.execute import DIRECT, execute, finish_tensor, to_pil
 from fastpipe.program.lower import lower
@@ -28,9 +29,10 @@ from fastpipe.rng import drawing, keyed_generators, keyed_globals
 from fastpipe.sources import fetched
 from fastpipe.transforms.compose import call
 from fastpipe.transforms.pipeline import Pipeline
-from fastpipe.types import DecodeRequest, Generators, Header, ImageShape, Recipe, RemoteFile
+from fastpipe.types import Box, DecodeRequest, Generators, Header, ImageShape, Recipe, RemoteFile
 
 _FORMATS = ("JPEG", "PNG")
+_WHOLE = Box(0, 0, 0, 0)  # all of a file, for a job
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,10 +144,11 @@ class ImageStages:
         """Reads a file by Python; what is at hand of it is its bytes, or the path of a local copy."""
         options = self.options
         try:
-            data = readers.read_copy(task.path, task.source if source is None else source, options.max_pixels)
+            limit = readers.pixel_limit(options.max_pixels)
+            data = readers.read_copy(task.path, task.source if source is None else source, limit)
             mark("read")
             header = readers.parse_header(data, task.path)
-            task.encoded = Encoded(data, header, task.path, options.reader, options.config, options.max_pixels)
+            task.encoded = Encoded(data, header, task.path, options.reader, options.config, limit)
             task.shape = ImageShape(header.height, header.width)
             if options.apply_exif:
                 self._orient(task)
@@ -235,7 +238,8 @@ class ImageStages:
             return CoreRun(list(tasks))
         jobs = here.jobs(len(tasks))
         sinks = self._alone if places is None else _Sinks(places)
-        limits = limits_of(tasks[0].encoded.max_pixels)
+        limit: int | None = tasks[0].encoded.max_pixels
+        limits = limit or 0, readers.most_scratch(limit)  # what is beyond is refused, and left to `execute`
         claimed: list[SampleTask] = []
         rejected: list[SampleTask] = []
         unfinished: set[int] = set()
@@ -243,7 +247,7 @@ class ImageStages:
         job = next(free)
         for task in tasks:
             program: Any = task.program
-            if self._is_for_core(task) and sinks.take(program) and fill(job, program, task.encoded, limits):
+            if self._is_for_core(task) and sinks.take(program) and _fill(job, program, task.encoded, limits):
                 task.image = sinks.write(job, task.position, program)
                 claimed.append(task)
                 job = next(free, job)
@@ -309,6 +313,20 @@ class ImageStages:
         return task.image, task.target
 
 
+def _fill(job: core.Job, program: Program, encoded: Encoded, limits: tuple[int, int]) -> bool:
+    """Fills a job with all of a program but its sink; False where the core doesn't have all of its steps."""
+    box = program.request.box
+    shape = program.shape if box is None else ImageShape(box.height, box.width)
+    job.clear()
+    if add_steps(job, program.steps, shape)[1] != len(program.steps):
+        return False
+    if encoded.held is None:
+        job.read(encoded.data, box or _WHOLE, limits)
+    else:
+        job.read_address(*encoded.place, box or _WHOLE, limits)
+    return True
+
+
 class _Sinks:
     """Memory that the core writes to: the places of a batch in one tensor, or a tensor for each image.
 
@@ -317,7 +335,6 @@ class _Sinks:
     """
 
     def __init__(self, builder: BatchBuilder | None) -> None:
-        self._builder = builder
         self.memory = None if builder is None else builder.images
         direct = self.memory is not None and self.memory.dtype in DIRECT
         self._places = core.Places(self.memory) if self.memory is not None and direct else None
@@ -348,4 +365,4 @@ class _Sinks:
             job.write_to(out.data_ptr(), sink)
             return out
         job.write_to(places.first + position * places.step, sink)
-        return self._builder.place(position) if program.after else None
+        return self.memory[position] if program.after and self.memory is not None else None
