@@ -27,8 +27,7 @@ from fastpipe.index.listing import IMG_EXTENSIONS, is_folder
 from fastpipe.index.open import OTHER_EXTENSIONS, named_index, open_container
 from fastpipe.index.table import unpack_paths
 from fastpipe.loading import DataLoader
-from fastpipe.loading.bad_files import CollateGood
-from fastpipe.loading.collate import DRAW_NOTHING, BatchCollate
+from fastpipe.loading.collate import DRAW_NOTHING, BatchCollate, CollateGood
 from fastpipe.loading.threads import gil_bound_part_within
 from fastpipe.paths import local
 from fastpipe.tools import recipes
