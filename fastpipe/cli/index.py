@@ -58,18 +58,20 @@ def index(
     """
     from fastpipe.datasets import ImageIndex, index_statistics
     from fastpipe.errors import DatasetError
-    from fastpipe.index.cluster import Cluster
+    from fastpipe.index.cluster import cluster_at
+    from fastpipe.index.index_source import BuildOptions
     from fastpipe.index.open import open_container
     from fastpipe.reporting.output import check_writable, write_asked
 
     check_writable(json, "--json")
     try:
         location: Path | str = "auto" if at is None else at
-        asked: dict[str, Any] = {"headers": headers, "refresh": refresh, "progress": not quiet, "location": location}
-        with Cluster(scheduler, ("index", root, image, label), quiet=quiet):
-            made = open_container(root, image=image, label=label, **asked)
+        asked: dict[str, Any] = {"headers": headers, "refresh": refresh, "progress": not quiet}
+        with cluster_at(scheduler, ("index", root, image, label), quiet=quiet) as cluster:
+            asked["cluster"] = cluster
+            made = open_container(root, image=image, label=label, location=location, options=BuildOptions(**asked))
             if made is None:
-                made = ImageIndex.from_folder(root, sizes=True, **asked)
+                made = ImageIndex.from_folder(root, location=location, sizes=True, **asked)
     except OSError as error:  # no such folder, or no class in it
         raise DatasetError(str(error)) from error
     statistics = index_statistics(made) if stats or json is not None else {}

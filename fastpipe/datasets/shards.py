@@ -11,6 +11,7 @@ from fastpipe.datasets.image_list import ImageList
 from fastpipe.datasets.options import ImageOptions, Unpack, with_options
 from fastpipe.index.glob import Paths
 from fastpipe.index.image_index import ImageIndex
+from fastpipe.index.index_source import BuildOptions
 from fastpipe.index.shard_source import ShardSource
 from fastpipe.sources import ByteSource, Cache
 
@@ -60,6 +61,6 @@ class ImageShards(ImageList):
     ) -> None:
         if not isinstance(shards, (str, os.PathLike, ByteSource)):
             shards = list(shards)
-        source = ShardSource.of(shards, image, label, headers, cache=cache)
+        source = ShardSource.of(shards, image, label, BuildOptions(headers=headers), cache)
         root = source.bytes_from or source.root
         super().__init__(ImageIndex.load_or_build(source, index), transform, target_transform, root=root, **options)

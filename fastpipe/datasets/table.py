@@ -11,6 +11,7 @@ from fastpipe.datasets.image_list import ImageList
 from fastpipe.datasets.options import ImageOptions, Unpack, with_options
 from fastpipe.index.glob import Paths
 from fastpipe.index.image_index import ImageIndex
+from fastpipe.index.index_source import BuildOptions
 from fastpipe.index.table_source import TableSource
 from fastpipe.sources import ByteSource, Cache
 
@@ -59,6 +60,6 @@ class ImageTable(ImageList):
     ) -> None:
         if not isinstance(tables, (str, os.PathLike, ByteSource)):
             tables = list(tables)
-        source = TableSource.of(tables, image, label, headers, cache=cache)
+        source = TableSource.of(tables, image, label, BuildOptions(headers=headers), cache)
         root = source.bytes_from or source.root
         super().__init__(ImageIndex.load_or_build(source, index), transform, target_transform, root=root, **options)

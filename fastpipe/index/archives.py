@@ -212,16 +212,11 @@ def _plain(name: str) -> str:
     return "" if name == "." else name
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ArchiveSource(ContainerSource):
     """Class folders in a zip or tar; the root is the archive, or a folder in it."""
 
     integers = False
-
-    def __init__(
-        self, root: str, archive: str, extensions: tuple[str, ...], headers: bool, refresh: bool, progress: bool
-    ) -> None:
-        super().__init__(root.rstrip("/" + os.sep), (archive,), extensions, headers, refresh, progress)
 
     def name_of(self, path: str) -> str:
         return ""

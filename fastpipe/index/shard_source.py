@@ -10,8 +10,9 @@ from typing import IO, Any
 
 from fastpipe.errors import DatasetError, FastpipeWarning
 from fastpipe.index.archives import Member, list_members, read_member
-from fastpipe.index.containers import ContainerListing, ContainerSource, common_folder
-from fastpipe.index.glob import Paths, expand_paths, paths_digest
+from fastpipe.index.containers import ContainerListing, ContainerSource
+from fastpipe.index.glob import Paths
+from fastpipe.index.index_source import BuildOptions
 from fastpipe.index.listing import IMG_EXTENSIONS
 from fastpipe.sources import Cache
 from fastpipe.sources.ranged import open_file
@@ -19,12 +20,11 @@ from fastpipe.sources.ranged import open_file
 _ENDINGS = (".tar", ".zip")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ShardSource(ContainerSource):
     """Shards, and which member is the image, and which the label."""
 
     label: str | None
-    given: str
 
     @classmethod
     def of(
@@ -32,15 +32,12 @@ class ShardSource(ContainerSource):
         shards: Paths,
         image: str | None,
         label: str | None,
-        headers: bool,
-        refresh: bool = False,
-        progress: bool = True,
+        options: BuildOptions,
         cache: Cache | None = None,
     ) -> ShardSource:
-        """With `ImageShards`'s arguments."""
-        paths = expand_paths(shards, "shards", _ENDINGS, cache)
+        """The source with `ImageShards`'s arguments."""
         extensions = IMG_EXTENSIONS if image is None else ("." + image.lower().lstrip("."),)
-        return cls(common_folder(paths), paths, extensions, headers, refresh, progress, label, paths_digest(shards))
+        return cls.over(shards, "shards", _ENDINGS, options, cache, extensions=extensions, label=label)
 
     @property
     def about(self) -> dict[str, Any]:

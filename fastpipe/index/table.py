@@ -28,10 +28,8 @@ SCHEMA = {
     "offsets": "i8",
     "labels": "i4",
     "folder_paths": "u1",
-    "folder_offsets": "i8",
     "folder_starts": "i8",
     "folder_states": "i8",
-    "folder_labels": "i4",
     "sizes": "i8",
     "versions": "i8",
     "heights": "u4",
@@ -59,12 +57,11 @@ class Table:
         paths: uint8; relative path bytes, a NUL behind each.
         offsets: int64 ``(n + 1,)``; where each path starts.
         labels: int32 ``(n,)``.
-        folder_paths, folder_offsets: the folders' relative paths, packed like the files'; the root, ``""``, first.
+        folder_paths: the folders' relative paths, packed like the files'; the root, ``""``, first.
             None, as the other folder arrays, where the files weren't listed from a folder.
         folder_starts: int64 ``(m + 1,)``; the first file of each folder: a folder's files are neighbours.
         folder_states: int64 ``(m, 3)``; modification time and change time in ns, and inode. A time of -1 never
             equals what the system says: that folder is read again whenever the index is opened.
-        folder_labels: int32 ``(m,)``; -1 for the root.
         sizes: int64 ``(n,)`` bytes; -1 where the file can't be reached. None where not asked for.
         versions: int64 ``(n,)``; of files in a store, what changes when a file changes; 0 where the store can't tell
             (see `fastpipe.types.RemoteFile`).
@@ -87,10 +84,8 @@ class Table:
     offsets: Array
     labels: Array
     folder_paths: Array | None = None
-    folder_offsets: Array | None = None
     folder_starts: Array | None = None
     folder_states: Array | None = None
-    folder_labels: Array | None = None
     sizes: Array | None = None
     versions: Array | None = None
     heights: Array | None = None
@@ -163,13 +158,8 @@ def offsets_of(packed: Array) -> Array:
 
 def unpack_paths(packed: bytes, separator: str = os.sep) -> list[str]:
     """Paths as strings, with this system's separator, or another."""
-    return decode_path(packed, separator).split("\0")[:-1]
-
-
-def decode_path(data: bytes, separator: str = os.sep) -> str:
-    """A path's bytes as a string with this system's separator, or another."""
-    text = data.decode(ENCODING, ERRORS)
-    return text if separator == "/" else text.replace("/", separator)
+    text = packed.decode(ENCODING, ERRORS)
+    return (text if separator == "/" else text.replace("/", separator)).split("\0")[:-1]
 
 
 def joined(parts: Iterable[bytes]) -> Array:

@@ -20,6 +20,7 @@ from fastpipe.datasets import ImageDataset, ImageFolder, ImageIndex, ImageList, 
 from fastpipe.datasets.arrays import Arrays
 from fastpipe.errors import DatasetError
 from fastpipe.executor import BatchSpec
+from fastpipe.index.index_source import AS_USUAL, BuildOptions
 from fastpipe.index.lazy_sequences import Samples
 from fastpipe.index.listing import IMG_EXTENSIONS, is_folder
 from fastpipe.index.open import OTHER_EXTENSIONS, named_index, open_container
@@ -128,12 +129,12 @@ def open_dataset(path: str | os.PathLike[str], transform: Any) -> ImageDataset:
     return ImageList(index, transform, root=index.root or None)
 
 
-def index_of(source: Any, *, progress: bool = True) -> ImageIndex:
+def index_of(source: Any, options: BuildOptions = AS_USUAL) -> ImageIndex:
     """The files of a folder, the folder of an index, a list or an image, of an `ImageIndex` or a dataset.
 
     Args:
         source: one of these.
-        progress: whether a terminal gets a bar while a folder is listed.
+        options: how the index is made.
 
     Raises:
         DatasetError: none of these, or there is no image.
@@ -151,7 +152,7 @@ def index_of(source: Any, *, progress: bool = True) -> ImageIndex:
         raise DatasetError(
             f"check takes a folder, a list, an image file, an ImageIndex or a dataset; not {type(source).__name__}."
         )
-    return named_index(source, progress=progress)
+    return named_index(source, options)
 
 
 def other_images(index: ImageIndex) -> dict[str, int]:

@@ -187,7 +187,7 @@ def to_grayscale(img: Any, num_output_channels: int) -> Image.Image:
     check_output_channels(num_output_channels)
     gray = img.convert("L")
     if num_output_channels == 1:
-        return gray
+        return gray  # type: ignore[no-any-return]
     image = Image.merge("RGB", (gray, gray, gray))
     image.info = {}  # as torchvision's, which is made of an array
     return image

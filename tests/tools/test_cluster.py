@@ -96,8 +96,8 @@ def test_an_index_is_that_of_one_process(cluster: Any, folder: Path, tmp_path: P
     time.sleep(file_states.SETTLED_NS / 1e9 + 0.1)  # until then the folders' times are kept as unknown
     alone = ImageIndex.from_folder(folder, location=None, headers=True, progress=False)
     for root in (folder, os.path.relpath(folder)):
-        with Cluster(cluster.scheduler_address):
-            made = ImageIndex.from_folder(root, location=None, headers=True, progress=False)
+        with Cluster(cluster.scheduler_address) as there:
+            made = ImageIndex.from_folder(root, location=None, headers=True, progress=False, cluster=there)
         assert made.classes == alone.classes
         assert made.formats == alone.formats
         assert same_tables(made.table, alone.table)

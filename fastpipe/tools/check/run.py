@@ -18,7 +18,8 @@ from fastpipe.datasets import ImageIndex
 from fastpipe.environment import usable_cpus, versions
 from fastpipe.errors import ConfigError, DatasetError
 from fastpipe.index._progress import SlowBar
-from fastpipe.index.cluster import Cluster
+from fastpipe.index.cluster import cluster_at
+from fastpipe.index.index_source import BuildOptions
 from fastpipe.index.journal import Journal
 from fastpipe.index.open import loose_images
 from fastpipe.paths import local
@@ -96,8 +97,8 @@ def check(
         raise ConfigError(f"timeout={timeout}: give seconds, more than 0")
     for format in current_config().readers:
         configured_reader(format)  # one that isn't there is told now, and not by each process
-    with Cluster(scheduler, ("index", str(source)), quiet=not progress):
-        index = index_of(source, progress=progress)
+    with cluster_at(scheduler, ("index", str(source)), quiet=not progress) as cluster:
+        index = index_of(source, BuildOptions(progress=progress, cluster=cluster))
     if move_to is not None and index.source is not None:
         raise DatasetError(
             f"the files lie in {index.source.name}, and none can be moved out of it: check without move_to, and leave "
