@@ -150,7 +150,7 @@ def large(root: Path, cache: Path, entries: int, draws: int, workers: int) -> di
         "root": str(root),
         "extensions": list(IMG_EXTENSIONS),
     }
-    generation = format.write(location, table, about)
+    generation = format.write(location, table.arrays(), about)
     on_disk = sum(file.stat().st_size for file in (location / generation).iterdir())
     result: dict[str, Any] = {
         "entries": entries,

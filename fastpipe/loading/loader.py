@@ -26,16 +26,20 @@ from fastpipe.environment import usable_cpus
 from fastpipe.errors import DatasetError, FastpipeWarning
 from fastpipe.executor import BatchSpec, SharedEpoch, Slots
 from fastpipe.loading.accelerate import prepare_loader, warn_lost
-from fastpipe.loading.arguments import check_output, check_state, threads_of_each
-from fastpipe.loading.bad_files import CollateGood, bad_files_of, begin_epoch
-from fastpipe.loading.collate import DRAW_NOTHING, BatchCollate
-from fastpipe.loading.epoch_checks import warn_of_repetition, warn_of_whole_epochs
+from fastpipe.loading.checks import (
+    check_output,
+    check_shared_memory,
+    check_state,
+    threads_of_each,
+    warn_of_repetition,
+    warn_of_whole_epochs,
+)
+from fastpipe.loading.collate import DRAW_NOTHING, BatchCollate, CollateGood
 from fastpipe.loading.fetcher import BatchFetcher, gives_batches
-from fastpipe.loading.iteration import Iteration, Progress, current_progress, running
+from fastpipe.loading.iteration import Iteration, Progress, begin_epoch, current_progress, running
 from fastpipe.loading.mixing import mixes_alone
 from fastpipe.loading.samplers import RandomSampler, SequentialSampler, ShuffledSampler
-from fastpipe.loading.shm_check import check_shared_memory
-from fastpipe.loading.threads import AHEAD, Ahead, Plan, ThreadIterator, gil_bound_part_within
+from fastpipe.loading.threads import Ahead, ThreadIterator, gil_bound_part_within
 from fastpipe.loading.worker import WorkerInit
 from fastpipe.loading.worker_monitor import (
     Heartbeats,
@@ -259,16 +263,12 @@ class DataLoader(TorchDataLoader[Any]):
                 FastpipeWarning,
                 stacklevel=4,
             )
-        prefetch = self.prefetch_factor or AHEAD
-        plan = Plan(
-            int(self.threads or 1), prefetch, self._requested, self.timeout, obstacle, self._keeps_streams, mixes
-        )
         making = self._making
         used = any(other.iterator is making for other in running)
         if making is None or used or making.made_by != os.getpid():
-            self._making = making = ThreadIterator(self, plan)
+            self._making = making = ThreadIterator(self, obstacle, mixes)
         else:
-            making.again(self, plan)
+            making.again(self, obstacle, mixes)
         return making
 
     def _draws_in_collate(self) -> bool:
@@ -369,7 +369,7 @@ class DataLoader(TorchDataLoader[Any]):
     @property
     def bad_files(self) -> BadFileCounts:
         """Counts of samples skipped and replaced in this epoch so far, workers' work ahead included, and in all."""
-        return bad_files_of(self.dataset)
+        return sum((part.bad_files for part in image_datasets(self.dataset)), BadFileCounts(0, 0, 0))
 
     def state_dict(self) -> dict[str, Any]:
         """State for `load_state_dict` to go on behind the last batch that was handed out.

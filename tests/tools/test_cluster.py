@@ -29,7 +29,7 @@ from fastpipe.index import file_states
 from fastpipe.index.cluster import Cluster, _key
 from fastpipe.index.table import same_tables
 from fastpipe.tools.check import run
-from fastpipe.tools.check.journal import Journal
+from fastpipe.tools.check.findings import Findings
 
 distributed = pytest.importorskip("distributed", reason="a cluster takes Dask: pip install 'fastpipe[dask]'")
 
@@ -73,18 +73,18 @@ def test_a_check_is_that_of_one_process_although_a_worker_is_killed(
     alone = fastpipe.check(folder, jobs=1, progress=False)
     monkeypatch.setattr(run, "CHUNK", 8)
     noted: list[int] = []
-    note = Journal.note
+    put = Findings.put
 
-    def noting(self: Journal, number: int, seen: Any) -> None:
+    def noting(self: Findings, number: int, seen: Any) -> None:
         if not noted:
             with distributed.Client(cluster.scheduler_address, set_as_default=False) as client:
                 processes = client.run(os.getpid)
                 busy = [worker for worker, tasks in client.processing().items() if tasks]
                 os.kill(processes[(busy or [*processes])[0]], signal.SIGKILL)
         noted.append(number)
-        note(self, number, seen)
+        put(self, number, seen)
 
-    monkeypatch.setattr(Journal, "note", noting)
+    monkeypatch.setattr(Findings, "put", noting)
     together = fastpipe.check(folder, scheduler=cluster.scheduler_address, progress=False)
     assert sorted(noted) == list(range(alone.files))
     assert list(together.rows) == list(alone.rows)

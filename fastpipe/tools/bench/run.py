@@ -23,7 +23,6 @@ from fastpipe.reporting.output import (
     write_asked,
     write_file,
 )
-from fastpipe.reporting.page import check_page
 from fastpipe.tools.bench.choose import Choice, choose, print_readers, to_config
 from fastpipe.tools.bench.measure import Measurement, measure
 from fastpipe.tools.bench.pipeline import CONTENDERS, PipelineResult, measure_pipelines
@@ -59,16 +58,16 @@ def bench(
     Args:
         path, sampling: as `Sampling` has them.
         json: a file; ``"-"`` for standard output, where the tables then don't go.
-        html: a file for the report as a page, with pictures.
+        html: a file for the report as a page.
         quiet: no progress bar and no table.
 
     Raises:
         DatasetError: no image to measure.
         ReaderError: a named reader is unknown or doesn't load here, or none decodes the images.
-        ConfigError: a file can't be written, or matplotlib isn't there for pictures.
+        ConfigError: a file can't be written.
     """
     check_writable(json, "--json")
-    check_page(html)
+    check_writable(html, "--html")
     record = _measure(Sampling(path, **sampling), quiet)
     shown = write_asked(json, to_json(record), quiet)
     if shown:
