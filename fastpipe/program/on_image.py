@@ -203,12 +203,14 @@ def _claimed(
         made = tensor_sink(job, conversion, shape, out, in_rows)
     elif pixels is not None:
         made = pillow_sink(job, shape)
+        if made is None:
+            core.give_back(job)
+            return None, 0, False
     else:
         made = np.empty(shape if image.ndim == 3 or shape.channels > 1 else shape.size, dtype=np.uint8)
         job.write_array(made)
     core.check(core.run_thread_job(job))
     if pixels is not None and not finished:
-        made = to_pil(made)
         made.info = _info_of(image)
     return made, taken, finished
 
@@ -218,13 +220,11 @@ def _part(pixels: core.PillowMemory, box: Box) -> core.PillowMemory:
     return pixels._replace(address=address, height=box.height, width=box.width)
 
 
-def pillow_sink(job: core.Job, shape: ImageShape) -> Any:
-    """Sets a job's sink: a new PIL image, or an array where Pillow has no memory in one piece: `to_pil` has both."""
+def pillow_sink(job: core.Job, shape: ImageShape) -> Image.Image | None:
+    """Sets a job's sink: a new PIL image; None where Pillow has no memory for it in one piece."""
     new = core.new_image(*shape)
     if new is None:
-        array = np.empty(shape if shape.channels > 1 else shape.size, dtype=np.uint8)
-        job.write_array(array)
-        return array
+        return None
     image, pixels = new
     job.write_image(pixels)
     return image
