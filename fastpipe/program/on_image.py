@@ -8,7 +8,7 @@ Pillow's way, on an array by kernels. Behind the conversion to a tensor torch ru
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,9 +21,10 @@ from fastpipe.kernels import memory
 from fastpipe.ops import AsTvImage, Operation, ToNormalizedTensor, ToPlanarTensor
 from fastpipe.program.borders import behind_conversion, without_border
 from fastpipe.program.core_steps import add_steps
+from fastpipe.program.lower import lower
 from fastpipe.program.profiling import mark, profiled
 from fastpipe.program.program import Program, Views
-from fastpipe.types import Box, ImageShape, Step
+from fastpipe.types import Box, ImageShape, Recipe, Step
 
 _CONVERSIONS = (ToPlanarTensor, ToNormalizedTensor)
 _CHANNELS = {"RGB": 3, "L": 1}
@@ -78,6 +79,16 @@ def run_on_image(program: Program, image: Any, out: torch.Tensor | None = None, 
         if program.keeps_info is not None:
             made.info = _info_of(image) if program.keeps_info else {}
     return made
+
+
+def run_steps(steps: Sequence[Step], image: Any) -> Any:
+    """The result of drawn steps on a PIL image or an array: of several as a program, where they make one."""
+    shape = shape_of(image) if len(steps) > 1 and core.available() else None
+    if shape is not None:
+        return run_on_image(lower(Recipe(shape, tuple(steps))), image)
+    for step in steps:
+        image = step.apply(image)
+    return image
 
 
 def run_operation(operation: Operation, image: Any, box: Box | None = None) -> Any:
