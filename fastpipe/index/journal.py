@@ -21,8 +21,8 @@ _KEPT_S = 24 * 3600.0
 class Journal:
     """Results by a key, in a file of the cache folder, until what they are for is done; any thread may use it.
 
-    They are kept for a day at most. A kill costs no more than the results of the last moment. Where the folder can't be written, or another process is
-    at the same, the journal forgets: then an interrupted run begins anew.
+    They are kept for a day at most. A kill costs no more than the results of the last moment. Where the folder can't be
+    written, or another process is at the same, the journal forgets: then an interrupted run begins anew.
 
     Args:
         kind: the folder in the cache folder.
