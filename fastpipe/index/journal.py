@@ -8,6 +8,7 @@ import json
 import sqlite3
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,25 +16,24 @@ import filelock
 
 from fastpipe.index.format import cache_folder
 
-_KEPT_S = 24 * 3600.0
-
 
 class Journal:
     """Results by a key, in a file of the cache folder, until what they are for is done; any thread may use it.
 
-    They are kept for a day at most. A kill costs no more than the results of the last moment. Where the folder can't be
-    written, or another process is at the same, the journal forgets: then an interrupted run begins anew.
+    A kill costs no more than the results of the last moment. Where the folder can't be written, or another process is
+    at the same, the journal forgets: then an interrupted run begins anew.
 
     Args:
         kind: the folder in the cache folder.
         about: the values that the results depend on, as a text.
         anew: forget what was found before.
+        kept_s: the age in seconds from which on a result is forgotten.
 
     Attributes:
         problem: why nothing is kept; ``""`` if results are.
     """
 
-    def __init__(self, kind: str, about: str, anew: bool = False) -> None:
+    def __init__(self, kind: str, about: str, anew: bool = False, kept_s: float = 24 * 3600.0) -> None:
         self.problem = ""
         self._lock = threading.Lock()
         self._rows: sqlite3.Connection | None = None
@@ -44,22 +44,22 @@ class Journal:
             self._file = folder / f"{hashlib.sha256(about.encode('utf-8', 'surrogatepass')).hexdigest()[:32]}.sqlite"
             self._alone.enter_context(filelock.FileLock(f"{self._file}.lock", timeout=0))
             try:
-                self._rows = self._opened(anew)
+                self._rows = self._opened(anew, kept_s)
             except sqlite3.DatabaseError:  # damaged: it only saves time
                 self._remove()
-                self._rows = self._opened(anew)
+                self._rows = self._opened(anew, kept_s)
         except filelock.Timeout:
             self.problem = "another process is at the same"
         except (OSError, NotImplementedError, sqlite3.Error) as error:
             self.problem = str(error)
 
-    def _opened(self, anew: bool) -> sqlite3.Connection:
+    def _opened(self, anew: bool, kept_s: float) -> sqlite3.Connection:
         rows = sqlite3.connect(self._file, isolation_level=None, check_same_thread=False)
         rows.execute("PRAGMA locking_mode=EXCLUSIVE")  # no shared memory, which network disks don't have
         rows.execute("PRAGMA journal_mode=WAL")
         rows.execute("PRAGMA synchronous=OFF")
         rows.execute("CREATE TABLE IF NOT EXISTS done (key BLOB PRIMARY KEY, result TEXT, at REAL) WITHOUT ROWID")
-        rows.execute("DELETE FROM done WHERE ? OR at < ?", (anew, time.time() - _KEPT_S))
+        rows.execute("DELETE FROM done WHERE ? OR at < ?", (anew, time.time() - kept_s))
         return rows
 
     def get(self, key: bytes) -> Any:
