@@ -8,7 +8,7 @@ submit batches. `BatchExecutor` knows no dataset: what the stages do with images
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any, Protocol
 
 from fastpipe import core
@@ -172,7 +172,7 @@ class Stages(Protocol):
         """Gives back what was read."""
 
     def finish(self, task: SampleTask) -> Any:
-        """The finished sample: what isn't planned, and may draw, is done now."""
+        """The finished sample: what isn't planned, and may draw, is done now; notes the error of a bad file."""
 
     def recipe(self, task: SampleTask, generators: Generators) -> Recipe:
         """The recipe that would be drawn for a sample."""
@@ -279,7 +279,17 @@ class PendingBatch:
         kept = [task for task in self._tasks if task is not None]
         if self._places is not None and kept:
             return self._places.finish([task.target for task in kept], [task.position for task in kept])
-        return [self._stages.finish(task) for task in kept]
+        return [*self._finished()]
+
+    def _finished(self) -> Iterator[Any]:
+        """The samples, finished one after the other; one whose file only now turns out bad is replaced, too."""
+        for position in range(len(self._tasks)):
+            while (task := self._tasks[position]) is not None:
+                sample = self._stages.finish(task)
+                if task.error is None:
+                    yield sample
+                    break
+                self._substitute()
 
     def _submit_next(self) -> None:
         first = len(self._tasks)
@@ -347,7 +357,7 @@ class PendingBatch:
                 position += 1
                 continue
             for other in self._policy.substitutes(task):
-                other.position = position
+                other.position, other.is_substitute = position, True
                 self._tasks[position] = other
                 if other.finished is None:
                     self._begin([other])

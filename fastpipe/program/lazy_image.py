@@ -262,6 +262,24 @@ def _resizing(
     return None if found is None else (found,)
 
 
+def source_of(image: Any) -> LazySource | None:
+    """The file of a lazy image; None of anything else."""
+    record = _record_of(image) if isinstance(image, LazyImage) else None
+    return None if record is None else record.source
+
+
+def load_images(sample: Any) -> None:
+    """Makes the pixels of all lazy images in a sample: in lists, tuples and dicts."""
+    if isinstance(sample, LazyImage):
+        sample.load()
+    elif isinstance(sample, (list, tuple)):
+        for part in sample:
+            load_images(part)
+    elif isinstance(sample, dict):
+        for part in sample.values():
+            load_images(part)
+
+
 def copied_info(image: Image.Image) -> dict[Any, Any]:
     """A copy of an image's ``info``, as Pillow hands it on."""
     copied: dict[Any, Any] = image._copy_info() if _COPIES_LISTS else image.info.copy()

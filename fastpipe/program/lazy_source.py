@@ -39,6 +39,7 @@ class LazySource:
 
     Attributes:
         shape: of the upright image.
+        error: why the file couldn't be decoded; None as long as it could.
     """
 
     def __init__(self, encoded: Encoded, orientation: int = 1, open_by_pillow: Opener | None = None) -> None:
@@ -47,6 +48,7 @@ class LazySource:
         self.encoded = encoded
         self._orientation = orientation
         self._open_by_pillow = open_by_pillow
+        self.error: Exception | None = None
         self._decoded = 0.0
         self._whole: Image.Image | None = None
 
@@ -107,6 +109,13 @@ class LazySource:
         return image
 
     def _decode_by_pillow(self) -> Image.Image:
+        try:
+            return self._decoded_by_pillow()
+        except Exception as error:
+            self.error = error
+            raise
+
+    def _decoded_by_pillow(self) -> Image.Image:
         encoded = self.encoded
         if self._open_by_pillow is not None:
             opened = self._open_by_pillow(encoded.content)
