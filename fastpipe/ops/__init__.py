@@ -51,6 +51,7 @@ from fastpipe.ops.geometry import (
     VFlip,
     reduced_scale,
 )
+from fastpipe.ops.pillow_filters import PillowBoxBlur, PillowGaussianBlur
 from fastpipe.ops.tensors import (
     AsTvImage,
     PermuteChannels,
@@ -100,6 +101,8 @@ __all__ = [
     "Perspective",
     "PilOperation",
     "PilToTensor",
+    "PillowBoxBlur",
+    "PillowGaussianBlur",
     "Posterize",
     "Resize",
     "ResizeWindow",
