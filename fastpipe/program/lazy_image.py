@@ -12,9 +12,9 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import torch
-from PIL import Image
+from PIL import Image, ImageFilter
 
-from fastpipe.ops import Crop, Operation, Resize, RgbToGrayscale
+from fastpipe.ops import Crop, Operation, PillowBoxBlur, PillowGaussianBlur, Resize, RgbToGrayscale
 from fastpipe.program.lazy_operations import TRANSPOSITIONS, BoxResize, PointTable
 from fastpipe.program.lazy_source import LazySource
 from fastpipe.types import Box, Size, Step
@@ -26,8 +26,14 @@ _MOST_STEPS = 10
 _LARGEST = 1 << 16
 """Sides of a resized image up to which a resize is recorded."""
 
-RECORDED_FILTERS: dict[type, Callable[[Any], Operation | None]] = {}
-"""From a class of `PIL.ImageFilter` to the operation that one of its filters is; None where the core has none such."""
+_RECORDED_FILTERS: dict[type, Callable[[Any], Operation]] = {
+    ImageFilter.GaussianBlur: lambda given: PillowGaussianBlur(given.radius),
+    ImageFilter.BoxBlur: lambda given: PillowBoxBlur(given.radius),
+}
+"""The operations that filters are, by their classes."""
+
+_LARGEST_RADIUS = 1 << 10
+"""Radius up to which a blur is recorded."""
 
 
 class _Record(NamedTuple):
@@ -191,11 +197,10 @@ class LazyImage(Image.Image):
 
     def filter(self, filter: Any) -> Image.Image:
         given = filter() if callable(filter) else filter
-        record, known = _open_record(self), RECORDED_FILTERS.get(type(given))
-        step = None if known is None else known(given)
-        if record is None or step is None:
+        record, known = _open_record(self), _RECORDED_FILTERS.get(type(given))
+        if record is None or known is None or not _is_radius(given.radius):
             return Image.Image.filter(self, given)
-        return _then(self, record, step)
+        return _then(self, record, known(given))
 
 
 _FILTERS = {number: number.name.lower() for number in Image.Resampling if number <= Image.Resampling.HAMMING}
@@ -302,6 +307,12 @@ def _whole_size(size: Any) -> Size | None:
     except (TypeError, ValueError):
         return None
     return Size(height, width) if 0 < min(width, height) <= max(width, height) <= _LARGEST else None
+
+
+def _is_radius(given: Any) -> bool:
+    """Whether a blur's radius is one or two numbers that the core takes."""
+    radii = given if isinstance(given, tuple) else (given, given)
+    return len(radii) == 2 and all(isinstance(one, (int, float)) and 0 <= one <= _LARGEST_RADIUS for one in radii)
 
 
 def _is_one_step(box: Sequence[float], size: Size, mode: str, reducing_gap: Any) -> bool:

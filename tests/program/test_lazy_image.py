@@ -97,6 +97,12 @@ RECORDED: dict[str, Change] = {
     "mirror": ImageOps.mirror,
     "rotate by a right angle": lambda image: image.rotate(90, expand=True),
     "gray": lambda image: image.convert("L"),
+    "blurred": lambda image: image.filter(ImageFilter.GaussianBlur(1.5)),
+    "blurred by two radii": lambda image: image.filter(ImageFilter.GaussianBlur((0.3, 4))),
+    "blurred by the class": lambda image: image.filter(ImageFilter.GaussianBlur),
+    "not blurred": lambda image: image.filter(ImageFilter.GaussianBlur(0)),
+    "box blurred": lambda image: image.filter(ImageFilter.BoxBlur(2)),
+    "blurred and cut": lambda image: image.filter(ImageFilter.GaussianBlur(1.1)).crop((10, 20, 31, 42)),
     "gray and back": lambda image: image.resize((50, 40)).convert("L").convert("RGB").resize((20, 20)),
     "gray points": lambda image: image.convert("L").point(lambda value: 255 - value),
     **{
@@ -122,7 +128,6 @@ MADE: dict[str, Change] = {
     "to a palette": lambda image: image.convert("P"),
     "by a matrix": lambda image: image.convert("L", (0.5, 0.2, 0.2, 10)),
     "sharpened": lambda image: image.filter(ImageFilter.SHARPEN),
-    "blurred": lambda image: image.filter(ImageFilter.GaussianBlur(1.5)),
     "enhanced": lambda image: ImageEnhance.Color(image).enhance(0.4),
     "expanded": lambda image: ImageOps.expand(image, 4, (1, 2, 3)),
     "a channel": lambda image: image.getchannel("G"),
@@ -219,6 +224,7 @@ steps = st.one_of(
     st.tuples(st.just("transpose"), st.sampled_from(range(7))),
     st.tuples(st.just("convert"), st.sampled_from(["RGB", "L"])),
     st.tuples(st.just("point"), st.integers(0, 255)),
+    st.tuples(st.just("blur"), st.sampled_from([0, 0.4, 1, 2.3])),
     st.tuples(st.just("copy"), st.none()),
     st.tuples(st.just("load"), st.none()),
 )
@@ -237,6 +243,8 @@ def applied(image: Any, step: Any) -> Any:
         left, right = sorted(given[2:4])
         top, bottom = sorted(given[4:])
         return image.resize(given[:2], 3, (left * width, top * height, right * width, bottom * height))
+    if name == "blur":
+        return image.filter(ImageFilter.GaussianBlur(given))
     if name == "point":
         return image.point(lambda value: value ^ given)
     if name == "load":
