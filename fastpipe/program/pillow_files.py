@@ -50,6 +50,7 @@ class _LazyFile(_Base):
     _fastpipe_lock: threading.RLock
     _fastpipe_source: LazySource | None
     _fastpipe_is_used = False
+    _fastpipe_is_loading = False
 
     # -- the file
 
@@ -124,7 +125,29 @@ class _LazyFile(_Base):
         with self._fastpipe_lock:
             if self._is_untouched:
                 self._decode()
-            return super().load()
+            self._fastpipe_is_loading = True  # Pillow sets `im` before it has the pixels
+            try:
+                return super().load()
+            finally:
+                self._fastpipe_is_loading = False
+
+    @property
+    def im(self) -> Any:
+        return Image.Image.im.__get__(self)
+
+    @im.setter
+    def im(self, im: Any) -> None:
+        Image.Image.im.__set__(self, im)  # type: ignore[attr-defined] # a property
+        if self._fastpipe_is_used and not self._fastpipe_is_loading:
+            self._end_loading()  # as `thumbnail` does, behind a resize that has loaded the image, in Pillow's eyes
+
+    def _end_loading(self) -> None:
+        """Leaves the file as Pillow does when it has decoded it."""
+        self.tile = []
+        self.readonly = 0
+        if self._exclusive_fp and self.fp is not None:
+            self.fp.close()
+        self.fp = None
 
     def _decode(self) -> None:
         """Decodes where Pillow's ``load`` needn't, or can't since the file has been closed."""
@@ -206,16 +229,14 @@ class _LazyJpeg(_LazyFile, JpegImagePlugin.JpegImageFile):
     pillow = JpegImagePlugin.JpegImageFile
     codec = "jpeg"
 
+    @property
+    def _is_untouched(self) -> bool:
+        return super()._is_untouched and self.mode == ("L" if self.layers == 1 else "RGB")  # which `draft` changes
+
     def _decode(self) -> None:
         lazy = self.lazy()
-        if lazy is None:
-            return
-        self.im = lazy.im
-        self.tile = []
-        self.readonly = 0
-        if self._exclusive_fp and self.fp is not None:
-            self.fp.close()
-        self.fp = None
+        if lazy is not None:
+            self.im = lazy.im
 
 
 class _LazyPng(_LazyFile, PngImagePlugin.PngImageFile):
@@ -227,6 +248,13 @@ class _LazyPng(_LazyFile, PngImagePlugin.PngImageFile):
         self._fp = file
         if self.png is not None:
             self.png.fp = file
+
+    def _end_loading(self) -> None:
+        if self.png is not None:  # there is nothing behind the pixels: see `_is_whole`
+            self._text = self.png.im_text
+            self.png.close()
+            self.png = None
+        super()._end_loading()
 
 
 for _kind in (_LazyJpeg, _LazyPng):  # as they call themselves where Pillow's do
