@@ -81,8 +81,10 @@ class _LazyFile(_Base):
         assert file is not None
         limit = readers.longest_file(readers.pixel_limit())
         position = file.tell()
+        file.seek(0, os.SEEK_END)
+        is_short = not limit or file.tell() <= limit
         file.seek(0)
-        data = file.read(limit + 1 if limit else -1)
+        data = file.read() if is_short else b""
         file.seek(position)
         name = os.fsdecode(self.filename) if self.filename else "<file>"
         try:
@@ -90,7 +92,7 @@ class _LazyFile(_Base):
         except DecodeError:
             return None
         known = (header.format, header.width, header.height) == (self.format, *self.size)
-        if not known or 0 < limit < len(data) or readers.choose(header).name != "core" or not _is_whole(data, header):
+        if not known or not readers.get_reader("core").accepts(header) or not _is_whole(data, header):
             return None
         if self._exclusive_fp:  # as Pillow, which closes a file of its own when it has decoded it
             copy = io.BytesIO(data)
