@@ -145,7 +145,7 @@ class PermuteChannels(Operation):
     permutation: tuple[int, ...]
 
     def apply(self, image: Any) -> Any:
-        return np.ascontiguousarray(image[..., list(self.permutation)])
+        return image if image.ndim == 2 else np.ascontiguousarray(image[..., list(self.permutation)])  # gray: (H, W)
 
     def words(self) -> str:
         return "channels in the order " + ", ".join(map(str, self.permutation))
