@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from fastpipe.datasets.base import ImageDataset, default_loader
+from fastpipe.datasets.base import default_loader
 from fastpipe.datasets.indexed import IndexedDataset
 from fastpipe.datasets.options import ReadOptions, Unpack, with_options
 from fastpipe.errors import DatasetError
@@ -98,7 +98,7 @@ class ImageFolder(IndexedDataset):
     source: ByteSource | None = None
     """The store that has the files, with its cache; None for this machine's file system."""
 
-    @with_options(ReadOptions, ImageDataset.__init__)
+    @with_options(ReadOptions)
     def __init__(
         self,
         root: str | Path | ByteSource,

@@ -10,7 +10,6 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from fastpipe.datasets.base import ImageDataset
 from fastpipe.datasets.folder import ImageFolder
 from fastpipe.datasets.indexed import IndexedDataset
 from fastpipe.datasets.options import ImageOptions, Unpack, with_options
@@ -63,7 +62,7 @@ class ImageList(IndexedDataset):
 
     index: ImageIndex
 
-    @with_options(ImageOptions, ImageDataset.__init__)
+    @with_options(ImageOptions)
     def __init__(
         self,
         source: Any,

@@ -103,7 +103,7 @@ class JointDataset(ImageDataset):
     _fastpipe_spreads_targets = False
     """A sample is the image and each of its targets, where nothing sees both; else the image and one target."""
 
-    @with_options(ImageOptions, ImageDataset.__init__)
+    @with_options(ImageOptions)
     def __init__(
         self,
         transform: Callable[..., Any] | None = None,
@@ -212,7 +212,7 @@ class SampleDataset(JointDataset):
 
     _fastpipe_spreads_targets = True
 
-    @with_options(ImageOptions, ImageDataset.__init__)
+    @with_options(ImageOptions)
     def __init__(
         self,
         function: Callable[[int], tuple[Any, ...]],

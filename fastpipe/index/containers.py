@@ -76,6 +76,8 @@ class ContainerSource(PartsSource):
         cls, given: Paths, what: str, endings: tuple[str, ...], options: BuildOptions, cache: Cache | None, **own: Any
     ) -> Self:
         """The source of the containers that paths and patterns name: see `expand_paths`."""
+        if not isinstance(given, (str, os.PathLike, ByteSource)):
+            given = list(given)
         paths = expand_paths(given, what, endings, cache)
         first = paths[0]
         store = cast(ByteSource, first.source) if isinstance(first, RemoteFile) else None

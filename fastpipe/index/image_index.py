@@ -10,7 +10,6 @@ from typing import Any, cast
 from fastpipe.errors import DatasetError
 from fastpipe.index import cache, format
 from fastpipe.index.archives import ArchiveSource, archive_in, archive_named_by
-from fastpipe.index.cluster import Cluster
 from fastpipe.index.index_source import BuildOptions, IndexSource
 from fastpipe.index.indexed_files import IndexedFiles, open_index
 from fastpipe.index.listing import IMG_EXTENSIONS
@@ -52,7 +51,6 @@ class ImageIndex(IndexedFiles):
         headers: bool = False,
         refresh: bool = False,
         progress: bool = True,
-        cluster: Cluster | None = None,
     ) -> ImageIndex:
         """The files of ``root/class/….jpg`` as they are now, in torchvision's order; in a zip or tar as in a folder.
 
@@ -70,14 +68,13 @@ class ImageIndex(IndexedFiles):
             headers: also read each file's header (and size).
             refresh: list every folder and look at every file again, even where nothing seems to have changed.
             progress: whether a terminal gets a progress bar after two seconds.
-            cluster: its workers list and read; None for this process.
 
         Raises:
             FileNotFoundError: `root` is no folder, or has no class folder.
             DatasetError: a link leads back to a folder above it, an archive is compressed or damaged, or `location`
                 can't be written.
         """
-        options = BuildOptions(sizes or headers, headers, refresh, progress, cluster)
+        options = BuildOptions(sizes or headers, headers, refresh, progress)
         return cls.load_or_build(folder_source(root, tuple(extensions), options), location)
 
     @classmethod

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
+from typing_extensions import Self
 
 from fastpipe.index import format
 from fastpipe.index.table import ENCODING, ERRORS, Array, Table, same_tables, unpack_paths
 from fastpipe.sources import ByteSource
 from fastpipe.types import ArchiveMember, RemoteFile
-
-Files = TypeVar("Files", bound="IndexedFiles")
 
 _FEW = 4  # files, of which numpy costs more than it saves
 
@@ -165,31 +165,22 @@ class IndexedFiles:
         found = dict(zip(values.tolist(), counts.tolist(), strict=True))
         return np.array([found.get(value, 0) for value in self.class_values], np.int64)
 
-    def read_through(self: Files, source: ByteSource) -> Files:
+    def read_through(self, source: ByteSource) -> Self:
         """The same index, whose files come from another source of the same name, as one with a cache is."""
-        if source is self.source:
-            return self
-        other = type(self).__new__(type(self))  # copy.copy would open it again
-        other.__dict__ = {**self.__dict__, "source": source}
-        return other
+        return self if source is self.source else self._copy(source=source)
 
-    def without_root(self: Files) -> Files:
+    def without_root(self) -> Self:
         """The same index, of paths that are whole by themselves."""
-        other = type(self).__new__(type(self))
-        other.__dict__ = {**self.__dict__, "root": "", "prefix": ""}
-        return other
+        return self._copy(root="", prefix="")
 
-    def with_table(self, table: Table, formats: Sequence[str]) -> IndexedFiles:
-        """The same files with other arrays beside their paths."""
-        return IndexedFiles(
-            table,
-            root=self.root,
-            classes=self.classes,
-            class_values=self.class_values,
-            formats=formats,
-            origin=self.origin,
-            source=self.source,
-        )
+    def with_metadata(self, arrays: dict[str, Array], formats: Sequence[str]) -> Self:
+        """The same files with other arrays beside their paths; in memory."""
+        return self._copy(table=replace(self.table, **arrays), formats=tuple(formats))
+
+    def _copy(self, **changes: Any) -> Self:
+        other = type(self).__new__(type(self))  # copy.copy would open it again
+        other.__dict__ = self.__dict__ | changes
+        return other
 
     def equals(self, other: IndexedFiles) -> bool:
         """Whether both have the same classes and the same arrays."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -83,7 +83,7 @@ def with_metadata(
                 for name, value in zip(_HEADER_ARRAYS, values, strict=True):
                     arrays[name][row] = value
         formats = [*numbers]
-    return files.with_table(replace(table, **arrays), formats)
+    return files.with_metadata(arrays, formats)
 
 
 def _known(old: IndexedFiles | None, old_rows: Array, name: str, count: int, missing: int) -> Array:

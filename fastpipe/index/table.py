@@ -18,33 +18,16 @@ from numpy.typing import NDArray
 
 Array = NDArray[Any]
 
+I4 = Array
+I8 = Array
+U1 = Array
+U4 = Array
+"""Arrays of these NumPy types, little-endian on disk; see `SCHEMA`."""
+
 ENCODING, ERRORS = sys.getfilesystemencoding(), sys.getfilesystemencodeerrors()
 
 FLAGS = {"progressive": 1, "cmyk": 2, "animated": 4, "unreadable": 128}
 """Bits of `Table.flags`."""
-
-SCHEMA = {
-    "paths": "u1",
-    "offsets": "i8",
-    "labels": "i4",
-    "folder_paths": "u1",
-    "folder_starts": "i8",
-    "folder_states": "i8",
-    "sizes": "i8",
-    "versions": "i8",
-    "heights": "u4",
-    "widths": "u4",
-    "formats": "u1",
-    "orientations": "u1",
-    "flags": "u1",
-    "containers": "i4",
-    "starts": "i8",
-    "container_paths": "u1",
-    "container_states": "i8",
-    "container_starts": "i8",
-    "list_state": "i8",
-}
-"""The arrays by name, and the NumPy type of each (little-endian on disk)."""
 
 _BLOCK = 1 << 16
 
@@ -80,25 +63,25 @@ class Table:
             from, as in `folder_states`, and whether its paths start from the root. None where there is none.
     """
 
-    paths: Array
-    offsets: Array
-    labels: Array
-    folder_paths: Array | None = None
-    folder_starts: Array | None = None
-    folder_states: Array | None = None
-    sizes: Array | None = None
-    versions: Array | None = None
-    heights: Array | None = None
-    widths: Array | None = None
-    formats: Array | None = None
-    orientations: Array | None = None
-    flags: Array | None = None
-    containers: Array | None = None
-    starts: Array | None = None
-    container_paths: Array | None = None
-    container_states: Array | None = None
-    container_starts: Array | None = None
-    list_state: Array | None = None
+    paths: U1
+    offsets: I8
+    labels: I4
+    folder_paths: U1 | None = None
+    folder_starts: I8 | None = None
+    folder_states: I8 | None = None
+    sizes: I8 | None = None
+    versions: I8 | None = None
+    heights: U4 | None = None
+    widths: U4 | None = None
+    formats: U1 | None = None
+    orientations: U1 | None = None
+    flags: U1 | None = None
+    containers: I4 | None = None
+    starts: I8 | None = None
+    container_paths: U1 | None = None
+    container_states: I8 | None = None
+    container_starts: I8 | None = None
+    list_state: I8 | None = None
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -141,6 +124,10 @@ class Table:
             stop = min(start + _BLOCK, len(self))
             data = self.paths[self.offsets[start] : self.offsets[stop]].tobytes()
             yield unpack_paths(data, separator), self.labels[start:stop]
+
+
+SCHEMA = {one.name: str(one.type)[:2].lower() for one in fields(Table)}
+"""The arrays by name, and the NumPy type of each."""
 
 
 def pack_paths(paths: Sequence[str]) -> bytes:

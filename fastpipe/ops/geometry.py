@@ -203,8 +203,8 @@ class Pad(Operation):
             return False
         if self.padding_mode in ("reflect", "symmetric") and max(sides) >= min(shape.size):
             return False
-        colour = whole[0], whole[-2 % len(whole)], whole[-1]
-        job.pad(*sides, _PADDINGS.index(self.padding_mode), colour, self.fourth)
+        fills = whole[0], whole[-2 % len(whole)], whole[-1]
+        job.pad(*sides, _PADDINGS.index(self.padding_mode), fills, self.fourth)
         return True
 
     def point_transform(self, shape: ImageShape) -> NDArray[np.float64]:
@@ -226,6 +226,12 @@ class Margin(Pad):
     """The black of a crop that leaves the image: `Pad`, but that Pillow's ``crop`` leaves all four bytes 0."""
 
     fourth: ClassVar[int] = 0
+
+    def apply(self, image: Any) -> Any:
+        if not isinstance(image, Image.Image):
+            return Pad.apply(self, image)
+        left, top, right, bottom = padding_ltrb(self.padding)
+        return image.crop((-left, -top, image.width + right, image.height + bottom))
 
 
 @register

@@ -99,10 +99,10 @@ def _by_core(
     result: Any
     if whole and program.conversion is not None:
         result = tensor_sink(job, program.conversion, shape, out, in_rows)
-    elif whole and as_pil:
-        result = pillow_sink(job, shape)
     else:
-        whole = False
+        result = pillow_sink(job, shape) if whole and as_pil else None
+        whole = result is not None
+    if result is None:
         result = readers.thread_scratch().take(shape.height, shape.width, shape.channels)
         job.write_array(result)
     status = core.run_thread_job(job)

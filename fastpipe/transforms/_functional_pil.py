@@ -188,9 +188,8 @@ def to_grayscale(img: Any, num_output_channels: int) -> Image.Image:
     gray = img.convert("L")
     if num_output_channels == 1:
         return gray  # type: ignore[no-any-return]
-    image = Image.merge("RGB", (gray, gray, gray))
-    image.info = {}  # as torchvision's, which is made of an array
-    return image
+    gray.info = {}  # as in torchvision, which makes the result of an array
+    return gray.convert("RGB")  # type: ignore[no-any-return]
 
 
 rgb_to_grayscale = to_grayscale

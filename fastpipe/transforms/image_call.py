@@ -9,7 +9,6 @@ said, and drawn until then, as ever.
 
 from __future__ import annotations
 
-import random
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -91,16 +90,13 @@ class ImageCall:
 def _drawn(run: _Run, image: Any, shape: ImageShape) -> Any:
     """Draws for an image of that shape, and runs the program."""
     assert run.pipeline is not None
-    before = torch.default_generator.get_state()
-    python = random.getstate() if run.draws_from_python else None
+    turn = drawing(globally=True, with_python=run.draws_from_python)
     try:
-        with drawing(globally=True) as generators:
+        with turn as generators:
             recipe = run.pipeline.draw(shape, generators)
         return run_on_image(lower(recipe), image, in_rows=True) if recipe.steps else image
     except Exception:
-        torch.default_generator.set_state(before)
-        if python is not None:
-            random.setstate(python)
+        turn.rewind()
     for transform in run.transforms:
         image = call(transform, image)
     return image

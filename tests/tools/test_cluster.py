@@ -27,6 +27,9 @@ from fastpipe.errors import ConfigError, FastpipeError
 from fastpipe.index import cluster as cluster_module
 from fastpipe.index import file_states
 from fastpipe.index.cluster import Cluster, _key
+from fastpipe.index.image_index import folder_source
+from fastpipe.index.index_source import BuildOptions
+from fastpipe.index.listing import IMG_EXTENSIONS
 from fastpipe.index.table import same_tables
 from fastpipe.tools.check import run
 from fastpipe.tools.check.findings import Findings
@@ -97,7 +100,8 @@ def test_an_index_is_that_of_one_process(cluster: Any, folder: Path, tmp_path: P
     alone = ImageIndex.from_folder(folder, location=None, headers=True, progress=False)
     for root in (folder, os.path.relpath(folder)):
         with Cluster(cluster.scheduler_address) as there:
-            made = ImageIndex.from_folder(root, location=None, headers=True, progress=False, cluster=there)
+            options = BuildOptions(sizes=True, headers=True, progress=False, cluster=there)
+            made = ImageIndex.load_or_build(folder_source(root, IMG_EXTENSIONS, options), None)
         assert made.classes == alone.classes
         assert made.formats == alone.formats
         assert same_tables(made.table, alone.table)

@@ -283,6 +283,10 @@ FPC_API void fpc_look_up(const fpc_context *context, const uint8_t *in, size_t c
 /* Rows of three channels, one behind the other, each from right to left. */
 FPC_API void fpc_flip_rgb(const fpc_context *context, const uint8_t *in, int32_t height, int32_t width, uint8_t *out);
 
+/* Where the pixels of an array of Arrow's C data interface lie: `count` of so many bytes, 1 or 4; NULL where it is none of
+ * bytes (uint8), or of fours of them (fixed_size_list<uint8>[4]), of that length. `capsule` points to its address. */
+FPC_API const void *fpc_arrow_pixels(const void *const *capsule, int64_t count, int32_t bytes);
+
 /* ---- files ----------------------------------------------------------------------------------------------------- */
 
 /* A file of a list that is read before it is known what is wanted of it. */
