@@ -279,7 +279,7 @@ class PendingBatch:
         kept = [task for task in self._tasks if task is not None]
         if self._places is not None and kept:
             return self._places.finish([task.target for task in kept], [task.position for task in kept])
-        return [self._stages.finish(task) for task in kept]
+        return list(map(self._stages.finish, kept))
 
     def _submit_next(self) -> None:
         first = len(self._tasks)
