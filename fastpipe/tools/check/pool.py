@@ -185,8 +185,7 @@ class _Pool:
         self._lock = threading.Lock()  # of all that follows
         self._processes: set[_Process] = set()
         self._closed = False
-        self._back: deque[list[Task]] = deque()  # what processes that were lost had not done
-        self._again: deque[Task] = deque()  # what they were lost over
+        self._again: deque[Task] = deque()  # what processes were lost over
         self._tried: set[int] = set()
         self._losses = 0
 
@@ -202,9 +201,10 @@ class _Pool:
         process = None
         try:
             while tasks := self._take():
-                process = process or self._start()
-                process.send([tuple(task) for task in tasks])
-                process = self._collect(process, deque(tasks))
+                while tasks and not self._closed:
+                    process = process or self._start()
+                    process.send([tuple(task) for task in tasks])
+                    process = self._collect(process, tasks)
             if process is not None:
                 process.end()
         except Exception as error:
@@ -212,14 +212,13 @@ class _Pool:
         finally:
             self.found.put(None)
 
-    def _take(self) -> list[Task]:
+    def _take(self) -> deque[Task]:
         """The next files to examine; empty where there are none, or nobody waits for them."""
         with self._lock:
             if self._closed:
-                return []
-            if self._back:
-                return self._back.popleft()
-            return next(self._chunks, None) or [self._again.popleft() for _ in list(self._again)[:1]]
+                return deque()
+            chunk: list[Task] = next(self._chunks, [])
+            return deque(chunk or [self._again.popleft() for _ in list(self._again)[:1]])
 
     def _start(self) -> _Process:
         """A process that is ready."""
@@ -242,18 +241,14 @@ class _Pool:
         raise FastpipeError(f"the processes that examine files don't start: {how}")
 
     def _collect(self, process: _Process, tasks: deque[Task]) -> _Process | None:
-        """Takes the answers for files that a process got; returns it, or None if it was lost."""
+        """Takes the answers for files that a process got; returns it, or None if it was lost over the first of them."""
         while tasks:
             try:
                 answer = process.answer(self._timeout_s)
             except _Lost as lost:
                 with self._lock:
                     self._processes.discard(process)
-                    if self._closed:
-                        return None
-                    found = self._lose(tasks.popleft(), lost)
-                    if tasks:
-                        self._back.append(list(tasks))
+                    found = None if self._closed else self._lose(tasks.popleft(), lost)
                 if found is not None:
                     self.found.put(found)
                 return None
