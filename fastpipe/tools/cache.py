@@ -104,9 +104,11 @@ def _entries(kind: str) -> Iterator[Path]:
 
 
 def _owner(entry: Path) -> str:
-    """The path of the thing that a lock, or a file that SQLite keeps beside a database, belongs to; empty for others."""
-    name, parts, _ = str(entry).partition(".sqlite-")
-    return f"{name}.sqlite" if parts else str(entry.with_suffix("")) if entry.suffix == ".lock" else ""
+    """The path of the thing that a lock, or a file of SQLite's beside a database, belongs to; empty for others."""
+    if entry.suffix == ".lock":
+        return str(entry.with_suffix(""))
+    name, beside, _ = entry.name.partition(".sqlite-")
+    return str(entry.with_name(f"{name}.sqlite")) if beside else ""
 
 
 def _bytes(entry: Path) -> int:
