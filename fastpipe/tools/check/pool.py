@@ -31,6 +31,7 @@ from fastpipe.types import ArchiveMember
 _START_S = 120.0
 _STARTS = 3
 _LOSSES_IN_A_ROW = 50
+_LOOK_S = 0.5
 _TAIL_BYTES = 2000
 _FOUND_AHEAD = 1000
 
@@ -92,7 +93,6 @@ class _Process:
         try:
             line = self._answers.get(timeout=timeout_s)
         except queue.Empty:
-            # Not left to the pipe, which stays open while the process is stuck in a read that can't be killed.
             raise _Lost(self.end(), hung=True) from None
         if not line:
             raise _Lost(self.end(), hung=False)
@@ -106,8 +106,10 @@ class _Process:
         self._answers.put(b"")
 
     def kill(self) -> None:
+        """Kills the process; whoever waits for an answer gets none, even if it is stuck in a read."""
         with contextlib.suppress(OSError):
             self._process.kill()
+        self._answers.put(b"")
 
     def end(self) -> str:
         """Ends the process, waits a moment for it, and says how it ended."""
@@ -157,7 +159,10 @@ def examine_all(
         for _ in range(jobs):
             threading.Thread(target=pool.work, daemon=True).start()
         while running:
-            found = pool.found.get()
+            try:
+                found = pool.found.get(timeout=_LOOK_S)  # on Windows, Ctrl-C waits for the end of a wait
+            except queue.Empty:
+                continue
             if isinstance(found, Exception):
                 raise found
             if found is None:
