@@ -25,7 +25,8 @@ _FILE = Struct("@6q4i16iq")
 _SIZE = _FILE.size
 _PLACE = Struct("@24x2q")
 _OUTCOMES = tuple(Status)
-_BYTES_HEAD = bytes.__basicsize__ - 1  # CPython's object in front of the bytes, less the NUL
+# CPython's object in front of the bytes, less the NUL behind them; 0 for others, who may have them elsewhere.
+_BYTES_HEAD = bytes.__basicsize__ - 1 if sys.implementation.name == "cpython" else 0
 _ENCODING, _ERRORS = ("utf-8", "strict") if os.name == "nt" else (sys.getfilesystemencoding(), "surrogateescape")
 
 
@@ -196,9 +197,9 @@ class Files:
 
 def address_of_bytes(data: bytes) -> int:
     """Address of the first byte, with a NUL behind the last; good while somebody keeps the object."""
-    if sys.implementation.name != "cpython":
-        return ctypes.cast(ctypes.c_char_p(data), ctypes.c_void_p).value or 0
-    return id(data) + _BYTES_HEAD
+    if _BYTES_HEAD:
+        return id(data) + _BYTES_HEAD
+    return ctypes.cast(ctypes.c_char_p(data), ctypes.c_void_p).value or 0
 
 
 def c_string(name: str) -> bytes:

@@ -4,7 +4,7 @@ from fastpipe.executor.batch import BatchBuilder, BatchSpec, ImageBatch, batch_b
 from fastpipe.executor.batch_executor import BatchExecutor, CoreRun, PendingBatch, Workspace, end_threads, workspace
 from fastpipe.executor.epochs import SharedEpoch
 from fastpipe.executor.image_stages import DecodeOptions, ImageStages, upright
-from fastpipe.executor.shm_pool import Slots, shared_memory_room, too_small
+from fastpipe.executor.shm_pool import Slots, too_small
 from fastpipe.executor.tasks import SampleTask
 
 __all__ = [
@@ -23,7 +23,6 @@ __all__ = [
     "batch_bytes",
     "batch_memory",
     "end_threads",
-    "shared_memory_room",
     "too_small",
     "upright",
     "workspace",

@@ -393,12 +393,14 @@ class _Sinks:
         out: Any = None
         if places is None:
             out = memory.fresh((shape[2], shape[0], shape[1]), conversion.dtype)
+            address = out.data_ptr()
+        else:
+            address = places.first + position * places.step
         known_conversion, known_shape, sink = self._known
         if conversion is not known_conversion or shape != known_shape:
             sink = (core.Places(out[None]) if places is None else places).sink(*conversion.arithmetic)
             self._known = conversion, shape, sink
-        if places is None:
-            job.write_to(out.data_ptr(), sink)
-            return out
-        job.write_to(places.first + position * places.step, sink)
-        return self.memory[position] if program.after and self.memory is not None else None
+        job.write_to(address, sink)
+        if self.memory is not None and program.after:
+            return self.memory[position]
+        return out

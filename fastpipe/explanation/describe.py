@@ -13,7 +13,7 @@ from fastpipe import readers
 from fastpipe.datasets.wrappers import behind_subsets
 from fastpipe.environment import line_width
 from fastpipe.errors import PlanError
-from fastpipe.explanation.foreign_loading import ForeignLoading, foreign_loading, path_of, shape_in_memory
+from fastpipe.explanation.foreign_loading import foreign_loading, path_of, shape_in_memory
 from fastpipe.explanation.graph_breaks import Break, diagnose, one_line
 from fastpipe.explanation.loader_advice import advise_loader
 from fastpipe.ops import ToPlanarTensor, contracts_of
@@ -229,6 +229,10 @@ def explain(subject: Any, *, shape: ImageShape | None = None, fidelity: Fidelity
     program = lower(recipe, chosen)
     box = program.box
     loaded_by = foreign.decode if foreign else ""
+    # The dataset's Python code, as `ImageDataset.in_python` has it; empty where there is none.
+    in_python = (
+        str(getattr(subject, "in_python", "") or (foreign.ends.transform if foreign else "")) if is_dataset else ""
+    )
     notes: tuple[str, ...] = ()
     if is_dataset and shape is None and hasattr(subject, "sample") and example.startswith(_MADE):
         notes = (f"no file's header could be read, of up to {_FILES} that were tried: `fastpipe check` says why",)
@@ -245,24 +249,13 @@ def explain(subject: Any, *, shape: ImageShape | None = None, fidelity: Fidelity
         why_whole="" if program.request.box is not None or loaded_by else _why_whole(recipe, program, pipeline),
         decoders=() if loaded_by else _decoders(subject, headers, program),
         steps=tuple(_explained(program.all_steps)),
-        batch=_ABOUT_FOREIGN_BATCHES
-        if foreign
-        else _about_batches(program, pipeline)
-        if joint is None
-        else _ABOUT_JOINT_BATCHES,
-        serve=advise_loader(
-            program, pipeline, _in_python(subject, foreign) if is_dataset else "", joint=joint is not None
-        ),
+        batch=_about_batches(program, pipeline, foreign is not None, joint is not None),
+        serve=advise_loader(program, pipeline, in_python, joint=joint is not None),
         broken_by=foreign.ends if foreign else _diagnosed(pipeline),
         rest=tuple(map(one_line, pipeline.rest)),
         notes=notes,
         loaded_by=loaded_by,
     )
-
-
-def _in_python(dataset: Any, foreign: ForeignLoading | None) -> str:
-    """The dataset's Python code, as `ImageDataset.in_python` has it; empty where there is none."""
-    return str(getattr(dataset, "in_python", "") or (foreign.ends.transform if foreign else ""))
 
 
 def _named(subject: Any, is_dataset: bool, pipeline: Pipeline) -> str:
@@ -367,11 +360,11 @@ def _explained(steps: Sequence[Step], place: str = "") -> Iterator[ExplainedStep
             yield ExplainedStep(f"{place}{step}", found[0].name, promise)
 
 
-_ABOUT_FOREIGN_BATCHES = "samples are made one by one and collated, as the dataset's own code makes them"
-_ABOUT_JOINT_BATCHES = "samples are made one by one and collated, as image and targets belong together"
-
-
-def _about_batches(program: Program, pipeline: Pipeline) -> str:
+def _about_batches(program: Program, pipeline: Pipeline, is_foreign: bool, is_joint: bool) -> str:
+    if is_foreign:
+        return "samples are made one by one and collated, as the dataset's own code makes them"
+    if is_joint:
+        return "samples are made one by one and collated, as image and targets belong together"
     if pipeline.rest:
         return "samples are made one by one and stacked, as the end of the transform isn't planned"
     behind = [getattr(step, "op", "") for step in program.after]

@@ -44,6 +44,20 @@ class ContainerListing(NamedTuple):
     classes: Sequence[str] = ()
     unpacked: str | None = None
 
+    def add(self, name: str, label: str, start: int, size: int) -> None:
+        """Adds a sample."""
+        self.names.append(name)
+        self.labels.append(label)
+        self.starts.append(start)
+        self.sizes.append(size)
+
+
+def label_text(label: Any, called: str) -> str:
+    """A label as a text; raises DatasetError where it is neither an integer nor a name."""
+    if isinstance(label, bool) or not isinstance(label, (int, str)) or label == "":
+        raise DatasetError(f"{called} is {label!r:.60}: neither an integer nor a name.")
+    return str(label)
+
 
 @dataclass(frozen=True, slots=True)
 class ListedContainer(Part):

@@ -61,7 +61,7 @@ class FolderSource(PartsSource):
 
     @abc.abstractmethod
     def folders(self, known: KnownFolders | None) -> Iterable[ListedFolder]:
-        """All folders, the root among them, in any order."""
+        """Lists all folders, the root among them, in any order."""
 
     def build(self, known: KnownParts | None, reason: str) -> IndexedFiles:
         made = super().build(known, reason)

@@ -63,7 +63,7 @@ class PartsSource(IndexSource):
 
     @abc.abstractmethod
     def list_parts(self, known: KnownParts | None) -> Sequence[Part]:
-        """All parts in their order; what is known of an older index is unchanged, and taken over."""
+        """Lists all parts in their order; those that are known haven't changed, and are taken over."""
 
     @abc.abstractmethod
     def table_of(self, parts: Sequence[Any], merged: Merged) -> tuple[Table, Sequence[str], Sequence[int] | None]:

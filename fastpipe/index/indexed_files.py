@@ -87,9 +87,7 @@ class IndexedFiles:
 
     def paths(self, picks: Array) -> list[str]:
         """The paths of many files, as `path` gives them: int64 positions from 0 to n - 1."""
-        places = zip(self._offsets[picks].tolist(), self._offsets[picks + 1].tolist(), strict=True)
-        packed = b"".join([self._bytes[start:stop] for start, stop in places])
-        return self._placed(unpack_paths(packed, self._separator), picks)
+        return self._placed(unpack_paths(self.table.packed(picks), self._separator), picks)
 
     def samples_at(self, indices: Sequence[int]) -> Iterable[tuple[str, int]]:
         """The paths and labels of files at positions from 0 to n - 1."""

@@ -147,21 +147,20 @@ class LocalFolderSource(FolderSource):
             far = [task for task in tasks if known is None or task.path not in known]
             tasks = [task for task in tasks if known is not None and task.path in known]
 
-        def visit(some: Sequence[_Task]) -> list[Visited]:
-            return [_visit(self.root, task, self.extensions, known) for task in some]
-
         probed, rest = tasks[:_PROBED], tasks[_PROBED:]
         start, cpu = time.perf_counter(), time.thread_time()
-        yield probed, visit(probed)
+        visits = _visit_some((self.root, probed, self.extensions, known))
         waited_s = (time.perf_counter() - start) - (time.thread_time() - cpu)
+        yield probed, visits
         slow = waited_s / _PROBED > _SLOW_DISK_S
         threads = threads_for_files() if slow else min(_THREADS_ON_A_FAST_DISK, os.cpu_count() or 1)
         chunks = _chunks(rest, 1 if slow else _PROBED)
-        for number, visits in in_threads(visit, chunks, threads if chunks else 0):
+        asked = ((self.root, chunk, self.extensions, known) for chunk in chunks)
+        for number, visits in in_threads(_visit_some, asked, threads if chunks else 0):
             yield chunks[number], visits
         if cluster is not None and far:
             root, chunks = os.path.abspath(self.root), _chunks(far, _PROBED)
-            for number, visits in cluster.map(_visit_some, ((root, chunk, self.extensions) for chunk in chunks)):
+            for number, visits in cluster.map(_visit_some, ((root, chunk, self.extensions, None) for chunk in chunks)):
                 yield chunks[number], visits
 
 
@@ -179,10 +178,10 @@ def _folder(path: str, listing: _Listing | None, known: KnownFolders | None) -> 
     return ListedFolder(path, (first, second, third), files, tuple(subfolders), readable)
 
 
-def _visit_some(asked: tuple[str, list[_Task], tuple[str, ...]]) -> list[Visited]:
-    """Runs in a cluster worker."""
-    root, tasks, extensions = asked
-    return [_visit(root, task, extensions, None) for task in tasks]
+def _visit_some(asked: tuple[str, list[_Task], tuple[str, ...], KnownFolders | None]) -> list[Visited]:
+    """Runs in a thread, or in a cluster worker."""
+    root, tasks, extensions, known = asked
+    return [_visit(root, task, extensions, known) for task in tasks]
 
 
 def _visit(root: str, task: _Task, extensions: tuple[str, ...], known: KnownFolders | None) -> Visited:

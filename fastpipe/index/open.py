@@ -8,7 +8,7 @@ from pathlib import Path
 
 from fastpipe.errors import DatasetError
 from fastpipe.index import format
-from fastpipe.index.archives import archive_in
+from fastpipe.index.archives import ENDINGS, archive_in
 from fastpipe.index.glob import expand_paths
 from fastpipe.index.image_index import ImageIndex, folder_source
 from fastpipe.index.index_source import AS_USUAL, BuildOptions
@@ -23,7 +23,7 @@ __all__ = ["OTHER_EXTENSIONS", "loose_images", "named_index", "open_container"]
 OTHER_EXTENSIONS = (".gif", ".jfif", ".mpo")
 """Endings of images besides `IMG_EXTENSIONS`."""
 
-_ARCHIVES, _TABLES = (".tar", ".zip"), (".parquet",)
+_TABLES = (".parquet",)
 _LISTS = (".txt", ".csv", ".tsv", *_TABLES)
 _PATTERN = ("*", "?", "[", "{")
 
@@ -52,13 +52,13 @@ def open_container(
     """
     path, remote = local(path), is_url(path)
     pattern = any(mark in path for mark in _PATTERN) and (remote or not os.path.exists(path))
-    listed = pattern and not remote and path.lower().endswith(_ARCHIVES + _TABLES)
+    listed = pattern and not remote and path.lower().endswith(ENDINGS + _TABLES)
     first = expand_paths(path, "containers")[0] if listed else path
     if first.lower().endswith(_TABLES):
         if not remote and not (os.path.isfile(first) and (image or holds_images(first))):
             return None
         return ImageIndex.load_or_build(TableSource.of(path, image or "image", label, options), location)
-    archive = first.lower().endswith(_ARCHIVES) if remote else archive_in(first) is not None
+    archive = first.lower().endswith(ENDINGS) if remote else archive_in(first) is not None
     if not remote and not archive:
         return None
     if not (pattern or image or label):

@@ -102,21 +102,20 @@ class Table:
         Args:
             picks: int64 ``(k,)``, each from 0 to n - 1; may repeat.
         """
-        lengths = np.diff(self.offsets)[picks]
-        offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-        paths = np.empty(offsets[-1], np.uint8)
-        for start in range(0, len(picks), _BLOCK):  # in blocks: the positions of all bytes would be 8 times the bytes
-            stop = min(start + _BLOCK, len(picks))
-            block = lengths[start:stop]
-            begin = offsets[start:stop] - offsets[start]
-            positions = np.repeat(self.offsets[picks[start:stop]] - begin, block) + np.arange(block.sum())
-            paths[offsets[start] : offsets[stop]] = self.paths[positions]
+        # In blocks: a Python object a path would take several times as much as the paths.
+        paths = joined(self.packed(picks[start : start + _BLOCK]) for start in range(0, len(picks), _BLOCK))
         chosen = {
             name: array if name.startswith("container_") else array[picks]
             for name, array in self.arrays()
             if not name.startswith("folder_") and name not in ("paths", "offsets", "container_starts", "list_state")
         }
-        return Table(paths, offsets, **chosen)
+        return Table(paths, offsets_of(paths), **chosen)
+
+    def packed(self, picks: Array) -> bytes:
+        """The paths of the files at these positions, as `pack_paths` packs them."""
+        data = self.paths.data
+        places = zip(self.offsets[picks].tolist(), self.offsets[picks + 1].tolist(), strict=True)
+        return b"".join([data[start:stop] for start, stop in places])
 
     def blocks(self, separator: str = os.sep) -> Iterator[tuple[list[str], Array]]:
         """Yields all files in blocks of ``(relative paths, labels)``: few objects alive at once, no call a file."""

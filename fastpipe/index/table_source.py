@@ -15,7 +15,7 @@ from typing import Any
 from fastpipe.atomic_write import atomic_write
 from fastpipe.errors import DatasetError, FastpipeWarning
 from fastpipe.index import format
-from fastpipe.index.containers import ContainerListing, ContainerSource
+from fastpipe.index.containers import ContainerListing, ContainerSource, label_text
 from fastpipe.index.glob import Paths
 from fastpipe.index.index_source import BuildOptions
 from fastpipe.index.parquet import import_pyarrow, open_parquet
@@ -115,9 +115,7 @@ class TableSource(ContainerSource):
     def _checked(self, path: str, row: int, image: Any, label: Any) -> str:
         if image is None:
             raise DatasetError(f"{path}: row {row} has no image in its column {self.image!r}.")
-        if isinstance(label, bool) or not isinstance(label, (int, str)) or label == "":
-            raise DatasetError(f"{path}: the label of row {row} is {label!r:.60}: neither an integer nor a name.")
-        return str(label)
+        return label_text(label, f"{path}: the label of row {row}")
 
     def _located(self, file: Any, path: str, column: str, listing: ContainerListing) -> bool:
         """Finds each image's bytes in the file itself; whether they are all there.
@@ -145,10 +143,7 @@ class TableSource(ContainerSource):
                             return False
                         seen[_digest(value)] = place
                         at = place + len(value)
-                    listing.names.append(str(len(listing.names)))
-                    listing.labels.append(text)
-                    listing.starts.append(start + place)
-                    listing.sizes.append(len(value))
+                    listing.add(str(len(listing.names)), text, start + place, len(value))
         return True
 
     def _unpacked(self, file: Any, path: str, column: str) -> ContainerListing:
@@ -164,10 +159,7 @@ class TableSource(ContainerSource):
                 for group in range(file.num_row_groups):
                     for image, label in self._rows(file, path, column, group):
                         text = self._checked(path, len(listing.names), image, label)
-                        listing.names.append(str(len(listing.names)))
-                        listing.labels.append(text)
-                        listing.starts.append(out.tell())
-                        listing.sizes.append(image.size)
+                        listing.add(str(len(listing.names)), text, out.tell(), image.size)
                         out.write(image)
         except OSError as error:
             raise DatasetError(

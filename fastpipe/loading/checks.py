@@ -14,9 +14,9 @@ from torch.utils.data import DataLoader, SequentialSampler
 
 from fastpipe.datasets import ImageDataset
 from fastpipe.datasets.bad_files import warn_again
-from fastpipe.environment import usable_cpus
+from fastpipe.environment import shared_memory_room, usable_cpus
 from fastpipe.errors import DatasetError, FastpipeError, FastpipeWarning
-from fastpipe.executor import BatchSpec, SharedEpoch, batch_bytes, shared_memory_room, too_small
+from fastpipe.executor import BatchSpec, SharedEpoch, batch_bytes, too_small
 from fastpipe.rng import keyed_generators
 from fastpipe.types import ImageShape
 

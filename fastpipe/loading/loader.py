@@ -186,7 +186,8 @@ class DataLoader(TorchDataLoader[Any]):
             self._warned_of_ranks = warn_of_whole_epochs()
         busy = self._iterator is not None and any(other.iterator is self._iterator for other in running)
         self._epochs = epochs = self._go_on(busy)
-        begin_epoch(self.dataset, self._samples())
+        indices = self._sampler()
+        begin_epoch(self.dataset, len(indices) if hasattr(indices, "__len__") else _ENDLESS)
         self._order, sampler = self._order_of_its_own()
         self._progress = progress = Progress(sampler)
         try:
@@ -346,7 +347,7 @@ class DataLoader(TorchDataLoader[Any]):
         for count in seeded.values():
             epochs[count] = epoch
             if not busy:
-                count.begin(epoch)
+                count.set(epoch, counted=True)
         if counts_too:
             sampler.begin(epoch)
         return epochs
@@ -443,11 +444,6 @@ class DataLoader(TorchDataLoader[Any]):
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_making": None}  # threads can't be sent
-
-    def _samples(self) -> int:
-        """Samples of an epoch."""
-        sampler = self._sampler()
-        return len(sampler) if hasattr(sampler, "__len__") else _ENDLESS
 
     def _sampler(self) -> Any:
         return self.sampler if self.batch_size is not None else getattr(self.batch_sampler, "sampler", self.sampler)

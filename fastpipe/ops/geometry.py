@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from fastpipe.kernels import resizing
-from fastpipe.ops.base import APPROXIMATE, Contract, Operation, register
+from fastpipe.ops.base import APPROXIMATE, NEVER, Contract, Operation, register
 from fastpipe.ops.interpolation import InterpolationMode
 from fastpipe.ops.sizes import center_crop_box, padding_ltrb, resized_size
 from fastpipe.types import Box, DecodeRequest, ImageShape, Size
@@ -42,6 +42,9 @@ class Crop(Operation):
     @property
     def box(self) -> Box:
         return Box(self.top, self.left, self.height, self.width)
+
+    def least_pixels(self, channels: int) -> float:
+        return NEVER
 
     def output_shape(self, shape: ImageShape) -> ImageShape:
         return ImageShape(self.height, self.width, shape.channels)
@@ -107,6 +110,9 @@ class HFlip(Operation):
     phrase: ClassVar[str] = "mirrored left-right"
     narrows: ClassVar[bool] = False
 
+    def least_pixels(self, channels: int) -> float:
+        return 80_000 if channels == 3 else NEVER
+
     def required_region(self, region: Box, shape: ImageShape) -> tuple[Box, tuple[Operation, ...]]:
         return Box(region.top, shape.width - region.right, region.height, region.width), (self,)
 
@@ -126,6 +132,9 @@ class VFlip(Operation):
     op: ClassVar[str] = "vflip"
     phrase: ClassVar[str] = "mirrored top-bottom"
     narrows: ClassVar[bool] = False
+
+    def least_pixels(self, channels: int) -> float:
+        return NEVER
 
     def required_region(self, region: Box, shape: ImageShape) -> tuple[Box, tuple[Operation, ...]]:
         return Box(shape.height - region.bottom, region.left, region.height, region.width), (self,)
@@ -176,6 +185,9 @@ class Pad(Operation):
     padding: Any
     fill: Any = 0
     padding_mode: str = "constant"
+
+    def least_pixels(self, channels: int) -> float:
+        return NEVER if self.padding_mode == "constant" else 0
 
     def output_shape(self, shape: ImageShape) -> ImageShape:
         left, top, right, bottom = padding_ltrb(self.padding)
@@ -262,6 +274,9 @@ class Resize(Operation):
 
     def returns_input(self, shape: ImageShape) -> bool:
         return self.output_shape(shape) == shape
+
+    def least_pixels(self, channels: int) -> float:
+        return NEVER if self.mode == "nearest" else 3000 if channels == 3 else 8000
 
     def output_shape(self, shape: ImageShape) -> ImageShape:
         if self.fixed:

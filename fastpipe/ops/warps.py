@@ -27,6 +27,11 @@ def _takes(operation: Rotate | Affine | PerspectiveBy, shape: ImageShape) -> boo
     return isinstance(mode, InterpolationMode) and mode.value in kernels.FILTERS and values in (1, shape.channels)
 
 
+def _least_pixels(interpolation: Any, channels: int) -> float:
+    nearest = interpolation in (InterpolationMode.NEAREST, InterpolationMode.NEAREST_EXACT)
+    return (40_000 if nearest else 2000) if channels == 3 else (120_000 if nearest else 8000)
+
+
 def _turned(degrees: float) -> str:
     return f"turned {abs(degrees):.1f}° {'counter-clockwise' if degrees > 0 else 'clockwise'}"
 
@@ -42,6 +47,9 @@ class Rotate(Operation):
     expand: bool = False
     center: Any = None
     fill: Any = None
+
+    def least_pixels(self, channels: int) -> float:
+        return _least_pixels(self.interpolation, channels)
 
     def output_shape(self, shape: ImageShape) -> ImageShape:
         *_, height, width = kernels.rotation(*shape.size, self.angle, self.expand, self.center)
@@ -79,6 +87,9 @@ class Affine(Operation):
     interpolation: Any = InterpolationMode.NEAREST
     fill: Any = None
     center: Any = None
+
+    def least_pixels(self, channels: int) -> float:
+        return _least_pixels(self.interpolation, channels)
 
     def to_core(self, job: Job, shape: ImageShape) -> bool:
         if not _takes(self, shape) or self.scale <= 0:

@@ -107,7 +107,7 @@ def run_operation(operation: Operation, image: Any, box: Box | None = None) -> A
             if not box.inside(shape.size) or min(box.size) < 1:
                 return None
             shape = ImageShape(box.height, box.width, shape.channels)
-        if shape.height * shape.width < operation.least_pixels or operation.returns_input(shape):
+        if shape.height * shape.width < operation.least_pixels(shape.channels) or operation.returns_input(shape):
             return None
         made, taken, _ = _claimed(image, shape, box, (operation,), None, None, False)
     except _MISTAKES:

@@ -168,7 +168,7 @@ class Manifest:
         return found
 
     def pin(self, name: str, owner: str, ids: bytes) -> None:
-        """Adds a pin: whose it is, and what it pins."""
+        """Adds a pin: its owner, and the ids, one behind the other."""
         with _lock:
             self._database.execute("INSERT INTO pins VALUES (?, ?, ?)", (name, owner, ids))
 
@@ -178,7 +178,7 @@ class Manifest:
             return dict(self._database.execute("SELECT name, owner FROM pins"))
 
     def pinned(self, name: str) -> bytes:
-        """What a pin pins; nothing where it is gone."""
+        """The ids of a pin; empty where it is gone."""
         with _lock:
             row = self._database.execute("SELECT ids FROM pins WHERE name = ?", (name,)).fetchone()
         return b"" if row is None else bytes(row[0])

@@ -45,9 +45,11 @@ class Pins:
         if dead:
             self._manifest.unpin(name for name, owner in owners.items() if owner in dead)
         names = frozenset(name for name, owner in owners.items() if owner not in dead)
-        self._known = {name: known for name, known in self._known.items() if name in names}
-        for name in names - self._known.keys():
-            self._known[name] = np.frombuffer(self._manifest.pinned(name), np.uint64)
+        known = self._known
+        self._known = {
+            name: known[name] if name in known else np.frombuffer(self._manifest.pinned(name), np.uint64)
+            for name in names
+        }
         return names
 
     def are_free(self, ids: list[bytes]) -> list[bool]:

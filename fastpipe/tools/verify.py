@@ -122,8 +122,7 @@ class Comparison:
     def __init__(self, given: ImageDataset, module: Any, notes: list[str]) -> None:
         """Takes a dataset, whose seed and ``on_error`` aren't asked, and ``torchvision.transforms``."""
         self.notes = notes
-        self.dataset: Any = copy.copy(given)
-        self.dataset.seed = self.dataset._fastpipe.epoch = None
+        self.dataset: Any = recipes.unseeded(given)
         self.dataset.on_error = "raise"
         self.joint = recipes.is_joint(given)  # transforms see image and targets together: samples are tuples then
         if not self.joint:

@@ -14,8 +14,8 @@ from faults.photos import write_photos
 
 import fastpipe
 from fastpipe import transforms as T
+from fastpipe.environment import shared_memory_room
 from fastpipe.errors import FastpipeWarning, LoaderError
-from fastpipe.executor import shared_memory_room
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="/dev/shm is Linux's")
 

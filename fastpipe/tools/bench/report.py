@@ -24,18 +24,10 @@ spread: half the distance between the quartiles of the rounds."""
 _LEAST = 12  # characters of a column of figures
 
 
-def _places_of(measurement: Measurement) -> dict[str, str]:
+def _places_of(measurement: Measurement, alone: str, together: str) -> dict[str, str]:
     """The places where times were taken: the attribute of a result, and what it is called in front of people."""
-    places = {"single": "in one process"}
-    workers = measurement.workers
-    if workers:
-        places["workers"] = f"in {in_words(workers, 'worker')}"
-    return places
-
-
-def _pipeline_places(measurement: Measurement) -> dict[str, str]:
-    loader = f"DataLoader with {in_words(measurement.workers, 'worker')}"
-    return {"single": "in one process and thread"} | ({"workers": loader} if measurement.workers else {})
+    workers = in_words(measurement.workers, "worker")
+    return {"single": alone} | ({"workers": f"{together} {workers}"} if measurement.workers else {})
 
 
 def bench_table(measurement: Measurement, format: str, choice: Choice | None = None) -> Table:
@@ -48,7 +40,7 @@ def bench_table(measurement: Measurement, format: str, choice: Choice | None = N
     title = f"{format}: {in_words(images, 'image')} of {kilobytes:.0f} kB, µs an image (median ± spread)"
     table = Table(title, ["reader", *columns, "served"], [*columns, "served"], _LEAST)
     by_reader = measurement.by_reader(format)
-    for place, label in _places_of(measurement).items():
+    for place, label in _places_of(measurement, "in one process", "in").items():
         table.add(f"{label}:", section=True)
         for reader, results in by_reader.items():
             chosen = choice is not None and choice.reader == reader
@@ -73,7 +65,7 @@ def pipeline_table(record: Record, format: str) -> Table:
     columns = [*shown, *(["times as fast"] if len(shown) > 1 else [])]
     title = f"{format}: from a file to a tensor, ms an image (median ± spread)"
     table = Table(title, ["pipeline", *columns], columns, _LEAST)
-    for place, label in _pipeline_places(record.measurement).items():
+    for place, label in _places_of(record.measurement, "in one process and thread", "DataLoader with").items():
         table.add(f"{label}:", section=True)
         for name in PIPELINES:
             found = record.pipelines_of(format, name)

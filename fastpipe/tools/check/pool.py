@@ -31,6 +31,7 @@ from fastpipe.types import ArchiveMember
 _START_S = 120.0
 _STARTS = 3
 _LOSSES_IN_A_ROW = 50
+_LOOK_S = 0.5
 _TAIL_BYTES = 2000
 _FOUND_AHEAD = 1000
 
@@ -92,7 +93,6 @@ class _Process:
         try:
             line = self._answers.get(timeout=timeout_s)
         except queue.Empty:
-            # Not left to the pipe, which stays open while the process is stuck in a read that can't be killed.
             raise _Lost(self.end(), hung=True) from None
         if not line:
             raise _Lost(self.end(), hung=False)
@@ -106,8 +106,10 @@ class _Process:
         self._answers.put(b"")
 
     def kill(self) -> None:
+        """Kills the process; whoever waits for an answer gets none, even if it is stuck in a read."""
         with contextlib.suppress(OSError):
             self._process.kill()
+        self._answers.put(b"")
 
     def end(self) -> str:
         """Ends the process, waits a moment for it, and says how it ended."""
@@ -157,7 +159,10 @@ def examine_all(
         for _ in range(jobs):
             threading.Thread(target=pool.work, daemon=True).start()
         while running:
-            found = pool.found.get()
+            try:
+                found = pool.found.get(timeout=_LOOK_S)  # on Windows, Ctrl-C waits for the end of a wait
+            except queue.Empty:
+                continue
             if isinstance(found, Exception):
                 raise found
             if found is None:
@@ -185,8 +190,7 @@ class _Pool:
         self._lock = threading.Lock()  # of all that follows
         self._processes: set[_Process] = set()
         self._closed = False
-        self._back: deque[list[Task]] = deque()  # what processes that were lost had not done
-        self._again: deque[Task] = deque()  # what they were lost over
+        self._again: deque[Task] = deque()  # what processes were lost over
         self._tried: set[int] = set()
         self._losses = 0
 
@@ -202,9 +206,10 @@ class _Pool:
         process = None
         try:
             while tasks := self._take():
-                process = process or self._start()
-                process.send([tuple(task) for task in tasks])
-                process = self._collect(process, deque(tasks))
+                while tasks and not self._closed:
+                    process = process or self._start()
+                    process.send([tuple(task) for task in tasks])
+                    process = self._collect(process, tasks)
             if process is not None:
                 process.end()
         except Exception as error:
@@ -212,14 +217,13 @@ class _Pool:
         finally:
             self.found.put(None)
 
-    def _take(self) -> list[Task]:
+    def _take(self) -> deque[Task]:
         """The next files to examine; empty where there are none, or nobody waits for them."""
         with self._lock:
             if self._closed:
-                return []
-            if self._back:
-                return self._back.popleft()
-            return next(self._chunks, None) or [self._again.popleft() for _ in list(self._again)[:1]]
+                return deque()
+            chunk: list[Task] = next(self._chunks, [])
+            return deque(chunk or [self._again.popleft() for _ in list(self._again)[:1]])
 
     def _start(self) -> _Process:
         """A process that is ready."""
@@ -242,18 +246,14 @@ class _Pool:
         raise FastpipeError(f"the processes that examine files don't start: {how}")
 
     def _collect(self, process: _Process, tasks: deque[Task]) -> _Process | None:
-        """Takes the answers for files that a process got; returns it, or None if it was lost."""
+        """Takes the answers for files that a process got; returns it, or None if it was lost over the first of them."""
         while tasks:
             try:
                 answer = process.answer(self._timeout_s)
             except _Lost as lost:
                 with self._lock:
                     self._processes.discard(process)
-                    if self._closed:
-                        return None
-                    found = self._lose(tasks.popleft(), lost)
-                    if tasks:
-                        self._back.append(list(tasks))
+                    found = None if self._closed else self._lose(tasks.popleft(), lost)
                 if found is not None:
                     self.found.put(found)
                 return None

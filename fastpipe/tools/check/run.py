@@ -123,7 +123,7 @@ def check(
                 "(--restart examines them anew)"
             )
         resumed = 0
-        chunks = _chunks(index, findings, journal, CHUNK if scheduler else _CHUNK[decode])
+        chunks = _chunks(index, findings, journal if before else None, CHUNK if scheduler else _CHUNK[decode])
         if scheduler is None:
             answering = examine_all(chunks, rules, jobs, timeout)
         else:
@@ -152,14 +152,14 @@ def check(
         return result
 
 
-def _chunks(index: ImageIndex, findings: Findings, journal: Journal, size: int) -> Iterator[list[Task]]:
+def _chunks(index: ImageIndex, findings: Findings, journal: Journal | None, size: int) -> Iterator[list[Task]]:
     """Yields the files to examine; the findings get what the journal has of them, which holds if they didn't change."""
     number = 0
     for paths, _ in index.blocks():
         for start in range(0, len(paths), size):
             tasks = []
             for path in paths[start : start + size]:
-                seen = known(journal, path)
+                seen = None if journal is None else known(journal, path)
                 if seen is not None:
                     findings.put(number, seen)
                 tasks.append(Task(number, path, None if seen is None else (seen.bytes, seen.mtime_ns)))

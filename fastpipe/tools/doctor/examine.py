@@ -230,7 +230,7 @@ def _reader_findings(patient: Subject, paths: Sequence[str]) -> list[find.Findin
 
 
 def _missing(format: str, used: str) -> find.Finding | None:
-    """Where the reader that comes first by default doesn't load here, so that another one is used."""
+    """The finding that the reader which comes first by default doesn't load here, so that another one is used."""
     first = readers.default_order(format)[0]
     if used == first or (status := readers.reader_status()[first]).available:
         return None
