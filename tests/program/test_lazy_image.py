@@ -305,6 +305,20 @@ def test_what_is_drawn_on_one_is_not_on_the_others() -> None:
     assert shown(image) != shown(other)
 
 
+@pytest.mark.parametrize("mode", ["RGB", "L"])
+def test_arrays_are_pillows(mode: str) -> None:
+    theirs = Image.open(io.BytesIO(PHOTO)).convert(mode).crop((3, 4, 90, 80))
+
+    def ours() -> Any:
+        return fastpipe.open_image(PHOTO).convert(mode).crop((3, 4, 90, 80))
+
+    assert ours().__array_interface__ == theirs.__array_interface__
+    for make in (np.asarray, np.array, lambda image: np.array(image, np.float32)):
+        made, expected = make(ours()), make(theirs)
+        assert np.array_equal(made, expected)
+        assert (made.dtype, made.flags.writeable) == (expected.dtype, expected.flags.writeable)
+
+
 def test_closed_it_is_pillows_closed_image() -> None:
     image = fastpipe.open_image(PHOTO).copy()
     image.close()
