@@ -51,6 +51,7 @@ from fastpipe.ops.geometry import (
     VFlip,
     reduced_scale,
 )
+from fastpipe.ops.pillow_filters import PillowBoxBlur, PillowGaussianBlur
 from fastpipe.ops.tensors import (
     AsTvImage,
     PermuteChannels,
@@ -101,6 +102,8 @@ __all__ = [
     "PerspectiveBy",
     "PilOperation",
     "PilToTensor",
+    "PillowBoxBlur",
+    "PillowGaussianBlur",
     "Posterize",
     "Resize",
     "ResizeWindow",
