@@ -51,6 +51,7 @@ from fastpipe.ops.geometry import (
     VFlip,
     reduced_scale,
 )
+from fastpipe.ops.interning import center_crop_to, crop_at, pad_by, resize_to
 from fastpipe.ops.pillow_filters import PillowBoxBlur, PillowGaussianBlur
 from fastpipe.ops.tensors import (
     AsTvImage,
@@ -123,11 +124,15 @@ __all__ = [
     "Transpose",
     "VFlip",
     "ahead_of",
+    "center_crop_to",
     "contracts_of",
+    "crop_at",
     "fused_conversion",
     "interned",
     "interned_once",
     "leaves_contiguous",
+    "pad_by",
     "reduced_scale",
     "register",
+    "resize_to",
 ]

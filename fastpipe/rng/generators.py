@@ -90,32 +90,44 @@ class drawing:
 
     Args:
         generators: as for a draw; None for the global ones.
+        globally: the global ones even where a thread's own take their place.
+        with_python: `rewind` puts Python's generator back, too.
     """
 
-    __slots__ = ("_given", "_lock", "_stream")
+    __slots__ = ("_before", "_given", "_globally", "_lock", "_python", "_stream", "_with_python")
 
-    def __init__(self, generators: Generators | None = None) -> None:
+    def __init__(
+        self, generators: Generators | None = None, *, globally: bool = False, with_python: bool = False
+    ) -> None:
         self._given = _GLOBAL if generators is None else generators
+        self._globally, self._with_python = globally, with_python
         self._stream: MT19937Stream | None = None
         self._lock: Any = None
+        self._before = b""
+        self._python: Any = None
 
     def __enter__(self) -> Generators:
         given = self._given
         if isinstance(given, StreamGenerators):
             return given
         source, python = given.torch, given.python
+        if self._with_python:
+            self._python = python.getstate()
         if source is None or source is torch.default_generator:
-            own = _own.get()
+            own = None if self._globally else _own.get()
             if own is not None:
                 source, python = own.torch, own.python
             if not usable():
+                self._before = (torch.default_generator if source is None else source).get_state().numpy().tobytes()
                 return Generators(source, python) if own is not None else given
             kept = own or _shared
             self._lock = kept.lock
             self._lock.acquire()
-            self._stream = kept.stream
-            self._stream.flush()  # of a draw that this one is part of
-        elif source.device.type == "cpu" and usable():
+            stream = self._stream = kept.stream
+            stream.flush()  # of a draw that this one is part of
+            stream.found = b""
+            return kept.streamed(python)
+        if source.device.type == "cpu" and usable():
             self._stream = MT19937Stream(source)
         else:
             return given
@@ -124,8 +136,16 @@ class drawing:
     def __exit__(self, kind: Any, error: Any, traceback: Any) -> None:
         if self._stream is not None:
             self._stream.flush()
+            self._before = self._stream.found
         if self._lock is not None:
             self._lock.release()
+
+    def rewind(self) -> None:
+        """Puts the global generators, behind a block that drew from them, back to where it found them."""
+        if self._before:
+            torch.default_generator.set_state(torch.frombuffer(bytearray(self._before), dtype=torch.uint8))
+        if self._python is not None:
+            random.setstate(self._python)
 
 
 _GLOBAL = Generators()
@@ -144,6 +164,14 @@ class ThreadGenerators:
         self.torch = torch
         self.python = python
         self.stream = MT19937Stream(torch)
+        self._streamed = StreamGenerators(self.stream, python)
+
+    def streamed(self, python: Any) -> StreamGenerators:
+        """The generators with the kept stream, and this one of Python's: the same object as long as it will do."""
+        kept = self._streamed
+        if kept.stream is not self.stream or kept.python is not python:  # or somebody has had torch's generator
+            kept = self._streamed = StreamGenerators(self.stream, python)
+        return kept
 
     @contextlib.contextmanager
     def active(self) -> Iterator[None]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from operator import is_
 from typing import Any
 
 from fastpipe.rng import StreamGenerators, drawing
 from fastpipe.transforms._base import drawable, draws_from_stream
-from fastpipe.transforms.compose import members_of
 from fastpipe.types import Generators, ImageShape, Recipe, Step
 
 
@@ -23,6 +23,8 @@ class Pipeline:
 
     drawn: tuple[Any, ...]
     rest: tuple[Callable[[Any], Any], ...]
+    # All of them: `drawn` and `rest`.
+    _members: tuple[Any, ...] = field(init=False, repr=False, compare=False)
     # Of each of `drawn` its method, whether it takes words, and whether a later one looks at the shape that it gives.
     _draws: tuple[tuple[Callable[..., tuple[Step, ...]], bool, bool], ...] = field(
         init=False, repr=False, compare=False
@@ -32,6 +34,17 @@ class Pipeline:
         looks = max((number for number, one in enumerate(self.drawn) if _looks_at_shape(one)), default=0)
         draws = ((one.draw, draws_from_stream(one), number < looks) for number, one in enumerate(self.drawn))
         object.__setattr__(self, "_draws", tuple(draws))  # frozen
+        object.__setattr__(self, "_members", (*self.drawn, *self.rest))
+
+    def is_of(self, transform: Any) -> bool:
+        """Whether it was compiled from these transforms: not if the transform, or its `Compose`'s list, has changed."""
+        known = self._members
+        members = members_of(transform)
+        members = (transform,) if members is None else members
+        if len(members) == len(known) and all(map(is_, members, known)):
+            return True
+        flat = tuple(flatten(transform))  # there may be a Compose within
+        return len(flat) == len(known) and all(map(is_, flat, known))
 
     def draw(self, shape: ImageShape, generators: Generators | None = None) -> Recipe:
         """Draws every random parameter of `drawn`, in torchvision's order, touching no pixel.
@@ -67,6 +80,16 @@ def _looks_at_shape(transform: Any) -> bool:
     return bool(vars(type(transform)).get("_looks_at_shape", True))
 
 
+def members_of(transform: Any) -> Sequence[Any] | None:
+    """The transforms of a `Compose`, v1's or v2's; None for any other transform, a subclass included."""
+    if vars(type(transform)).get("_is_compose") and not (
+        getattr(transform, "_forward_hooks", None) or getattr(transform, "_forward_pre_hooks", None)
+    ):
+        members: Sequence[Any] = transform.transforms
+        return members
+    return None
+
+
 def flatten(transform: Any) -> Iterable[Any]:
     """The transforms of a nested `Compose`, in the order in which they run; one that isn't a `Compose`, itself."""
     if transform is None:
@@ -87,12 +110,21 @@ def compile_pipeline(transform: Any, *, v2_alone: bool = False) -> Pipeline:
         v2_alone: what isn't v2's is no part of the plan: it would not know what to do with boxes.
     """
     members = tuple(flatten(transform))
-    takes = (drawable(member) and (_is_v2(member) or not v2_alone) for member in members)
-    cut = next((index for index, taken in enumerate(takes) if not taken), len(members))
-    # v1 and v2 say differently what an image is behind a conversion: a plan is of one of them.
-    changes = (index for index in range(1, cut) if _is_v2(members[index]) != _is_v2(members[0]))
-    cut = next(changes, cut)
+    cut = drawn_from(members, 0, v2_alone=v2_alone)
     return Pipeline(members[:cut], members[cut:])
+
+
+def drawn_from(members: Sequence[Any], start: int, *, v2_alone: bool = False) -> int:
+    """The end of the run of transforms from ``start`` on that one plan can be made of; ``start`` where there is none.
+
+    v1 and v2 say differently what an image is behind a conversion: a plan is of one of them.
+    """
+    end = start
+    while (
+        end < len(members) and _is_v2(members[end]) == (v2_alone or _is_v2(members[start])) and drawable(members[end])
+    ):
+        end += 1
+    return end
 
 
 def _is_v2(transform: Any) -> bool:
