@@ -29,6 +29,7 @@ from fastpipe.types import Box, ImageShape, Recipe, Step
 _CONVERSIONS = (ToPlanarTensor, ToNormalizedTensor)
 _CHANNELS = {"RGB": 3, "L": 1}
 _UINT8 = np.dtype(np.uint8)
+_LEAST_COPIED = 4000  # pixels; Pillow copies fewer in less time
 AS_TV_IMAGE = AsTvImage()
 DIRECT = frozenset({torch.uint8, torch.float32, torch.float16, torch.bfloat16})
 """Dtypes that the core writes."""
@@ -97,17 +98,20 @@ def run_operation(operation: Operation, image: Any, box: Box | None = None) -> A
     None where Pillow is to do it: the object is no PIL image that `shape_of` knows, or of too few pixels, the box isn't
     inside of it, or the core doesn't take it or the arguments, about which Pillow then says what it thinks.
     """
-    if not isinstance(image, Image.Image) or not core.available() or profiled():
+    if not isinstance(image, Image.Image):
         return None
-    shape = shape_of(image)
-    if shape is None:
-        return None
+    width, height = image.size if box is None else (box.width, box.height)
     try:
+        if height * width < operation.least_pixels(_CHANNELS.get(image.mode, 1)):
+            return None
+        shape = shape_of(image)
+        if shape is None or not core.available() or profiled():
+            return None
         if box is not None:
             if not box.inside(shape.size) or min(box.size) < 1:
                 return None
             shape = ImageShape(box.height, box.width, shape.channels)
-        if shape.height * shape.width < operation.least_pixels(shape.channels) or operation.returns_input(shape):
+        if operation.returns_input(shape):
             return None
         made, taken, _ = _claimed(image, shape, box, (operation,), None, None, False)
     except _MISTAKES:
@@ -310,6 +314,15 @@ def to_pil(image: Any) -> Any:
         return [to_pil(view) for view in image]
     if not isinstance(image, np.ndarray):
         return image
+    shape = shape_of(image) if core.available() else None
+    if shape is not None and shape.height * shape.width >= _LEAST_COPIED:
+        job = core.thread_job()
+        job.read_pixels(image)
+        made = pillow_sink(job, shape)
+        if made is not None:
+            core.check(core.run_thread_job(job))
+            return made
+        core.give_back(job)
     pixels = image[..., 0] if image.ndim == 3 and image.shape[2] == 1 else image
     return Image.fromarray(np.array(pixels, order="C"))  # a copy: the array may be the thread's decode buffer
 
