@@ -55,6 +55,7 @@ from fastpipe.ops.geometry import (
     reduced_scale,
     resize_to,
 )
+from fastpipe.ops.pillow_filters import PillowBoxBlur, PillowGaussianBlur
 from fastpipe.ops.tensors import (
     AsTvImage,
     PermuteChannels,
@@ -105,6 +106,8 @@ __all__ = [
     "PerspectiveBy",
     "PilOperation",
     "PilToTensor",
+    "PillowBoxBlur",
+    "PillowGaussianBlur",
     "Posterize",
     "Resize",
     "ResizeWindow",

@@ -43,7 +43,7 @@ class AdjustBrightness(Operation):
     brightness_factor: float
 
     def least_pixels(self, channels: int) -> float:
-        return 9000 if channels == 3 else 40_000
+        return 20_000 if channels == 3 else 40_000
 
     def table(self) -> NDArray[np.uint8] | None:
         if not self.brightness_factor >= 0:

@@ -291,7 +291,7 @@ class Resize(Operation):
         return self.output_shape(shape) == shape
 
     def least_pixels(self, channels: int) -> float:
-        return NEVER if self.mode == "nearest" else 3000 if channels == 3 else 8000
+        return 3000 if channels == 3 and self.mode != "nearest" else NEVER
 
     def output_shape(self, shape: ImageShape) -> ImageShape:
         if self.fixed:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from fastpipe.core import Kind
 from fastpipe.kernels import warp as kernels
-from fastpipe.ops.base import WARP, Contract, Operation, register
+from fastpipe.ops.base import NEVER, WARP, Contract, Operation, register
 from fastpipe.ops.interpolation import InterpolationMode
 from fastpipe.ops.matrices import inverse_affine_matrix, perspective_coeffs
 from fastpipe.ops.tensors import PilOperation
@@ -29,7 +29,7 @@ def _takes(operation: Rotate | Affine | PerspectiveBy, shape: ImageShape) -> boo
 
 def _least_pixels(interpolation: Any, channels: int) -> float:
     nearest = interpolation in (InterpolationMode.NEAREST, InterpolationMode.NEAREST_EXACT)
-    return (40_000 if nearest else 2000) if channels == 3 else (120_000 if nearest else 8000)
+    return (40_000 if nearest else 2500) if channels == 3 else (NEVER if nearest else 30_000)
 
 
 def _turned(degrees: float) -> str:

@@ -97,17 +97,20 @@ def run_operation(operation: Operation, image: Any, box: Box | None = None) -> A
     None where Pillow is to do it: the object is no PIL image that `shape_of` knows, or of too few pixels, the box isn't
     inside of it, or the core doesn't take it or the arguments, about which Pillow then says what it thinks.
     """
-    if not isinstance(image, Image.Image) or not core.available() or profiled():
+    if not isinstance(image, Image.Image):
         return None
-    shape = shape_of(image)
-    if shape is None:
-        return None
+    width, height = image.size if box is None else (box.width, box.height)
     try:
+        if height * width < operation.least_pixels(_CHANNELS.get(image.mode, 1)):
+            return None
+        shape = shape_of(image)
+        if shape is None or not core.available() or profiled():
+            return None
         if box is not None:
             if not box.inside(shape.size) or min(box.size) < 1:
                 return None
             shape = ImageShape(box.height, box.width, shape.channels)
-        if shape.height * shape.width < operation.least_pixels(shape.channels) or operation.returns_input(shape):
+        if operation.returns_input(shape):
             return None
         made, taken, _ = _claimed(image, shape, box, (operation,), None, None, False)
     except _MISTAKES:
