@@ -343,7 +343,6 @@ class ResizeWindow(Operation):
     """
 
     op: ClassVar[str] = "resize"
-    takes_arrays_alone: ClassVar[bool] = True
     whole: Size
     box: Box
     result: Size
@@ -358,6 +357,8 @@ class ResizeWindow(Operation):
         return cls(whole, Box(top, left, bottom - top, right - left), result, window, mode)
 
     def apply(self, image: Any) -> Any:
+        if isinstance(image, Image.Image):
+            return resizing.window_by_pillow(image, self.whole, self.box, self.result, self.window, self.mode)
         return resizing.resize_window(image, self.whole, self.box, self.result, self.window, self.mode)
 
     def output_shape(self, shape: ImageShape) -> ImageShape:
