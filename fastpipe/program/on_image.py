@@ -29,6 +29,7 @@ from fastpipe.types import Box, ImageShape, Recipe, Step
 _CONVERSIONS = (ToPlanarTensor, ToNormalizedTensor)
 _CHANNELS = {"RGB": 3, "L": 1}
 _UINT8 = np.dtype(np.uint8)
+_LEAST_COPIED = 4000  # pixels; Pillow copies fewer in less time
 AS_TV_IMAGE = AsTvImage()
 DIRECT = frozenset({torch.uint8, torch.float32, torch.float16, torch.bfloat16})
 """Dtypes that the core writes."""
@@ -320,6 +321,15 @@ def to_pil(image: Any) -> Any:
         return [to_pil(view) for view in image]
     if not isinstance(image, np.ndarray):
         return image
+    shape = shape_of(image) if core.available() else None
+    if shape is not None and shape.height * shape.width >= _LEAST_COPIED:
+        job = core.thread_job()
+        job.read_pixels(image)
+        made = pillow_sink(job, shape)
+        if made is not None:
+            core.check(core.run_thread_job(job))
+            return made
+        core.give_back(job)
     pixels = image[..., 0] if image.ndim == 3 and image.shape[2] == 1 else image
     return Image.fromarray(np.array(pixels, order="C"))  # a copy: the array may be the thread's decode buffer
 
