@@ -261,13 +261,16 @@ def tensor_sink(
     """Sets a job's sink: the tensor that is given, or a new one."""
     if out is None:
         dtype = conversion.dtype
+        kind = core.DType.UINT8 if dtype is torch.uint8 else core.DType.FLOAT32
         if in_rows:
+            pixel = shape.channels * dtype.itemsize
             out = memory.fresh(shape, dtype).permute(2, 0, 1)
+            strides = shape.width * pixel, pixel, dtype.itemsize
+            job.write(out.data_ptr(), shape, strides, kind, *conversion.arithmetic)
         else:
             out = memory.fresh(_tensor_shape(shape), dtype)
-            kind = core.DType.UINT8 if dtype is torch.uint8 else core.DType.FLOAT32
             job.write_planes(out.data_ptr(), shape, kind, *conversion.arithmetic)
-            return out
+        return out
     job.write_tensor(out, *conversion.arithmetic)
     return out
 
@@ -287,8 +290,12 @@ def _converted(image: Any, conversion: ToPlanarTensor | ToNormalizedTensor, out:
 
 def finish_tensor(program: Program, made: Any, out: torch.Tensor | None, in_rows: bool = False) -> Any:
     """Runs the steps behind the conversion on its result; `out` and `in_rows` as of `execute`."""
-    if in_rows and isinstance(made, torch.Tensor):
-        made = made.permute(1, 2, 0).contiguous().permute(2, 0, 1)  # no copy where it lies so already
+    if (
+        in_rows
+        and isinstance(made, torch.Tensor)
+        and made.stride() != (1, made.shape[2] * made.shape[0], made.shape[0])
+    ):
+        made = made.permute(1, 2, 0).contiguous().permute(2, 0, 1)
     padded = behind_conversion(program.after, made) if program.after and isinstance(made, torch.Tensor) else None
     for step in program.after if padded is None else ():
         made = step.apply(made)
