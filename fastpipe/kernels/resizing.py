@@ -89,12 +89,14 @@ def add_resize(
     result: tuple[int, int],
     window: tuple[int, int, int, int],
     interpolation: str,
+    box: tuple[float, float, float, float] | None = None,
 ) -> None:
     """Adds a resize to a job of the core's.
 
-    Arguments are `resize_window`'s, ``origin`` the top left of its box; ``whole`` is None where all of it is there.
+    Arguments are `resize_window`'s, ``origin`` the top left of its box; ``whole`` is None where all of it is there, and
+    ``box`` Pillow's: left, top, right and bottom of the source in the whole image, None for all of it.
     """
-    job.resize(whole, origin, result, window, FILTERS.index(interpolation), _VERTICAL_FIRST)
+    job.resize(whole, origin, result, window, FILTERS.index(interpolation), _VERTICAL_FIRST, box)
 
 
 def source_range(size: int, new_size: int, start: int, stop: int, interpolation: str) -> tuple[int, int]:

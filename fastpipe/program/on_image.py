@@ -61,7 +61,7 @@ def run_on_image(program: Program, image: Any, out: torch.Tensor | None = None, 
 
     Args:
         program: for an image of this shape; see `shape_of`.
-        image: a PIL image, or an array.
+        image: a PIL image, which may be a lazy one, or an array.
         out, in_rows: as of `execute`.
 
     Returns:
@@ -210,6 +210,11 @@ def _claimed(
         image, box, steps, conversion, out, in_rows: as of `on_pixels`.
         shape: the image's as `shape_of` gives it, or of the box.
     """
+    claim = getattr(type(image), "claim", None)
+    if claim is not None:  # a lazy image's pixels needn't be there: see `fastpipe.program.lazy_image`
+        claimed: tuple[Any, int, bool] | None = claim(image, box, steps, conversion, out, in_rows)
+        if claimed is not None:
+            return claimed
     pixels = None if isinstance(image, np.ndarray) else core.memory_of(image)
     if pixels is None and not isinstance(image, np.ndarray):
         return None, 0, False
