@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from PIL import Image
@@ -363,6 +364,11 @@ def _fill(job: core.Job, program: Program, encoded: Encoded, limits: tuple[int, 
     return True
 
 
+@lru_cache(maxsize=1024)
+def _have_pad(kinds: tuple[type[Any], ...]) -> bool:
+    return any(issubclass(kind, Pad) for kind in kinds)
+
+
 class _Sinks:
     """Memory that the core writes to: the places of a batch in one tensor, or a tensor for each image.
 
@@ -383,7 +389,7 @@ class _Sinks:
         if conversion is None or program.request.scale != 1:
             return False
         if self.memory is None:
-            return not any(isinstance(step, Pad) for step in program.steps) or without_border(program) is None
+            return not _have_pad(tuple(map(type, program.steps))) or without_border(program) is None
         return self._places is not None and not (program.after and self.memory.dtype != conversion.dtype)
 
     def write(self, job: core.Job, position: int, program: Program) -> Any:

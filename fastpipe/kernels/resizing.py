@@ -66,13 +66,20 @@ def resize_window(
         return True
 
     def by_pillow(picture: Image.Image) -> Image.Image:
-        if box.size != whole:
-            part, picture = picture, Image.new(picture.mode, whole[::-1])  # what isn't there isn't looked at
-            picture.paste(part, (box.left, box.top))
-        resized = picture.resize(result[::-1], Image.Resampling[interpolation.upper()])
-        return resized.crop((window.left, window.top, window.right, window.bottom))
+        return window_by_pillow(picture, whole, box, result, window, interpolation)
 
     return core_or_pillow(image, by_core, by_pillow, (*window.size, *image.shape[2:]))
+
+
+def window_by_pillow(
+    picture: Image.Image, whole: Size, box: Box, result: Size, window: Box, interpolation: str
+) -> Image.Image:
+    """`resize_window` of a PIL image, by Pillow."""
+    if box.size != whole:
+        part, picture = picture, Image.new(picture.mode, whole[::-1])  # what isn't there isn't looked at
+        picture.paste(part, (box.left, box.top))
+    resized = picture.resize(result[::-1], Image.Resampling[interpolation.upper()])
+    return resized.crop((window.left, window.top, window.right, window.bottom))
 
 
 def add_resize(

@@ -49,9 +49,12 @@ from fastpipe.ops.geometry import (
     ScaledResize,
     Transpose,
     VFlip,
+    center_crop_to,
+    crop_at,
+    pad_by,
     reduced_scale,
+    resize_to,
 )
-from fastpipe.ops.interning import center_crop_to, crop_at, pad_by, resize_to
 from fastpipe.ops.pillow_filters import PillowBoxBlur, PillowGaussianBlur
 from fastpipe.ops.tensors import (
     AsTvImage,

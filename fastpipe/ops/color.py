@@ -43,7 +43,7 @@ class AdjustBrightness(Operation):
     brightness_factor: float
 
     def least_pixels(self, channels: int) -> float:
-        return 9000 if channels == 3 else 40_000
+        return 20_000 if channels == 3 else 40_000
 
     def table(self) -> NDArray[np.uint8] | None:
         if not self.brightness_factor >= 0:
@@ -261,11 +261,14 @@ class LookUp(Operation):
 
     op: ClassVar[str] = "look_up"
     pointwise: ClassVar[bool] = True
-    takes_arrays_alone: ClassVar[bool] = True
     operations: tuple[Operation, ...]
 
     def apply(self, image: Any) -> Any:
-        return kernels.apply_table(image, self.table())
+        if isinstance(image, np.ndarray):
+            return kernels.apply_table(image, self.table())
+        for operation in self.operations:
+            image = operation.apply(image)
+        return image
 
     def table(self) -> NDArray[np.uint8]:
         composed: NDArray[Any] = _LEVELS

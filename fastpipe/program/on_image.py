@@ -29,6 +29,7 @@ from fastpipe.types import Box, ImageShape, Recipe, Step
 _CONVERSIONS = (ToPlanarTensor, ToNormalizedTensor)
 _CHANNELS = {"RGB": 3, "L": 1}
 _UINT8 = np.dtype(np.uint8)
+_LEAST_COPIED = 4000  # pixels; Pillow copies fewer in less time
 AS_TV_IMAGE = AsTvImage()
 DIRECT = frozenset({torch.uint8, torch.float32, torch.float16, torch.bfloat16})
 """Dtypes that the core writes."""
@@ -97,17 +98,20 @@ def run_operation(operation: Operation, image: Any, box: Box | None = None) -> A
     None where Pillow is to do it: the object is no PIL image that `shape_of` knows, or of too few pixels, the box isn't
     inside of it, or the core doesn't take it or the arguments, about which Pillow then says what it thinks.
     """
-    if not isinstance(image, Image.Image) or not core.available() or profiled():
+    if not isinstance(image, Image.Image):
         return None
-    shape = shape_of(image)
-    if shape is None:
-        return None
+    width, height = image.size if box is None else (box.width, box.height)
     try:
+        if height * width < operation.least_pixels(_CHANNELS.get(image.mode, 1)):
+            return None
+        shape = shape_of(image)
+        if shape is None or not core.available() or profiled():
+            return None
         if box is not None:
             if not box.inside(shape.size) or min(box.size) < 1:
                 return None
             shape = ImageShape(box.height, box.width, shape.channels)
-        if shape.height * shape.width < operation.least_pixels(shape.channels) or operation.returns_input(shape):
+        if operation.returns_input(shape):
             return None
         made, taken, _ = _claimed(image, shape, box, (operation,), None, None, False)
     except _MISTAKES:
@@ -262,13 +266,16 @@ def tensor_sink(
     """Sets a job's sink: the tensor that is given, or a new one."""
     if out is None:
         dtype = conversion.dtype
+        kind = core.DType.UINT8 if dtype is torch.uint8 else core.DType.FLOAT32
         if in_rows:
+            pixel = shape.channels * dtype.itemsize
             out = memory.fresh(shape, dtype).permute(2, 0, 1)
+            strides = shape.width * pixel, pixel, dtype.itemsize
+            job.write(out.data_ptr(), shape, strides, kind, *conversion.arithmetic)
         else:
             out = memory.fresh(_tensor_shape(shape), dtype)
-            kind = core.DType.UINT8 if dtype is torch.uint8 else core.DType.FLOAT32
             job.write_planes(out.data_ptr(), shape, kind, *conversion.arithmetic)
-            return out
+        return out
     job.write_tensor(out, *conversion.arithmetic)
     return out
 
@@ -288,8 +295,12 @@ def _converted(image: Any, conversion: ToPlanarTensor | ToNormalizedTensor, out:
 
 def finish_tensor(program: Program, made: Any, out: torch.Tensor | None, in_rows: bool = False) -> Any:
     """Runs the steps behind the conversion on its result; `out` and `in_rows` as of `execute`."""
-    if in_rows and isinstance(made, torch.Tensor):
-        made = made.permute(1, 2, 0).contiguous().permute(2, 0, 1)  # no copy where it lies so already
+    if (
+        in_rows
+        and isinstance(made, torch.Tensor)
+        and made.stride() != (1, made.shape[2] * made.shape[0], made.shape[0])
+    ):
+        made = made.permute(1, 2, 0).contiguous().permute(2, 0, 1)
     padded = behind_conversion(program.after, made) if program.after and isinstance(made, torch.Tensor) else None
     for step in program.after if padded is None else ():
         made = step.apply(made)
@@ -315,6 +326,15 @@ def to_pil(image: Any) -> Any:
         return [to_pil(view) for view in image]
     if not isinstance(image, np.ndarray):
         return image
+    shape = shape_of(image) if core.available() else None
+    if shape is not None and shape.height * shape.width >= _LEAST_COPIED:
+        job = core.thread_job()
+        job.read_pixels(image)
+        made = pillow_sink(job, shape)
+        if made is not None:
+            core.check(core.run_thread_job(job))
+            return made
+        core.give_back(job)
     pixels = image[..., 0] if image.ndim == 3 and image.shape[2] == 1 else image
     return Image.fromarray(np.array(pixels, order="C"))  # a copy: the array may be the thread's decode buffer
 

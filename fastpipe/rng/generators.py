@@ -169,7 +169,7 @@ class ThreadGenerators:
     def streamed(self, python: Any) -> StreamGenerators:
         """The generators with the kept stream, and this one of Python's: the same object as long as it will do."""
         kept = self._streamed
-        if kept.stream is not self.stream or kept.python is not python:  # or somebody has had torch's generator
+        if kept.stream is not self.stream or kept._python is not python:  # or somebody has had torch's generator
             kept = self._streamed = StreamGenerators(self.stream, python)
         return kept
 

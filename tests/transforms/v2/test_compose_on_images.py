@@ -86,6 +86,28 @@ def test_sizes(transforms: Any, size: tuple[int, int]) -> None:
         assert same(outcome(ours, seed, image), outcome(expected, seed, image))
 
 
+@pytest.mark.parametrize(
+    "policy",
+    [
+        lambda L: L.RandAugment(),
+        lambda L: L.RandAugment(4, 3, 10, interpolation="bilinear", fill=9),
+        lambda L: L.RandAugment(3, 30, fill=[4]),
+        lambda L: L.RandAugment(2, 31),  # no such magnitude
+        lambda L: L.TrivialAugmentWide(),
+        lambda L: L.TrivialAugmentWide(5, interpolation=2, fill=3.5),
+        lambda L: L.AutoAugment(),
+    ],
+    ids=range(7),
+)
+@pytest.mark.parametrize("channels", [1, 3])
+def test_policies(policy: Any, channels: int) -> None:
+    image = Image.fromarray(PHOTO if channels == 3 else PHOTO[..., 1].copy())
+    ours, expected = (library.Compose([policy(library), library.ToImage()]) for library in (v2, theirs))
+    for seed in range(25):
+        actual, wanted = outcome(ours, seed, image), outcome(expected, seed, image)
+        assert same(actual, wanted)
+
+
 def sample(image: Any, kind: str) -> Any:
     boxes = tv_tensors.BoundingBoxes([[1, 2, 30, 40], [5, 6, 70, 60]], format="XYXY", canvas_size=(61, 83))
     masks = tv_tensors.Mask(torch.from_numpy((PHOTO[..., :2] > 99).astype(np.uint8)).permute(2, 0, 1).contiguous())
