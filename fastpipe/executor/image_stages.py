@@ -27,6 +27,7 @@ from fastpipe.program.profiling import listener, mark
 from fastpipe.program.program import Fidelity, Program
 from fastpipe.rng import drawing, keyed_generators, keyed_globals
 from fastpipe.sources import fetched
+from fastpipe.transforms.adapters import original_of
 from fastpipe.transforms.compose import call
 from fastpipe.transforms.pipeline import Pipeline
 from fastpipe.types import DecodeRequest, Generators, Header, ImageShape, Recipe, RemoteFile
@@ -90,7 +91,9 @@ class ImageStages:
         shared: bool | None = None,
     ) -> None:
         self.compiled = pipeline
-        self.pipeline = pipeline if loader is None else Pipeline((), (*pipeline.drawn, *pipeline.rest))
+        self.pipeline = (
+            pipeline if loader is None else Pipeline((), (*map(original_of, pipeline.drawn), *pipeline.rest))
+        )
         self.options = options
         self.policy = policy
         self.target_transform = target_transform

@@ -16,8 +16,11 @@ import torch
 
 from fastpipe.transforms import autoaugment, transforms
 from fastpipe.transforms._base import drawable
+from fastpipe.transforms.adapters import RECIPES, original_of, planned
 
 _OWN = {name: getattr(module, name) for module in (transforms, autoaugment) for name in module.__all__}
+_V2 = "torchvision.transforms.v2"
+_OURS_AND_KNOWN = ("fastpipe.", *RECIPES)
 _ADDRESS = re.compile(r"( object)? at 0x[0-9a-fA-F]+")
 _DRAW = "draw(self, shape, generators)"
 _GIVE_DRAW = (
@@ -87,6 +90,14 @@ def _joined(text: str) -> str:
     return joined
 
 
+def named_with_library(transform: Any) -> str:
+    """`one_line`; for an adapter of another library's transform, with the library's name."""
+    original = original_of(transform)
+    library = type(original).__module__.partition(".")[0]
+    text = one_line(original)
+    return text if original is transform or library == "fastpipe" else f"{library}'s {text}, planned"
+
+
 def shortened(transform: Any, length: int = 100) -> str:
     """`one_line`, or only the class's name where that is longer."""
     text = one_line(transform)
@@ -103,24 +114,24 @@ def diagnose(transform: Any) -> Break:
 def _found(transform: Any) -> tuple[str, str, tuple[str, ...]]:
     kind = type(transform)
     home = kind.__module__.partition(".")[0]
-    if kind is transforms.Lambda:
+    is_v1 = kind.__module__.startswith("torchvision.transforms.") and not kind.__module__.startswith(_V2)
+    if kind is transforms.Lambda or (is_v1 and kind.__name__ == "Lambda"):
         return "lambda", "what a Lambda's function does isn't known before it runs", _about_function(transform.lambd)
     if home == "fastpipe" and kind.__name__ == "Albumentations":
         return _about_albumentations(transform)
     if home == "albumentations":
         wrapped = f"wrap it: fastpipe.transforms.Albumentations({kind.__name__}(…))"
         return "albumentations", "albumentations takes and gives named arrays, not images", (wrapped,)
-    if home == "torchvision":
-        return "torchvision", "it is torchvision's, which draws while it sees pixels", _about_torchvision(transform)
-    is_v2 = kind.__module__ == "fastpipe.transforms.v2"
+    is_v2 = kind.__module__.startswith(("fastpipe.transforms.v2", _V2))
     known = _WITHOUT_DRAW_V2 if is_v2 else _WITHOUT_DRAW
-    if kind.__name__ in known and (is_v2 or _OWN.get(kind.__name__) is kind):
+    if kind.__name__ in known and (is_v2 or is_v1 or _OWN.get(kind.__name__) is kind):
         reason, tip = known[kind.__name__]
         return "pixels", reason, (tip,)
     if getattr(transform, "_forward_hooks", None) or getattr(transform, "_forward_pre_hooks", None):
         return "hook", "a hook is registered on it, which only its forward runs", ("remove the hook",)
-    member = next((one for one in _members(transform) if not drawable(one)), None)
+    member = next((one for one in _members(planned(transform)) if not drawable(one)), None)
     if member is not None:
+        member = original_of(member)
         inner = diagnose(member)
         name = f"{kind.__name__} holds {shortened(member)}"
         return "member", f"{name}, and that can't be planned: {inner.reason}", inner.advice
@@ -130,6 +141,8 @@ def _found(transform: Any) -> tuple[str, str, tuple[str, ...]]:
         several = "these" if len(names) > 1 else "this"
         advice = (f"override draw as well, {_DRAW}, so that it does what your {names[0]} does",)
         return "subclass", f"it changes {', '.join(names)} of {base}, whose draw knows nothing of {several}", advice
+    if home == "torchvision":
+        return "torchvision", "fastpipe doesn't know this class of torchvision's", (_LAST,)
     if "draw" in {name for base in kind.__mro__ for name in vars(base)}:
         return "draw", "its method draw is another one than fastpipe's", (f"define it as {_DRAW}, or rename yours",)
     if isinstance(transform, torch.nn.Sequential):
@@ -155,10 +168,12 @@ def _members(transform: Any) -> Sequence[Any]:
 def _replaced(transform: Any) -> tuple[str, list[str]] | None:
     """The fastpipe class that a subclass is of, and the methods of it that the subclass replaces."""
     lineage = type(transform).__mro__
-    position = next((i for i, base in enumerate(lineage) if base.__module__.startswith("fastpipe.")), None)
-    if position is None or not hasattr(lineage[position], "draw"):
+    position = next((i for i, base in enumerate(lineage) if base.__module__.startswith(_OURS_AND_KNOWN)), None)
+    if position is None:
         return None
     base = lineage[position]
+    if base.__module__.startswith("fastpipe.") and not hasattr(base, "draw"):
+        return None
     changed = {name for cls in lineage[:position] for name in vars(cls)} | set(getattr(transform, "__dict__", ()))
     methods = [name for name in sorted(changed) if callable(getattr(base, name, None))]
     names = [name for name in methods if not name.startswith("__") or name == "__call__"]
@@ -199,14 +214,3 @@ def _not_in_place(transform: Any) -> Iterator[str]:
     image_only = any(base.__name__ == "ImageOnlyTransform" for base in type(transform).__mro__)
     if not image_only or getattr(transform, "num_output_channels", 3) != 3:
         yield type(transform).__name__
-
-
-def _about_torchvision(transform: Any) -> tuple[str, ...]:
-    kind = type(transform)
-    module = kind.__module__
-    name = kind.__name__
-    if ".v2" in module:
-        return (f"take fastpipe.transforms.v2.{name}: the same arguments, draws and results (swap the import)",)
-    if name not in _OWN:
-        return (f"fastpipe.transforms has no {name}: put it last",)
-    return (f"take fastpipe.transforms.{name}: the same arguments, draws and pixels (swap the import)",)

@@ -9,6 +9,7 @@ import torch
 from fastpipe.errors import PlanError
 from fastpipe.rng import TorchStream, stream_of
 from fastpipe.transforms._base import ReprMixin, draw_steps, drawable
+from fastpipe.transforms.adapters import planned
 from fastpipe.transforms.functional._types import Image
 from fastpipe.types import Generators, ImageShape, Step
 
@@ -32,13 +33,14 @@ def draw_all(transforms: Iterable[Any], shape: ImageShape, generators: Generator
 
 
 def members_of(transform: Any) -> Sequence[Any] | None:
-    """The transforms of a `Compose`, v1's or v2's; None for any other transform, a subclass included."""
-    if type(transform) is Compose or (
-        vars(type(transform)).get("_is_compose") and not (transform._forward_hooks or transform._forward_pre_hooks)
-    ):
-        members: Sequence[Any] = transform.transforms
-        return members
-    return None
+    """The transforms of a `Compose`, v1's or v2's, also torchvision's; None for others, a subclass included."""
+    if not vars(type(planned(transform))).get("_is_compose"):
+        return None
+    own = vars(transform)
+    if own.get("_forward_hooks") or own.get("_forward_pre_hooks") or "forward" in own:
+        return None
+    members: Sequence[Any] = transform.transforms
+    return members
 
 
 def call(transform: Any, image: Any) -> Any:
@@ -82,6 +84,8 @@ class Compose(_OfTransforms):
     Args:
         transforms: the transforms, called in order, each with the result of the one before.
     """
+
+    _is_compose = True
 
     def __init__(self, transforms: _Transforms) -> None:
         self.transforms = transforms

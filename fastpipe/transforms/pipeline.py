@@ -8,6 +8,7 @@ from typing import Any
 
 from fastpipe.rng import StreamGenerators, drawing
 from fastpipe.transforms._base import drawable, draws_from_stream
+from fastpipe.transforms.adapters import planned
 from fastpipe.transforms.compose import members_of
 from fastpipe.types import Generators, ImageShape, Recipe, Step
 
@@ -86,13 +87,14 @@ def compile_pipeline(transform: Any, *, v2_alone: bool = False) -> Pipeline:
         transform: one, or a `Compose`.
         v2_alone: what isn't v2's is no part of the plan: it would not know what to do with boxes.
     """
-    members = tuple(flatten(transform))
+    given = tuple(flatten(transform))
+    members = tuple(map(planned, given))
     takes = (drawable(member) and (_is_v2(member) or not v2_alone) for member in members)
     cut = next((index for index, taken in enumerate(takes) if not taken), len(members))
     # v1 and v2 say differently what an image is behind a conversion: a plan is of one of them.
     changes = (index for index in range(1, cut) if _is_v2(members[index]) != _is_v2(members[0]))
     cut = next(changes, cut)
-    return Pipeline(members[:cut], members[cut:])
+    return Pipeline(members[:cut], given[cut:])
 
 
 def _is_v2(transform: Any) -> bool:
