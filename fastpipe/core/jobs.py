@@ -116,10 +116,14 @@ class Job(JobOperations):
         self._keep = array
 
     def read_image(self, memory: PillowMemory) -> None:
-        """Sets the source: the pixels of a Pillow image, all of them, without limits."""
+        """Sets the source: the pixels of a Pillow image, all of them, without limits.
+
+        RGB comes with its fourth byte, which reaches the result only through `write_image`; all other sinks, and
+        operations, see three channels.
+        """
         size = memory.pixel_bytes
         _PIXELS.pack_into(
-            self._pixels, 0, memory.address, memory.row_stride, size, 1, memory.height, memory.width, memory.channels
+            self._pixels, 0, memory.address, memory.row_stride, size, 1, memory.height, memory.width, size
         )
         _SOURCE.pack_into(self.raw, 0, 0, 0, self._pixels_at, *_NO_EXTENT)
         self._keep = memory
@@ -178,9 +182,14 @@ class Job(JobOperations):
         self.write_to(address_of(array), (*strides, *shape, dtype, *_arithmetic(mean, std, False)))
 
     def write_image(self, memory: PillowMemory) -> None:
-        """Sets the sink: the pixels of a new Pillow image; `fastpipe.core.new_image` has both."""
-        shape = memory.height, memory.width, memory.channels
-        self.write(memory.address, shape, (memory.row_stride, memory.pixel_bytes, 1), DType.UINT8)
+        """Sets the sink: the pixels of a new Pillow image; `fastpipe.core.new_image` has both.
+
+        The fourth byte of RGB becomes what Pillow's own functions would leave there: the core works it out of the
+        operations (``src/fourth.c``). An array or a file as the source counts as an image of 255s, as ``fromarray``
+        and decoders make it.
+        """
+        size = memory.pixel_bytes
+        self.write(memory.address, (memory.height, memory.width, size), (memory.row_stride, size, 1), DType.UINT8)
 
     def write_planes(
         self,

@@ -15,14 +15,15 @@ MAX_OPERATIONS = 16
 _KIND = Struct("@2i")
 _CROP = Struct("@2i4i")
 _RESIZE = Struct("@2i12i4d")
-_PAD = Struct("@2i8i")
-_LUT = Struct("@2iP")
+_PAD = Struct("@2i9i")
+_LUT = Struct("@2iP2i")
 _GRAY = Struct("@2ii")
 _BLEND = Struct("@2id")
 _HUE = Struct("@2ii")
-_WARP = Struct("@2i6i8d")
+_WARP = Struct("@2i7i4x8d")
 _SIZE = ctypes.sizeof(RawOperation)
 _NO_COEFFICIENTS = (0.0,) * 8
+_OPAQUE = 255  # the fourth byte of a colour in Pillow
 # As plain ints, which cost less to pack.
 _HFLIP_KIND, _RESIZE_KIND = int(Kind.HFLIP), int(Kind.RESIZE)
 
@@ -158,15 +159,30 @@ class JobOperations:
         bottom: int,
         mode: int = Padding.CONSTANT,
         fill: tuple[int, int, int] = (0, 0, 0),
+        fourth: int = 255,
     ) -> None:
-        """Adds pixels around, as torchvision's ``pad`` on PIL images."""
-        _PAD.pack_into(self._operations, self._next(), Kind.PAD, 0, left, top, right, bottom, mode, *fill)
+        """Adds pixels around, as torchvision's ``pad`` on PIL images.
 
-    def look_up(self, table: bytes) -> None:
-        """Looks values up: 256 bytes for each channel, one table after the other."""
+        Args:
+            left, top, right, bottom: pixels.
+            mode: a `Padding`.
+            fill: the channels of the constant.
+            fourth: the fourth byte of the constant in Pillow's images: 255 where Pillow gets a colour, as torchvision's
+                ``pad`` gives it, and 0 where its ``crop`` leaves the image.
+        """
+        _PAD.pack_into(self._operations, self._next(), Kind.PAD, 0, left, top, right, bottom, mode, *fill, fourth)
+
+    def look_up(self, table: bytes, fourth: int = 0) -> None:
+        """Looks values up.
+
+        Args:
+            table: 256 bytes for each channel, one table after the other.
+            fourth: the fourth byte in Pillow's images, which ``Image.point`` leaves 0; `LOOK_UP_FOURTH` where it is
+                looked up, too.
+        """
         self._tables.append(table)
         address = ctypes.cast(ctypes.c_char_p(table), ctypes.c_void_p).value
-        _LUT.pack_into(self._operations, self._next(), Kind.LUT, 0, address)
+        _LUT.pack_into(self._operations, self._next(), Kind.LUT, 0, address, fourth, 0)
 
     def gray(self, channels: int) -> None:
         """Converts as Pillow's ``convert("L")``, to 1 or 3 channels."""
@@ -203,10 +219,10 @@ class JobOperations:
             size: ``(height, width)`` of the result.
             coefficients: six or eight finite numbers, as Pillow has them.
             filter: NEAREST, BILINEAR or BICUBIC.
-            fill: what the channels are outside of the image, 0 to 255.
+            fill: what the channels are outside of the image, 0 to 255; Pillow gets it as a colour (``fillcolor``).
         """
         padded = (*coefficients, *_NO_COEFFICIENTS[len(coefficients) :])
-        _WARP.pack_into(self._operations, self._next(), kind, 0, *size, filter, *fill, *padded)
+        _WARP.pack_into(self._operations, self._next(), kind, 0, *size, filter, *fill, _OPAQUE, *padded)
 
     def _plain(self, kind: int) -> None:
         """Adds an operation without arguments."""

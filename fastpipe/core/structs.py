@@ -6,7 +6,7 @@ import ctypes
 from enum import IntEnum, IntFlag
 from typing import Any
 
-ABI = 9
+ABI = 10
 """FPC_ABI of the structs below."""
 
 
@@ -80,6 +80,10 @@ class Kind(IntEnum):
     EQUALIZE = 14
     AFFINE = 15
     PERSPECTIVE = 16
+
+
+LOOK_UP_FOURTH = -1
+"""FPC_LOOK_UP_FOURTH: the fourth byte is looked up in the first table."""
 
 
 class PassOrder(IntEnum):
@@ -177,13 +181,13 @@ class RawResize(ctypes.Structure):
 class RawPad(ctypes.Structure):
     """fpc_op_pad."""
 
-    _fields_ = (*_of(ctypes.c_int32, "left", "top", "right", "bottom", "mode"), ("fill", ctypes.c_int32 * 3))
+    _fields_ = (*_of(ctypes.c_int32, "left", "top", "right", "bottom", "mode"), ("fill", ctypes.c_int32 * 4))
 
 
 class RawLut(ctypes.Structure):
     """fpc_op_lut."""
 
-    _fields_ = (("table", ctypes.c_void_p),)
+    _fields_ = (("table", ctypes.c_void_p), *_of(ctypes.c_int32, "fourth", "reserved"))
 
 
 class RawGray(ctypes.Structure):
@@ -209,7 +213,7 @@ class RawWarp(ctypes.Structure):
 
     _fields_ = (
         *_of(ctypes.c_int32, "height", "width", "filter"),
-        ("fill", ctypes.c_int32 * 3),
+        ("fill", ctypes.c_int32 * 4),
         ("coefficients", ctypes.c_double * 8),
     )
 

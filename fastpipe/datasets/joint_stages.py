@@ -12,8 +12,9 @@ import torch
 
 from fastpipe.errors import PlanError
 from fastpipe.executor import ImageStages, SampleTask
-from fastpipe.program import execute, lower, mark, needed, to_pil
+from fastpipe.program import execute, lower, mark, needed
 from fastpipe.rng import drawing, rewound_on
+from fastpipe.transforms.adapters import planned
 from fastpipe.types import Generators, ImageShape, Recipe
 
 _SAMPLES = "fastpipe.transforms.v2._samples"
@@ -110,14 +111,14 @@ class JointStages(TargetStages):
     ) -> tuple[Recipe | None, Any]:
         """Draws for the image, and gives the sample without its pixels; no recipe if transforms look at pixels."""
         v2 = v2_samples()
-        drawn = self.pipeline.drawn
+        drawn = [planned(transform) for transform in self.pipeline.drawn]
         with drawing(generators) as held:
             with contextlib.suppress(v2.Untraceable), rewound_on(v2.Untraceable, held.torch):
                 found = v2.draw_sample(drawn, shape, targets, held)
                 return Recipe(shape, found.steps), found.sample
             # Once more, on the image itself.
             whole = lower(Recipe(shape, ()), orientation=task.orientation)
-            sample = (to_pil(execute(whole, task.encoded)), *with_masks(targets))
+            sample = (execute(whole, task.encoded, as_pil=True), *with_masks(targets))
             with v2.drawing_from(held):
                 return None, _run(drawn, sample)
 

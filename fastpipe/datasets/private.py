@@ -11,8 +11,7 @@ from typing import Any, TypeVar
 from fastpipe.datasets.bad_file_policy import BadFilePolicy
 from fastpipe.datasets.bad_files import BadFileRecord
 from fastpipe.executor import BatchExecutor, SharedEpoch
-from fastpipe.transforms.compose import members_of
-from fastpipe.transforms.pipeline import Pipeline, compile_pipeline, flatten
+from fastpipe.transforms.pipeline import Pipeline, compile_pipeline, flatten, members_of
 
 _Result = TypeVar("_Result")
 

@@ -21,14 +21,14 @@ from fastpipe.kernels import memory
 from fastpipe.ops import Pad
 from fastpipe.program.borders import without_border
 from fastpipe.program.encoded import Encoded
-from fastpipe.program.execute import DIRECT, execute, finish_tensor, to_pil
+from fastpipe.program.execute import execute
 from fastpipe.program.lower import lower
+from fastpipe.program.on_image import DIRECT, finish_tensor
 from fastpipe.program.profiling import listener, mark
 from fastpipe.program.program import Fidelity, Program
 from fastpipe.rng import drawing, keyed_generators, keyed_globals
 from fastpipe.sources import fetched
-from fastpipe.transforms.adapters import original_of
-from fastpipe.transforms.compose import call
+from fastpipe.transforms._base import call
 from fastpipe.transforms.pipeline import Pipeline
 from fastpipe.types import DecodeRequest, Generators, Header, ImageShape, Recipe, RemoteFile
 
@@ -91,9 +91,7 @@ class ImageStages:
         shared: bool | None = None,
     ) -> None:
         self.compiled = pipeline
-        self.pipeline = (
-            pipeline if loader is None else Pipeline((), (*map(original_of, pipeline.drawn), *pipeline.rest))
-        )
+        self.pipeline = pipeline if loader is None else Pipeline((), (*pipeline.drawn, *pipeline.rest))
         self.options = options
         self.policy = policy
         self.target_transform = target_transform
@@ -270,10 +268,9 @@ class ImageStages:
         if program is None:
             self._load(task)
         elif task.image is None:
-            made = execute(program, task.encoded, out, in_rows=bool(self.pipeline.rest))
+            made = execute(program, task.encoded, out, in_rows=bool(self.pipeline.rest), as_pil=out is None)
             if out is None:
-                task.image = to_pil(made)
-                mark("to PIL")
+                task.image = made
         else:
             task.image = finish_tensor(program, task.image, out)
 
@@ -333,7 +330,7 @@ class _Sinks:
         if conversion is None or program.request.scale != 1:
             return False
         if self.memory is None:
-            return Pad not in map(type, program.steps) or without_border(program) is None
+            return not any(isinstance(step, Pad) for step in program.steps) or without_border(program) is None
         return self._places is not None and not (program.after and self.memory.dtype != conversion.dtype)
 
     def write(self, job: core.Job, position: int, program: Program) -> Any:

@@ -16,7 +16,7 @@ import torch
 
 from fastpipe.transforms import autoaugment, transforms
 from fastpipe.transforms._base import drawable
-from fastpipe.transforms.adapters import RECIPES, original_of, planned
+from fastpipe.transforms.adapters import RECIPES, planned
 
 _OWN = {name: getattr(module, name) for module in (transforms, autoaugment) for name in module.__all__}
 _V2 = "torchvision.transforms.v2"
@@ -91,11 +91,10 @@ def _joined(text: str) -> str:
 
 
 def named_with_library(transform: Any) -> str:
-    """`one_line`; for an adapter of another library's transform, with the library's name."""
-    original = original_of(transform)
-    library = type(original).__module__.partition(".")[0]
-    text = one_line(original)
-    return text if original is transform or library == "fastpipe" else f"{library}'s {text}, planned"
+    """`one_line`; for another library's transform that has an adapter, with the library's name."""
+    library = type(transform).__module__.partition(".")[0]
+    text = one_line(transform)
+    return text if library == "fastpipe" or planned(transform) is transform else f"{library}'s {text}, planned"
 
 
 def shortened(transform: Any, length: int = 100) -> str:
@@ -129,9 +128,8 @@ def _found(transform: Any) -> tuple[str, str, tuple[str, ...]]:
         return "pixels", reason, (tip,)
     if getattr(transform, "_forward_hooks", None) or getattr(transform, "_forward_pre_hooks", None):
         return "hook", "a hook is registered on it, which only its forward runs", ("remove the hook",)
-    member = next((one for one in _members(planned(transform)) if not drawable(one)), None)
+    member = next((one for one in _members(transform) if not drawable(one)), None)
     if member is not None:
-        member = original_of(member)
         inner = diagnose(member)
         name = f"{kind.__name__} holds {shortened(member)}"
         return "member", f"{name}, and that can't be planned: {inner.reason}", inner.advice
@@ -156,13 +154,13 @@ def _found(transform: Any) -> tuple[str, str, tuple[str, ...]]:
 
 def _members(transform: Any) -> Sequence[Any]:
     """The members of a composite of fastpipe's own."""
-    if getattr(transform, "_can_draw", None) is None:
+    if not any(getattr(planned(transform), name, None) for name in ("_can_draw", "_plans_itself")):
         return ()
     members = getattr(transform, "transforms", None)
     if members is not None:
         return tuple(members)
     inner = getattr(transform, "transform", None)
-    return () if inner is None else (inner,)
+    return () if inner is None or isinstance(transform, torch.nn.Module) else (inner,)
 
 
 def _replaced(transform: Any) -> tuple[str, list[str]] | None:

@@ -51,6 +51,7 @@ from fastpipe.ops.geometry import (
     VFlip,
     reduced_scale,
 )
+from fastpipe.ops.interning import center_crop_to, crop_at, pad_by, resize_to
 from fastpipe.ops.tensors import (
     AsTvImage,
     PermuteChannels,
@@ -64,7 +65,7 @@ from fastpipe.ops.tensors import (
     ahead_of,
     leaves_contiguous,
 )
-from fastpipe.ops.warps import Affine, ElasticTransform, Perspective, Rotate
+from fastpipe.ops.warps import Affine, ElasticTransform, Perspective, PerspectiveBy, Rotate
 
 __all__ = [
     "APPROXIMATE",
@@ -98,6 +99,7 @@ __all__ = [
     "Pad",
     "PermuteChannels",
     "Perspective",
+    "PerspectiveBy",
     "PilOperation",
     "PilToTensor",
     "Posterize",
@@ -119,11 +121,15 @@ __all__ = [
     "Transpose",
     "VFlip",
     "ahead_of",
+    "center_crop_to",
     "contracts_of",
+    "crop_at",
     "fused_conversion",
     "interned",
     "interned_once",
     "leaves_contiguous",
+    "pad_by",
     "reduced_scale",
     "register",
+    "resize_to",
 ]

@@ -61,6 +61,10 @@ class Operation:
         changes_shape: the class says so in `output_shape`.
         narrows: all of the result may need a part of the input, or other operations: see `required_region`.
         has_table: the class has a `table`.
+        drops_info: of a PIL image, the result is one without its ``info``.
+        takes_arrays_alone: `apply` takes no PIL image.
+        least_pixels: from how many pixels of a PIL image on a call of the core, for this operation alone, takes less
+            time than Pillow's own function; for the result a PIL image, too.
     """
 
     __slots__ = ("interned",)
@@ -77,6 +81,9 @@ class Operation:
     changes_shape: ClassVar[bool] = False
     narrows: ClassVar[bool] = False
     has_table: ClassVar[bool] = False
+    drops_info: ClassVar[bool] = False
+    takes_arrays_alone: ClassVar[bool] = False
+    least_pixels: ClassVar[float] = 0
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -94,6 +101,14 @@ class Operation:
     def output_shape(self, shape: ImageShape) -> ImageShape:
         """The shape that `apply` gives an image of that shape, worked out without pixels."""
         return shape
+
+    def returns_input(self, shape: ImageShape) -> bool:
+        """Whether `apply` gives an image of that shape back as it is, and not a copy."""
+        return False
+
+    def keeps_info(self, shape: ImageShape) -> bool:
+        """Whether what `apply` makes of a PIL image of that shape has its ``info``."""
+        return not self.drops_info or self.returns_input(shape)
 
     def required_region(self, region: Box, shape: ImageShape) -> tuple[Box, tuple[Operation, ...]] | None:
         """The input that a region of the result needs.
@@ -117,8 +132,15 @@ class Operation:
         table = self.table()
         if table is None:
             return False
-        job.look_up(table.tobytes() * shape.channels)
+        job.look_up(table.tobytes() * shape.channels, self.table_fourth())
         return True
+
+    def table_fourth(self) -> int:
+        """What becomes of the fourth byte that Pillow's images have behind red, green and blue; of one with a `table`.
+
+        0 in most, by ``Image.point``; `LOOK_UP_FOURTH` where Pillow treats it as a channel.
+        """
+        return 0
 
     def point_transform(self, shape: ImageShape) -> NDArray[np.float64] | None:
         """The motion of points: a 3×3 matrix on ``(x, y, 1)``, pixel edges at whole numbers.

@@ -39,6 +39,7 @@ class AdjustBrightness(Operation):
     op: ClassVar[str] = "adjust_brightness"
     phrase: ClassVar[str] = "brightness x {brightness_factor:.2f}"
     pointwise: ClassVar[bool] = True
+    drops_info: ClassVar[bool] = True
     brightness_factor: float
 
     def table(self) -> NDArray[np.uint8] | None:
@@ -47,6 +48,9 @@ class AdjustBrightness(Operation):
         # In float32, cut off: Pillow's blend with black.
         table: NDArray[np.uint8] = np.minimum(np.float32(self.brightness_factor) * _LEVELS32, 255).astype(np.uint8)
         return table
+
+    def table_fourth(self) -> int:
+        return core.LOOK_UP_FOURTH  # Image.blend has four channels
 
 
 class Enhancement(Operation):
@@ -80,6 +84,7 @@ class AdjustContrast(Enhancement):
     phrase: ClassVar[str] = "contrast x {contrast_factor:.2f}"
     moves: ClassVar[bool] = False
     kind: ClassVar[core.Kind] = core.Kind.CONTRAST
+    drops_info: ClassVar[bool] = True
     contrast_factor: float
 
 
@@ -103,7 +108,11 @@ class AdjustHue(Operation):
     op: ClassVar[str] = "adjust_hue"
     phrase: ClassVar[str] = "hue shifted by {hue_factor:+.3f}"
     pointwise: ClassVar[bool] = True
+    drops_info: ClassVar[bool] = True
     hue_factor: float
+
+    def returns_input(self, shape: ImageShape) -> bool:
+        return shape.channels == 1
 
     def to_core(self, job: Job, shape: ImageShape) -> bool:
         if not -0.5 <= self.hue_factor <= 0.5:
@@ -163,7 +172,7 @@ class Posterize(Operation):
     bits: int
 
     def table(self) -> NDArray[np.uint8] | None:
-        return _POSTERIZED.get(self.bits)  # of others Pillow decides
+        return _POSTERIZED.get(self.bits) if isinstance(self.bits, int) else None  # of others Pillow decides
 
 
 @register
@@ -218,6 +227,9 @@ class RgbToGrayscale(Operation):
     pointwise: ClassVar[bool] = True
     num_output_channels: int = 1
 
+    def keeps_info(self, shape: ImageShape) -> bool:
+        return self.num_output_channels == 1
+
     def output_shape(self, shape: ImageShape) -> ImageShape:
         return ImageShape(shape.height, shape.width, self.num_output_channels)
 
@@ -238,6 +250,7 @@ class LookUp(Operation):
 
     op: ClassVar[str] = "look_up"
     pointwise: ClassVar[bool] = True
+    takes_arrays_alone: ClassVar[bool] = True
     operations: tuple[Operation, ...]
 
     def apply(self, image: Any) -> Any:
@@ -250,6 +263,10 @@ class LookUp(Operation):
             assert table is not None
             composed = table[composed]
         return composed
+
+    def table_fourth(self) -> int:
+        looked_up = all(operation.table_fourth() == core.LOOK_UP_FOURTH for operation in self.operations)
+        return core.LOOK_UP_FOURTH if looked_up else 0  # which a blend with black leaves
 
     def words(self) -> str:
         return ", ".join(operation.words() for operation in self.operations)

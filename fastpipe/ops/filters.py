@@ -20,6 +20,7 @@ class GaussianBlur(Operation):
     op: ClassVar[str] = "gaussian_blur"
     moves: ClassVar[bool] = False
     contract: ClassVar[Contract] = ROUNDING
+    drops_info: ClassVar[bool] = True
     kernel_size: Any
     sigma: Any = None
 

@@ -55,7 +55,7 @@ class Crop(Operation):
         if top >= 0 and left >= 0 and bottom <= shape.height and right <= shape.width:
             return Box(top, left, height, width), ()
         first, begin, last, end = max(top, 0), max(left, 0), min(bottom, shape.height), min(right, shape.width)
-        around = Pad([begin - left, first - top, right - end, bottom - last])
+        around = Margin([begin - left, first - top, right - end, bottom - last])
         return Box(first, begin, last - first, end - begin), (around,)
 
     def to_core(self, job: Job, shape: ImageShape) -> bool:
@@ -76,12 +76,19 @@ class CenterCrop(Operation):
     op: ClassVar[str] = "center_crop"
     output_size: Any
 
+    def keeps_info(self, shape: ImageShape) -> bool:
+        return Crop(*center_crop_box(*shape.size, self.output_size)).box.inside(shape.size)  # else it is padded first
+
     def output_shape(self, shape: ImageShape) -> ImageShape:
         _, _, height, width = center_crop_box(*shape.size, self.output_size)
         return ImageShape(height, width, shape.channels)
 
     def required_region(self, region: Box, shape: ImageShape) -> tuple[Box, tuple[Operation, ...]] | None:
-        return Crop(*center_crop_box(*shape.size, self.output_size)).required_region(region, shape)
+        inner = Crop(*center_crop_box(*shape.size, self.output_size)).required_region(region, shape)
+        if inner is None or not inner[1]:
+            return inner
+        around: Any = inner[1][0]
+        return inner[0], (Pad(around.padding),)
 
     def point_transform(self, shape: ImageShape) -> NDArray[np.float64]:
         return Crop(*center_crop_box(*shape.size, self.output_size)).point_transform(shape)
@@ -136,6 +143,7 @@ class Transpose(Operation):
     """Rows become columns; of uint8 arrays alone, for an image's EXIF orientation."""
 
     op: ClassVar[str] = "transpose"
+    takes_arrays_alone: ClassVar[bool] = True
     phrase: ClassVar[str] = "rows and columns exchanged"
     narrows: ClassVar[bool] = False
 
@@ -162,6 +170,9 @@ class Pad(Operation):
     """A border around the image; a negative one crops."""
 
     op: ClassVar[str] = "pad"
+    drops_info: ClassVar[bool] = True
+    fourth: ClassVar[int] = 255
+    """The fourth byte of the constant in Pillow's images: a colour's."""
     padding: Any
     fill: Any = 0
     padding_mode: str = "constant"
@@ -184,13 +195,16 @@ class Pad(Operation):
 
     def to_core(self, job: Job, shape: ImageShape) -> bool:
         sides = padding_ltrb(self.padding)
-        fill = self.fill if isinstance(self.fill, (list, tuple)) else [self.fill] * 3
+        fill = list(self.fill) if isinstance(self.fill, (list, tuple)) else [self.fill]
         whole = [value for value in fill if isinstance(value, int) and 0 <= value <= 255]
-        if len(whole) != 3 or min(sides) < 0 or self.padding_mode not in _PADDINGS or max(sides) >= _WIDEST:
+        if len(whole) != len(fill) or len(fill) not in (1, shape.channels):
+            return False
+        if min(sides) < 0 or self.padding_mode not in _PADDINGS or max(sides) >= _WIDEST:
             return False
         if self.padding_mode in ("reflect", "symmetric") and max(sides) >= min(shape.size):
             return False
-        job.pad(*sides, _PADDINGS.index(self.padding_mode), (whole[0], whole[1], whole[2]))
+        fills = whole[0], whole[-2 % len(whole)], whole[-1]
+        job.pad(*sides, _PADDINGS.index(self.padding_mode), fills, self.fourth)
         return True
 
     def point_transform(self, shape: ImageShape) -> NDArray[np.float64]:
@@ -205,6 +219,19 @@ class Pad(Operation):
 
 
 _WIDEST = 1 << 16
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Margin(Pad):
+    """The black of a crop that leaves the image: `Pad`, but that Pillow's ``crop`` leaves all four bytes 0."""
+
+    fourth: ClassVar[int] = 0
+
+    def apply(self, image: Any) -> Any:
+        if not isinstance(image, Image.Image):
+            return Pad.apply(self, image)
+        left, top, right, bottom = padding_ltrb(self.padding)
+        return image.crop((-left, -top, image.width + right, image.height + bottom))
 
 
 @register
@@ -232,6 +259,9 @@ class Resize(Operation):
         if isinstance(given, int):
             return Image.Resampling(given).name.lower()
         return "nearest" if given.value == "nearest-exact" else str(given.value)
+
+    def returns_input(self, shape: ImageShape) -> bool:
+        return self.output_shape(shape) == shape
 
     def output_shape(self, shape: ImageShape) -> ImageShape:
         if self.fixed:
@@ -281,6 +311,7 @@ class ResizeWindow(Operation):
     """
 
     op: ClassVar[str] = "resize"
+    takes_arrays_alone: ClassVar[bool] = True
     whole: Size
     box: Box
     result: Size
@@ -321,6 +352,7 @@ class ScaledResize(Operation):
 
     op: ClassVar[str] = "resize"
     contract: ClassVar[Contract] = APPROXIMATE
+    takes_arrays_alone: ClassVar[bool] = True
     source: Box
     size: Size
     mode: str

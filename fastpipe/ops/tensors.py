@@ -140,6 +140,7 @@ class PermuteChannels(Operation):
     """The channels in another order, of uint8 arrays."""
 
     op: ClassVar[str] = "permute_channels"
+    takes_arrays_alone: ClassVar[bool] = True
     pointwise: ClassVar[bool] = True
     permutation: tuple[int, ...]
 
@@ -178,6 +179,7 @@ class PilOperation(_Theirs):
     """
 
     op: ClassVar[str] = "v2_on_pil"
+    takes_arrays_alone: ClassVar[bool] = True
     shape: ImageShape
 
     def apply(self, image: Any) -> Any:

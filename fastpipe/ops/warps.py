@@ -83,10 +83,11 @@ class Affine(Operation):
     def to_core(self, job: Job, shape: ImageShape) -> bool:
         if not _takes(self, shape) or self.scale <= 0:
             return False
-        matrix = self._matrix(shape, inverted=True)
+        matrix = self.matrix(shape, inverted=True)
         return kernels.add_warp(job, Kind.AFFINE, shape.size, matrix, self.interpolation.value, self.fill)
 
-    def _matrix(self, shape: ImageShape, inverted: bool) -> list[float]:
+    def matrix(self, shape: ImageShape, inverted: bool) -> list[float]:
+        """The first two rows of the matrix on ``(x, y, 1)``, or of the way back."""
         shear: Any = self.shear if isinstance(self.shear, (list, tuple)) else [self.shear, 0.0]
         return inverse_affine_matrix(
             [shape.width * 0.5, shape.height * 0.5] if self.center is None else self.center,
@@ -98,7 +99,7 @@ class Affine(Operation):
         )
 
     def point_transform(self, shape: ImageShape) -> NDArray[np.float64]:
-        return np.array([*self._matrix(shape, inverted=False), 0, 0, 1]).reshape(3, 3)
+        return np.array([*self.matrix(shape, inverted=False), 0, 0, 1]).reshape(3, 3)
 
     def words(self) -> str:
         parts = [_turned(-self.angle)] if self.angle else []
@@ -144,6 +145,7 @@ class ElasticTransform(Operation):
     op: ClassVar[str] = "elastic_transform"
     phrase: ClassVar[str] = "warped elastically"
     contract: ClassVar[Contract] = WARP
+    drops_info: ClassVar[bool] = True
     displacement: Any
     interpolation: Any = InterpolationMode.BILINEAR
     fill: Any = None
@@ -158,6 +160,7 @@ class PerspectiveBy(Operation):
 
     op: ClassVar[str] = "perspective"
     phrase: ClassVar[str] = "seen in perspective"
+    takes_arrays_alone: ClassVar[bool] = True
     coefficients: Any
     interpolation: Any = InterpolationMode.BILINEAR
     fill: Any = None

@@ -1,8 +1,9 @@
 """A program: what is done to one image, from drawn operations to pixels."""
 
 from fastpipe.program.encoded import Encoded
-from fastpipe.program.execute import execute, to_pil
+from fastpipe.program.execute import execute
 from fastpipe.program.lower import lower, needed
+from fastpipe.program.on_image import run_on_image, run_operation, shape_of, to_pil
 from fastpipe.program.profiling import mark, profile
 from fastpipe.program.program import Fidelity, Program, Views, in_words, steps_in_words
 
@@ -17,6 +18,9 @@ __all__ = [
     "mark",
     "needed",
     "profile",
+    "run_on_image",
+    "run_operation",
+    "shape_of",
     "steps_in_words",
     "to_pil",
 ]

@@ -64,8 +64,10 @@ class Border:
 def without_border(program: Program) -> tuple[Program, Border] | None:
     """The program of the image inside, up to the conversion, and the border around it; None where there is none."""
     steps, conversion = program.steps, program.conversion
+    if conversion is None or not memory.is_large(program.result, torch.uint8):
+        return None
     place = _pad_before_flips(steps)
-    if place is None or conversion is None:
+    if place is None:
         return None
     height, width, channels = program.result
     pad: Any = steps[place]
@@ -73,7 +75,7 @@ def without_border(program: Program) -> tuple[Program, Border] | None:
     if len(fill) != channels or not all(isinstance(value, int) and 0 <= value <= 255 for value in fill):
         return None
     inner = _inner(pad, steps[place + 1 :], height, width)
-    if inner is None or not memory.is_large((height, width, channels), torch.uint8):
+    if inner is None:
         return None
     colour = conversion.apply(np.array(fill, np.uint8).reshape(1, 1, channels))
     result = ImageShape(inner.height, inner.width, channels)

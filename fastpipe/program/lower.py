@@ -33,6 +33,7 @@ from fastpipe.ops import (
     VFlip,
     ahead_of,
     fused_conversion,
+    interned,
     leaves_contiguous,
     reduced_scale,
 )
@@ -51,7 +52,29 @@ def lower(recipe: Recipe, fidelity: Fidelity = "torchvision", *, orientation: in
         fidelity: ``"fast"`` may decode at a reduced scale where a resize shrinks by two or more; that is approximate.
         orientation: the EXIF orientation that turns the stored image upright, 1 to 8.
     """
-    steps, stored = recipe.steps, recipe.shape
+    steps = recipe.steps
+    for step in steps:
+        if getattr(step, "interned", None) is None:  # drawn for this image alone
+            return _lowered(steps, recipe.shape, fidelity, orientation)
+    key = (*map(id, steps), recipe.shape, fidelity, orientation, torch.get_default_dtype())
+    known = _known_programs.get(key)
+    if known is None:
+        if len(_known_programs) >= _MOST_PROGRAMS:
+            _known_programs.clear()
+        program = _lowered(steps, recipe.shape, fidelity, orientation)
+        for step in program.steps:
+            if isinstance(step, Operation) and getattr(step, "interned", None) is None:
+                interned(step)
+        known = _known_programs[key] = steps, program
+    return known[1]
+
+
+# Programs of interned steps alone, by these; they live as long as their ids are used here.
+_known_programs: dict[tuple[Any, ...], tuple[tuple[Step, ...], Program]] = {}
+_MOST_PROGRAMS = 4096
+
+
+def _lowered(steps: tuple[Step, ...], stored: ImageShape, fidelity: Fidelity, orientation: int) -> Program:
     if orientation != 1:
         steps = (*turns(orientation), *steps)
         if orientation >= 5:
@@ -71,7 +94,8 @@ def lower(recipe: Recipe, fidelity: Fidelity = "torchvision", *, orientation: in
     request = _WHOLE if box == (0, 0, stored[0], stored[1]) else DecodeRequest(box)
     if fidelity == "fast":
         request, local = _scaled(box, request, local)
-    return Program(stored, request, local, tail[0], tail[1], shapes[-1], tail[2], in_rows)
+    keeps_info = _keeps_info(on_pixels, shapes) if order.pixels == len(steps) else None
+    return Program(stored, request, local, tail[0], tail[1], shapes[-1], tail[2], in_rows, keeps_info)
 
 
 class _Order(NamedTuple):
@@ -123,6 +147,14 @@ def _shapes(steps: Sequence[Step], shape: ImageShape, order: _Order) -> tuple[li
         shape = behind
         shapes[number + 1 :] = [shape] * (len(steps) - number)
     return shapes, does_nothing
+
+
+def _keeps_info(steps: Sequence[Step], shapes: Sequence[ImageShape]) -> bool | None:
+    """`Program.keeps_info` of steps that have these shapes before them."""
+    if not all(isinstance(step, Operation) for step in steps):
+        return None
+    operations: Any = zip(steps, shapes, strict=False)
+    return all(step.keeps_info(shape) for step, shape in operations)
 
 
 def _tail_of(tail: Sequence[Step], channels: int) -> _Tail | None:

@@ -26,6 +26,8 @@ class Program(NamedTuple):
         result: the shape that `steps` give.
         tv_image: what a sample gets is a ``tv_tensors.Image``, as v2 gives; in a batch it is a plain tensor.
         in_rows: torchvision's tensor lies in memory as Pillow's pixels do, row by row.
+        keeps_info: a PIL image that comes out has the ``info`` of the one that came, as Pillow's would; else none. None
+            where a tensor comes out, or where a foreign step decides.
     """
 
     shape: ImageShape
@@ -36,6 +38,7 @@ class Program(NamedTuple):
     result: ImageShape
     tv_image: bool = False
     in_rows: bool = False
+    keeps_info: bool | None = None
 
     @property
     def all_steps(self) -> tuple[Step, ...]:

@@ -17,6 +17,9 @@ _METADATA = frozenset(
 )
 
 
+_SAID = ("_draws_from_python", "_is_compose", "_looks_at_shape")  # by each class of itself alone
+
+
 def adapter_class(ours: type, **body: Any) -> Any:
     """A class that does what ``ours`` does, for objects of another library's class; see `adapter`.
 
@@ -24,8 +27,12 @@ def adapter_class(ours: type, **body: Any) -> Any:
         ours: defines ``draw``; its attributes have the names that the other library's have.
         body: attributes and methods in place of ours.
     """
-    kept = {name: vars(ours)[name] for name in ("_looks_at_shape", "_is_compose") if name in vars(ours)}
-    names = {"__slots__": ("original",), "__doc__": ours.__doc__, "is_adapter": True}
+    kept = {
+        name: vars(ours)[name]
+        for name in ("_looks_at_shape", "_is_compose", "_draws_from_python")
+        if name in vars(ours)
+    }
+    names = {"__slots__": ("original",), "__doc__": ours.__doc__}
     kind = type(ours)
     return kind(ours.__name__, (ours,), {**names, **kept, **body, "__module__": __name__})
 

@@ -28,9 +28,8 @@ _CONTAINERS = ("Compose", "RandomApply", "RandomChoice", "RandomOrder")
 
 
 def _adapter_class(base: Any) -> Any:
-    own = {"__slots__": ("original",), "is_adapter": True}
     members = {"transforms": _Members()} if base.__name__ in _CONTAINERS else {}
-    return planned_class(base, __name__, **own, **members)
+    return planned_class(base, __name__, __slots__=("original",), **members)
 
 
 def _classes() -> dict[type, Any]:

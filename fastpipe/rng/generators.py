@@ -90,12 +90,14 @@ class drawing:
 
     Args:
         generators: as for a draw; None for the global ones.
+        globally: the global ones even where a thread's own take their place.
     """
 
-    __slots__ = ("_given", "_lock", "_stream")
+    __slots__ = ("_given", "_globally", "_lock", "_stream")
 
-    def __init__(self, generators: Generators | None = None) -> None:
+    def __init__(self, generators: Generators | None = None, *, globally: bool = False) -> None:
         self._given = _GLOBAL if generators is None else generators
+        self._globally = globally
         self._stream: MT19937Stream | None = None
         self._lock: Any = None
 
@@ -105,7 +107,7 @@ class drawing:
             return given
         source, python = given.torch, given.python
         if source is None or source is torch.default_generator:
-            own = _own.get()
+            own = None if self._globally else _own.get()
             if own is not None:
                 source, python = own.torch, own.python
             if not usable():
@@ -115,7 +117,8 @@ class drawing:
             self._lock.acquire()
             self._stream = kept.stream
             self._stream.flush()  # of a draw that this one is part of
-        elif source.device.type == "cpu" and usable():
+            return kept.streamed(python)
+        if source.device.type == "cpu" and usable():
             self._stream = MT19937Stream(source)
         else:
             return given
@@ -144,6 +147,14 @@ class ThreadGenerators:
         self.torch = torch
         self.python = python
         self.stream = MT19937Stream(torch)
+        self._streamed = StreamGenerators(self.stream, python)
+
+    def streamed(self, python: Any) -> StreamGenerators:
+        """The generators with the kept stream, and this one of Python's: the same object as long as it will do."""
+        kept = self._streamed
+        if kept.stream is not self.stream or kept.python is not python:  # or somebody has had torch's generator
+            kept = self._streamed = StreamGenerators(self.stream, python)
+        return kept
 
     @contextlib.contextmanager
     def active(self) -> Iterator[None]:

@@ -7,6 +7,7 @@ use, in `matches_torch`; where something differs, torch is called as ever.
 
 from __future__ import annotations
 
+import ctypes
 import functools
 import math
 import struct
@@ -36,6 +37,7 @@ EXP_ERROR = 2.0**-21
 _FLOAT = struct.Struct("f")
 _pack, _unpack = _FLOAT.pack, _FLOAT.unpack
 _MASK = 0xFFFFFF
+_bytes_at = ctypes.string_at
 
 
 class _Scratch(threading.local):
@@ -61,14 +63,28 @@ class MT19937Stream:
             so that others may draw from it in between.
     """
 
-    __slots__ = ("_array", "_chunk", "_key", "_read", "_seed", "_source", "_state", "_stop", "_words")
+    __slots__ = (
+        "_buffer",
+        "_chunk",
+        "_kept",
+        "_key",
+        "_read",
+        "_seed",
+        "_source",
+        "_state",
+        "_stop",
+        "_words",
+    )
 
     def __init__(self, source: torch.Generator | None) -> None:
         self._source = source
         self._seed = 0
         self._words: list[int] = []  # at hand, the next one last; none where the source has to be read first
+        self._kept: list[int] = []  # those that were at hand when the state in _buffer was written
         self._stop = 0  # the position in the block behind them
         self._read = False
+        self._buffer = bytearray()  # the state, as it was read or written last; _state is a tensor of the same memory
+        self._state: Any = None
         self._key = b""  # the block that the words in _chunk, up to _stop, are of
         self._chunk: list[int] = []
 
@@ -97,48 +113,65 @@ class MT19937Stream:
         if self._read and self._source is not None:
             # At least 1: there's no state before a block's first number, which an interrupted draw may not have taken.
             position = max(self._stop - len(self._words), 1)
-            _LEFT.pack_into(self._array, _LEFT_AT, _COUNT + 1 - position)
-            _NEXT.pack_into(self._array, _NEXT_AT, position)
+            _LEFT.pack_into(self._buffer, _LEFT_AT, _COUNT + 1 - position)
+            _NEXT.pack_into(self._buffer, _NEXT_AT, position)
             self._source.set_state(self._state)
-            self._words, self._read = [], False
+            self._kept, self._words, self._read = self._words, [], False
 
     def _refill(self) -> int:
         """Puts words into `_words`, where those at hand have come to an end, and takes the next."""
         if self._source is None:
             self.generator()
-        position = self._stop if self._read else self._load()
+        if self._read:
+            position = self._stop
+        elif self._load() and self._kept:  # nobody else has drawn
+            words = self._kept
+            self._kept, self._words, self._read = [], words, True
+            return words.pop()
+        else:
+            position = self._position()
         chunk, stop = self._chunk, self._stop
         if position == _COUNT or not stop - len(chunk) <= position < stop:
             if position == _COUNT:
                 self._turn()
                 position = 0
             stop = position - position % _CHUNK + _CHUNK
-            key = self._array[_KEY].view(np.uint64)[position:stop].astype(np.uint32)
+            key = np.frombuffer(self._buffer, np.uint64, _COUNT, _KEY.start)[position:stop].astype(np.uint32)
             chunk = _tempered(key)[::-1].tolist()
         words = chunk[: stop - position]
         self._chunk, self._words, self._stop, self._read = chunk, words, stop, True  # at once, for signal handlers
         return words.pop()
 
-    def _load(self) -> int:
-        """Reads the source's state, and returns the position in its block."""
+    def _load(self) -> bool:
+        """Reads the source's state; whether it's the one that was written last."""
         assert self._source is not None
-        self._state = self._source.get_state()
-        self._array: Any = self._state.numpy()
-        content = self._array.tobytes()
+        state = self._source.get_state()
+        content = _bytes_at(state.data_ptr(), _SIZE)
+        if content == self._buffer:
+            return True
+        if not self._buffer:
+            self._buffer = bytearray(_SIZE)
+            self._state = torch.frombuffer(self._buffer, dtype=torch.uint8)
+        self._buffer[:] = content
         key = content[_KEY]
         if key != self._key:
             self._key, self._chunk = key, []
-        _, left, _, position = _HEAD.unpack_from(content)
+        return False
+
+    def _position(self) -> int:
+        """The position in the block of the state that was read."""
+        _, left, _, position = _HEAD.unpack_from(self._buffer)
         return _COUNT if left == 1 else position
 
     def _turn(self) -> None:
         """Goes on to the next block: torch's own twist, in a generator that nobody else has."""
         twister = _scratch.twister
-        _LEFT.pack_into(self._array, _LEFT_AT, 1)
+        _LEFT.pack_into(self._buffer, _LEFT_AT, 1)
         twister.set_state(self._state)
         torch.empty([1], dtype=torch.float32, device="cpu").uniform_(generator=twister)
-        self._array[_KEY] = twister.get_state().numpy()[_KEY]
-        self._key = self._array[_KEY].tobytes()
+        turned = twister.get_state()
+        self._key = _bytes_at(turned.data_ptr(), _SIZE)[_KEY]
+        self._buffer[_KEY] = self._key
 
     def rand(self) -> float:
         """``torch.rand(1).item()``."""

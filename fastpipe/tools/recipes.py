@@ -10,7 +10,7 @@ from fastpipe.datasets.base import ImageDataset
 from fastpipe.datasets.joint import JointDataset
 from fastpipe.explanation.graph_breaks import shortened
 from fastpipe.ops import LookUp, Operation, ToNormalizedTensor, ToPlanarTensor
-from fastpipe.program import Encoded, Views, execute, lower, steps_in_words, to_pil
+from fastpipe.program import Encoded, Views, execute, lower, steps_in_words
 from fastpipe.rng import keyed_generators, keyed_globals
 from fastpipe.types import Box, Header, ImageShape, Recipe, Step
 
@@ -98,10 +98,9 @@ def make_sample(dataset: ImageDataset, index: int, data: bytes, seed: int) -> No
     else:
         recipe = dataset.pipeline.draw(ImageShape(*header.size), generators)
     encoded = Encoded(data, header, reader=dataset.reader, config=dataset.config)
-    image = execute(lower(recipe, dataset.fidelity), encoded)
-    rest = dataset.pipeline.rest
-    if rest and not is_joint(dataset):
-        image = to_pil(image)
+    rest = () if is_joint(dataset) else dataset.pipeline.rest
+    image = execute(lower(recipe, dataset.fidelity), encoded, as_pil=bool(rest))
+    if rest:
         with keyed_globals(seed):
             for transform in rest:
                 image = transform(image)

@@ -1,14 +1,16 @@
-"""Base classes of the transforms, checks of their arguments, and whether a transform can be drawn."""
+"""Base classes of the transforms, checks of their arguments; whether a transform can be drawn, and its call."""
 
 import inspect
 import numbers
 import re
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import Any
 
 import torch
 
+from fastpipe.errors import PlanError
 from fastpipe.ops import Operation
 from fastpipe.ops.interpolation import InterpolationMode, interpolation_from_int
 from fastpipe.rng import StreamGenerators, TorchStream, stream_of
@@ -33,25 +35,34 @@ def drawable(transform: Any) -> bool:
     Another library's transform that a recipe knows is asked through its adapter.
     """
     transform = planned(transform)
-    lineage = type(transform).__mro__
     own_answer = getattr(transform, "_plans_itself", None)  # the classes of v2, which are torchvision's
     if own_answer is not None:
         return bool(own_answer())
-    draws = ("draw" in vars(base) or (_is_ours(base) and hasattr(base, "draw")) for base in lineage)
-    position = next((number for number, found in enumerate(draws) if found), None)
-    if position is None or not _draws_from_shape(lineage[position]):
-        return False
-    owner = lineage[position]
-    own = {name for base in lineage[position:] if base is owner or _is_ours(base) for name in vars(base)}
-    replaced = {name for base in lineage[:position] for name in vars(base)} | set(getattr(transform, "__dict__", ()))
-    methods = {name for name in own if callable(getattr(owner, name, None)) and not re.fullmatch("__.*__", name)}
-    if replaced & ((methods | _CALLS) - _HARMLESS):
+    cls: Any = type(transform)
+    methods = _methods_to_keep(cls)
+    if methods is None or not methods.isdisjoint(getattr(transform, "__dict__", ())):
         return False
     if getattr(transform, "_forward_hooks", None) or getattr(transform, "_forward_pre_hooks", None):
         return False
     # What only the instance knows: whether a composite's members are drawable.
     can_draw = getattr(transform, "_can_draw", None)
     return can_draw is None or bool(can_draw())
+
+
+@lru_cache(maxsize=512)
+def _methods_to_keep(cls: Any) -> frozenset[str] | None:
+    """The methods that an instance of the class may not replace to be drawable; None if the class isn't."""
+    lineage = cls.__mro__
+    draws = ("draw" in vars(base) or (_is_ours(base) and hasattr(base, "draw")) for base in lineage)
+    position = next((number for number, found in enumerate(draws) if found), None)
+    if position is None or not _draws_from_shape(lineage[position]):
+        return None
+    owner = lineage[position]
+    own = {name for base in lineage[position:] if base is owner or _is_ours(base) for name in vars(base)}
+    methods = {name for name in own if callable(getattr(owner, name, None)) and not re.fullmatch("__.*__", name)}
+    methods = (methods | _CALLS) - _HARMLESS
+    replaced = {name for base in lineage[:position] for name in vars(base)}
+    return frozenset(methods) if methods.isdisjoint(replaced) else None
 
 
 def _draws_from_shape(cls: type) -> bool:
@@ -76,6 +87,35 @@ def draw_steps(transform: Any, shape: ImageShape, generators: Generators) -> tup
         generators = generators.plain()
     steps: tuple[Step, ...] = transform.draw(shape, generators)
     return steps
+
+
+def draw_all(transforms: Iterable[Any], shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
+    """The steps of transforms applied one after the other, each drawn for the shape that the last one gives."""
+    steps: list[Step] = []
+    for transform in transforms:
+        drawn = draw_steps(transform, shape, generators)
+        for step in drawn:
+            shape = step.output_shape(shape)
+        steps += drawn
+    return tuple(steps)
+
+
+def call(transform: Any, image: Any) -> Any:
+    """The transform's result.
+
+    Raises:
+        PlanError: it is a bare albumentations transform, which has to be wrapped to take an image.
+    """
+    try:
+        return transform(image)
+    except KeyError as error:
+        if type(transform).__module__.partition(".")[0] != "albumentations":
+            raise
+        name = type(transform).__name__
+        raise PlanError(
+            f"albumentations' {name} takes and gives named arrays, not an image: wrap it, "
+            f"fastpipe.transforms.Albumentations({name}(…))."
+        ) from error
 
 
 class ReprMixin:

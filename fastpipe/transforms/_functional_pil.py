@@ -186,7 +186,10 @@ def to_grayscale(img: Any, num_output_channels: int) -> Image.Image:
     check_image(img)
     check_output_channels(num_output_channels)
     gray = img.convert("L")
-    return gray if num_output_channels == 1 else Image.merge("RGB", (gray, gray, gray))
+    if num_output_channels == 1:
+        return gray  # type: ignore[no-any-return]
+    gray.info = {}  # as in torchvision, which makes the result of an array
+    return gray.convert("RGB")  # type: ignore[no-any-return]
 
 
 rgb_to_grayscale = to_grayscale

@@ -36,11 +36,6 @@ def planned(transform: Any) -> Any:
     return transform if adapt is None else adapt(transform)
 
 
-def original_of(transform: Any) -> Any:
-    """The transform that an adapter draws for; any other as it is."""
-    return getattr(transform, "original", transform) if hasattr(type(transform), "is_adapter") else transform
-
-
 def recipe_of(kind: type) -> str | None:
     """The name of the recipe that is asked about a class: that of the first of its bases which has one."""
     for base in kind.__mro__:

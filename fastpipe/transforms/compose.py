@@ -1,16 +1,15 @@
 """Transforms made of transforms: all in order, all or none, one of several, all in random order; and a callable."""
 
 import random
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import torch
 
-from fastpipe.errors import PlanError
 from fastpipe.rng import TorchStream, stream_of
-from fastpipe.transforms._base import ReprMixin, draw_steps, drawable
-from fastpipe.transforms.adapters import planned
+from fastpipe.transforms._base import ReprMixin, call, draw_all, draw_steps, drawable
 from fastpipe.transforms.functional._types import Image
+from fastpipe.transforms.image_call import ImageCallSlot
 from fastpipe.types import Generators, ImageShape, Step
 
 # An attempt to script a Compose ends with torchvision's error (a Tensor can't be called) and not with an obscure one
@@ -19,46 +18,6 @@ if TYPE_CHECKING:
     _Transforms: TypeAlias = Sequence[Callable[[Any], Any]]
 else:
     _Transforms = torch.Tensor
-
-
-def draw_all(transforms: Iterable[Any], shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
-    """The steps of transforms applied one after the other, each drawn for the shape that the last one gives."""
-    steps: list[Step] = []
-    for transform in transforms:
-        drawn = draw_steps(transform, shape, generators)
-        for step in drawn:
-            shape = step.output_shape(shape)
-        steps += drawn
-    return tuple(steps)
-
-
-def members_of(transform: Any) -> Sequence[Any] | None:
-    """The transforms of a `Compose`, v1's or v2's, also torchvision's; None for others, a subclass included."""
-    if not vars(type(planned(transform))).get("_is_compose"):
-        return None
-    own = vars(transform)
-    if own.get("_forward_hooks") or own.get("_forward_pre_hooks") or "forward" in own:
-        return None
-    members: Sequence[Any] = transform.transforms
-    return members
-
-
-def call(transform: Any, image: Any) -> Any:
-    """The transform's result.
-
-    Raises:
-        PlanError: it is a bare albumentations transform, which has to be wrapped to take an image.
-    """
-    try:
-        return transform(image)
-    except KeyError as error:
-        if type(transform).__module__.partition(".")[0] != "albumentations":
-            raise
-        name = type(transform).__name__
-        raise PlanError(
-            f"albumentations' {name} takes and gives named arrays, not an image: wrap it, "
-            f"fastpipe.transforms.Albumentations({name}(…))."
-        ) from error
 
 
 class _OfTransforms:
@@ -76,8 +35,10 @@ class _OfTransforms:
         return f"{self.__class__.__name__}({lines}\n)"
 
 
-class Compose(_OfTransforms):
+class Compose(ImageCallSlot, _OfTransforms):
     """Applies several transforms one after the other.
+
+    A PIL image or a uint8 array goes through them as one program: see `fastpipe.transforms.image_call`.
 
     Not scriptable: for TorchScript, put scriptable transforms into a ``torch.nn.Sequential``.
 
@@ -91,6 +52,9 @@ class Compose(_OfTransforms):
         self.transforms = transforms
 
     def __call__(self, img: Image) -> Image:
+        planned = self._call_for(img)
+        if planned is not None:
+            return planned(img)
         for t in self.transforms:
             img = call(t, img)
         return img
@@ -169,6 +133,8 @@ class RandomApply(_OfTransforms, torch.nn.Module):
 class RandomOrder(RandomTransforms):
     """Applies the transforms in a random order, drawn with Python's ``random``."""
 
+    _draws_from_python = True
+
     def __call__(self, img: Any) -> Any:
         for i in _draw_order(len(self.transforms), random):
             img = self.transforms[i](img)
@@ -189,6 +155,8 @@ class RandomChoice(RandomTransforms):
     Raises:
         TypeError: ``transforms`` or ``p`` isn't a sequence.
     """
+
+    _draws_from_python = True
 
     def __init__(self, transforms: Sequence[Callable[..., Any]], p: Any = None) -> None:
         super().__init__(transforms)

@@ -114,7 +114,7 @@ class Normalize(Transform):
 
     def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
         mean, std = self.mean, self.std
-        if isinstance(mean, list) and isinstance(std, list):
+        if isinstance(mean, (list, tuple)) and isinstance(std, (list, tuple)):
             return (ops.interned_once(ops.Normalize, tuple(mean), tuple(std)),)
         return (
             ops.Normalize(copy.deepcopy(mean), copy.deepcopy(std)),

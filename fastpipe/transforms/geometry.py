@@ -2,7 +2,6 @@
 
 import numbers
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import Any
 
 import torch
@@ -64,7 +63,7 @@ class Resize(Transform):
         return F.resize(img, self.size, self.interpolation, self.max_size, self.antialias)
 
     def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
-        return (ops.Resize(self.size, self.interpolation, self.max_size, self.antialias),)
+        return (ops.resize_to(self.size, self.interpolation, self.max_size, self.antialias),)
 
 
 class CenterCrop(Transform):
@@ -85,7 +84,7 @@ class CenterCrop(Transform):
         return F.center_crop(img, self.size)
 
     def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
-        return (ops.CenterCrop(self.size),)
+        return (ops.center_crop_to(self.size),)
 
 
 class Pad(Transform):
@@ -125,7 +124,7 @@ class Pad(Transform):
         return F.pad(img, self.padding, self.fill, self.padding_mode)
 
     def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
-        return (ops.Pad(self.padding, self.fill, self.padding_mode),)
+        return (ops.pad_by(self.padding, self.fill, self.padding_mode),)
 
 
 class RandomCrop(Transform):
@@ -186,16 +185,18 @@ class RandomCrop(Transform):
     def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
         steps: list[Step] = []
         if self.padding is not None:
-            steps.append(ops.Pad(self.padding, self.fill, self.padding_mode))
+            steps.append(ops.pad_by(self.padding, self.fill, self.padding_mode))
             shape = steps[-1].output_shape(shape)
         missing_width, missing_height = self.size[1] - shape.width, self.size[0] - shape.height
         if self.pad_if_needed and missing_width > 0:
-            steps.append(ops.Pad([missing_width, 0], self.fill, self.padding_mode))
+            steps.append(ops.pad_by([missing_width, 0], self.fill, self.padding_mode))
             shape = steps[-1].output_shape(shape)
         if self.pad_if_needed and missing_height > 0:
-            steps.append(ops.Pad([0, missing_height], self.fill, self.padding_mode))
+            steps.append(ops.pad_by([0, missing_height], self.fill, self.padding_mode))
             shape = steps[-1].output_shape(shape)
-        steps.append(ops.Crop(*_draw_crop(shape.height, shape.width, self.size, stream_of(generators))))
+        top, left, height, width = _draw_crop(shape.height, shape.width, self.size, stream_of(generators))
+        places = (shape.height - height + 1) * (shape.width - width + 1)
+        steps.append(ops.crop_at(top, left, height, width, places))
         return tuple(steps)
 
 
@@ -308,7 +309,7 @@ class RandomResizedCrop(Transform):
         height, width, _ = shape
         logarithms = log_ratio(tuple(self.ratio), torch.get_default_dtype())
         box = _draw_resized_crop(height, width, self.scale, self.ratio, logarithms, stream_of(generators))
-        return ops.Crop(*box), _resize(tuple(self.size), self.interpolation, self.antialias)
+        return ops.Crop(*box), ops.resize_to(list(self.size), self.interpolation, None, self.antialias)
 
     def __repr__(self) -> str:
         return (
@@ -347,11 +348,6 @@ def _draw_resized_crop(
         w = width
         h = height
     return (height - h) // 2, (width - w) // 2, h, w
-
-
-@lru_cache(maxsize=64)
-def _resize(size: tuple[int, ...], interpolation: InterpolationMode, antialias: bool | None) -> ops.Resize:
-    return ops.interned(ops.Resize(list(size), interpolation, None, antialias))
 
 
 class FiveCrop(Transform):

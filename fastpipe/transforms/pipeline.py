@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from fastpipe.rng import StreamGenerators, drawing
 from fastpipe.transforms._base import drawable, draws_from_stream
 from fastpipe.transforms.adapters import planned
-from fastpipe.transforms.compose import members_of
 from fastpipe.types import Generators, ImageShape, Recipe, Step
 
 
@@ -30,8 +29,9 @@ class Pipeline:
     )
 
     def __post_init__(self) -> None:
-        looks = max((number for number, one in enumerate(self.drawn) if _looks_at_shape(one)), default=0)
-        draws = ((one.draw, draws_from_stream(one), number < looks) for number, one in enumerate(self.drawn))
+        adapted = tuple(map(planned, self.drawn))
+        looks = max((number for number, one in enumerate(adapted) if _looks_at_shape(one)), default=0)
+        draws = ((one.draw, draws_from_stream(one), number < looks) for number, one in enumerate(adapted))
         object.__setattr__(self, "_draws", tuple(draws))  # frozen
 
     def draw(self, shape: ImageShape, generators: Generators | None = None) -> Recipe:
@@ -68,6 +68,17 @@ def _looks_at_shape(transform: Any) -> bool:
     return bool(vars(type(transform)).get("_looks_at_shape", True))
 
 
+def members_of(transform: Any) -> Sequence[Any] | None:
+    """The transforms of a `Compose`, v1's or v2's, also torchvision's; None for others, a subclass included."""
+    if not vars(type(planned(transform))).get("_is_compose"):
+        return None
+    own = vars(transform)
+    if own.get("_forward_hooks") or own.get("_forward_pre_hooks") or "forward" in own:
+        return None
+    members: Sequence[Any] = transform.transforms
+    return members
+
+
 def flatten(transform: Any) -> Iterable[Any]:
     """The transforms of a nested `Compose`, in the order in which they run; one that isn't a `Compose`, itself."""
     if transform is None:
@@ -87,15 +98,23 @@ def compile_pipeline(transform: Any, *, v2_alone: bool = False) -> Pipeline:
         transform: one, or a `Compose`.
         v2_alone: what isn't v2's is no part of the plan: it would not know what to do with boxes.
     """
-    given = tuple(flatten(transform))
-    members = tuple(map(planned, given))
-    takes = (drawable(member) and (_is_v2(member) or not v2_alone) for member in members)
-    cut = next((index for index, taken in enumerate(takes) if not taken), len(members))
-    # v1 and v2 say differently what an image is behind a conversion: a plan is of one of them.
-    changes = (index for index in range(1, cut) if _is_v2(members[index]) != _is_v2(members[0]))
-    cut = next(changes, cut)
-    return Pipeline(members[:cut], given[cut:])
+    members = tuple(flatten(transform))
+    cut = drawn_from(members, 0, v2_alone=v2_alone)
+    return Pipeline(members[:cut], members[cut:])
+
+
+def drawn_from(members: Sequence[Any], start: int, *, v2_alone: bool = False) -> int:
+    """The end of the run of transforms from ``start`` on that one plan can be made of; ``start`` where there is none.
+
+    v1 and v2 say differently what an image is behind a conversion: a plan is of one of them.
+    """
+    end = start
+    while (
+        end < len(members) and _is_v2(members[end]) == (v2_alone or _is_v2(members[start])) and drawable(members[end])
+    ):
+        end += 1
+    return end
 
 
 def _is_v2(transform: Any) -> bool:
-    return hasattr(transform, "_plans_itself")
+    return hasattr(planned(transform), "_plans_itself")

@@ -81,6 +81,8 @@ int main(void) {
     FIELD(fpc_op_pad, fill);
     SIZE(fpc_op_lut);
     FIELD(fpc_op_lut, table);
+    FIELD(fpc_op_lut, fourth);
+    FIELD(fpc_op_lut, reserved);
     SIZE(fpc_op_gray);
     FIELD(fpc_op_gray, channels);
     SIZE(fpc_op_blend);

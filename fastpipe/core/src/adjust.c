@@ -1,5 +1,6 @@
 /* adjust.c: changes of colour, row by row, as Pillow's convert and ImageEnhance do them, and torchvision's hue on PIL
  * images. */
+#include "fourth.h"
 #include "operations.h"
 
 #include <string.h>
@@ -80,6 +81,7 @@ int fpc_add_saturation(fpc_chain *chain, const fpc_operation *operation) {
 typedef struct sharpness_stage {
     fpc_stage stage;
     float factor;
+    bool to_zero;           /* the smoothed image is 0 */
     uint8_t *ring, *smooth; /* three rows of the input, and one of the smoothed image */
     int64_t row_bytes;
 } sharpness_stage;
@@ -104,7 +106,11 @@ static int next_sharpened(fpc_stage *stage, uint8_t *row) {
     }
     uint8_t *smooth = sharpness->smooth;
     const uint8_t *above = ring_row(sharpness, y - 1), *below = ring_row(sharpness, y + 1);
-    stage->kernels->smooth_row(above + step, in + step, below + step, bytes - 2 * step, step, smooth + step);
+    if (sharpness->to_zero) {
+        memset(smooth, 0, (size_t)bytes);
+    } else {
+        stage->kernels->smooth_row(above + step, in + step, below + step, bytes - 2 * step, step, smooth + step);
+    }
     memcpy(smooth, in, (size_t)step);
     memcpy(smooth + bytes - step, in + bytes - step, (size_t)step);
     stage->kernels->blend_rows(smooth, in, sharpness->factor, bytes, row);
@@ -115,6 +121,7 @@ int fpc_add_sharpness(fpc_chain *chain, const fpc_operation *operation) {
     sharpness_stage *sharpness = fpc_chain_add(chain, sizeof *sharpness, next_sharpened);
     if (!sharpness) return FPC_NO_MEMORY;
     if (!fpc_blend_factor(&operation->blend, &sharpness->factor)) return FPC_BAD_OPERATION;
+    sharpness->to_zero = operation->reserved == FPC_SMOOTHED_TO_ZERO;
     sharpness->row_bytes = fpc_row_bytes(sharpness->stage.width, sharpness->stage.channels);
     sharpness->ring = fpc_need_rows(&sharpness->stage, 4);
     if (!sharpness->ring) return FPC_NO_MEMORY;

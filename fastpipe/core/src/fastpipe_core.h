@@ -25,7 +25,7 @@ extern "C" {
 #define FPC_API __attribute__((visibility("default")))
 #endif
 
-#define FPC_ABI 9 /* changes with every struct below */
+#define FPC_ABI 10 /* changes with every struct below */
 
 /* ---- outcomes ------------------------------------------------------------------------------------------------- */
 
@@ -163,13 +163,17 @@ typedef struct fpc_op_resize {
 typedef struct fpc_op_pad {
     int32_t left, top, right, bottom;
     int32_t mode;    /* fpc_padding */
-    int32_t fill[3]; /* FPC_CONSTANT: each channel's value, 0 to 255 */
+    int32_t fill[4]; /* FPC_CONSTANT: each channel's value, 0 to 255, and the fourth byte's */
 } fpc_op_pad;
 
 /* Values looked up. */
 typedef struct fpc_op_lut {
     const uint8_t *table; /* 256 bytes for each channel, one table after the other */
+    int32_t fourth;       /* what the fourth byte becomes, 0 to 255; FPC_LOOK_UP_FOURTH: its entry in the first table */
+    int32_t reserved;
 } fpc_op_lut;
+
+enum { FPC_LOOK_UP_FOURTH = -1 };
 
 /* Pillow's convert("L"). */
 typedef struct fpc_op_gray {
@@ -191,7 +195,7 @@ typedef struct fpc_op_hue {
 typedef struct fpc_op_warp {
     int32_t height, width;  /* of the result */
     int32_t filter;         /* FPC_NEAREST, FPC_BILINEAR or FPC_BICUBIC */
-    int32_t fill[3];        /* each channel's value outside of the image, 0 to 255 */
+    int32_t fill[4];        /* each channel's value outside of the image, 0 to 255, and the fourth byte's */
     double coefficients[8]; /* a to h, finite; g and h for a perspective alone */
 } fpc_op_warp;
 
@@ -220,13 +224,19 @@ enum {
     FPC_MULTIPLY = 2   /* x * (1 / 255), as v2's ToDtype does, in place of x / 255, as ToTensor gives it */
 };
 
+/* Four channels, of a source of pixels and of a sink of bytes, are RGB as Pillow's images have it in memory: with a fourth
+ * byte behind red, green and blue that is no part of the image. Pillow's functions leave different things in it: 255, 0,
+ * what was there, or that times a factor. A job that has such a sink leaves the same (fourth.c has the rules); arrays and
+ * files come with 255. */
+
 /* Memory that the pixels go to. Strides are in bytes, of any sign; element (y, x, c) is at
  * data + y*row + x*column + c*channel. Floating sinks get values in float32 by `flags`, for the two 16-bit types
  * rounded to nearest even. */
 typedef struct fpc_sink {
     void *data;
     int64_t row_stride, column_stride, channel_stride;
-    int32_t height, width, channels; /* of the pixels: checked against what the operations give */
+    int32_t height, width, channels; /* of the pixels: checked against what the operations give; 4 of uint8 alone,
+                                      * with a column_stride of 4 and a channel_stride of 1 */
     int32_t dtype;                   /* fpc_dtype */
     int32_t flags;                   /* FPC_NORMALIZE and FPC_MULTIPLY, or 0 */
     float mean[3], std[3];
@@ -234,7 +244,7 @@ typedef struct fpc_sink {
 
 /* ---- jobs ------------------------------------------------------------------------------------------------------ */
 
-/* Pixels (uint8, `channels` of 1 or 3) in place of a file. */
+/* Pixels (uint8, `channels` of 1, 3 or 4) in place of a file. */
 typedef struct fpc_pixels {
     const uint8_t *data;
     int64_t row_stride, column_stride, channel_stride; /* bytes, of any sign */

@@ -49,11 +49,10 @@ static int next_hflipped(fpc_stage *stage, uint8_t *row) {
     const uint8_t *in;
     const int status = fpc_borrow_row(stage->from, ((hflip_stage *)stage)->room, &in);
     if (status != FPC_OK) return status;
-    if (stage->channels == 3) {
-        stage->kernels->flip_rgb(in, stage->width, row);
-    } else {
-        for (int32_t x = 0; x < stage->width; x++) row[x] = in[stage->width - 1 - x];
-    }
+    const fpc_kernels *kernels = stage->kernels;
+    (stage->channels == 1   ? kernels->flip_gray
+     : stage->channels == 3 ? kernels->flip_rgb
+                            : kernels->flip_rgbx)(in, stage->width, row);
     return FPC_OK;
 }
 
@@ -105,7 +104,7 @@ static int next_transposed(fpc_stage *stage, uint8_t *row) {
             if (channels == 1) {
                 for (int32_t y = 0; y < count; y++, out += row_bytes) *out = *in++;
             } else { /* four bytes at once: the next pixel, or slack, comes behind both */
-                for (int32_t y = 0; y < count; y++, in += 3, out += row_bytes) memcpy(out, in, 4);
+                for (int32_t y = 0; y < count; y++, in += channels, out += row_bytes) memcpy(out, in, 4);
             }
         }
     }
@@ -133,7 +132,7 @@ typedef struct pad_stage {
     fpc_stage stage;
     fpc_image image;
     fpc_op_pad pad;
-    uint8_t fill[3];
+    uint8_t fill[4];
 } pad_stage;
 
 /* The source of position `i` of an axis of `size`, as numpy.pad has it; -1 for the constant. Reflections go on
@@ -181,7 +180,7 @@ int fpc_add_pad(fpc_chain *chain, const fpc_operation *operation) {
         return FPC_BAD_OPERATION;
     }
     if (pad->mode < FPC_CONSTANT || pad->mode > FPC_SYMMETRIC) return FPC_BAD_OPERATION;
-    for (int c = 0; c < (stage->channels == 1 ? 1 : 3) && pad->mode == FPC_CONSTANT; c++) {
+    for (int c = 0; c < (stage->channels == 1 ? 1 : 4) && pad->mode == FPC_CONSTANT; c++) {
         if (pad->fill[c] < 0 || pad->fill[c] > 255) return FPC_BAD_OPERATION;
         padding->fill[c] = (uint8_t)pad->fill[c];
     }

@@ -65,6 +65,7 @@
 #include "planes_simd.h"
 #include "resample_simd.h"
 #include "sink_simd.h"
+#include "fourth_simd.h"
 
 #if defined(__clang__)
 #pragma clang attribute pop

@@ -25,6 +25,7 @@
 #include "planes_simd.h"
 #include "resample_simd.h"
 #include "sink_simd.h"
+#include "fourth_simd.h"
 
 const fpc_kernels fpc_kernels_neon = FPC_KERNELS;
 #endif

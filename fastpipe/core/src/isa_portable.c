@@ -20,5 +20,6 @@
 #include "planes_plain.h"
 #include "resample_plain.h"
 #include "sink_plain.h"
+#include "fourth_plain.h"
 
 const fpc_kernels fpc_kernels_portable = FPC_KERNELS;

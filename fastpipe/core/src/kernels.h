@@ -129,6 +129,8 @@ typedef struct fpc_kernels {
     void (*rgb_to_gray)(const uint8_t *in, int32_t count, uint8_t *out);
     /* Nothing else is read and written. */
     void (*flip_rgb)(const uint8_t *in, int32_t count, uint8_t *out);
+    void (*flip_rgbx)(const uint8_t *in, int32_t count, uint8_t *out);
+    void (*flip_gray)(const uint8_t *in, int32_t count, uint8_t *out);
     /* Each byte's entry of a table, and nothing else; `out` may be `in`. */
     void (*look_up)(const uint8_t *in, int64_t count, const uint8_t *table, uint8_t *out);
     /* The same for `count` pixels of three channels, each with a table of its own, one behind the other; whole groups
@@ -157,6 +159,15 @@ typedef struct fpc_kernels {
     void (*planes_smooth)(const uint8_t *above, const uint8_t *row, const uint8_t *below, int64_t count, uint8_t *out);
     void (*planes_mix)(const uint8_t *const *images, const float *weights, int image_count, int64_t count,
                        uint8_t *out);
+    /* source.c and sink.c: pixels of three bytes from ones of four, and back with that value behind them. Up to
+     * FPC_ROW_SLACK bytes behind `rgb` are written or read; of the last pixel's fourth byte nothing is read. */
+    void (*drop_fourth)(const uint8_t *rgbx, int32_t count, uint8_t *rgb);
+    void (*add_fourth)(const uint8_t *rgb, int32_t count, uint8_t fourth, uint8_t *rgbx);
+    /* Fourth bytes alone, from such pixels and into them; nothing else is read and written. */
+    void (*take_fourth)(const uint8_t *rgbx, int32_t count, uint8_t *out);
+    void (*set_fourth)(const uint8_t *fourths, int32_t count, uint8_t *rgbx);
+    /* Whether the fourth byte of each of `count` pixels is this one. */
+    bool (*same_fourth)(const uint8_t *rgbx, int32_t count, uint8_t fourth);
     /* sink.c: `count` pixels of three channels into three rows of bytes; up to 64 bytes behind `rgb` are read. */
     void (*split_channels)(const uint8_t *rgb, int32_t count, uint8_t *const out[3]);
     /* The same into three rows of normalizer->dtype. */
@@ -193,6 +204,8 @@ typedef struct fpc_kernels {
         .resample_vertical = resample_vertical,                                                                        \
         .pick_pixels = pick_pixels,                                                                                    \
         .flip_rgb = flip_rgb,                                                                                          \
+        .flip_rgbx = flip_rgbx,                                                                                        \
+        .flip_gray = flip_gray,                                                                                        \
         .rgb_to_gray = rgb_to_gray,                                                                                    \
         .look_up = look_up,                                                                                            \
         .look_up_rgb = look_up_rgb,                                                                                    \
@@ -208,6 +221,11 @@ typedef struct fpc_kernels {
         .planes_blend = planes_blend,                                                                                  \
         .planes_smooth = planes_smooth,                                                                                \
         .planes_mix = planes_mix,                                                                                      \
+        .drop_fourth = drop_fourth,                                                                                    \
+        .add_fourth = add_fourth,                                                                                      \
+        .take_fourth = take_fourth,                                                                                    \
+        .set_fourth = set_fourth,                                                                                      \
+        .same_fourth = same_fourth,                                                                                    \
         .split_channels = split_channels,                                                                              \
         .normalize_planar = normalize_planar,                                                                          \
         .normalize_interleaved = normalize_interleaved,                                                                \

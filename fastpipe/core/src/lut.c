@@ -47,7 +47,9 @@ static int use_tables(lut_stage *lut) {
 int fpc_add_lut(fpc_chain *chain, const fpc_operation *operation) {
     lut_stage *lut = fpc_chain_add(chain, sizeof *lut, next_looked_up);
     if (!lut) return FPC_NO_MEMORY;
-    if (!operation->lut.table) return FPC_BAD_OPERATION;
+    if (!operation->lut.table || operation->lut.fourth < FPC_LOOK_UP_FOURTH || operation->lut.fourth > 255) {
+        return FPC_BAD_OPERATION;
+    }
     memcpy(lut->tables, operation->lut.table, 256 * (size_t)lut->stage.channels);
     return use_tables(lut);
 }

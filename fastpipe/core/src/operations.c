@@ -1,4 +1,5 @@
 /* operations.c: the table from an operation's kind to its stage. */
+#include "fourth.h"
 #include "operations.h"
 
 static fpc_add_stage *const STAGES[FPC_OP_COUNT] = {
@@ -15,5 +16,6 @@ static fpc_add_stage *const STAGES[FPC_OP_COUNT] = {
 int fpc_add_operation(fpc_chain *chain, const fpc_operation *operation) {
     const int32_t kind = operation->kind;
     if (kind < 0 || kind >= FPC_OP_COUNT || !STAGES[kind]) return FPC_BAD_OPERATION;
+    if (chain->last->channels == 4 && !fpc_carries_fourth(operation)) return FPC_BAD_OPERATION;
     return STAGES[kind](chain, operation);
 }

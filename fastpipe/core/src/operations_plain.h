@@ -9,6 +9,15 @@ static inline void flip_rgb_plain(const uint8_t *in, int32_t first, int32_t end,
     }
 }
 
+/* Compilers make vectors of both. */
+static void flip_rgbx(const uint8_t *in, int32_t count, uint8_t *out) {
+    for (int64_t x = 0; x < count; x++) memcpy(out + 4 * x, in + 4 * (count - 1 - x), 4);
+}
+
+static void flip_gray(const uint8_t *in, int32_t count, uint8_t *out) {
+    for (int64_t x = 0; x < count; x++) out[x] = in[count - 1 - x];
+}
+
 #if !defined(FPC_SIMD_VBMI)
 /* Copies pixels of three bytes by four bytes at once. */
 static void pick_pixels(const uint8_t *in, const fpc_picks *picks, uint8_t *out) {
@@ -17,7 +26,8 @@ static void pick_pixels(const uint8_t *in, const fpc_picks *picks, uint8_t *out)
     if (picks->channels == 1) {
         for (int32_t x = 0; x < count; x++) out[x] = in[offsets[x]];
     } else {
-        for (int32_t x = 0; x < count; x++, out += 3) memcpy(out, in + offsets[x], 4);
+        const int32_t step = picks->channels;
+        for (int32_t x = 0; x < count; x++, out += step) memcpy(out, in + offsets[x], 4);
     }
 }
 #endif

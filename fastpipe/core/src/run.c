@@ -1,6 +1,7 @@
 /* run.c: one job, from its source over its operations to its sink. */
 #include "context.h"
 #include "files.h"
+#include "fourth.h"
 #include "operations.h"
 #include "resample.h"
 #include "sink.h"
@@ -14,8 +15,9 @@ static bool inside(int32_t start, int32_t size, int32_t whole) {
 typedef struct opened {
     const fpc_codec *codec; /* and its decoder, open; NULL for pixels */
     void *decoder;
-    fpc_box box; /* what is read of it */
-    int32_t channels;
+    fpc_box box;      /* what is read of it */
+    int32_t channels; /* that are read of it */
+    int32_t constant; /* without a codec: one value that all pixels have, or less than 0 */
 } opened;
 
 /* The box that is read of an image of this size; checked. */
@@ -37,9 +39,11 @@ static bool is_side(int32_t side) { return side >= 1 && side <= FPC_LARGEST_SIDE
 
 static int open_pixels(const fpc_job *job, opened *image) {
     const fpc_pixels *pixels = job->pixels;
-    if (!pixels->data || (pixels->channels != 1 && pixels->channels != 3)) return FPC_BAD_OPERATION;
+    const int32_t channels = pixels->channels;
+    if (!pixels->data || (channels != 1 && channels != 3 && channels != 4)) return FPC_BAD_OPERATION;
     if (!is_side(pixels->height) || !is_side(pixels->width)) return FPC_BAD_OPERATION;
-    image->channels = pixels->channels;
+    image->channels = channels;
+    image->constant = -1;
     return choose_box(job, pixels->height, pixels->width, &image->box);
 }
 
@@ -107,6 +111,12 @@ static int prepare_resize(fpc_resize *resize, fpc_chain *chain, fpc_slot *slot, 
     return fpc_resize_prepare(resize, chain, slot, &group->operation->resize, group->flips, height, width, channels);
 }
 
+static int add_source(fpc_chain *chain, const fpc_job *job, const opened *image, const fpc_box *box) {
+    if (image->codec) return fpc_add_decoder(chain, image->codec, image->decoder, box, image->channels);
+    if (image->constant >= 0) return fpc_add_constant(chain, box, (uint8_t)image->constant);
+    return fpc_add_pixels(chain, job->pixels, box, image->channels);
+}
+
 /* Adds all stages; the sink reads the last one. */
 static int build_chain(fpc_chain *chain, const fpc_job *job, const opened *image) {
     fpc_box box = image->box;
@@ -120,8 +130,7 @@ static int build_chain(fpc_chain *chain, const fpc_job *job, const opened *image
         if (status != FPC_OK) return status;
         fpc_resize_narrow(&resize, &box);
     }
-    status = image->codec ? fpc_add_decoder(chain, image->codec, image->decoder, &box, image->channels)
-                          : fpc_add_pixels(chain, job->pixels, &box);
+    status = add_source(chain, job, image, &box);
     while (status == FPC_OK && at < job->operation_count) {
         if (chain->count == FPC_MOST_STAGES) return FPC_BAD_OPERATION;
         const resize_group group = find_resize(job, at);
@@ -140,6 +149,49 @@ static int build_chain(fpc_chain *chain, const fpc_job *job, const opened *image
     return status;
 }
 
+/* Runs the operations from an open image to the sink; `fourth` as fpc_sink_fill has it. */
+static int run_chain(fpc_context *context, const fpc_job *job, const opened *image, int32_t fourth) {
+    fpc_chain *chain = &context->chain;
+    fpc_chain_start(chain, job->max_bytes);
+    int status = build_chain(chain, job, image);
+    if (status != FPC_OK) return status;
+    status = fpc_sink_fill(&job->sink, chain->last, fourth, &context->normalizer, &context->row);
+    if (status == FPC_OK && image->codec) status = image->codec->finish(image->decoder);
+    return status;
+}
+
+/* ---- the fourth byte ---- */
+
+/* Writes the fourth bytes alone: an image of one channel, with operations of its own. `from`: what they are before, or
+ * less than 0 for the source's own. */
+static int run_plane(fpc_context *context, const fpc_job *given, const fpc_box *box, int32_t from) {
+    fpc_plane_operations operations;
+    fpc_job job = *given;
+    const opened plane = {.box = *box, .channels = 1, .constant = from};
+    if (!fpc_make_plane_operations(context->kernels, given, box->height, box->width, &operations)) {
+        return FPC_BAD_OPERATION;
+    }
+    job.operations = operations.operations;
+    job.operation_count = operations.count;
+    return run_chain(context, &job, &plane, FPC_FOURTH_PLANE);
+}
+
+/* Into a sink of four channels. */
+static int run_with_fourth(fpc_context *context, const fpc_job *job, opened *image) {
+    const fpc_kernels *kernels = context->kernels;
+    const fpc_box *box = &image->box;
+    int32_t from = image->channels == 4 ? FPC_FOURTH_ALONG : 255; /* files and arrays are opaque */
+    int32_t fourth = fpc_fourth_of(kernels, job, box->height, box->width, from);
+    if (fourth == FPC_FOURTH_ALONG) return run_chain(context, job, image, 0);
+    if (fourth == FPC_FOURTH_PLANE && image->channels == 4) {
+        from = fpc_common_fourth(kernels, job->pixels, box);
+        if (from >= 0) fourth = fpc_fourth_of(kernels, job, box->height, box->width, from);
+    }
+    if (image->channels == 4) image->channels = 3;
+    const int status = run_chain(context, job, image, fourth >= 0 ? fourth : 0);
+    return status == FPC_OK && fourth == FPC_FOURTH_PLANE ? run_plane(context, job, box, from) : status;
+}
+
 static int run(fpc_context *context, fpc_job *job) {
     if (job->operation_count < 0 || (job->operation_count > 0 && !job->operations)) return FPC_BAD_OPERATION;
     if (job->indices != 0 && (job->indices != 1 || job->pixels)) return FPC_BAD_OPERATION;
@@ -149,12 +201,9 @@ static int run(fpc_context *context, fpc_job *job) {
     opened image = {0};
     status = job->pixels ? open_pixels(job, &image) : open_file(context, job, &image);
     if (status != FPC_OK) return status;
-    fpc_chain *chain = &context->chain;
-    fpc_chain_start(chain, job->max_bytes);
-    status = build_chain(chain, job, &image);
-    if (status == FPC_OK) status = fpc_sink_fill(&job->sink, chain->last, &context->normalizer, &context->row);
-    if (status == FPC_OK && image.codec) status = image.codec->finish(image.decoder);
-    return status;
+    if (job->sink.channels == 4) return run_with_fourth(context, job, &image);
+    if (image.channels == 4) image.channels = 3;
+    return run_chain(context, job, &image, 0);
 }
 
 int fpc_run(fpc_context *context, fpc_job *job) {

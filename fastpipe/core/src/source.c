@@ -26,20 +26,66 @@ static int next_strided_row(fpc_stage *stage, uint8_t *row) {
     return FPC_OK;
 }
 
-int fpc_add_pixels(fpc_chain *chain, const fpc_pixels *pixels, const fpc_box *box) {
-    pixels_stage *source = fpc_chain_add(chain, sizeof *source, next_strided_row);
+/* Three channels of pixels of four bytes. */
+static int next_rgb_row(fpc_stage *stage, uint8_t *row) {
+    const fpc_pixels *pixels = &((pixels_stage *)stage)->pixels;
+    stage->kernels->drop_fourth(pixels->data + stage->given * pixels->row_stride, stage->width, row);
+    return FPC_OK;
+}
+
+/* And their fourth byte. */
+static int next_fourth_row(fpc_stage *stage, uint8_t *row) {
+    const fpc_pixels *pixels = &((pixels_stage *)stage)->pixels;
+    stage->kernels->take_fourth(pixels->data + stage->given * pixels->row_stride, stage->width, row);
+    return FPC_OK;
+}
+
+static fpc_next_row *choose_way(const fpc_pixels *pixels, int32_t channels) {
+    const bool together = pixels->channels == 1 || pixels->channel_stride == 1;
+    if (together && pixels->column_stride == channels && pixels->channels == channels) return next_dense_row;
+    if (together && pixels->column_stride == 4 && channels == 3) return next_rgb_row;
+    if (together && pixels->column_stride == 4 && channels < pixels->channels) return next_fourth_row;
+    return next_strided_row;
+}
+
+int fpc_add_pixels(fpc_chain *chain, const fpc_pixels *pixels, const fpc_box *box, int32_t channels) {
+    fpc_next_row *const next = choose_way(pixels, channels);
+    pixels_stage *source = fpc_chain_add(chain, sizeof *source, next);
     if (!source) return FPC_NO_MEMORY;
     source->pixels = *pixels;
     source->pixels.data += box->top * pixels->row_stride + box->left * pixels->column_stride;
     fpc_stage *stage = &source->stage;
     stage->height = box->height;
     stage->width = box->width;
-    stage->channels = pixels->channels;
-    if (pixels->column_stride == pixels->channels && (pixels->channels == 1 || pixels->channel_stride == 1)) {
-        stage->next = next_dense_row;
+    stage->channels = channels;
+    if (next == next_dense_row) {
         stage->memory = source->pixels.data;
         stage->stride = pixels->row_stride;
+    } else if (next == next_strided_row && channels == 1 && pixels->channels == 4) {
+        source->pixels.data += 3 * pixels->channel_stride;
     }
+    return FPC_OK;
+}
+
+/* ---- one value ---- */
+
+typedef struct constant_stage {
+    fpc_stage stage;
+    uint8_t value;
+} constant_stage;
+
+static int next_constant_row(fpc_stage *stage, uint8_t *row) {
+    memset(row, ((constant_stage *)stage)->value, (size_t)stage->width);
+    return FPC_OK;
+}
+
+int fpc_add_constant(fpc_chain *chain, const fpc_box *box, uint8_t value) {
+    constant_stage *source = fpc_chain_add(chain, sizeof *source, next_constant_row);
+    if (!source) return FPC_NO_MEMORY;
+    source->value = value;
+    source->stage.height = box->height;
+    source->stage.width = box->width;
+    source->stage.channels = 1;
     return FPC_OK;
 }
 

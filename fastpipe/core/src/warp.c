@@ -250,7 +250,7 @@ static bool take_arguments(warp_stage *warp, const fpc_operation *operation) {
         if (!isfinite(given->coefficients[k])) return false;
         warp->coefficients[k] = given->coefficients[k];
     }
-    for (int32_t channel = 0; channel < stage->channels; channel++) {
+    for (int32_t channel = 0; channel < (stage->channels == 1 ? 1 : 4); channel++) {
         if (given->fill[channel] < 0 || given->fill[channel] > 255) return false;
         warp->source.fill[channel] = (uint8_t)given->fill[channel];
     }

@@ -20,7 +20,6 @@ from fastpipe.kernels._arrays import channels, core_or_pillow
 from fastpipe.kernels.color import apply_table
 from fastpipe.ops import Affine, Crop, ElasticTransform, GaussianBlur, Operation, Pad, Perspective, Resize, Rotate
 from fastpipe.ops.interpolation import InterpolationMode
-from fastpipe.transforms import _functional_pil
 from fastpipe.transforms._functional_pil import check_pad_arguments, fill_per_band
 from fastpipe.types import ImageShape
 
@@ -84,13 +83,6 @@ def changed(
     size = tuple(result) if img.ndim == 3 or result.channels > 1 else result.size
     operation = _for_pillow(operation, shape.channels)
     return core_or_pillow(img, lambda job: operation.to_core(job, shape), operation.apply, size)
-
-
-def adjusted(operation: Operation, img: Any, kernel: Any = None) -> Any:
-    """`changed` for an ndarray; for a PIL image Pillow's function of the operation's name."""
-    if isinstance(img, np.ndarray):
-        return changed(operation, img, kernel=kernel)
-    return getattr(_functional_pil, operation.op)(img, **operation.arguments())
 
 
 def _for_pillow(operation: Operation, count: int) -> Operation:

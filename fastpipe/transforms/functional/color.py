@@ -17,8 +17,10 @@ from PIL import Image as PILImageModule
 
 from fastpipe import ops
 from fastpipe.kernels.color import inverted, posterized
-from fastpipe.transforms.functional import _array, _tensor_color
+from fastpipe.transforms.functional import _images, _tensor_color
 from fastpipe.transforms.functional._types import Image
+
+_INVERT, _AUTOCONTRAST, _EQUALIZE = ops.Invert(), ops.Autocontrast(), ops.Equalize()
 
 
 def adjust_brightness(img: Image, brightness_factor: float) -> Image:
@@ -32,7 +34,7 @@ def adjust_brightness(img: Image, brightness_factor: float) -> Image:
         ValueError: a negative factor for a tensor.
     """
     if not isinstance(img, torch.Tensor):
-        return _array.adjusted(ops.AdjustBrightness(brightness_factor), img)
+        return _images.changed(ops.AdjustBrightness(brightness_factor), img)
     return _tensor_color.adjust_brightness(img, brightness_factor)
 
 
@@ -47,7 +49,7 @@ def adjust_contrast(img: Image, contrast_factor: float) -> Image:
         ValueError: a negative factor for a tensor.
     """
     if not isinstance(img, torch.Tensor):
-        return _array.adjusted(ops.AdjustContrast(contrast_factor), img)
+        return _images.changed(ops.AdjustContrast(contrast_factor), img)
     return _tensor_color.adjust_contrast(img, contrast_factor)
 
 
@@ -62,7 +64,7 @@ def adjust_saturation(img: Image, saturation_factor: float) -> Image:
         ValueError: a negative factor for a tensor.
     """
     if not isinstance(img, torch.Tensor):
-        return _array.adjusted(ops.AdjustSaturation(saturation_factor), img)
+        return _images.changed(ops.AdjustSaturation(saturation_factor), img)
     return _tensor_color.adjust_saturation(img, saturation_factor)
 
 
@@ -77,7 +79,7 @@ def adjust_hue(img: Image, hue_factor: float) -> Image:
         ValueError: a factor outside of [-0.5, 0.5].
     """
     if not isinstance(img, torch.Tensor):
-        return _array.adjusted(ops.AdjustHue(hue_factor), img)
+        return _images.changed(ops.AdjustHue(hue_factor), img)
     return _tensor_color.adjust_hue(img, hue_factor)
 
 
@@ -93,7 +95,7 @@ def adjust_gamma(img: Image, gamma: float, gain: float = 1) -> Image:
         ValueError: a negative ``gamma``.
     """
     if not isinstance(img, torch.Tensor):
-        return _array.adjusted(ops.AdjustGamma(gamma, gain), img)
+        return _images.changed(ops.AdjustGamma(gamma, gain), img)
     return _tensor_color.adjust_gamma(img, gamma, gain)
 
 
@@ -110,7 +112,7 @@ def to_grayscale(img, num_output_channels=1):  # type: ignore[no-untyped-def]
         ValueError: another number of channels.
     """
     if isinstance(img, np.ndarray | PILImageModule.Image):
-        return _array.adjusted(ops.RgbToGrayscale(num_output_channels), img)
+        return _images.changed(ops.RgbToGrayscale(num_output_channels), img)
     raise TypeError("Input should be PIL Image")
 
 
@@ -126,7 +128,7 @@ def rgb_to_grayscale(img: Image, num_output_channels: int = 1) -> Image:
         ValueError: another number of channels is to come out.
     """
     if not isinstance(img, torch.Tensor):
-        return _array.adjusted(ops.RgbToGrayscale(num_output_channels), img)
+        return _images.changed(ops.RgbToGrayscale(num_output_channels), img)
     return _tensor_color.rgb_to_grayscale(img, num_output_channels)
 
 
@@ -137,7 +139,7 @@ def invert(img: Image) -> Image:
         img: tensor, PIL image of mode L or RGB, or ndarray.
     """
     if not isinstance(img, torch.Tensor):
-        return _array.adjusted(ops.Invert(), img, inverted)
+        return _images.changed(_INVERT, img, kernel=inverted)
     return _tensor_color.invert(img)
 
 
@@ -155,7 +157,7 @@ def posterize(img: Image, bits: int) -> Image:
     if not (0 <= bits <= 8):
         raise ValueError(f"The number if bits should be between 0 and 8. Got {bits}")
     if not isinstance(img, torch.Tensor):
-        return _array.adjusted(ops.Posterize(bits), img, partial(posterized, bits=bits))
+        return _images.changed(ops.Posterize(bits), img, kernel=partial(posterized, bits=bits))
     return _tensor_color.posterize(img, bits)
 
 
@@ -170,7 +172,7 @@ def solarize(img: Image, threshold: float) -> Image:
         TypeError: a threshold above a tensor's white.
     """
     if not isinstance(img, torch.Tensor):
-        return _array.adjusted(ops.Solarize(threshold), img)
+        return _images.changed(ops.Solarize(threshold), img)
     return _tensor_color.solarize(img, threshold)
 
 
@@ -181,7 +183,7 @@ def autocontrast(img: Image) -> Image:
         img: tensor, PIL image of mode L or RGB, or ndarray.
     """
     if not isinstance(img, torch.Tensor):
-        return _array.adjusted(ops.Autocontrast(), img)
+        return _images.changed(_AUTOCONTRAST, img)
     return _tensor_color.autocontrast(img)
 
 
@@ -195,5 +197,5 @@ def equalize(img: Image) -> Image:
         TypeError: a tensor or ndarray of another dtype.
     """
     if not isinstance(img, torch.Tensor):
-        return _array.adjusted(ops.Equalize(), img)
+        return _images.changed(_EQUALIZE, img)
     return _tensor_color.equalize(img)

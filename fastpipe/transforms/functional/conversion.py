@@ -14,8 +14,10 @@ import torch
 from PIL.Image import Image as PILImage
 from torch import Tensor
 
+from fastpipe import ops
 from fastpipe.kernels import conversion as kernels
 from fastpipe.transforms import _functional_pil as _pil
+from fastpipe.transforms.functional import _images
 from fastpipe.transforms.functional._tensor_common import assert_image_tensor, max_value
 from fastpipe.transforms.functional._types import Floats
 
@@ -47,6 +49,10 @@ def to_tensor(pic: PILImage | np.ndarray) -> Tensor:
             raise ValueError(f"pic should be 2/3 dimensional. Got {pic.ndim} dimensions.")
         array = pic[:, :, None] if pic.ndim == 2 else pic
     elif isinstance(pic, PILImage):
+        if torch.get_default_dtype() == torch.float32:
+            made = _images.to_tensor(ops.ToTensor(), pic)
+            if made is not None:
+                return made
         array = _pixels(pic, np.asarray(pic, _ARRAY_DTYPES.get(pic.mode, np.uint8)))
         if pic.mode == "1":
             array = 255 * array
@@ -76,6 +82,9 @@ def pil_to_tensor(pic: Any) -> Tensor:
         return kernels.array_to_tensor(pic)
     if not isinstance(pic, PILImage):
         raise TypeError(f"pic should be PIL Image. Got {type(pic)}")
+    made = _images.to_tensor(ops.PilToTensor(), pic)
+    if made is not None:
+        return made
     array = _pixels(pic, np.asarray(pic))
     if array.dtype == np.uint8:
         return kernels.array_to_tensor(array)

@@ -11,7 +11,7 @@ import torch
 
 from fastpipe import ops
 from fastpipe.transforms import _functional_pil as _pil
-from fastpipe.transforms.functional import _array, _tensor_filters
+from fastpipe.transforms.functional import _array, _images, _tensor_filters
 from fastpipe.transforms.functional._types import Floats, Image, Ints
 from fastpipe.transforms.functional.conversion import pil_to_tensor, to_pil_image
 
@@ -75,5 +75,5 @@ def adjust_sharpness(img: Image, sharpness_factor: float) -> Image:
         ValueError: a negative factor for a tensor.
     """
     if not isinstance(img, torch.Tensor):
-        return _array.adjusted(ops.AdjustSharpness(sharpness_factor), img)
+        return _images.changed(ops.AdjustSharpness(sharpness_factor), img)
     return _tensor_filters.adjust_sharpness(img, sharpness_factor)

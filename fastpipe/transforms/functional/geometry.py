@@ -19,7 +19,7 @@ import torch
 
 from fastpipe import ops
 from fastpipe.kernels import geometry as kernels
-from fastpipe.ops.interpolation import InterpolationMode, checked_interpolation, pil_modes_mapping
+from fastpipe.ops.interpolation import InterpolationMode, checked_interpolation
 from fastpipe.ops.sizes import (
     center_crop_box,
     check_size,
@@ -29,6 +29,7 @@ from fastpipe.ops.sizes import (
 from fastpipe.transforms import _functional_pil as _pil
 from fastpipe.transforms.functional import (
     _array,
+    _images,
     _tensor_common,
     _tensor_geometry,
 )
@@ -106,7 +107,7 @@ def resize(
             warnings.warn(
                 "Anti-alias option is always applied for PIL Image input. Argument antialias is ignored.", stacklevel=2
             )
-        return _pil.resize(img, [new_height, new_width], pil_modes_mapping[interpolation])
+        return _images.resize(img, new_height, new_width, interpolation)
 
     return _tensor_geometry.resize(img, [new_height, new_width], interpolation.value, antialias)
 
@@ -129,7 +130,7 @@ def pad(img: Image, padding: Ints, fill: Scalar = 0, padding_mode: str = "consta
     if not isinstance(img, torch.Tensor):
         if isinstance(img, np.ndarray):
             return _array.pad(img, padding, fill, padding_mode)
-        return _pil.pad(img, padding, fill, padding_mode)
+        return _images.changed(ops.Pad(padding, fill, padding_mode), img)
     return _tensor_geometry.pad(img, padding, fill, padding_mode)
 
 
@@ -159,6 +160,9 @@ def center_crop(img: Image, output_size: Ints) -> Image:
     """
     _, height, width = get_dimensions(img)
     top, left, crop_height, crop_width = center_crop_box(height, width, output_size)
+    if not isinstance(img, torch.Tensor):  # noqa: SIM102 - TorchScript must not see the inner one
+        if not isinstance(img, np.ndarray):
+            return _images.center_crop(img, top, left, crop_height, crop_width)
     return crop(img, top, left, crop_height, crop_width)
 
 
@@ -184,6 +188,11 @@ def resized_crop(
         interpolation: as in `resize`.
         antialias: as in `resize`.
     """
+    if not isinstance(img, torch.Tensor):  # noqa: SIM102 - TorchScript must not see the inner one
+        if antialias is not False:
+            made = _images.resized_crop(img, top, left, height, width, size, interpolation)
+            if made is not None:
+                return made
     img = crop(img, top, left, height, width)
     return resize(img, size, interpolation, antialias=antialias)
 
@@ -191,18 +200,14 @@ def resized_crop(
 def hflip(img: Image) -> Image:
     """The image mirrored left to right: a tensor ``(..., H, W)``, PIL image or ndarray."""
     if not isinstance(img, torch.Tensor):
-        if isinstance(img, np.ndarray):
-            return _array.changed(_HFLIP, img, _array.ANY, kernels.hflip)
-        return _pil.hflip(img)
+        return _images.changed(_HFLIP, img, _array.ANY, kernels.hflip)
     return _tensor_geometry.hflip(img)
 
 
 def vflip(img: Image) -> Image:
     """The image upside down: a tensor ``(..., H, W)``, PIL image or ndarray."""
     if not isinstance(img, torch.Tensor):
-        if isinstance(img, np.ndarray):
-            return _array.changed(_VFLIP, img, _array.ANY, kernels.vflip)
-        return _pil.vflip(img)
+        return _images.changed(_VFLIP, img, _array.ANY, kernels.vflip)
     return _tensor_geometry.vflip(img)
 
 

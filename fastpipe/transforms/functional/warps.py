@@ -21,11 +21,10 @@ from fastpipe import ops
 from fastpipe.ops.interpolation import (
     InterpolationMode,
     checked_interpolation,
-    pil_modes_mapping,
 )
 from fastpipe.ops.matrices import inverse_affine_matrix, perspective_coeffs
 from fastpipe.transforms import _functional_pil as _pil
-from fastpipe.transforms.functional import _array, _tensor_warps
+from fastpipe.transforms.functional import _array, _images, _tensor_warps
 from fastpipe.transforms.functional._types import Fill, Floats, Image, Ints
 from fastpipe.transforms.functional.conversion import pil_to_tensor, to_pil_image
 from fastpipe.transforms.functional.geometry import get_dimensions
@@ -57,7 +56,7 @@ def perspective(
     if not isinstance(img, torch.Tensor):
         if isinstance(img, np.ndarray):
             return _array.changed(ops.Perspective(startpoints, endpoints, interpolation, fill), img, _array.ANY)
-        return _pil.perspective(img, coeffs, pil_modes_mapping[interpolation], fill)
+        return _images.perspective(img, coeffs, interpolation, fill)
     return _tensor_warps.perspective(img, coeffs, interpolation.value, fill)
 
 
@@ -97,9 +96,7 @@ def rotate(
         raise TypeError("Argument center should be a sequence")
 
     if not isinstance(img, torch.Tensor):
-        if isinstance(img, np.ndarray):
-            return _array.changed(ops.Rotate(angle, interpolation, expand, center, fill), img, _array.ANY)
-        return _pil.rotate(img, angle, pil_modes_mapping[interpolation], expand, center, fill)
+        return _images.rotate(ops.Rotate(angle, interpolation, expand, center, fill), img)
 
     _, height, width = get_dimensions(img)
     # This function turns the other way round than `affine`.
@@ -162,15 +159,7 @@ def affine(
         raise TypeError("Argument center should be a sequence")
 
     if not isinstance(img, torch.Tensor):
-        if isinstance(img, np.ndarray):
-            warp = ops.Affine(angle, translate, scale, shear, interpolation, fill, center)
-            return _array.changed(warp, img, _array.ANY)
-        # Pillow counts from the top left corner. Half a pixel less than the true centre, as torchvision has it: so a
-        # turn by 90 degrees agrees with torch.rot90.
-        _, height, width = get_dimensions(img)
-        corner = [width * 0.5, height * 0.5] if center is None else list(center)
-        corner_matrix = inverse_affine_matrix(corner, angle, translate, scale, shear)
-        return _pil.affine(img, corner_matrix, pil_modes_mapping[interpolation], fill)
+        return _images.affine(ops.Affine(angle, translate, scale, shear, interpolation, fill, center), img)
 
     _, height, width = get_dimensions(img)
     matrix = inverse_affine_matrix(

@@ -10,8 +10,10 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
+import PIL.Image
 import torch
 from torchvision.transforms import v2
+from torchvision.transforms.v2._utils import _get_fill
 
 from fastpipe import ops
 from fastpipe.ops.interpolation import interpolation_of
@@ -19,6 +21,7 @@ from fastpipe.ops.sizes import resized_size
 from fastpipe.rng import Stream
 from fastpipe.rng.float32 import log_ratio
 from fastpipe.transforms import color, erasing, geometry
+from fastpipe.transforms.v2._proxies import whole_colour
 from fastpipe.types import ImageShape, Step
 
 Steps = tuple[Step, ...]
@@ -47,11 +50,6 @@ def _flip(operation: Any, name: str) -> Callable[[Any, ImageShape, Stream], Step
     return draw
 
 
-@lru_cache(maxsize=64)
-def _resize(size: tuple[int, ...], interpolation: Any) -> ops.Resize:
-    return ops.interned(ops.Resize(list(size), interpolation_of(interpolation)))
-
-
 def _resized_crop(transform: Any, shape: ImageShape, stream: Stream) -> Steps | None:
     if isinstance(shape, ops.TensorShape) or transform.antialias is False or torch.get_default_dtype() != torch.float32:
         return None
@@ -61,7 +59,7 @@ def _resized_crop(transform: Any, shape: ImageShape, stream: Stream) -> Steps | 
     size = tuple(transform.size)
     if box[2:] == size:
         return (ops.Crop(*box),)
-    return ops.Crop(*box), _resize(size, transform.interpolation)
+    return ops.Crop(*box), ops.resize_to(list(size), interpolation_of(transform.interpolation))
 
 
 def _resize_to(transform: Any, shape: ImageShape, stream: Stream) -> Steps | None:
@@ -69,25 +67,40 @@ def _resize_to(transform: Any, shape: ImageShape, stream: Stream) -> Steps | Non
     if isinstance(shape, ops.TensorShape) or transform.antialias is False or size is None or transform.max_size:
         return None
     height, width = resized_size(shape.height, shape.width, size)
-    return () if (height, width) == shape.size else (_resize((height, width), transform.interpolation),)
+    return (
+        ()
+        if (height, width) == shape.size
+        else (ops.resize_to([height, width], interpolation_of(transform.interpolation)),)
+    )
 
 
 def _center_crop(transform: Any, shape: ImageShape, stream: Stream) -> Steps | None:
-    return None if isinstance(shape, ops.TensorShape) else (ops.interned_once(ops.CenterCrop, tuple(transform.size)),)
+    return None if isinstance(shape, ops.TensorShape) else (ops.center_crop_to(tuple(transform.size)),)
 
 
 def _crop(transform: Any, shape: ImageShape, stream: Stream) -> Steps | None:
-    height, width = transform.size
-    if (
-        isinstance(shape, ops.TensorShape)
-        or transform.padding is not None
-        or shape.height < height
-        or shape.width < width
-    ):
+    if isinstance(shape, ops.TensorShape):
         return None
-    top = stream.randint(0, shape.height - height + 1) if shape.height > height else 0
-    left = stream.randint(0, shape.width - width + 1) if shape.width > width else 0
-    return () if (height, width) == shape.size else (ops.Crop(top, left, height, width),)
+    steps: Steps = ()
+    height, width = transform.size
+    left, right, top, bottom = transform.padding or (0, 0, 0, 0)
+    if transform.pad_if_needed:
+        missing = max(height - (shape.height + top + bottom), 0), max(width - (shape.width + left + right), 0)
+        top, bottom, left, right = top + missing[0], bottom + missing[0], left + missing[1], right + missing[1]
+    if left or right or top or bottom:
+        colour = whole_colour(_get_fill(vars(transform)["_fill"], PIL.Image.Image), shape.channels)
+        if colour is None:
+            return None
+        steps = (ops.pad_by([left, top, right, bottom], colour, transform.padding_mode),)
+        shape = ImageShape(shape.height + top + bottom, shape.width + left + right, shape.channels)
+    if shape.height < height or shape.width < width:
+        return None
+    row = stream.randint(0, shape.height - height + 1) if shape.height > height else 0
+    column = stream.randint(0, shape.width - width + 1) if shape.width > width else 0
+    if (height, width) == shape.size:
+        return steps
+    places = (shape.height - height + 1) * (shape.width - width + 1)
+    return (*steps, ops.crop_at(row, column, height, width, places))
 
 
 def _color_jitter(transform: Any, shape: ImageShape, stream: Stream) -> Steps | None:

@@ -16,9 +16,10 @@ from fastpipe.errors import PlanError
 from fastpipe.ops import ToImage, ToPureTensor
 from fastpipe.ops.interpolation import InterpolationMode
 from fastpipe.rng import rewound_on, stream_of
+from fastpipe.transforms._base import draw_all
 from fastpipe.transforms.adapters import planned
 from fastpipe.transforms.autoaugment import AutoAugmentPolicy
-from fastpipe.transforms.compose import draw_all
+from fastpipe.transforms.image_call import ImageCallSlot
 from fastpipe.transforms.v2 import _draws
 from fastpipe.transforms.v2._attributes import Attribute, by_class
 from fastpipe.transforms.v2._proxies import (
@@ -49,16 +50,44 @@ class Planned:
 
     def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
         """The steps for an image of that shape, drawn as calling the transform would draw."""
-        kind = type(self).__mro__[2]  # torchvision's class
-        if kind is theirs.Compose or kind is theirs.RandomApply:
-            if kind is theirs.RandomApply and not stream_of(generators).bernoulli(self.p):  # type: ignore[attr-defined]
-                return ()
-            return draw_all(self.transforms, shape, generators)  # type: ignore[attr-defined]
         return steps_of(self, shape, generators)
 
     def _plans_itself(self) -> bool:
         """Whether `draw` says all that calling the transform does."""
         return _is_planned(self)
+
+
+class PlannedApply(Planned):
+    """`Planned`, for ``RandomApply``."""
+
+    def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
+        """As `Planned.draw`, member by member."""
+        own: Any = self
+        return draw_all(own.transforms, shape, generators) if stream_of(generators).bernoulli(own.p) else ()
+
+
+class PlannedV2Compose(Planned):
+    """`Planned`, for ``Compose``; one image goes through it as a program. See `fastpipe.transforms.image_call`."""
+
+    def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
+        """As `Planned.draw`, member by member."""
+        own: Any = self
+        return draw_all(own.transforms, shape, generators)
+
+    def forward(self, *inputs: Any) -> Any:
+        """Calls torchvision's, but for an image that is all of the sample."""
+        if len(inputs) == 1:
+            own: Any = self
+            planned = own._call_for(inputs[0])
+            if planned is not None and (len(planned.runs) == 1 or not isinstance(inputs[0], np.ndarray)):
+                return planned(inputs[0])
+        return super().forward(*inputs)
+
+
+_OWN_WAYS: dict[type, tuple[type, ...]] = {
+    theirs.Compose: (PlannedV2Compose, theirs.Compose, ImageCallSlot),
+    theirs.RandomApply: (PlannedApply, theirs.RandomApply),
+}
 
 
 def steps_of(transform: Any, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
@@ -119,7 +148,7 @@ def planned_class(base: Any, module: str, **own: Any) -> type:
         body["draw"] = _drawing(_draws.QUICK[base])
     if base in _CONVERSIONS:
         body["transform"] = _converting(_draws.QUICK[base], base.transform)
-    made: type = type(base)(base.__name__, (Planned, base), body)
+    made: type = type(base)(base.__name__, _OWN_WAYS.get(base, (Planned, base)), body)
     return made
 
 

@@ -221,14 +221,16 @@ def _resize(image: Any, antialias: Any = True, **given: Any) -> Any:
 
 
 def _pad(image: Any, padding: Any, fill: Any = None, padding_mode: str = "constant") -> Any:
-    colour = _whole(fill, image.shape.channels)
+    colour = whole_colour(fill, image.shape.channels)
     if colour is None:
         raise Untraceable("pad isn't known ahead")
     return image.then(pad_of(padding, colour, padding_mode))
 
 
-def _whole(fill: Any, channels: int) -> Any:
+def whole_colour(fill: Any, channels: int) -> Any:
     """A colour as the integers that Pillow makes of it; None where it says what is wrong."""
+    if type(fill) is int:
+        return (fill,) * channels if channels > 1 else fill
     values = [0] if fill is None else list(fill) if isinstance(fill, (list, tuple)) else [fill]
     if len(values) not in (1, channels) or not all(isinstance(value, (int, float)) for value in values):
         return None

@@ -1,0 +1,302 @@
+"""A program on an image that is loaded: a PIL image in mode RGB or L, or a uint8 array.
+
+The core reads the program's box from the image's own memory, and writes a tensor, or a new image of the kind that came,
+in one call. What it doesn't have runs step by step: on a PIL image as the transforms' functions do it there, which is
+Pillow's way, on an array by kernels. Behind the conversion to a tensor torch runs the steps.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+from PIL import Image
+
+from fastpipe import core
+from fastpipe.errors import PlanError
+from fastpipe.kernels import memory
+from fastpipe.ops import AsTvImage, Operation, ToNormalizedTensor, ToPlanarTensor
+from fastpipe.program.borders import behind_conversion, without_border
+from fastpipe.program.core_steps import add_steps
+from fastpipe.program.profiling import mark, profiled
+from fastpipe.program.program import Program, Views
+from fastpipe.types import Box, ImageShape, Step
+
+_CONVERSIONS = (ToPlanarTensor, ToNormalizedTensor)
+_CHANNELS = {"RGB": 3, "L": 1}
+_UINT8 = np.dtype(np.uint8)
+AS_TV_IMAGE = AsTvImage()
+DIRECT = frozenset({torch.uint8, torch.float32, torch.float16, torch.bfloat16})
+"""Dtypes that the core writes."""
+
+MakePixels = Callable[[Program, "torch.Tensor | None", bool], Any]
+"""Runs a program up to its conversion, from some source: the program, the tensor to write to or None, `in_rows`."""
+
+
+def shape_of(image: Any) -> ImageShape | None:
+    """The shape of an image that a program can start from; None for any other.
+
+    Such are PIL images in mode RGB or L, without a transparent colour, which Pillow would convert with the pixels, and
+    uint8 arrays ``(H, W)``, ``(H, W, 1)`` or ``(H, W, 3)`` with any strides; none without pixels.
+    """
+    if isinstance(image, Image.Image):
+        channels = _CHANNELS.get(image.mode)
+        width, height = image.size
+        if channels is None or not width or not height or "transparency" in image.info:
+            return None
+        return ImageShape(height, width, channels)
+    if not isinstance(image, np.ndarray) or image.dtype is not _UINT8 or not image.size:
+        return None
+    height, width, *channels = image.shape
+    return ImageShape(height, width, *(channels or [1])) if channels in ([], [1], [3]) else None
+
+
+def run_on_image(program: Program, image: Any, out: torch.Tensor | None = None, *, in_rows: bool = False) -> Any:
+    """Does what a program says to an image, which is never changed.
+
+    Args:
+        program: for an image of this shape; see `shape_of`.
+        image: a PIL image, or an array.
+        out, in_rows: as of `execute`.
+
+    Returns:
+        What the last step gives: `out`, or a tensor ``(C, H, W)`` of its own; without a conversion a new plain
+        ``PIL.Image.Image``, or an array ``(H, W, C)``, which may be a view where pixels are only cut out.
+    """
+
+    def from_memory(program: Program, into: torch.Tensor | None, in_rows: bool) -> Any:
+        box = program.request.box
+        return on_pixels(image, program.steps, program.conversion, into, box, in_rows)
+
+    made = run(program, from_memory, out, in_rows)
+    if isinstance(made, Image.Image):
+        if made is image:
+            made = image.copy()
+        if program.keeps_info is not None:
+            made.info = _info_of(image) if program.keeps_info else {}
+    return made
+
+
+def run_operation(operation: Operation, image: Any, box: Box | None = None) -> Any:
+    """One operation on a PIL image, or on a box inside of it, by the core, as a new PIL image.
+
+    None where Pillow is to do it: the object is no PIL image that `shape_of` knows, or of too few pixels, the box isn't
+    inside of it, or the core doesn't take it or the arguments, about which Pillow then says what it thinks.
+    """
+    if not isinstance(image, Image.Image) or not core.available() or profiled():
+        return None
+    shape = shape_of(image)
+    if shape is None:
+        return None
+    try:
+        if box is not None:
+            if not box.inside(shape.size) or min(box.size) < 1:
+                return None
+            shape = ImageShape(box.height, box.width, shape.channels)
+        if shape.height * shape.width < operation.least_pixels or operation.returns_input(shape):
+            return None
+        made, taken, _ = _claimed(image, box, (operation,), None, None, False)
+    except _MISTAKES:
+        return None
+    if not taken:
+        return None
+    if not operation.keeps_info(shape):
+        made.info = {}
+    return made
+
+
+_MISTAKES = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, struct.error)
+"""Errors of arguments that no operation takes."""
+
+
+def run(program: Program, make: MakePixels, out: torch.Tensor | None, in_rows: bool) -> Any:
+    """Runs a program from any source; arguments and result as of `execute`."""
+    if out is not None and (program.conversion is None or tuple(out.shape) != _tensor_shape(program.result)):
+        raise PlanError(f"{program} gives no image that fits into {tuple(out.shape)}")
+    into = None if program.after or (out is not None and out.dtype not in DIRECT) else out
+    in_rows = in_rows and program.in_rows
+    bordered = without_border(program)
+    if bordered is None:
+        return finish_tensor(program, make(program, into, in_rows), out, in_rows)
+    inner, border = bordered
+    canvas = border.canvas(into, in_rows=in_rows)
+    run(inner, make, border.inside(canvas), False)
+    return finish_tensor(program, canvas, out, in_rows)
+
+
+def on_pixels(
+    image: Any,
+    steps: tuple[Step, ...],
+    conversion: Any,
+    out: torch.Tensor | None,
+    box: Box | None = None,
+    in_rows: bool = False,
+) -> Any:
+    """The steps, then the conversion, on a PIL image or a uint8 array; of a box alone, where one is given."""
+    by_core = core.available() and not profiled()
+    while steps or conversion is not None:
+        if by_core:
+            made, taken, finished = _claimed(image, box, steps, conversion, out, in_rows)
+            if finished:
+                return made
+            if taken:
+                image, box, steps = made, None, steps[taken:]
+                continue
+        image, box = _cut(image, box), None
+        if not steps:
+            return _converted(image, conversion, out)
+        step = steps[0]
+        image = [_view(image, view) for view in step.views] if isinstance(step, Views) else _applied(step, image)
+        mark(step)
+        steps = steps[1:]
+    return _cut(image, box)
+
+
+def _cut(image: Any, box: Box | None) -> Any:
+    if box is None:
+        return image
+    if isinstance(image, Image.Image):
+        return image.crop((box.left, box.top, box.right, box.bottom))
+    return image[box.top : box.bottom, box.left : box.right]
+
+
+def _applied(step: Step, image: Any) -> Any:
+    if isinstance(image, Image.Image) and getattr(step, "takes_arrays_alone", False):
+        return to_pil(step.apply(np.asarray(image)))
+    return step.apply(image)
+
+
+def _view(image: Any, steps: tuple[Step, ...]) -> Any:
+    cut = next((n for n, step in enumerate(steps) if isinstance(step, _CONVERSIONS)), None)
+    made = on_pixels(image, steps if cut is None else steps[:cut], None if cut is None else steps[cut], None)
+    for step in () if cut is None else steps[cut + 1 :]:
+        made = step.apply(made)
+    return made
+
+
+def _claimed(
+    image: Any, box: Box | None, steps: tuple[Step, ...], conversion: Any, out: torch.Tensor | None, in_rows: bool
+) -> tuple[Any, int, bool]:
+    """Runs the first steps by the core: the result, how many steps, and whether it was converted, too."""
+    shape = shape_of(image)
+    is_array = isinstance(image, np.ndarray)
+    pixels = core.memory_of(image) if shape is not None and not is_array else None
+    if shape is None or (pixels is None and not is_array):
+        return None, 0, False
+    job = core.thread_job()
+    if pixels is None:
+        job.read_pixels(_cut(image, box))
+    else:
+        job.read_image(pixels if box is None else _part(pixels, box))
+    if box is not None:
+        shape = ImageShape(box.height, box.width, shape.channels)
+    shape, taken = add_steps(job, steps, shape)
+    finished = taken == len(steps) and conversion is not None
+    if not taken and not finished:
+        core.give_back(job)
+        return None, 0, False
+    made: Any
+    if finished:
+        made = tensor_sink(job, conversion, shape, out, in_rows)
+    elif pixels is not None:
+        made = pillow_sink(job, shape)
+        if made is None:
+            core.give_back(job)
+            return None, 0, False
+    else:
+        made = np.empty(shape if image.ndim == 3 or shape.channels > 1 else shape.size, dtype=np.uint8)
+        job.write_array(made)
+    core.check(core.run_thread_job(job))
+    if pixels is not None and not finished:
+        made.info = _info_of(image)
+    return made, taken, finished
+
+
+def _part(pixels: core.PillowMemory, box: Box) -> core.PillowMemory:
+    address = pixels.address + box.top * pixels.row_stride + box.left * pixels.pixel_bytes
+    return pixels._replace(address=address, height=box.height, width=box.width)
+
+
+def pillow_sink(job: core.Job, shape: ImageShape) -> Image.Image | None:
+    """Sets a job's sink: a new PIL image; None where Pillow has no memory for it in one piece."""
+    new = core.new_image(*shape)
+    if new is None:
+        return None
+    image, pixels = new
+    job.write_image(pixels)
+    return image
+
+
+def tensor_sink(
+    job: core.Job, conversion: Any, shape: ImageShape, out: torch.Tensor | None, in_rows: bool = False
+) -> torch.Tensor:
+    """Sets a job's sink: the tensor that is given, or a new one."""
+    if out is None:
+        dtype = conversion.dtype
+        if in_rows:
+            out = memory.fresh(shape, dtype).permute(2, 0, 1)
+        else:
+            out = memory.fresh(_tensor_shape(shape), dtype)
+            kind = core.DType.UINT8 if dtype is torch.uint8 else core.DType.FLOAT32
+            job.write_planes(out.data_ptr(), shape, kind, *conversion.arithmetic)
+            return out
+    job.write_tensor(out, *conversion.arithmetic)
+    return out
+
+
+def _converted(image: Any, conversion: ToPlanarTensor | ToNormalizedTensor, out: torch.Tensor | None) -> torch.Tensor:
+    """The conversion by kernels on arrays."""
+    image = np.asarray(image)
+    if out is None:
+        out = conversion.apply(image)
+    elif out.is_contiguous() and out.dtype in (torch.uint8, torch.float32):
+        conversion.apply(image, out)
+    else:
+        out.copy_(conversion.apply(image))
+    mark(conversion)
+    return out
+
+
+def finish_tensor(program: Program, made: Any, out: torch.Tensor | None, in_rows: bool = False) -> Any:
+    """Runs the steps behind the conversion on its result; `out` and `in_rows` as of `execute`."""
+    if in_rows and isinstance(made, torch.Tensor):
+        made = made.permute(1, 2, 0).contiguous().permute(2, 0, 1)  # no copy where it lies so already
+    padded = behind_conversion(program.after, made) if program.after and isinstance(made, torch.Tensor) else None
+    for step in program.after if padded is None else ():
+        made = step.apply(made)
+        mark(step)
+    if padded is not None:
+        made = padded
+        mark(program.after[-1])
+    if program.tv_image and out is None:
+        return AS_TV_IMAGE.apply(made)
+    if out is not None and made is not out:
+        out.copy_(made)
+        return out
+    return made
+
+
+def _tensor_shape(shape: ImageShape) -> tuple[int, int, int]:
+    return shape.channels, shape.height, shape.width
+
+
+def to_pil(image: Any) -> Any:
+    """An array ``(H, W)`` or ``(H, W, 1 or 3)``, also in a list, as PIL images of their own; others as they are."""
+    if isinstance(image, list):
+        return [to_pil(view) for view in image]
+    if not isinstance(image, np.ndarray):
+        return image
+    pixels = image[..., 0] if image.ndim == 3 and image.shape[2] == 1 else image
+    return Image.fromarray(np.array(pixels, order="C"))  # a copy: the array may be the thread's decode buffer
+
+
+def _info_of(image: Image.Image) -> dict[Any, Any]:
+    """A copy of an image's ``info``, as Pillow hands it on."""
+    copied: dict[Any, Any] = image._copy_info() if _COPIES_LISTS else image.info.copy()
+    return copied
+
+
+_COPIES_LISTS = hasattr(Image.Image, "_copy_info")  # since Pillow 13

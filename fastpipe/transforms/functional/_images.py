@@ -1,0 +1,105 @@
+"""The operations on ndarrays and PIL images alike: one dispatch, to the core from the image's own memory.
+
+What the core doesn't take of a PIL image (another mode, an image of several blocks, an argument that isn't meant to be
+taken, pixels too few to be worth a call: `Operation.least_pixels`) is Pillow's to do, or to refuse, as ever.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+
+from fastpipe import core
+from fastpipe.ops import Affine, Operation, Pad, PerspectiveBy, PilToTensor, Resize, Rotate, ToTensor, fused_conversion
+from fastpipe.ops.interpolation import InterpolationMode, pil_modes_mapping
+from fastpipe.program import run_operation, shape_of
+from fastpipe.program.on_image import on_pixels
+from fastpipe.transforms import _functional_pil as _pil
+from fastpipe.transforms.functional import _array
+from fastpipe.types import Box, ImageShape
+
+
+def changed(
+    operation: Operation,
+    img: Any,
+    permitted: tuple[int, ...] = _array.GRAY_OR_RGB,
+    kernel: Any = None,
+    pillow: Callable[[Any], Any] | None = None,
+) -> Any:
+    """An operation's result on an ndarray or a PIL image.
+
+    Args:
+        operation: what is done.
+        img: any object; what is no image is refused.
+        permitted, kernel: of arrays, as `_array.changed` takes them.
+        pillow: does it to a PIL image; None for `_functional_pil`'s function of the operation's name and arguments.
+    """
+    if isinstance(img, np.ndarray):
+        return _array.changed(operation, img, permitted, kernel)
+    made = run_operation(operation, img)
+    if made is not None:
+        return made
+    if pillow is not None:
+        return pillow(img)
+    return getattr(_pil, operation.op)(img, **operation.arguments())
+
+
+def to_tensor(conversion: ToTensor | PilToTensor, img: Any) -> torch.Tensor | None:
+    """A PIL image as a tensor, from its memory; None where it is to be read as an array."""
+    shape = shape_of(img)
+    if shape is None or not core.available():
+        return None
+    made: torch.Tensor = on_pixels(img, (), fused_conversion((conversion,), shape.channels)[0], None)
+    return made
+
+
+def resize(img: Any, height: int, width: int, interpolation: InterpolationMode) -> Any:
+    """`geometry.resize` of a PIL image."""
+    made = run_operation(Resize([height, width], interpolation), img)
+    return _pil.resize(img, [height, width], pil_modes_mapping[interpolation]) if made is None else made
+
+
+def center_crop(img: Any, top: int, left: int, height: int, width: int) -> Any:
+    """`geometry.center_crop` of a PIL image, by its box: one that is smaller is padded before."""
+    _, rows, columns = _pil.get_dimensions(img)
+    missing = [-left, -top, left + width - columns, top + height - rows]
+    if max(missing) > 0:
+        img = changed(Pad([max(pixels, 0) for pixels in missing]), img)
+        if img.size == (width, height):
+            return img
+        top, left = max(top, 0), max(left, 0)
+    return _pil.crop(img, top, left, height, width)
+
+
+def resized_crop(
+    img: Any, top: int, left: int, height: int, width: int, size: Any, interpolation: InterpolationMode
+) -> Any:
+    """`geometry.resized_crop` of a PIL image, without a crop between; None where there is to be one."""
+    return run_operation(Resize(size, interpolation), img, Box(top, left, height, width))
+
+
+def perspective(img: Any, coefficients: list[float], interpolation: InterpolationMode, fill: Any) -> Any:
+    """`warps.perspective` of a PIL image."""
+    made = run_operation(PerspectiveBy(coefficients, interpolation, fill), img)
+    return _pil.perspective(img, coefficients, pil_modes_mapping[interpolation], fill) if made is None else made
+
+
+def rotate(operation: Rotate, img: Any) -> Any:
+    def by_pillow(img: Any) -> Any:
+        mode = pil_modes_mapping[operation.interpolation]
+        return _pil.rotate(img, operation.angle, mode, operation.expand, operation.center, operation.fill)
+
+    return changed(operation, img, _array.ANY, pillow=by_pillow)
+
+
+def affine(operation: Affine, img: Any) -> Any:
+    def by_pillow(img: Any) -> Any:
+        # Pillow counts from the top left corner. Half a pixel less than the true centre, as torchvision has it: so a
+        # turn by 90 degrees agrees with torch.rot90.
+        matrix = operation.matrix(ImageShape(*_pil.get_dimensions(img)[1:]), inverted=True)
+        return _pil.affine(img, matrix, pil_modes_mapping[operation.interpolation], operation.fill)
+
+    return changed(operation, img, _array.ANY, pillow=by_pillow)
