@@ -16,7 +16,7 @@ import torch
 
 from fastpipe.transforms import autoaugment, transforms
 from fastpipe.transforms._base import drawable
-from fastpipe.transforms.adapters import RECIPES, planned
+from fastpipe.transforms.adapters import RECIPES, planned, why_not
 
 _OWN = {name: getattr(module, name) for module in (transforms, autoaugment) for name in module.__all__}
 _V2 = "torchvision.transforms.v2"
@@ -56,7 +56,7 @@ class Break:
     Attributes:
         transform: it, in one line.
         cause: ``"albumentations"``, ``"dataset"`` (its own code makes samples), ``"draw"``, ``"foreign"``, ``"hook"``,
-            ``"lambda"``, ``"member"``, ``"pixels"``, ``"subclass"`` or ``"torchvision"``.
+            ``"lambda"``, ``"member"``, ``"pixels"``, ``"subclass"``, ``"timm"`` or ``"torchvision"``.
         reason: why its random numbers can't be drawn from the image's size.
         advice: what mends it, one sentence each, the best first.
         runs: it runs as it is, only slower; else it raises until it is mended.
@@ -139,8 +139,8 @@ def _found(transform: Any) -> tuple[str, str, tuple[str, ...]]:
         several = "these" if len(names) > 1 else "this"
         advice = (f"override draw as well, {_DRAW}, so that it does what your {names[0]} does",)
         return "subclass", f"it changes {', '.join(names)} of {base}, whose draw knows nothing of {several}", advice
-    if home == "torchvision":
-        return "torchvision", "fastpipe doesn't know this class of torchvision's", (_LAST,)
+    if home in ("timm", "torchvision"):
+        return home, why_not(transform), (_LAST,)
     if "draw" in {name for base in kind.__mro__ for name in vars(base)}:
         return "draw", "its method draw is another one than fastpipe's", (f"define it as {_DRAW}, or rename yours",)
     if isinstance(transform, torch.nn.Sequential):

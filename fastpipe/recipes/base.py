@@ -27,11 +27,7 @@ def adapter_class(ours: type, **body: Any) -> Any:
         ours: defines ``draw``; its attributes have the names that the other library's have.
         body: attributes and methods in place of ours.
     """
-    kept = {
-        name: vars(ours)[name]
-        for name in ("_looks_at_shape", "_is_compose", "_draws_from_python")
-        if name in vars(ours)
-    }
+    kept = {name: vars(ours)[name] for name in _SAID if name in vars(ours)}
     names = {"__slots__": ("original",), "__doc__": ours.__doc__}
     kind = type(ours)
     return kind(ours.__name__, (ours,), {**names, **kept, **body, "__module__": __name__})

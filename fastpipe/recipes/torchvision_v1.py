@@ -15,6 +15,7 @@ from torchvision.transforms import transforms as theirs
 
 from fastpipe import ops
 from fastpipe.recipes.base import adapter, adapter_class, known_base
+from fastpipe.recipes.pillow_ops import PilToTensorOnce, ToTensorOnce
 from fastpipe.transforms import autoaugment, transforms
 from fastpipe.transforms.adapters import Adapt
 from fastpipe.types import Generators, ImageShape, Step
@@ -60,7 +61,7 @@ _SAME = (
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OnPil(ops.PilOperation):
-    """One of torchvision's v1 functions on a PIL image, where ours of the same name may round otherwise."""
+    """One of torchvision's v1 functions on a PIL image, where ours may round otherwise, or takes more."""
 
     op = "v1_on_pil"
 
@@ -70,11 +71,13 @@ class OnPil(ops.PilOperation):
 
 
 def _by_torchvision(ours: Any) -> Any:
-    """A class of ours whose step torchvision's own function does."""
+    """A class of ours whose steps torchvision's own function does."""
 
     def draw(self: Any, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
-        (step,) = ours.draw(self, shape, generators)
-        return (OnPil(step.op, step.arguments(), shape),)
+        steps = ours.draw(self, shape, generators)
+        if isinstance(self, transforms.RandomPosterize) and self.bits in range(1, 9):
+            return tuple(steps)
+        return tuple(OnPil(step.op, step.arguments(), shape) for step in steps)
 
     return adapter_class(ours, draw=draw)
 
@@ -84,7 +87,7 @@ def _classes() -> dict[type, Any]:
     for name in _SAME:
         ours = getattr(transforms, name, None) or getattr(autoaugment, name)
         found[getattr(torchvision.transforms, name)] = adapter_class(ours)
-    for name in ("ElasticTransform", "GaussianBlur"):
+    for name in ("ElasticTransform", "GaussianBlur", "RandomPosterize"):
         found[getattr(theirs, name)] = _by_torchvision(getattr(transforms, name))
     if tuple(map(int, torchvision.__version__.split(".")[:2])) < (0, 28):
         del found[theirs.ElasticTransform]  # which draws other numbers there
@@ -93,6 +96,20 @@ def _classes() -> dict[type, Any]:
 
 TABLE = _classes()
 """The class that draws for each of torchvision's."""
+
+
+def _guarded(ours: Any, step: ops.Operation) -> Any:
+    """A conversion that leaves tensors as they are."""
+    kept = (ops.interned(step),)
+
+    def draw(self: Any, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
+        return kept
+
+    return adapter_class(ours, draw=draw)
+
+
+GUARDED_TO_TENSOR = _guarded(transforms.ToTensor, ToTensorOnce())
+GUARDED_PIL_TO_TENSOR = _guarded(transforms.PILToTensor, PilToTensorOnce())
 
 
 # -- subclasses
@@ -185,8 +202,13 @@ def _special(kind: Any) -> Any:
     if known_base(kind, {theirs.RandomResizedCrop: None}, replaced=frozenset({"get_params"})):
         return _RESIZED_CROP if _draws_from_size(kind.get_params) else None
     if known_base(kind, {theirs.ToTensor: None}, replaced=frozenset({"__call__"})):
-        return TABLE[theirs.ToTensor] if _only_guards(kind) else None
+        return GUARDED_TO_TENSOR if _only_guards(kind) else None
     return None
+
+
+def why_not(kind: type) -> str:
+    """The reason why an object of a class of torchvision's isn't planned."""
+    return "fastpipe doesn't know this class of torchvision's"
 
 
 def find_adapt(kind: type) -> Adapt | None:

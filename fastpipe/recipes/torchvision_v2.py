@@ -47,6 +47,11 @@ TABLE = _classes()
 """The class that draws for each of torchvision's."""
 
 
+def why_not(kind: type) -> str:
+    """The reason why an object of a class of torchvision's isn't planned."""
+    return "it draws or calculates in a way that fastpipe doesn't know"
+
+
 def find_adapt(kind: type) -> Adapt | None:
     """Makes adapters of objects of a class; None for a class that isn't known, and for fastpipe's own."""
     base = known_base(kind, TABLE)

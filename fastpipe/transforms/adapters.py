@@ -13,6 +13,7 @@ from weakref import WeakKeyDictionary
 
 RECIPES = {
     "fastpipe.transforms.v2": "fastpipe.recipes.torchvision_v2",
+    "timm.data": "fastpipe.recipes.timm",
     "torchvision.transforms": "fastpipe.recipes.torchvision_v1",
     "torchvision.transforms.v2": "fastpipe.recipes.torchvision_v2",
 }
@@ -45,6 +46,12 @@ def recipe_of(kind: type) -> str | None:
                 return RECIPES[module]
             module = module.rpartition(".")[0]
     return None
+
+
+def why_not(transform: Any) -> str:
+    """The reason why a recipe doesn't plan an object of its library; empty for objects of no such library."""
+    recipe = recipe_of(type(transform))
+    return "" if recipe is None else str(importlib.import_module(recipe).why_not(type(transform)))
 
 
 def _find_adapt(kind: type) -> Adapt | None:

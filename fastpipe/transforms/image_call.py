@@ -28,6 +28,8 @@ from fastpipe.transforms.adapters import planned
 from fastpipe.transforms.pipeline import Pipeline, drawn_from, flatten, members_of
 from fastpipe.types import ImageShape
 
+_numpy: Any = np.random  # the legacy global generator, which timm draws from
+
 
 class _Run(NamedTuple):
     """Transforms that follow each other.
@@ -35,7 +37,7 @@ class _Run(NamedTuple):
     Attributes:
         transforms: the transforms.
         pipeline: draws for all of them; None where they are called.
-        draws_from_python: they may draw from Python's generator.
+        draws_from_python: they may draw from Python's generator or numpy's.
     """
 
     transforms: tuple[Any, ...]
@@ -93,15 +95,16 @@ def _drawn(run: _Run, image: Any, shape: ImageShape) -> Any:
     """Draws for an image of that shape, and runs the program."""
     assert run.pipeline is not None
     before = torch.default_generator.get_state()
-    python = random.getstate() if run.draws_from_python else None
+    others = (random.getstate(), _numpy.get_state()) if run.draws_from_python else None
     try:
         with drawing(globally=True) as generators:
             recipe = run.pipeline.draw(shape, generators)
         return run_on_image(lower(recipe), image, in_rows=True) if recipe.steps else image
     except Exception:
         torch.default_generator.set_state(before)
-        if python is not None:
-            random.setstate(python)
+        if others is not None:
+            random.setstate(others[0])
+            _numpy.set_state(others[1])
     for transform in run.transforms:
         image = call(transform, image)
     return image
