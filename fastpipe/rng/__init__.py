@@ -1,4 +1,4 @@
-"""torch's and Python's generators: emulated, keyed, saved and restored.
+"""torch's, Python's and numpy's generators: emulated, keyed, saved and restored.
 
 `drawing` and `keyed_generators` say which generators a draw comes from, `stream_of` gives the stream that a transform
 draws from: an `MT19937Stream`, which has torch's numbers without torch's calls, or a `TorchStream`, which calls torch.
