@@ -1,9 +1,12 @@
 """Whether finished samples are torchvision's, byte for byte: with the core, with its portable form, and without it.
 
-    python benchmarks/equality.py --photos PHOTOS [--seeds 5] [--most N] [--cores auto portable off] [--done FILE]
+    python benchmarks/equality.py --photos PHOTOS [--inputs files pil] [--seeds 5] [--most N]
+                                  [--cores auto portable off] [--done FILE]
 
-PHOTOS is a folder as `ImageFolder` takes it. For each photo, transform and seed the sample of `fastpipe.ImageFolder` is
-compared with that of torchvision on PIL images, as uint8 and as normalised float32, by its hash. Each of ``--cores`` is
+PHOTOS is a folder as `ImageFolder` takes it. For each photo, transform and seed the sample of `fastpipe.ImageFolder`,
+and what fastpipe's transforms make of the loaded PIL image, are compared with what torchvision makes of that: as uint8
+and as normalised float32, by its hash, and the PIL image itself: class, mode, size, info and all four bytes of a pixel.
+Each of ``--cores`` is
 a value of `FASTPIPE_CORE` and runs in a process of its own; all have to give the same. What draws nothing, and what
 can't be equal and stands in docs/exactness.md with its bound, is compared at one seed. With ``--done`` a line a photo
 goes to FILE, and a run that was stopped goes on from there. Exit status 1 where anything else differs.
@@ -25,6 +28,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import torch
+from PIL import Image
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
@@ -41,6 +45,8 @@ EXCEPTIONS = {"GaussianBlur", "ElasticTransform"}
 ONE_SEED = EXCEPTIONS | {"Resize", "Resize, bicubic", "Pad", "Grayscale", "evaluation"}
 VIEWS = 3
 KINDS = ("uint8", "normalised")
+PIL = "PIL image"
+INPUTS = ("files", "pil")
 Samples: TypeAlias = dict[tuple[str, str, int], list[Any]]
 """By transform, kind and seed: each view's dtype, shape and hash, or all of its pixels where it needn't be equal."""
 Found: TypeAlias = dict[str, Any]
@@ -107,6 +113,8 @@ def transforms(T: Any) -> dict[str, list[Any]]:
 
 
 def ends(T: Any, kind: str) -> list[Any]:
+    if kind == PIL:
+        return []
     return [T.PILToTensor()] if kind == "uint8" else [T.ToTensor(), T.Normalize(MEAN, STD)]
 
 
@@ -115,10 +123,19 @@ def seeded(seed: int) -> None:
     random.seed(seed)
 
 
-def told(name: str, views: list[torch.Tensor]) -> list[Any]:
+def told(name: str, views: list[Any]) -> list[Any]:
+    if isinstance(views[0], Image.Image):
+        return [_told_image(view) for view in views]
     if name in EXCEPTIONS:
         return [view.numpy() for view in views]
     return [(view.dtype, view.shape, hashlib.sha256(view.contiguous().numpy().data).digest()) for view in views]
+
+
+def _told_image(image: Image.Image) -> tuple[Any, ...]:
+    """Mode, size, info, and a hash of all bytes, with the fourth that Pillow has behind red, green and blue."""
+    pixels = image.tobytes("raw", "RGBX") if image.mode == "RGB" else image.tobytes()
+    info = sorted((str(key), repr(value)) for key, value in image.info.items())
+    return image.mode, image.size, info, hashlib.sha256(pixels).digest()
 
 
 def seeds_of(name: str, seeds: int) -> range:
@@ -135,29 +152,55 @@ def expected(path: str, seeds: int) -> Samples:
             seeded(seed)
             # What people write with torchvision for several views of an image.
             views = [T.Compose(chain)(photo) for _ in range(VIEWS if name == "MultiView" else 1)]
+            found[name, PIL, seed] = told(name, views)
             for kind in KINDS:
                 found[name, kind, seed] = told(name, [T.Compose(ends(T, kind))(view) for view in views])
     return found
 
 
 _datasets: dict[tuple[str, str], Any] = {}
+_composed: dict[tuple[str, str], Any] = {}
 
 
-def begin(core: str, photos: str) -> None:
+def begin(core: str, photos: str, inputs: list[str]) -> None:
     """In the process that has this core."""
     os.environ["FASTPIPE_CORE"] = core
     torch.set_num_threads(1)
     T = fastpipe_transforms
     for name, chain in transforms(T).items():
-        for kind in KINDS:
+        if "pil" in inputs:
+            _composed.update({(name, kind): T.Compose([*chain, *ends(T, kind)]) for kind in (*KINDS, PIL)})
+        for kind in KINDS if "files" in inputs else ():
             transform: Any = T.Compose([*chain, *ends(T, kind)])
             if name == "MultiView":
                 transform = fastpipe.MultiView(transform, VIEWS)
             _datasets[name, kind] = fastpipe.ImageFolder(photos, transform)
 
 
-def given(index: int, path: str, seeds: int) -> Samples:
-    """A photo's samples by fastpipe."""
+def given(index: int, path: str, seeds: int) -> dict[str, Samples]:
+    """A photo's samples by fastpipe, by what they are made from."""
+    return {
+        name: made
+        for name, made in (("files", _from_file(index, path, seeds)), ("pil", _from_image(path, seeds)))
+        if made
+    }
+
+
+def _from_image(path: str, seeds: int) -> Samples:
+    """Of a loaded PIL image, which stays as it is."""
+    found = {}
+    photo = torchvision.datasets.folder.default_loader(path)
+    before = _told_image(photo)
+    for (name, kind), transform in _composed.items():
+        for seed in seeds_of(name, seeds):
+            seeded(seed)
+            views = [transform(photo) for _ in range(VIEWS if name == "MultiView" else 1)]
+            plain = kind != PIL or all(type(view) is Image.Image for view in views)
+            found[name, kind, seed] = told(name, views) if plain and _told_image(photo) == before else [None]
+    return found
+
+
+def _from_file(index: int, path: str, seeds: int) -> Samples:
     found = {}
     for (name, kind), dataset in _datasets.items():
         assert os.path.samefile(dataset.samples[index][0], path)
@@ -168,23 +211,26 @@ def given(index: int, path: str, seeds: int) -> Samples:
     return found
 
 
-def compared(path: str, reference: Samples, jobs: dict[str, Future[Samples]]) -> Found:
+def compared(path: str, reference: Samples, jobs: dict[str, Future[dict[str, Samples]]]) -> Found:
     """A photo's samples, torchvision's with those of each core."""
-    counts = Counter(name for (name, _, _), views in reference.items() for _ in views)
+    counts: Counter[str] = Counter()
     equal: dict[str, Counter[str]] = {core: Counter() for core in jobs}
     largest: Counter[str] = Counter()
     different = []
     for core, job in jobs.items():
-        for key, ours in job.result().items():
+        samples = [(source, key, ours) for source, made in job.result().items() for key, ours in made.items()]
+        counts = Counter()
+        for source, key, ours in samples:
             name, kind, _ = key
+            counts[name] += len(reference[key])
             same = [_same(one, other) for one, other in zip(reference[key], ours, strict=True)]
             equal[core][name] += sum(same)
-            if name in EXCEPTIONS:
+            if name in EXCEPTIONS and source == "files":
                 if kind == "uint8":
                     far = np.abs(reference[key][0].astype(int) - ours[0]).max()
                     largest[name] = max(largest[name], int(far))
             elif not all(same):
-                different.append(f"{core}: {path}, {', '.join(map(str, key))}")
+                different.append(f"{core}, from {source}: {path}, {', '.join(map(str, key))}")
     return {"compared": counts, "equal": equal, "largest": largest, "different": different}
 
 
@@ -218,6 +264,7 @@ def table(found: Found, photos: int) -> Table:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--photos", required=True, help="a folder with one folder a class")
+    parser.add_argument("--inputs", nargs="+", choices=INPUTS, default=INPUTS, help="files, and loaded PIL images")
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--most", type=int, help="only so many photos, spread over the folder")
     parser.add_argument("--cores", nargs="+", default=["auto", "portable", "off"], help="values of FASTPIPE_CORE")
@@ -226,7 +273,7 @@ def main() -> None:
     torch.set_num_threads(1)
     paths = [path for path, _ in torchvision.datasets.ImageFolder(options.photos).samples]
     step = max(len(paths) // options.most, 1) if options.most else 1
-    run = [options.seeds, *options.cores]
+    run = [options.seeds, *options.inputs, *options.cores]
     done: dict[str, Found] = {}
     if options.done and options.done.exists():
         lines = map(json.loads, options.done.read_text().splitlines())
@@ -234,11 +281,13 @@ def main() -> None:
     chosen = range(0, len(paths), step)
     spawning = multiprocessing.get_context("spawn")  # a core is chosen once in a process
     pools = {
-        core: ProcessPoolExecutor(1, mp_context=spawning, initializer=begin, initargs=(core, options.photos))
+        core: ProcessPoolExecutor(
+            1, mp_context=spawning, initializer=begin, initargs=(core, options.photos, options.inputs)
+        )
         for core in options.cores
     }
     left = [index for index in chosen if paths[index] not in done]
-    jobs: dict[int, dict[str, Future[Samples]]] = defaultdict(dict)
+    jobs: dict[int, dict[str, Future[dict[str, Samples]]]] = defaultdict(dict)
     for index in left:  # so that none waits for a slower one
         for core, pool in pools.items():
             jobs[index][core] = pool.submit(given, index, paths[index], options.seeds)

@@ -204,7 +204,7 @@ def killed(store: SlowStore, folder: Path, capacity: int, start: int, epochs: in
     lost = doubled = wrong = 0
     for epoch in range(epochs):
         had = [label for label, _ in notes["seen"].get(epoch, [])]
-        window = dataset._arrivals.window(epoch)
+        window = dataset._state.window(epoch)
         dataset.set_epoch(epoch)
         wanted = set(dataset.indices) if window is not None else set()
         lost += len(wanted - set(had))
@@ -227,7 +227,7 @@ def figures(root: Path, samples: int, epochs: int, rate: float, kills: int) -> d
     found: dict[str, Any] = {}
     with tempfile.TemporaryDirectory() as name:
         fewer = SlowStore(files[: samples // 10], 0.02, 50e6)
-        found["killed"] = killed(fewer, Path(name), third // 10, samples // 100, kills, kills)
+        found["killed"] = killed(fewer, Path(name), third // 10, max(1, samples // 100), kills, kills)
     with tempfile.TemporaryDirectory() as name:
         found["training"] = training(store, Path(name), epochs, rate, third, samples // 20)
     return found

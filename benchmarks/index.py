@@ -72,10 +72,8 @@ def made_up(root: Path, entries: int) -> Table:
         offsets_of(paths),
         np.repeat(np.arange(FOLDERS, dtype=np.int32), each),
         folder_paths=folders,
-        folder_offsets=offsets_of(folders),
         folder_starts=np.concatenate([[0, 0], np.cumsum(each)]),
         folder_states=folder_states(str(root), ["", *names]),
-        folder_labels=np.arange(-1, FOLDERS, dtype=np.int32),
     )
 
 
@@ -152,7 +150,7 @@ def large(root: Path, cache: Path, entries: int, draws: int, workers: int) -> di
         "root": str(root),
         "extensions": list(IMG_EXTENSIONS),
     }
-    generation = format.write(location, table, about)
+    generation = format.write(location, table.arrays(), about)
     on_disk = sum(file.stat().st_size for file in (location / generation).iterdir())
     result: dict[str, Any] = {
         "entries": entries,

@@ -75,7 +75,7 @@ def parts(dataset: Any, batch_size: int, options: BatchSpec, rounds: int) -> tup
         dataset.set_epoch(round_)
         clock.seconds, thread, process = 0.0, time.thread_time(), time.process_time()
         for indices in batches:
-            dataset.begun(indices, options).mended()
+            dataset.submit(indices, options).result()
         python = time.thread_time() - thread - clock.seconds
         whole = time.process_time() - process
         if round_:

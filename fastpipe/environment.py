@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 from types import MappingProxyType
+from typing import NamedTuple
 
 try:
     import resource
@@ -28,6 +29,7 @@ __all__ = [
     "machine_fingerprint",
     "memory",
     "no_descriptors_left",
+    "shared_memory_room",
     "usable_cpus",
     "versions",
 ]
@@ -50,7 +52,8 @@ LIBRARIES: Mapping[str, tuple[str, ...]] = MappingProxyType(
 
 _NO_DESCRIPTORS = os.strerror(errno.EMFILE)  # as torch says it within a RuntimeError
 _GROUPS = Path("/sys/fs/cgroup")  # where Linux shows the limits of control groups
-_SHARED = "/dev/shm"
+SHARED_MEMORY = "/dev/shm"
+"""Where Linux keeps what processes share, and batches from workers."""
 
 
 def line_width() -> int:
@@ -144,9 +147,25 @@ def usable_cpus(groups: Path = _GROUPS) -> int:
 
 def memory(groups: Path = _GROUPS) -> Memory:
     """Memory that is available now, limits of a container included."""
-    shared = shutil.disk_usage(_SHARED).free if sys.platform == "linux" and os.path.isdir(_SHARED) else None
+    room = shared_memory_room()
     found = [amount for amount in (available_memory(), _left_in_container(groups)) if amount is not None]
-    return Memory(min(found, default=None), shared)
+    return Memory(min(found, default=None), None if room is None else room.free)
+
+
+class Room(NamedTuple):
+    """Bytes of shared memory: free now, and in all."""
+
+    free: int
+    size: int
+
+
+def shared_memory_room() -> Room | None:
+    """None where the system keeps shared memory elsewhere than in a file system that can be asked (not on Linux)."""
+    try:
+        status = os.statvfs(SHARED_MEMORY)
+    except (AttributeError, OSError):
+        return None
+    return Room(status.f_bavail * status.f_frsize, status.f_blocks * status.f_frsize)
 
 
 def available_memory() -> int | None:

@@ -34,7 +34,7 @@ JsonOption = Annotated[
     str | None, typer.Option("--json", metavar="FILE", help="Also write everything as JSON; - for standard output.")
 ]
 HtmlOption = Annotated[
-    str | None, typer.Option("--html", metavar="FILE", help="Also write the report as a page, with its pictures.")
+    str | None, typer.Option("--html", metavar="FILE", help="Also write the report as a page of HTML.")
 ]
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no text.")]
 TransformOption = Annotated[

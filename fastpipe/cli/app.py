@@ -1,4 +1,4 @@
-"""The commands: each in a file of its own, registered here by a line."""
+"""The commands: each in a file of its own, registered here."""
 
 from __future__ import annotations
 
@@ -57,12 +57,5 @@ def _program(
     """Decodes and augments images for PyTorch training, several times as fast."""
 
 
-app.command()(bench)
-app.command()(cache)
-app.command()(check)
-app.command()(configure)
-app.command()(doctor)
-app.command()(explain)
-app.command()(index)
-app.command()(preview)
-app.command()(verify)
+for command in (bench, cache, check, configure, doctor, explain, index, preview, verify):
+    app.command()(command)

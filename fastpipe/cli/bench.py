@@ -6,32 +6,22 @@ from typing import Annotated
 
 import typer
 
-from fastpipe.cli._options import (
-    FormatOption,
-    HtmlOption,
-    ImagesOption,
-    JsonOption,
-    PathArgument,
-    QuietOption,
-    ReadersOption,
-    RoundsOption,
-    WorkersOption,
-)
+from fastpipe.cli import _options as options
 
 
 def bench(
-    path: PathArgument = None,
-    readers: ReadersOption = None,
-    format: FormatOption = None,
-    workers: WorkersOption = None,
-    images: ImagesOption = 24,
-    rounds: RoundsOption = 7,
+    path: options.PathArgument = None,
+    readers: options.ReadersOption = None,
+    format: options.FormatOption = None,
+    workers: options.WorkersOption = None,
+    images: options.ImagesOption = 24,
+    rounds: options.RoundsOption = 7,
     pipeline: Annotated[
         bool, typer.Option("--pipeline", help="Also time whole pipelines, beside torchvision's where it loads.")
     ] = False,
-    html: HtmlOption = None,
-    json: JsonOption = None,
-    quiet: QuietOption = False,
+    html: options.HtmlOption = None,
+    json: options.JsonOption = None,
+    quiet: options.QuietOption = False,
 ) -> None:
     """Measure every reader on your images.
 

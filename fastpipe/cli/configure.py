@@ -6,27 +6,18 @@ from typing import Annotated
 
 import typer
 
-from fastpipe.cli._options import (
-    FormatOption,
-    ImagesOption,
-    JsonOption,
-    PathArgument,
-    QuietOption,
-    ReadersOption,
-    RoundsOption,
-    WorkersOption,
-)
+from fastpipe.cli import _options as options
 
 
 def configure(
-    path: PathArgument = None,
-    readers: ReadersOption = None,
-    format: FormatOption = None,
-    workers: WorkersOption = None,
-    images: ImagesOption = 24,
-    rounds: RoundsOption = 7,
-    json: JsonOption = None,
-    quiet: QuietOption = False,
+    path: options.PathArgument = None,
+    readers: options.ReadersOption = None,
+    format: options.FormatOption = None,
+    workers: options.WorkersOption = None,
+    images: options.ImagesOption = 24,
+    rounds: options.RoundsOption = 7,
+    json: options.JsonOption = None,
+    quiet: options.QuietOption = False,
     show: Annotated[
         bool, typer.Option("--show", help="Only print the config that holds here; exit status 1 if it is stale.")
     ] = False,

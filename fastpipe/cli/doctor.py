@@ -80,15 +80,14 @@ def doctor(
         if number is not None and not number > 0:
             raise typer.BadParameter("give a number above 0", param_hint=name)
     from fastpipe.reporting.output import check_writable, make_console, show_progress, write_asked, write_file
-    from fastpipe.reporting.page import check_page
     from fastpipe.reporting.plots import check_matplotlib
     from fastpipe.tools.doctor.examine import doctor as examine
 
     check_writable(json, "--json")
-    check_page(html)
-    if plot is not None:
+    check_writable(html, "--html")
+    check_writable(plot, "--plot")
+    if plot is not None or html is not None:
         check_matplotlib(plot)
-        check_writable(plot, "--plot")
     subject: Any = path if dataset is None else find_object(dataset)
     chosen = None if transform is None else load_transform(transform)
     with show_progress(quiet) as progress:

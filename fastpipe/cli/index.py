@@ -58,18 +58,21 @@ def index(
     """
     from fastpipe.datasets import ImageIndex, index_statistics
     from fastpipe.errors import DatasetError
-    from fastpipe.index.cluster import Cluster
+    from fastpipe.index.cluster import cluster_at
+    from fastpipe.index.image_index import folder_source
+    from fastpipe.index.index_source import BuildOptions
+    from fastpipe.index.listing import IMG_EXTENSIONS
     from fastpipe.index.open import open_container
     from fastpipe.reporting.output import check_writable, write_asked
 
     check_writable(json, "--json")
     try:
         location: Path | str = "auto" if at is None else at
-        asked: dict[str, Any] = {"headers": headers, "refresh": refresh, "progress": not quiet, "location": location}
-        with Cluster(scheduler, ("index", root, image, label), quiet=quiet):
-            made = open_container(root, image=image, label=label, **asked)
+        with cluster_at(scheduler, ("index", root, image, label), quiet=quiet) as cluster:
+            options = BuildOptions(True, headers, refresh, not quiet, cluster)
+            made = open_container(root, image=image, label=label, location=location, options=options)
             if made is None:
-                made = ImageIndex.from_folder(root, sizes=True, **asked)
+                made = ImageIndex.load_or_build(folder_source(root, IMG_EXTENSIONS, options), location)
     except OSError as error:  # no such folder, or no class in it
         raise DatasetError(str(error)) from error
     statistics = index_statistics(made) if stats or json is not None else {}

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from struct import Struct
 from typing import NamedTuple
 
-from fastpipe.core.files import c_strings
+from fastpipe.core.files import address_of_bytes, c_string
 from fastpipe.core.pool import Pool
 from fastpipe.core.structs import RawArray
 from fastpipe.types import ArchiveMember
@@ -55,17 +55,17 @@ def read_arrays(form: ArrayForm, parts: Sequence[ArrayPart], pool: Pool) -> list
         short, ``IO_ERROR`` where it can't be opened. The memory of one that isn't ``OK`` is undefined.
     """
     raws = (RawArray * len(parts))()
-    names, addresses = c_strings(
-        [part.path.container if isinstance(part.path, ArchiveMember) else part.path for part in parts]
-    )
-    header = ctypes.cast(ctypes.c_char_p(form.header), ctypes.c_void_p).value or 0
-    rest = (header, len(form.header), form.planes, form.height, form.width)
-    for number, (part, address) in enumerate(zip(parts, addresses, strict=True)):
-        place = (part.path.offset, part.path.length) if isinstance(part.path, ArchiveMember) else (0, 0)
+    names: list[bytes] = []
+    rest = (address_of_bytes(form.header), len(form.header), form.planes, form.height, form.width)
+    for number, part in enumerate(parts):
+        if isinstance(part.path, ArchiveMember):
+            container, place = part.path.container, (part.path.offset, part.path.length)
+        else:
+            container, place = part.path, (0, 0)
+        names.append(c_string(container))
         # A length of 0 is all of the file to C: an empty member has less than nothing.
-        if isinstance(part.path, ArchiveMember) and not part.path.length:
-            address = 0
-        _ARRAY.pack_into(raws, number * _SIZE, address, *place, *rest, *part.window, part.out, form.item, 0, 0, 0)
+        name = 0 if container is not part.path and not place[1] else address_of_bytes(names[-1])
+        _ARRAY.pack_into(raws, number * _SIZE, name, *place, *rest, *part.window, part.out, form.item, 0, 0, 0)
     pool.read_arrays(ctypes.addressof(raws), len(parts))
     del names  # until here
     return [raw.status for raw in raws]

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import ctypes
 import os
+import sys
 import threading
 import weakref
 from collections.abc import Sequence
-from itertools import accumulate
 from struct import Struct
 
 from fastpipe.core.headers import header_of
@@ -24,8 +24,10 @@ _GIVEN = Struct("@6q")
 _FILE = Struct("@6q4i16iq")
 _SIZE = _FILE.size
 _PLACE = Struct("@24x2q")
-_PLACES = Struct(f"@24x2q{_SIZE - 40}x")
 _OUTCOMES = tuple(Status)
+# CPython's object in front of the bytes, less the NUL behind them; 0 for others, who may have them elsewhere.
+_BYTES_HEAD = bytes.__basicsize__ - 1 if sys.implementation.name == "cpython" else 0
+_ENCODING, _ERRORS = ("utf-8", "strict") if os.name == "nt" else (sys.getfilesystemencoding(), "surrogateescape")
 
 
 class _FileList:
@@ -55,7 +57,7 @@ class Files:
         self._busy = False
         self._owner = 0
         self._address: int | None = None
-        self._keep: object = None
+        self._keep: list[bytes] = []
         self._count = 0
         self._list = _FileList(max(count, 1))
         _all.add(self)
@@ -95,22 +97,22 @@ class Files:
             self._list = _FileList(count)
         listed = self._list
         raws, pack = listed.raws, _GIVEN.pack_into
-        names = [one.container if isinstance(one, ArchiveMember) else one for one in sources if isinstance(one, str)]
-        kept, addresses = c_strings(names)
-        self._keep = kept, [source for source in sources if isinstance(source, bytes)]
-        paths = iter(addresses)
+        kept: list[bytes] = []  # names and bytes, whose addresses C gets
         for start, source in zip(range(0, count * _SIZE, _SIZE), sources, strict=True):
-            if type(source) is str:
-                pack(raws, start, next(paths), 0, 0, 0, 0, max_bytes)
+            given: tuple[int, ...]
+            if isinstance(source, bytes):
+                data, given = source, (0, 0, 0, address_of_bytes(source), len(source))
             elif isinstance(source, ArchiveMember):
-                address = next(paths)
+                data = c_string(source.container)
                 # To C a length of 0 is all of the file: an empty member is memory that has nothing in it.
-                given = (address, source.offset, source.length, 0, 0) if source.length else (0, 0, 0, address, 0)
-                pack(raws, start, *given, max_bytes)
-            elif isinstance(source, bytes):
-                pack(raws, start, 0, 0, 0, _address(source), len(source), max_bytes)
+                name, length = address_of_bytes(data), source.length
+                given = (name, source.offset, length, 0, 0) if length else (0, 0, 0, name, 0)
             else:
-                pack(raws, start, next(paths), 0, 0, 0, 0, max_bytes)
+                data = c_string(source)
+                given = (address_of_bytes(data), 0, 0, 0, 0)
+            kept.append(data)
+            pack(raws, start, *given, max_bytes)
+        self._keep = kept
         if pool is None:
             self._functions.fpc_read_files(self._address, listed.address, count)
         else:
@@ -124,17 +126,15 @@ class Files:
         ``TRUNCATED`` where a container ends before its member does, else what the header has that the core leaves to
         others.
         """
+        return [header for header, _ in self.outcomes()]
+
+    def outcomes(self) -> list[tuple[Header | Status, tuple[int, int]]]:
+        """Header of each file, as of `headers`, with the address and length of its bytes, as of `place`."""
+        used = self._list.bytes[: self._count * _SIZE]
         return [
-            _OUTCOMES[fields[8]] if fields[8] else header_of(fields[10:]) for fields in _FILE.iter_unpack(self._used)
+            (_OUTCOMES[fields[8]] if fields[8] else header_of(fields[10:]), (fields[3], fields[4]))
+            for fields in _FILE.iter_unpack(used)
         ]
-
-    def places(self) -> list[tuple[int, int]]:
-        """Address and length of the bytes of each file, as `place` gives them."""
-        return list(_PLACES.iter_unpack(self._used))
-
-    @property
-    def _used(self) -> memoryview:
-        return self._list.bytes[: self._count * _SIZE]
 
     def __len__(self) -> int:
         """Number of files that were read last."""
@@ -195,27 +195,17 @@ class Files:
             self._address, self._busy, self._count = None, False, 0
 
 
-def _address(data: bytes) -> int:
+def address_of_bytes(data: bytes) -> int:
+    """Address of the first byte, with a NUL behind the last; good while somebody keeps the object."""
+    if _BYTES_HEAD:
+        return id(data) + _BYTES_HEAD
     return ctypes.cast(ctypes.c_char_p(data), ctypes.c_void_p).value or 0
 
 
-def c_strings(names: Sequence[str]) -> tuple[object, list[int]]:
-    """Converts names to C strings in one piece of memory: its owner, and the address of each."""
-    if not names:
-        return None, []
-    joined = _encoded("\0".join(names))
-    encoded = joined.split(b"\0")
-    if len(encoded) != len(names):  # one of them isn't a file's name
-        encoded = [b"" if "\0" in name else _encoded(name) for name in names]
-        joined = b"\0".join(encoded)
-    start = _address(joined)
-    return joined, list(accumulate((len(name) + 1 for name in encoded[:-1]), initial=start))
-
-
-def _encoded(name: str) -> bytes:
-    """Encodes a name; one that no file can have becomes empty, which isn't found."""
+def c_string(name: str) -> bytes:
+    """Encodes a file's name for C; one that no file can have becomes empty, which isn't found."""
     try:
-        return name.encode() if os.name == "nt" else os.fsencode(name)
+        return b"" if "\0" in name else name.encode(_ENCODING, _ERRORS)
     except UnicodeEncodeError:
         return b""
 

@@ -20,6 +20,7 @@ _LUT = Struct("@2iP2i")
 _GRAY = Struct("@2ii")
 _BLEND = Struct("@2id")
 _HUE = Struct("@2ii")
+_BLUR = Struct("@2i2d")
 _WARP = Struct("@2i7i4x8d")
 _SIZE = ctypes.sizeof(RawOperation)
 _NO_COEFFICIENTS = (0.0,) * 8
@@ -223,6 +224,10 @@ class JobOperations:
         """
         padded = (*coefficients, *_NO_COEFFICIENTS[len(coefficients) :])
         _WARP.pack_into(self._operations, self._next(), kind, 0, *size, filter, *fill, _OPAQUE, *padded)
+
+    def blur(self, kind: int, x: float, y: float) -> None:
+        """Adds Pillow's BOX_BLUR or GAUSSIAN_BLUR by the radii along rows and down columns, 0 to 2**20."""
+        _BLUR.pack_into(self._operations, self._next(), kind, 0, x, y)
 
     def _plain(self, kind: int) -> None:
         """Adds an operation without arguments."""

@@ -1,18 +1,23 @@
 """The memory of Pillow's images, which the core reads from and writes to without a copy.
 
-Pillow shares it through Arrow's C data interface (``Image.__arrow_c_array__``, since Pillow 11.2): RGB as four bytes a
-pixel, L as one, where all of the image lies in one block. https://arrow.apache.org/docs/format/CDataInterface.html
+Pillow shows it through Arrow's C data interface (``Image.__arrow_c_array__``, since Pillow 11.2): RGB as four bytes a
+pixel, L as one, where all rows lie one behind the other.
 """
 
 from __future__ import annotations
 
 import ctypes
+import sys
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+from fastpipe.core import library
 
 if TYPE_CHECKING:
     from PIL import Image
 
 _PIXEL_BYTES = {"RGB": 4, "L": 1}
+_OBJECT_SIZE = object.__basicsize__  # a capsule's pointer comes behind the object's head
 
 
 class PillowMemory(NamedTuple):
@@ -23,7 +28,7 @@ class PillowMemory(NamedTuple):
         row_stride: bytes from row to row.
         pixel_bytes: bytes from pixel to pixel: 4 for RGB, whose fourth isn't shown, 1 for L.
         height, width, channels: of the image.
-        keep: has to live as long as the memory is used.
+        keep: has to live as long as the memory is used: Pillow's own share in it, whatever becomes of the image.
     """
 
     address: int
@@ -35,42 +40,79 @@ class PillowMemory(NamedTuple):
     keep: Any
 
 
-class _ArrowArray(ctypes.Structure):
-    pass
+class _Pillow(NamedTuple):
+    """What is known of the Pillow that is installed.
+
+    Attributes:
+        plain: ``PIL.Image.Image``, of which an instance has nothing to load.
+        new: ``PIL.Image.new``.
+        core: Pillow's C module.
+        checks_rows: it checks that the rows lie one behind the other, since version 13. Before, it shows its first
+            block of memory, which isn't the pixels' in an image that is mapped, or that lies aligned.
+        pixels_in: the core's function that finds them in an array of Arrow's.
+    """
+
+    plain: type[Any]
+    new: Any
+    core: Any
+    checks_rows: bool
+    pixels_in: Any
 
 
-_ArrowArray._fields_ = [
-    *((name, ctypes.c_int64) for name in ("length", "null_count", "offset", "n_buffers", "n_children")),
-    ("buffers", ctypes.POINTER(ctypes.c_void_p)),
-    ("children", ctypes.POINTER(ctypes.POINTER(_ArrowArray))),
-    *((name, ctypes.c_void_p) for name in ("dictionary", "release", "private_data")),
-]
-_pointer_of = ctypes.pythonapi.PyCapsule_GetPointer
-_pointer_of.restype, _pointer_of.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+@lru_cache(maxsize=1)
+def _pillow() -> _Pillow | None:
+    """The installed Pillow; None where its images can't be read: without CPython, or in another layout than known."""
+    if sys.implementation.name != "cpython":
+        return None
+    from PIL import Image, __version__
+    from PIL import _imaging as imaging
+
+    checks_rows = int(__version__.partition(".")[0]) >= 13
+    found = _Pillow(Image.Image, Image.new, imaging, checks_rows, library.quick().fpc_arrow_pixels)
+    for mode, pixel in (("RGB", b"\x01\x02\x03\xff"), ("L", b"\x04")):
+        image = Image.new(mode, (3, 2), tuple(pixel[:3]) if len(pixel) == 4 else pixel[0])
+        memory = _memory_of(image, found)
+        if memory is None or ctypes.string_at(memory.address, 6 * len(pixel)) != pixel * 6:
+            return None
+    return found
+
+
+def _memory_of(image: Image.Image, pillow: _Pillow) -> PillowMemory | None:
+    if type(image) is not pillow.plain:
+        image.load()
+    pixels = image.im
+    mode, (width, height) = pixels.mode, pixels.size
+    size = _PIXEL_BYTES.get(mode)
+    if size is None or not (width and height):
+        return None
+    if not pillow.checks_rows and (image.readonly or pillow.core.get_alignment() != 1):
+        return None
+    try:
+        capsule = pixels.__arrow_c_array__()
+    except (AttributeError, ValueError):
+        return None
+    address = pillow.pixels_in(id(capsule) + _OBJECT_SIZE, width * height, size)
+    if not address:
+        return None
+    return PillowMemory(address, width * size, size, height, width, 3 if size == 4 else 1, capsule)
 
 
 def memory_of(image: Image.Image) -> PillowMemory | None:
     """The memory of an image's pixels, which are loaded if they aren't yet.
 
-    None for a mode other than RGB and L, for an image of several blocks or without pixels, and for a Pillow that
-    doesn't share its memory.
+    To be read: a read-only image's may be a file's, or an array's that others write to, as it is for Pillow.
+
+    Returns:
+        None for a mode other than RGB and L, for an image without pixels, or of several blocks (beyond 16 MB), whose
+        rows are reversed or aligned, and for a Pillow that doesn't share its memory.
+
+    Raises:
+        OSError, ValueError: Pillow's, for an image that can't be loaded or is closed.
     """
-    pixel_bytes = _PIXEL_BYTES.get(image.mode)
-    width, height = image.size
-    if pixel_bytes is None or not width or not height:
+    if image.mode not in _PIXEL_BYTES or not library.available():
         return None
-    try:
-        capsules = image.__arrow_c_array__()
-    except (AttributeError, ValueError):
-        return None
-    array = ctypes.cast(_pointer_of(capsules[1], b"arrow_array"), ctypes.POINTER(_ArrowArray)).contents
-    pixels = array.children[0].contents if array.n_children else array
-    address = pixels.buffers[1]
-    if not address:
-        return None
-    return PillowMemory(
-        address, width * pixel_bytes, pixel_bytes, height, width, 3 if pixel_bytes == 4 else 1, capsules
-    )
+    pillow = _pillow()
+    return None if pillow is None else _memory_of(image, pillow)
 
 
 def new_image(height: int, width: int, channels: int) -> tuple[Image.Image, PillowMemory] | None:
@@ -78,8 +120,9 @@ def new_image(height: int, width: int, channels: int) -> tuple[Image.Image, Pill
 
     None where its memory can't be had; see `memory_of`.
     """
-    from PIL import Image
-
-    image = Image.new("L" if channels == 1 else "RGB", (width, height), None)
-    memory = memory_of(image)
+    pillow = _pillow() if library.available() else None
+    if pillow is None:
+        return None
+    image = pillow.new("L" if channels == 1 else "RGB", (width, height), None)
+    memory = _memory_of(image, pillow)
     return None if memory is None else (image, memory)

@@ -80,6 +80,8 @@ class Kind(IntEnum):
     EQUALIZE = 14
     AFFINE = 15
     PERSPECTIVE = 16
+    BOX_BLUR = 17
+    GAUSSIAN_BLUR = 18
 
 
 LOOK_UP_FOURTH = -1
@@ -218,6 +220,12 @@ class RawWarp(ctypes.Structure):
     )
 
 
+class RawBlur(ctypes.Structure):
+    """fpc_op_blur."""
+
+    _fields_ = (*_of(ctypes.c_double, "x", "y"),)
+
+
 class RawArguments(ctypes.Union):
     """The union in fpc_operation."""
 
@@ -230,6 +238,7 @@ class RawArguments(ctypes.Union):
         ("blend", RawBlend),
         ("hue", RawHue),
         ("warp", RawWarp),
+        ("blur", RawBlur),
     )
 
 

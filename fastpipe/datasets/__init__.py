@@ -3,12 +3,11 @@
 from fastpipe.datasets.arrays import ArrayFolder, ArrayList
 from fastpipe.datasets.bad_files import BadFile, BadFileCounts
 from fastpipe.datasets.base import ImageDataset, StandardTransform, default_loader
+from fastpipe.datasets.containers import ImageShards, ImageTable
 from fastpipe.datasets.detection import CocoDetection, VOCDetection, VOCSegmentation, wrap_dataset_for_transforms_v2
 from fastpipe.datasets.folder import ImageFolder
 from fastpipe.datasets.image_list import ImageList
 from fastpipe.datasets.joint import Boxes, JointDataset, KeyPoints, MaskFile, SampleDataset, collate_fn
-from fastpipe.datasets.shards import ImageShards
-from fastpipe.datasets.table import ImageTable
 from fastpipe.index.class_folders import find_classes, make_dataset
 from fastpipe.index.image_index import ImageIndex
 from fastpipe.index.listing import IMG_EXTENSIONS, has_file_allowed_extension, is_image_file

@@ -114,7 +114,7 @@ class ArrayFolder(Arrays, ImageFolder):
             opened; names file and index.
     """
 
-    @with_options(SampleOptions, ImageDataset.__init__)
+    @with_options(SampleOptions)
     def __init__(
         self,
         root: str | Path | ByteSource,
@@ -161,7 +161,7 @@ class ArrayList(Arrays, ImageList):
         DatasetError, DecodeError, OSError: as of `ImageList` and `ArrayFolder`.
     """
 
-    @with_options(SampleOptions, ImageDataset.__init__)
+    @with_options(SampleOptions)
     def __init__(
         self,
         source: Any,

@@ -18,7 +18,6 @@ from fastpipe.datasets.bad_files import (
     BadFileCounts,
     BadFileRecord,
     OnError,
-    check_policy,
     is_bad_file,
     located,
     noted,
@@ -49,7 +48,13 @@ class BadFilePolicy:
     max_bad_fraction: float = 0.1
 
     def __post_init__(self) -> None:
-        check_policy(self.on_error, self.max_bad_fraction)
+        if self.on_error not in ("raise", "skip", "replace") and not callable(self.on_error):
+            raise DatasetError(
+                f"on_error={self.on_error!r}: give 'raise', 'skip', 'replace', or a function that takes a BadFile and "
+                "returns None, an index or an (image, target)."
+            )
+        if not 0 <= self.max_bad_fraction <= 1:
+            raise DatasetError(f"max_bad_fraction={self.max_bad_fraction}: give a share of the samples, from 0 to 1.")
 
     @property
     def see_log(self) -> str:

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 
 from fastpipe.environment import no_descriptors_left
-from fastpipe.errors import BadFilesError, DatasetError, DecodeError, FastpipeWarning
+from fastpipe.errors import BadFilesError, DecodeError, FastpipeWarning
 from fastpipe.index.table import Array
 
 
@@ -73,17 +73,6 @@ class BadFileCounts:
 
     def __add__(self, other: BadFileCounts) -> BadFileCounts:
         return BadFileCounts(self.skipped + other.skipped, self.replaced + other.replaced, self.total + other.total)
-
-
-def check_policy(on_error: Any, max_bad_fraction: float) -> None:
-    """Raises a DatasetError for arguments of a dataset that can't be meant."""
-    if on_error not in ("raise", "skip", "replace") and not callable(on_error):
-        raise DatasetError(
-            f"on_error={on_error!r}: give 'raise', 'skip', 'replace', or a function that takes a BadFile and returns "
-            "None, an index or an (image, target)."
-        )
-    if not 0 <= max_bad_fraction <= 1:
-        raise DatasetError(f"max_bad_fraction={max_bad_fraction}: give a share of the samples, from 0 to 1.")
 
 
 # Not the file's fault: the next one would fail as well.

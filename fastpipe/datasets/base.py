@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 import os
+import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, get_args
@@ -16,7 +17,7 @@ from fastpipe.config import MachineConfig, current_config, readers_asked
 from fastpipe.datasets.bad_file_policy import BadFileHandler, BadFilePolicy
 from fastpipe.datasets.bad_files import BadFileCounts, NothingLeftError, OnError, alike, warn_again
 from fastpipe.datasets.gil import gil_bound_part
-from fastpipe.datasets.private import PrivateState, held_weakly
+from fastpipe.datasets.private import PrivateState
 from fastpipe.datasets.standard_transform import StandardTransform, default_loader
 from fastpipe.datasets.torchvision_bases import derive_from_torchvision
 from fastpipe.errors import DatasetError, PlanError
@@ -36,7 +37,7 @@ from fastpipe.program import Fidelity
 from fastpipe.program.profiling import listener, mark
 from fastpipe.readers import MaxPixels
 from fastpipe.rng import copied_generators, keyed_generators, sample_keys
-from fastpipe.transforms.pipeline import Pipeline
+from fastpipe.transforms.pipeline import Pipeline, compile_pipeline
 from fastpipe.types import Generators, Recipe
 
 __all__ = ["ImageDataset", "StandardTransform", "default_loader"]
@@ -182,7 +183,13 @@ class ImageDataset(Dataset[tuple[Any, Any]]):
 
         With a loader of the user's nothing of it is drawn ahead.
         """
-        return self._fastpipe.compiled(self.transform)
+        return self._fastpipe_compiled(self.transform)
+
+    def _fastpipe_compiled(self, transform: Any, **options: Any) -> Pipeline:
+        state = self._fastpipe
+        if state.pipeline is None or not state.pipeline.is_of(transform):
+            state.pipeline = compile_pipeline(transform, **options)
+        return state.pipeline
 
     @property
     def executor(self) -> BatchExecutor:
@@ -192,7 +199,12 @@ class ImageDataset(Dataset[tuple[Any, Any]]):
         if known is None or known.stages.compiled is not pipeline:
             policy = self._fastpipe_handler()
             stages = self._fastpipe_stages(pipeline, policy, self._fastpipe_options())
-            known = state.executor = BatchExecutor(held_weakly(self._fastpipe_tasks), stages, policy, self.threads)
+            # The dataset holds its executor. A ring would last until Python's collector comes, and with it the shared
+            # memory, threads and batches in it.
+            dataset = weakref.proxy(self)
+            known = state.executor = BatchExecutor(
+                lambda indices, epoch: dataset._fastpipe_tasks(indices, epoch), stages, policy, self.threads
+            )
         return known
 
     def _fastpipe_handler(self) -> BadFileHandler:
@@ -216,8 +228,10 @@ class ImageDataset(Dataset[tuple[Any, Any]]):
             for index in indices:
                 self.on_begin(index)
         found = list(self.samples_at(indices))
-        count = len(self)
-        places = [index + count if index < 0 else index for index in indices]
+        places = indices
+        if min(indices, default=0) < 0:
+            count = len(self)
+            places = [index + count if index < 0 else index for index in indices]
         keys = [None] * len(places) if self.seed is None else sample_keys(self.seed, epoch or 0, places)
         if listener.get() is not None:
             mark("look-up")

@@ -12,48 +12,26 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
-import numpy as np
 import torch
 from PIL import Image
 
 from fastpipe.datasets._masks import Segmentations
 from fastpipe.datasets.annotations import CocoFile
-from fastpipe.datasets.base import ImageDataset
 from fastpipe.datasets.joint import JointDataset, MaskFile, placed
 from fastpipe.datasets.joint_stages import v2_samples
 from fastpipe.datasets.options import ImageOptions, Unpack, with_options
 from fastpipe.errors import DatasetError
-from fastpipe.index.image_index import ImageIndex
-from fastpipe.index.table import Table, joined, offsets_of, pack_paths
+from fastpipe.index.list_source import index_of_rows
 from fastpipe.paths import local, whole
 
 __all__ = ["CocoDetection", "VOCDetection", "VOCSegmentation", "wrap_dataset_for_transforms_v2"]
 
 _COCO_KEYS = {"segmentation", "area", "iscrowd", "image_id", "bbox", "category_id", "boxes", "masks", "labels"}
-_VOC_CLASSES = [
-    "__background__",
-    "aeroplane",
-    "bicycle",
-    "bird",
-    "boat",
-    "bottle",
-    "bus",
-    "car",
-    "cat",
-    "chair",
-    "cow",
-    "diningtable",
-    "dog",
-    "horse",
-    "motorbike",
-    "person",
-    "pottedplant",
-    "sheep",
-    "sofa",
-    "train",
-    "tvmonitor",
-]
-_LABELS = {name: number for number, name in enumerate(_VOC_CLASSES)}
+_VOC_CLASSES = (
+    "__background__ aeroplane bicycle bird boat bottle bus car cat chair cow diningtable dog horse motorbike person "
+    "pottedplant sheep sofa train tvmonitor"
+)
+_LABELS = {name: number for number, name in enumerate(_VOC_CLASSES.split())}
 
 
 class _Wrappable(JointDataset):
@@ -141,7 +119,7 @@ class CocoDetection(_Wrappable):
 
     _fastpipe_keys = frozenset(_COCO_KEYS), frozenset({"image_id", "boxes", "labels"})
 
-    @with_options(ImageOptions, ImageDataset.__init__)
+    @with_options(ImageOptions)
     def __init__(
         self,
         root: str | os.PathLike[str],
@@ -223,7 +201,7 @@ class _Voc(_Wrappable):
     _fastpipe_layout: tuple[str, str, str]
     """The folders of the lists and of the annotations, and what annotations' names end in."""
 
-    @with_options(ImageOptions, ImageDataset.__init__)
+    @with_options(ImageOptions)
     def __init__(
         self,
         root: str | os.PathLike[str],
@@ -251,10 +229,8 @@ class _Voc(_Wrappable):
         if not os.path.isdir(self.__base):
             raise RuntimeError("Dataset not found or corrupted. You can use download=True to download it")
         listed = Path(self.__base, "ImageSets", self._fastpipe_layout[0], f"{image_set}.txt").read_text().splitlines()
-        names = [line.strip() for line in listed]
-        paths = joined([pack_paths([f"JPEGImages/{name}.jpg" for name in names])])
-        table = Table(paths, offsets_of(paths), np.zeros(len(names), np.int32))
-        self.index = ImageIndex.from_table(table, root=self.__base, classes=["image"])
+        paths = [f"JPEGImages/{line.strip()}.jpg" for line in listed]
+        self.index = index_of_rows((paths, [0] * len(paths)), self.__base)
 
     def __len__(self) -> int:
         return len(self.index)

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from fastpipe.datasets.base import ImageDataset, default_loader
+from fastpipe.datasets.base import default_loader
+from fastpipe.datasets.indexed import IndexedDataset
 from fastpipe.datasets.options import ReadOptions, Unpack, with_options
 from fastpipe.errors import DatasetError
 from fastpipe.index.class_folders import check_no_class_is_empty, find_classes, make_dataset
 from fastpipe.index.image_index import ImageIndex
-from fastpipe.index.lazy_sequences import Samples, Targets
 from fastpipe.index.listing import IMG_EXTENSIONS, has_file_allowed_extension, is_image_file
-from fastpipe.index.table import Array
 from fastpipe.paths import local
 from fastpipe.sources import ByteSource, Cache, CachedSource, source_of
 
@@ -30,7 +29,7 @@ __all__ = [
 ]
 
 
-class ImageFolder(ImageDataset):
+class ImageFolder(IndexedDataset):
     """A map-style dataset over ``root/class/….jpg``; a drop-in for ``torchvision.datasets.ImageFolder``.
 
     A fastpipe transform is drawn from the image's size before a pixel is decoded, so that only the crop is
@@ -99,7 +98,7 @@ class ImageFolder(ImageDataset):
     source: ByteSource | None = None
     """The store that has the files, with its cache; None for this machine's file system."""
 
-    @with_options(ReadOptions, ImageDataset.__init__)
+    @with_options(ReadOptions)
     def __init__(
         self,
         root: str | Path | ByteSource,
@@ -122,33 +121,28 @@ class ImageFolder(ImageDataset):
             self.root = local(root) if isinstance(root, str) else root
         self.extensions = self._fastpipe_endings if is_valid_file is None else None
         self.is_valid_file = is_valid_file
-        self.samples: Samples | list[tuple[str, int]]
-        self.targets: Targets | list[int]
         if is_valid_file is None and self._fastpipe_indexable():
-            self.index: ImageIndex | None = self._fastpipe_open_index(index)
-            self.source = self.index.source  # of a store's archive, the folder that holds it
-            self.classes, self.class_to_idx = _classes_of(self.index)
-            empty = [self.classes[number] for number in np.flatnonzero(self.index.counts() == 0)]
+            opened = self._fastpipe_open_index(index)
+            self.source = opened.source  # of a store's archive, the folder that holds it
+            self.classes, self.class_to_idx = _classes_of(opened)
+            empty = [self.classes[number] for number in np.flatnonzero(opened.counts() == 0)]
             check_no_class_is_empty(empty, self.extensions, allow_empty)
-            self.samples, self.targets = Samples(self.index), Targets(self.index)
+            self._fastpipe_hold(opened)
         elif self.source is not None:
             raise DatasetError(
                 f"is_valid_file, find_classes and make_dataset look into folders, and {self.root} is none: give the "
                 "samples that you mean as a list, with fastpipe.ImageList."
             )
         else:
-            self.index = None
             self.classes, self.class_to_idx = self.find_classes(self.root)
-            self.samples = self.make_dataset(
+            samples = self.make_dataset(
                 self.root,
                 self.class_to_idx,
                 extensions=self.extensions,
                 is_valid_file=is_valid_file,
                 allow_empty=allow_empty,
             )
-            self.targets = [target for _, target in self.samples]
-        self.imgs = self.samples
-        self._fastpipe.share_record(self)
+            self._fastpipe_hold(None, samples)
 
     @classmethod
     def _fastpipe_indexable(cls) -> bool:
@@ -187,20 +181,6 @@ class ImageFolder(ImageDataset):
     def find_classes(self, directory: str | Path) -> tuple[list[str], dict[str, int]]:
         """Class names and indices; override it to use only some folders, or other indices."""
         return find_classes(directory)
-
-    def sample(self, index: int) -> tuple[str, int]:
-        return self.samples[index]
-
-    def samples_at(self, indices: Sequence[int]) -> Iterable[tuple[str, int]]:
-        if type(self).sample is ImageFolder.sample and isinstance(self.samples, Samples):
-            return self.samples.several(indices)
-        return super().samples_at(indices)
-
-    def __len__(self) -> int:
-        return len(self.samples)
-
-    def _fastpipe_labels(self) -> Array | None:
-        return self.samples.index_.labels if isinstance(self.samples, Samples) else None
 
     def __getstate__(self) -> dict[str, Any]:
         state = super().__getstate__()

@@ -5,18 +5,18 @@ from __future__ import annotations
 import copy
 import itertools
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
 
-from fastpipe.datasets.base import ImageDataset
 from fastpipe.datasets.folder import ImageFolder
+from fastpipe.datasets.indexed import IndexedDataset
 from fastpipe.datasets.options import ImageOptions, Unpack, with_options
 from fastpipe.index.image_index import ImageIndex
-from fastpipe.index.lazy_sequences import Samples, Targets
-from fastpipe.index.list_files import Column, read_list, table_of
-from fastpipe.index.list_source import ListSource
+from fastpipe.index.lazy_sequences import Samples
+from fastpipe.index.list_files import Column
+from fastpipe.index.list_source import ListSource, index_of_rows
 from fastpipe.index.table import Array
 from fastpipe.paths import local
 from fastpipe.sources import ByteSource, Cache, source_of
@@ -24,7 +24,7 @@ from fastpipe.sources import ByteSource, Cache, source_of
 Self = TypeVar("Self", bound="ImageList")
 
 
-class ImageList(ImageDataset):
+class ImageList(IndexedDataset):
     """A map-style dataset over a list of files and labels.
 
     Args:
@@ -60,7 +60,9 @@ class ImageList(ImageDataset):
         OSError: the file can't be opened.
     """
 
-    @with_options(ImageOptions, ImageDataset.__init__)
+    index: ImageIndex
+
+    @with_options(ImageOptions)
     def __init__(
         self,
         source: Any,
@@ -76,26 +78,21 @@ class ImageList(ImageDataset):
         if isinstance(source, ImageIndex):
             store = source_of(source.source or root, cache)
             self.root = _name_of(root, store)
-            self._fastpipe_set_index(source if store is None else source.read_through(store))
-            return
-        store = source_of(root, None)
-        if isinstance(source, (str, os.PathLike)):
-            if store is not None or cache is not None:
-                store = source_of(store or root, cache)
+            index = source if store is None else source.read_through(store)
+        elif isinstance(source, (str, os.PathLike)):
+            store = source_of(root, cache)
             self.root = _name_of(root, store)
-            self._fastpipe_set_index(ListSource(local(source), columns, self.root or "", store).index())
-            return
-        self.root = folder = _name_of(root, store)
-        rows, texts = read_list(source, columns)
-        table, classes, values, start, own = table_of(rows, texts, "" if store else folder or "")
-        store = own or store  # paths in a store say themselves what has them
-        if store is not None or cache is not None:
-            store = source_of(store or root, cache)
-        if store is not None:
-            self.root = start = store.name
-        self._fastpipe_set_index(
-            ImageIndex.from_table(table, root=start, classes=classes, class_values=values, source=store)
-        )
+            listed = ListSource(path=local(source), columns=columns, root=self.root or "", bytes_from=store)
+            index = listed.index()
+        else:
+            store = source_of(root, None)
+            self.root = _name_of(root, store)
+            index = index_of_rows(source, self.root or "", store)
+            if index.source is not None or cache is not None:  # paths in a store say themselves what has them
+                store = source_of(index.source or root, cache)
+                assert store is not None
+                self.root, index = store.name, index.read_through(store)
+        self._fastpipe_hold(index)
 
     @classmethod
     def from_folder(
@@ -122,13 +119,6 @@ class ImageList(ImageDataset):
         start = folder.source or folder.root
         return cls(folder.index, transform, target_transform, root=start, **options)
 
-    def _fastpipe_set_index(self, index: ImageIndex) -> None:
-        self.index = index
-        self.samples: Samples | list[tuple[str, int]] = Samples(index)
-        self.targets: Targets | list[int] = Targets(index)
-        self.imgs = self.samples
-        self._fastpipe.share_record(self)
-
     @property
     def classes(self) -> list[str]:
         return list(self.index.classes)
@@ -136,20 +126,6 @@ class ImageList(ImageDataset):
     @property
     def class_to_idx(self) -> dict[str, int]:
         return dict(zip(self.index.classes, self.index.class_values, strict=True))
-
-    def sample(self, index: int) -> tuple[str, int]:
-        return self.samples[index]
-
-    def samples_at(self, indices: Sequence[int]) -> Iterable[tuple[str, int]]:
-        if type(self).sample is ImageList.sample and isinstance(self.samples, Samples):
-            return self.samples.several(indices)
-        return super().samples_at(indices)
-
-    def __len__(self) -> int:
-        return len(self.samples)
-
-    def _fastpipe_labels(self) -> Array | None:
-        return self.samples.index_.labels if isinstance(self.samples, Samples) else None
 
     def subset(self: Self, indices: Sequence[int] | slice | Array) -> Self:
         """A dataset of these samples, in this order, with everything else the same (the transform is shared).
@@ -163,7 +139,7 @@ class ImageList(ImageDataset):
         """
         index = self._fastpipe_current_index()
         other = copy.copy(self)
-        other._fastpipe_set_index(index.take(_positions(indices, len(index))))
+        other._fastpipe_hold(index.take(_positions(indices, len(index))))
         return other
 
     def split(self: Self, fractions: Sequence[float], seed: int = 0, stratified: bool = False) -> tuple[Self, ...]:
@@ -195,10 +171,10 @@ class ImageList(ImageDataset):
         """The index; of samples that were assigned, one made of them."""
         if isinstance(self.samples, Samples):
             return self.samples.index_
-        paths, labels = [path for path, _ in self.samples], [label for _, label in self.samples]
-        table, _, _, root, source = table_of(read_list((paths, labels), ("path", "label"))[0], False, "")
+        rows = index_of_rows(([path for path, _ in self.samples], [label for _, label in self.samples]))
+        known = self.index
         return ImageIndex.from_table(
-            table, root=root, classes=self.index.classes, class_values=self.index.class_values, source=source
+            rows.table, root=rows.root, classes=known.classes, class_values=known.class_values, source=rows.source
         )
 
 

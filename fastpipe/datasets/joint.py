@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,7 +18,6 @@ from fastpipe.datasets.bad_file_policy import BadFileHandler
 from fastpipe.datasets.base import ImageDataset
 from fastpipe.datasets.joint_stages import JointStages, TargetStages, v2_samples, with_masks
 from fastpipe.datasets.options import ImageOptions, Unpack, with_options
-from fastpipe.datasets.private import held_weakly
 from fastpipe.datasets.standard_transform import StandardTransform, is_standard
 from fastpipe.errors import DatasetError, PlanError
 from fastpipe.transforms.pipeline import Pipeline
@@ -103,7 +103,7 @@ class JointDataset(ImageDataset):
     _fastpipe_spreads_targets = False
     """A sample is the image and each of its targets, where nothing sees both; else the image and one target."""
 
-    @with_options(ImageOptions, ImageDataset.__init__)
+    @with_options(ImageOptions)
     def __init__(
         self,
         transform: Callable[..., Any] | None = None,
@@ -146,16 +146,17 @@ class JointDataset(ImageDataset):
     def pipeline(self) -> Pipeline:
         """The compiled transforms; see `ImageDataset.pipeline`."""
         joint = self._fastpipe_joint
-        return super().pipeline if joint is None else self._fastpipe.compiled(joint, v2_alone=True)
+        return super().pipeline if joint is None else self._fastpipe_compiled(joint, v2_alone=True)
 
     def _fastpipe_stages(self, pipeline: Pipeline, policy: BadFileHandler, options: dict[str, Any]) -> Any:
         kind = TargetStages if self._fastpipe_joint is None else JointStages
+        dataset = weakref.proxy(self)  # which holds the stages
         return kind(
             pipeline,
             self._fastpipe_decoding,
             policy,
             self.target_transform,
-            targets_of=held_weakly(self.targets_of),
+            targets_of=lambda target, size: dataset.targets_of(target, size),
             spreads_targets=self._fastpipe_spreads_targets,
             **options,
         )
@@ -214,7 +215,7 @@ class SampleDataset(JointDataset):
 
     _fastpipe_spreads_targets = True
 
-    @with_options(ImageOptions, ImageDataset.__init__)
+    @with_options(ImageOptions)
     def __init__(
         self,
         function: Callable[[int], tuple[Any, ...]],

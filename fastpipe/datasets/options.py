@@ -13,6 +13,7 @@ from typing_extensions import Unpack
 
 from fastpipe.config import MachineConfig
 from fastpipe.datasets.bad_files import OnError
+from fastpipe.datasets.base import ImageDataset
 from fastpipe.program import Fidelity
 from fastpipe.readers import MaxPixels
 
@@ -47,17 +48,16 @@ class ImageOptions(ReadOptions, total=False):
     loader: Callable[[str], Any]
 
 
-def with_options(options: type[Any], base: Callable[..., None]) -> Callable[[Init], Init]:
+def with_options(options: type[Any]) -> Callable[[Init], Init]:
     """Decorates an ``__init__`` that takes ``**options``: its signature lists them, and others are refused.
 
     Args:
-        options: the `TypedDict` that ``**options`` is annotated with.
-        base: the ``__init__`` that has each of them as a parameter, with its default.
+        options: the `TypedDict` that ``**options`` is annotated with; `ImageDataset` has their defaults.
     """
 
     def decorate(init: Init) -> Init:
-        own = inspect.signature(init)
-        listed = [one for name, one in inspect.signature(base).parameters.items() if name in options.__annotations__]
+        own, base = inspect.signature(init), inspect.signature(ImageDataset)
+        listed = [one for name, one in base.parameters.items() if name in options.__annotations__]
         kept = [one for one in own.parameters.values() if one.kind is not inspect.Parameter.VAR_KEYWORD]
         signature = own.replace(parameters=[*kept, *listed])
 

@@ -2,33 +2,14 @@
 
 from __future__ import annotations
 
-import weakref
-from collections.abc import Callable, Sized
+from collections.abc import Sized
 from dataclasses import dataclass, replace
-from operator import is_
-from typing import Any, TypeVar
+from typing import Any
 
 from fastpipe.datasets.bad_file_policy import BadFilePolicy
 from fastpipe.datasets.bad_files import BadFileRecord
 from fastpipe.executor import BatchExecutor, SharedEpoch
-from fastpipe.transforms.pipeline import Pipeline, compile_pipeline, flatten, members_of
-
-_Result = TypeVar("_Result")
-
-
-def held_weakly(method: Callable[..., _Result]) -> Callable[..., _Result]:
-    """An object's method, for what the object itself holds.
-
-    A ring would last until Python's collector comes, and with it the shared memory, threads and batches in it.
-    """
-    reference = weakref.WeakMethod(method)
-
-    def call(*arguments: Any) -> _Result:
-        found = reference()
-        assert found is not None  # whoever calls asks the object
-        return found(*arguments)
-
-    return call
+from fastpipe.transforms.pipeline import Pipeline
 
 
 @dataclass
@@ -39,8 +20,8 @@ class PrivateState:
         policy: what becomes of bad files.
         epoch: the epoch in shared memory; None without a seed.
         record: which samples were bad; None until it is needed.
-        executor: makes the samples; of what each process makes for itself, as `pipeline` and `members` are.
-        pipeline, members: the compiled transform, and the transforms that it was compiled from.
+        executor: makes the samples; each process makes its own, and its own `pipeline`.
+        pipeline: the compiled transform.
     """
 
     policy: BadFilePolicy
@@ -48,20 +29,6 @@ class PrivateState:
     record: BadFileRecord | None = None
     executor: BatchExecutor | None = None
     pipeline: Pipeline | None = None
-    members: tuple[Any, ...] | None = None
-
-    def compiled(self, transform: Any, **options: Any) -> Pipeline:
-        """The compiled transform; compiled anew when it, or its `Compose`'s list, has changed."""
-        known = self.members
-        members = members_of(transform)
-        members = (transform,) if members is None else members
-        # ArchiveMember by member; where there is a Compose within, all the way down.
-        if known is None or not (len(members) == len(known) and all(map(is_, members, known))):
-            flat = tuple(flatten(transform))
-            if known is None or not (len(flat) == len(known) and all(map(is_, flat, known))):
-                self.pipeline, self.members = compile_pipeline(transform, **options), flat
-        assert self.pipeline is not None
-        return self.pipeline
 
     def bad_record(self, count: int) -> BadFileRecord:
         """Which of so many samples were bad."""
@@ -77,7 +44,7 @@ class PrivateState:
 
     def sendable(self) -> PrivateState:
         """A copy without what each process makes for itself."""
-        return replace(self, executor=None, pipeline=None, members=None)
+        return replace(self, executor=None, pipeline=None)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return PrivateState, (self.policy, self.epoch, self.record)

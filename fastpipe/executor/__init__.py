@@ -1,12 +1,10 @@
 """Samples and batches: read, draw, lower, run in the core, the rest one by one, collect."""
 
 from fastpipe.executor.batch import BatchBuilder, BatchSpec, ImageBatch, batch_bytes, batch_memory
-from fastpipe.executor.batch_executor import BatchExecutor, PendingBatch
-from fastpipe.executor.core_run import CoreRun, Workspace, end_threads, workspace
+from fastpipe.executor.batch_executor import BatchExecutor, CoreRun, PendingBatch, Workspace, end_threads, workspace
 from fastpipe.executor.epochs import SharedEpoch
 from fastpipe.executor.image_stages import DecodeOptions, ImageStages, upright
-from fastpipe.executor.shared_memory import shared_memory_room, too_small
-from fastpipe.executor.shm_pool import Slots
+from fastpipe.executor.shm_pool import Slots, too_small
 from fastpipe.executor.tasks import SampleTask
 
 __all__ = [
@@ -25,7 +23,6 @@ __all__ = [
     "batch_bytes",
     "batch_memory",
     "end_threads",
-    "shared_memory_room",
     "too_small",
     "upright",
     "workspace",

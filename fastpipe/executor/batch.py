@@ -18,8 +18,7 @@ from fastpipe.environment import no_descriptors_left
 from fastpipe.errors import LoaderError
 from fastpipe.executor.epochs import SharedEpoch
 from fastpipe.executor.host_pool import reused
-from fastpipe.executor.shared_memory import too_small
-from fastpipe.executor.shm_pool import Slot, WorkerSlots
+from fastpipe.executor.shm_pool import Slot, WorkerSlots, too_small
 from fastpipe.executor.tasks import SampleTask
 from fastpipe.ops import ToNormalizedTensor, ToPlanarTensor
 from fastpipe.program.lower import lower

@@ -7,18 +7,122 @@ submit batches. `BatchExecutor` knows no dataset: what the stages do with images
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import threading
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any, Protocol
 
+from fastpipe import core
 from fastpipe.executor.batch import BatchSpec, ImageBatch
-from fastpipe.executor.core_run import CoreRun, Workspace, end_threads, workspace
 from fastpipe.executor.tasks import FailurePolicy, SampleTask
+from fastpipe.program.profiling import listener
 from fastpipe.sources._threads import Threads, kept_threads
 from fastpipe.types import Generators, Recipe
 
 CHUNK = 64
 """Samples of a batch that are read before the first of them is decoded: a batch's files may be more than fit in memory,
 and the core decodes some while others are read and drawn."""
+
+
+class Workspace:
+    """A thread's own: the core's threads that work for it, and memory for jobs and files that is used again."""
+
+    def __init__(self, threads: int) -> None:
+        self.threads = threads
+        self.pool = core.Pool(max(threads, 1))
+        self._jobs: list[core.Batch] = []
+        self._files: list[core.Files] = []
+
+    def jobs(self, count: int) -> core.Batch:
+        """Room for so many jobs; `give_back` takes it."""
+        batch = self._jobs.pop() if self._jobs else None
+        return core.Batch(count) if batch is None or batch.size < count else batch
+
+    def read(self, sources: Sequence[str | bytes], max_bytes: int) -> core.Files:
+        """Reads files and looks at their headers; `give_back` takes their memory.
+
+        Args:
+            sources: paths of files, and what is in others.
+            max_bytes: longer files aren't read; 0 for no limit.
+        """
+        files = self._files.pop() if self._files else core.Files()
+        files.load(sources, max_bytes, self.pool)
+        return files
+
+    def give_back(self, memory: core.Batch | core.Files) -> None:
+        """Takes memory that nobody needs any more, for the next ones who ask."""
+        if isinstance(memory, core.Files):
+            self._files.append(memory)
+        else:
+            self._jobs.append(memory)
+
+
+_local = threading.local()
+
+
+def workspace(threads: int) -> Workspace | None:
+    """The calling thread's own; with another number of threads than before it is made anew.
+
+    None where there is no core, and while somebody profiles, who wants to hear of each image's steps.
+    """
+    if listener.get() is not None:
+        return None
+    found: Workspace | None = getattr(_local, "workspace", None)
+    if found is None or threads != found.threads:
+        end_threads()
+        found = _local.workspace = Workspace(threads) if core.available() else None
+    return found
+
+
+def end_threads() -> None:
+    """Ends the core's threads that work for the calling thread; the next batch starts its own."""
+    found: Workspace | None = getattr(_local, "workspace", None)
+    if found is not None:
+        found.pool.close()
+        _local.workspace = None
+
+
+class CoreRun:
+    """Images that the core is making.
+
+    Args:
+        rejected: tasks that it doesn't take.
+        claimed: tasks that it does, one for each of the first jobs.
+        unfinished: those of them to which something is to be done when the core has made them, by position.
+        jobs: room for jobs, filled; None where nothing is claimed.
+        keep: whatever has the memory that jobs write to: it lives until they have run.
+        here: runs them: its threads, or the caller in `wait` where it has none.
+    """
+
+    def __init__(
+        self,
+        rejected: list[SampleTask],
+        claimed: Sequence[SampleTask] = (),
+        unfinished: Collection[int] = (),
+        jobs: core.Batch | None = None,
+        keep: object = None,
+        here: Workspace | None = None,
+    ) -> None:
+        self._rejected, self._claimed, self._unfinished = rejected, claimed, unfinished
+        self._jobs, self._keep, self._here = jobs, keep, here
+        self._run: core.Run | None = None
+        if jobs is not None and here is not None and claimed and here.threads:
+            self._run = here.pool.start(jobs, len(claimed), (claimed, keep))
+
+    def wait(self) -> list[SampleTask]:
+        """Waits for the jobs; tasks that aren't finished, without an image where the core didn't make it."""
+        jobs, here, self._jobs = self._jobs, self._here, None
+        left = self._rejected
+        if jobs is None or here is None:
+            return left
+        statuses = here.pool.run(jobs, len(self._claimed)) if self._run is None else self._run.wait()
+        here.give_back(jobs)
+        for task, status in zip(self._claimed, statuses, strict=True):
+            if status:  # refused: `execute` asks the next reader, or says what is wrong
+                task.image = None
+                left.append(task)
+            elif task.position in self._unfinished:
+                left.append(task)
+        return left
 
 
 class Places(Protocol):
@@ -175,7 +279,7 @@ class PendingBatch:
         kept = [task for task in self._tasks if task is not None]
         if self._places is not None and kept:
             return self._places.finish([task.target for task in kept], [task.position for task in kept])
-        return [self._stages.finish(task) for task in kept]
+        return list(map(self._stages.finish, kept))
 
     def _submit_next(self) -> None:
         first = len(self._tasks)

@@ -20,7 +20,7 @@ class SharedEpoch:
     A worker that is forked inherits the memory; one that is spawned gets a handle, since torch's process pickler
     sends tensors that way. Ordinary pickling and deep copies take the number only.
 
-    Beside the number stands who counts: nobody yet, a loader that began it (`begin`), or a loader that knows nothing
+    Beside the number stands who counts: nobody yet, a loader that began it, or a loader that knows nothing
     of epochs; of that one the first sample it asked for is kept, so that a second epoch is noticed (`repeats`).
 
     Attributes:
@@ -39,21 +39,15 @@ class SharedEpoch:
     def get(self) -> int:
         return int(self._number[0])
 
-    def set(self, epoch: int) -> None:
+    def set(self, epoch: int, counted: bool = False) -> None:
+        """Chooses an epoch; `counted`: a loader that counts epochs begins it."""
         self.given = None
-        self._number[0] = epoch
-        self._number[1] = _CHOSEN
+        self._number[:2] = epoch, _COUNTED if counted else _CHOSEN
 
     @property
     def is_chosen(self) -> bool:
         """Nobody has asked for samples of this epoch since it was set."""
         return int(self._number[1]) == _CHOSEN
-
-    def begin(self, epoch: int) -> None:
-        """A loader that counts epochs begins one."""
-        self.given = None
-        self._number[0] = epoch
-        self._number[1] = _COUNTED
 
     def stay(self, epoch: int) -> None:
         """Fixes this process's copy at an epoch, whatever other processes set."""

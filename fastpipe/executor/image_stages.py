@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import torch
 from PIL import Image
 from torch.utils.data import get_worker_info
 
@@ -15,11 +14,12 @@ from fastpipe import core, readers
 from fastpipe.config import MachineConfig
 from fastpipe.errors import PlanError
 from fastpipe.executor.batch import BatchBuilder, BatchSpec
-from fastpipe.executor.core_run import CoreRun, Workspace, fill, limits_of
+from fastpipe.executor.batch_executor import CoreRun, Workspace
 from fastpipe.executor.tasks import FailurePolicy, SampleTask
 from fastpipe.kernels import memory
 from fastpipe.ops import Pad
 from fastpipe.program.borders import without_border
+from fastpipe.program.core_steps import add_steps
 from fastpipe.program.encoded import Encoded
 from fastpipe.program.execute import execute
 from fastpipe.program.lower import lower
@@ -30,9 +30,10 @@ from fastpipe.rng import drawing, keyed_generators, keyed_globals
 from fastpipe.sources import fetched
 from fastpipe.transforms._base import call
 from fastpipe.transforms.pipeline import Pipeline
-from fastpipe.types import DecodeRequest, Generators, Header, ImageShape, Recipe, RemoteFile
+from fastpipe.types import Box, DecodeRequest, Generators, Header, ImageShape, Recipe, RemoteFile
 
 _FORMATS = ("JPEG", "PNG")
+_WHOLE = Box(0, 0, 0, 0)  # all of a file, for a job
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +102,7 @@ class ImageStages:
         self._seeded = seeded
         self._out, self._shared = out, shared
         self._for_core: dict[tuple[Any, ...], bool] = {}  # by what a choice depends on
+        self._alone = _Sinks(None)  # of images that aren't in a batch's tensor
 
     def places(self, count: int, options: BatchSpec) -> BatchBuilder | None:
         if self.pipeline.rest or self.loader is not None:
@@ -125,13 +127,14 @@ class ImageStages:
                     self.read_one(task, source)
             return
         options = self.options
-        reader, config, max_pixels = options.reader, options.config, options.max_pixels
-        files = here.read(sources, readers.longest_file(readers.pixel_limit(max_pixels)))
-        for number, (task, header, place) in enumerate(zip(tasks, files.headers(), files.places(), strict=True)):
+        reader, config = options.reader, options.config
+        limit = readers.pixel_limit(options.max_pixels)  # as it is now
+        files = here.read(sources, readers.longest_file(limit))
+        for number, (task, (header, place)) in enumerate(zip(tasks, files.outcomes(), strict=True)):
             if task.error is not None:
                 continue
             if type(header) is Header and header.format in _FORMATS:
-                task.encoded = Encoded(b"", header, task.path, reader, config, max_pixels, (files, number), place)
+                task.encoded = Encoded(b"", header, task.path, reader, config, limit, (files, number), place)
                 task.shape = ImageShape(header.height, header.width)
                 if options.apply_exif:
                     self._orient(task)
@@ -142,10 +145,11 @@ class ImageStages:
         """Reads a file by Python; what is at hand of it is its bytes, or the path of a local copy."""
         options = self.options
         try:
-            data = readers.read_copy(task.path, task.source if source is None else source, options.max_pixels)
+            limit = readers.pixel_limit(options.max_pixels)
+            data = readers.read_copy(task.path, task.source if source is None else source, limit)
             mark("read")
             header = readers.parse_header(data, task.path)
-            task.encoded = Encoded(data, header, task.path, options.reader, options.config, options.max_pixels)
+            task.encoded = Encoded(data, header, task.path, options.reader, options.config, limit)
             task.shape = ImageShape(header.height, header.width)
             if options.apply_exif:
                 self._orient(task)
@@ -234,8 +238,9 @@ class ImageStages:
         if not tasks or here is None or self.pipeline.rest or self.loader is not None:
             return CoreRun(list(tasks))
         jobs = here.jobs(len(tasks))
-        sinks = _Sinks(places)
-        limits = limits_of(self.options.max_pixels)
+        sinks = self._alone if places is None else _Sinks(places)
+        limit: int | None = tasks[0].encoded.max_pixels
+        limits = limit or 0, readers.most_scratch(limit)  # what is beyond is refused, and left to `execute`
         claimed: list[SampleTask] = []
         rejected: list[SampleTask] = []
         unfinished: set[int] = set()
@@ -243,7 +248,7 @@ class ImageStages:
         job = next(free)
         for task in tasks:
             program: Any = task.program
-            if self._is_for_core(task) and sinks.take(program) and fill(job, program, task.encoded, limits):
+            if self._is_for_core(task) and sinks.take(program) and _fill(job, program, task.encoded, limits):
                 task.image = sinks.write(job, task.position, program)
                 claimed.append(task)
                 job = next(free, job)
@@ -308,6 +313,20 @@ class ImageStages:
         return task.image, task.target
 
 
+def _fill(job: core.Job, program: Program, encoded: Encoded, limits: tuple[int, int]) -> bool:
+    """Fills a job with all of a program but its sink; False where the core doesn't have all of its steps."""
+    box = program.request.box
+    shape = program.shape if box is None else ImageShape(box.height, box.width)
+    job.clear()
+    if add_steps(job, program.steps, shape)[1] != len(program.steps):
+        return False
+    if encoded.held is None:
+        job.read(encoded.data, box or _WHOLE, limits)
+    else:
+        job.read_address(*encoded.place, box or _WHOLE, limits)
+    return True
+
+
 class _Sinks:
     """Memory that the core writes to: the places of a batch in one tensor, or a tensor for each image.
 
@@ -316,13 +335,11 @@ class _Sinks:
     """
 
     def __init__(self, builder: BatchBuilder | None) -> None:
-        self._builder = builder
         self.memory = None if builder is None else builder.images
-        self._places: core.Places | None = None
-        if self.memory is not None and self.memory.dtype in DIRECT:
-            self._places = core.Places(self.memory)
-        self._conversion: Any = None
-        self._sink: tuple[Any, ...] = ()
+        direct = self.memory is not None and self.memory.dtype in DIRECT
+        self._places = core.Places(self.memory) if self.memory is not None and direct else None
+        # The last conversion and shape, and their sink; one object, as several threads may be here.
+        self._known: tuple[Any, ImageShape | None, tuple[Any, ...]] = (None, None, ())
 
     def take(self, program: Program) -> bool:
         """Whether the core can write what a program's conversion gives."""
@@ -336,13 +353,18 @@ class _Sinks:
     def write(self, job: core.Job, position: int, program: Program) -> Any:
         """Has a job write to a place; the tensor, or None for one in a batch to which nothing else is to be done."""
         conversion: Any = program.conversion
-        if self._places is None or self._builder is None:
-            height, width, channels = program.result
-            out = memory.fresh((channels, height, width), conversion.dtype)
-            kind = core.DType.UINT8 if conversion.dtype is torch.uint8 else core.DType.FLOAT32
-            job.write_planes(out.data_ptr(), program.result, kind, *conversion.arithmetic)
-            return out
-        if conversion is not self._conversion:
-            self._conversion, self._sink = conversion, self._places.sink(*conversion.arithmetic)
-        job.write_to(self._places.first + position * self._places.step, self._sink)
-        return self._builder.place(position) if program.after else None
+        shape, places = program.result, self._places
+        out: Any = None
+        if places is None:
+            out = memory.fresh((shape[2], shape[0], shape[1]), conversion.dtype)
+            address = out.data_ptr()
+        else:
+            address = places.first + position * places.step
+        known_conversion, known_shape, sink = self._known
+        if conversion is not known_conversion or shape != known_shape:
+            sink = (core.Places(out[None]) if places is None else places).sink(*conversion.arithmetic)
+            self._known = conversion, shape, sink
+        job.write_to(address, sink)
+        if self.memory is not None and program.after:
+            return self.memory[position]
+        return out

@@ -19,6 +19,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from fastpipe.environment import SHARED_MEMORY, shared_memory_room
+from fastpipe.errors import LoaderError
+
 _owners: weakref.WeakValueDictionary[str, Slots] = weakref.WeakValueDictionary()
 
 # What the main process writes, and the worker reads, about a piece.
@@ -149,3 +152,20 @@ def _received(
     """In the main process: a batch as a tensor like any other."""
     whole = _owners[token].open(worker, number, bytes_, piece)
     return whole[: bytes_ - bytes_ % dtype.itemsize].view(dtype).as_strided(shape, stride, offset)
+
+
+def too_small(needed: int, what: str) -> LoaderError:
+    """The error where shared memory has no room for `needed` bytes; `what` says what they are."""
+    room = shared_memory_room()
+    has = "" if room is None else f", and {SHARED_MEMORY} has {_megabytes(room.free)} free of {_megabytes(room.size)}"
+    wanted = f"{max(1, -(-2 * needed >> 30))}g"
+    return LoaderError(
+        f"shared memory is too small: {what} {_megabytes(needed)}{has}. Workers hand their batches over there. "
+        f"Enlarge it (docker run --shm-size={wanted}, or mount -o remount,size={wanted} {SHARED_MEMORY}), or use a "
+        "smaller batch_size, prefetch_factor or num_workers, or uint8 batches (device=…, or a transform that ends in "
+        "PILToTensor): a quarter of the bytes of float32."
+    )
+
+
+def _megabytes(count: int) -> str:
+    return f"{count / 1e6:.1f} MB" if count < 10_000_000 else f"{count / 1e6:.0f} MB"

@@ -5,15 +5,15 @@ from __future__ import annotations
 import itertools
 import textwrap
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Any, get_args
 
 from fastpipe import readers
 from fastpipe.datasets.wrappers import behind_subsets
 from fastpipe.environment import line_width
 from fastpipe.errors import PlanError
-from fastpipe.explanation.foreign_loading import ForeignLoading, foreign_loading, path_finder, shape_in_memory
+from fastpipe.explanation.foreign_loading import foreign_loading, path_of, shape_in_memory
 from fastpipe.explanation.graph_breaks import Break, diagnose, named_with_library, one_line
 from fastpipe.explanation.loader_advice import advise_loader
 from fastpipe.ops import ToPlanarTensor, contracts_of
@@ -31,7 +31,10 @@ _MADE = "an image of"
 _TO_TENSOR = frozenset({"PILToTensor", "ToTensor"})
 _LABEL = 8  # characters of a branch's label
 _IN_ASCII = str.maketrans({"×": "x", "–": "-", "…": "...", "→": ">", "°": " degrees"})
-_Branch = tuple[str, list[Any]]
+_Branch = tuple[str, list[str]]
+_Marks = tuple[str, str, str]  # of a branch, of the last one, and beside what hangs on one that isn't the last
+_MARKS: _Marks = ("├── ", "└── ", "│   ")
+_ASCII_MARKS: _Marks = ("|-- ", "`-- ", "|   ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,9 +109,14 @@ class Explanation:
             ascii: draw its branches, and write its signs, with ASCII characters.
             width: characters that a line may have, broken at spaces; None for ``COLUMNS``, the terminal's, or 80.
         """
-        draw = _TreeDrawer(_ASCII_MARKS if ascii else _MARKS, line_width() if width is None else width)
-        head = draw.wrapped(f"{self.subject}, fidelity {self.fidelity!r}", "", "  ")
-        return "\n".join([*head, *draw.lines(self._branches())])
+        width = line_width() if width is None else width
+        head, branches = f"{self.subject}, fidelity {self.fidelity!r}", self._branches()
+        if ascii:
+            head = head.translate(_IN_ASCII)
+            branches = [
+                (text.translate(_IN_ASCII), [one.translate(_IN_ASCII) for one in under]) for text, under in branches
+            ]
+        return "\n".join([*_wrapped(head, width, "", "  "), *_tree(branches, _ASCII_MARKS if ascii else _MARKS, width)])
 
     def __str__(self) -> str:
         return self.text()
@@ -129,7 +137,10 @@ class Explanation:
             ("draw    " + (drawn if self.drawn else nothing), list(self.drawn)),
             (f"example {self.example}: {'; '.join(self.recipe) or f'{nothing} is drawn'}", []),
             ("decode  " + decode, [self.why_whole, *under] if self.why_whole else under),
-            ("run     " + ("on each image's pixels" if self.steps else nothing), list(map(_promised, self.steps))),
+            (
+                "run     " + ("on each image's pixels" if self.steps else nothing),
+                [f"{step.step}: {step.promise}" for step in self.steps],
+            ),
             ("batch   " + self.batch, []),
             ("serve   " + self.serve, []),
         ]
@@ -141,13 +152,8 @@ class Explanation:
         return branches + [("note    " + note, []) for note in self.notes]
 
 
-def _promised(step: ExplainedStep) -> str:
-    return f"{step.step}: {step.promise}"
-
-
 def _broken(found: Break, behind: Sequence[str]) -> _Branch:
-    under: list[Any] = [f"why: {found.reason}"]
-    under += [f"mend: {advice}" for advice in found.advice]
+    under = [f"why: {found.reason}", *(f"mend: {advice}" for advice in found.advice)]
     correct = "it gets what torchvision would hand it: correct, only slower"
     if found.cause == "dataset":
         correct = "samples are what its code makes them: correct, only slower"
@@ -160,48 +166,27 @@ def _broken(found: Break, behind: Sequence[str]) -> _Branch:
     return f"then    {name} ends the plan", under
 
 
-@dataclass(frozen=True, slots=True)
-class _Marks:
-    """The marks that a tree is drawn with, four characters each."""
+def _tree(branches: Sequence[str | _Branch], marks: _Marks, width: int, left: str = "") -> Iterator[str]:
+    """Yields the lines of branches that hang at the same place, behind what stands `left` of them.
 
-    branch: str
-    last: str
-    beside: str  # left of what hangs on a branch that isn't the last
-    signs: Mapping[int, str] = field(default_factory=dict)  # other ways to write characters, for `str.translate`
+    A line has at most `width` characters; a word that is longer stays whole.
+    """
+    branch, end, beside = marks
+    for number, one in enumerate(branches):
+        text, under = (one, []) if isinstance(one, str) else one
+        last = number == len(branches) - 1
+        inside = left + (" " * len(end) if last else beside)
+        # What a trunk's line goes on with stands below its text, not below its label.
+        hang = (beside if under else "").ljust(4 if left else _LABEL)
+        yield from _wrapped(text, width, left + (end if last else branch), inside + hang)
+        yield from _tree(under, marks, width, inside)
 
 
-_MARKS = _Marks("├── ", "└── ", "│   ")
-_ASCII_MARKS = _Marks("|-- ", "`-- ", "|   ", _IN_ASCII)
-
-
-@dataclass(frozen=True, slots=True)
-class _TreeDrawer:
-    """Draws a tree in lines of at most `width` characters; a word that is longer stays whole."""
-
-    marks: _Marks
-    width: int
-
-    def lines(self, branches: Sequence[str | _Branch], left: str = "") -> Iterator[str]:
-        """The lines of branches that hang at the same place, behind what stands `left` of them."""
-        for number, branch in enumerate(branches):
-            text, under = (branch, []) if isinstance(branch, str) else branch
-            last = number == len(branches) - 1
-            inside = left + (" " * len(self.marks.last) if last else self.marks.beside)
-            # What a trunk's line goes on with stands below its text, not below its label.
-            hang = (self.marks.beside if under else "").ljust(4 if left else _LABEL)
-            yield from self.wrapped(text, left + (self.marks.last if last else self.marks.branch), inside + hang)
-            yield from self.lines(under, inside)
-
-    def wrapped(self, text: str, first: str, others: str) -> list[str]:
-        """The lines of a text, the first and the others each behind an indentation."""
-        return textwrap.wrap(
-            text.translate(self.marks.signs),
-            self.width,
-            initial_indent=first,
-            subsequent_indent=others,
-            break_long_words=False,
-            break_on_hyphens=False,
-        )
+def _wrapped(text: str, width: int, first: str, others: str) -> list[str]:
+    """The lines of a text, the first and the others each behind an indentation."""
+    return textwrap.wrap(
+        text, width, initial_indent=first, subsequent_indent=others, break_long_words=False, break_on_hyphens=False
+    )
 
 
 def explain(subject: Any, *, shape: ImageShape | None = None, fidelity: Fidelity | None = None) -> Explanation:
@@ -244,6 +229,10 @@ def explain(subject: Any, *, shape: ImageShape | None = None, fidelity: Fidelity
     program = lower(recipe, chosen)
     box = program.box
     loaded_by = foreign.decode if foreign else ""
+    # The dataset's Python code, as `ImageDataset.in_python` has it; empty where there is none.
+    in_python = (
+        str(getattr(subject, "in_python", "") or (foreign.ends.transform if foreign else "")) if is_dataset else ""
+    )
     notes: tuple[str, ...] = ()
     if is_dataset and shape is None and hasattr(subject, "sample") and example.startswith(_MADE):
         notes = (f"no file's header could be read, of up to {_FILES} that were tried: `fastpipe check` says why",)
@@ -260,24 +249,13 @@ def explain(subject: Any, *, shape: ImageShape | None = None, fidelity: Fidelity
         why_whole="" if program.request.box is not None or loaded_by else _why_whole(recipe, program, pipeline),
         decoders=() if loaded_by else _decoders(subject, headers, program),
         steps=tuple(_explained(program.all_steps)),
-        batch=_ABOUT_FOREIGN_BATCHES
-        if foreign
-        else _about_batches(program, pipeline)
-        if joint is None
-        else _ABOUT_JOINT_BATCHES,
-        serve=advise_loader(
-            program, pipeline, _in_python(subject, foreign) if is_dataset else "", joint=joint is not None
-        ),
+        batch=_about_batches(program, pipeline, foreign is not None, joint is not None),
+        serve=advise_loader(program, pipeline, in_python, joint=joint is not None),
         broken_by=foreign.ends if foreign else _diagnosed(pipeline),
         rest=tuple(map(one_line, pipeline.rest)),
         notes=notes,
         loaded_by=loaded_by,
     )
-
-
-def _in_python(dataset: Any, foreign: ForeignLoading | None) -> str:
-    """The dataset's Python code, as `ImageDataset.in_python` has it; empty where there is none."""
-    return str(getattr(dataset, "in_python", "") or (foreign.ends.transform if foreign else ""))
 
 
 def _named(subject: Any, is_dataset: bool, pipeline: Pipeline) -> str:
@@ -291,12 +269,13 @@ def _named(subject: Any, is_dataset: bool, pipeline: Pipeline) -> str:
 
 def _examples(dataset: Any, shape: ImageShape | None) -> tuple[list[Header], str]:
     """The headers to show the decoding for, the first one being the example's, and the example's name."""
-    path_of = path_finder(dataset)
-    if shape is None and path_of is not None:
-        length = len(dataset)
+    if shape is None and dataset is not None:
+        try:
+            length = len(dataset)
+        except (NotImplementedError, TypeError):  # torchvision's base class
+            length = 0
         places = dict.fromkeys(number * length // _FILES for number in range(_FILES))
-        examples = (_example(dataset, path_of, place) for place in places if place < length)
-        found = [one for one in examples if one is not None]
+        found = [one for place in places if place < length and (one := _example(dataset, place)) is not None]
         if found:
             return [header for header, _ in found], found[0][1]
     in_memory = None if dataset is None else shape_in_memory(dataset)
@@ -305,16 +284,18 @@ def _examples(dataset: Any, shape: ImageShape | None) -> tuple[list[Header], str
     return made, f"{_MADE} {height}×{width}"
 
 
-def _example(dataset: Any, path_of: Callable[[int], Any], index: int) -> tuple[Header, str] | None:
+def _example(dataset: Any, index: int) -> tuple[Header, str] | None:
     """The header of a dataset's file, as the dataset turns it, and the file's name; None where it can't be read."""
     try:
-        path = path_of(index)
+        path = path_of(dataset, index)
+        if path is None:
+            return None
         header = readers.read_header(path)
     except (OSError, ValueError, IndexError):
         return None
     if getattr(dataset, "apply_exif", False) and header.orientation >= 5:
         return _made_header("JPEG", header.width, header.height), f"{path} (turned upright)"
-    return header, str(path)
+    return header, path
 
 
 def _made_header(format: str, height: int, width: int) -> Header:
@@ -379,11 +360,11 @@ def _explained(steps: Sequence[Step], place: str = "") -> Iterator[ExplainedStep
             yield ExplainedStep(f"{place}{step}", found[0].name, promise)
 
 
-_ABOUT_FOREIGN_BATCHES = "samples are made one by one and collated, as the dataset's own code makes them"
-_ABOUT_JOINT_BATCHES = "samples are made one by one and collated, as image and targets belong together"
-
-
-def _about_batches(program: Program, pipeline: Pipeline) -> str:
+def _about_batches(program: Program, pipeline: Pipeline, is_foreign: bool, is_joint: bool) -> str:
+    if is_foreign:
+        return "samples are made one by one and collated, as the dataset's own code makes them"
+    if is_joint:
+        return "samples are made one by one and collated, as image and targets belong together"
     if pipeline.rest:
         return "samples are made one by one and stacked, as the end of the transform isn't planned"
     behind = [getattr(step, "op", "") for step in program.after]

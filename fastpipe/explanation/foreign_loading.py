@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import inspect
+import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import torch
+
+from fastpipe.datasets.base import ImageDataset
+from fastpipe.datasets.wrappers import locate
 from fastpipe.explanation.graph_breaks import Break, one_line
 
 _TWINS = frozenset({"CocoDetection", "ImageFolder", "VOCDetection", "VOCSegmentation"})
+_PATH_LISTS = ("samples", "imgs", "paths", "files", "image_paths", "img_paths", "filenames")
 _OURS = ("fastpipe", "torch", "torchvision", "typing", "builtins")
 
 
@@ -55,13 +61,20 @@ def foreign_loading(dataset: Any) -> ForeignLoading | None:
     )
 
 
-def path_finder(dataset: Any) -> Callable[[int], Any] | None:
-    """A function that gives the path of a sample's file, by its index; None where the dataset doesn't say."""
-    if hasattr(dataset, "sample"):
-        return lambda index: dataset.sample(index)[0]
-    samples = getattr(dataset, "samples", None)
-    if isinstance(samples, list) and samples and isinstance(samples[0], tuple):
-        return lambda index: samples[index][0]
+def path_of(dataset: Any, index: int) -> str | None:
+    """The file of a sample; None for a dataset that doesn't show it."""
+    dataset, index = locate(dataset, index)
+    if isinstance(dataset, ImageDataset):
+        return dataset.sample(index)[0]
+    for name in _PATH_LISTS:
+        items = getattr(dataset, name, None)
+        try:
+            item = items[index] if items is not None and not isinstance(items, torch.Tensor) else None
+        except (TypeError, LookupError):
+            continue
+        first = item[0] if isinstance(item, (tuple, list)) and item else item
+        if isinstance(first, (str, os.PathLike)) and os.path.isfile(first):
+            return os.fspath(first)
     return None
 
 

@@ -24,7 +24,7 @@ from fastpipe.sources.cache import origin
 from fastpipe.sources.ranged import open_file, read_parts
 from fastpipe.types import RemoteFile
 
-_ENDINGS = (".zip", ".tar")
+ENDINGS = (".tar", ".zip")
 _COMPRESSED = (".tar.gz", ".tgz", ".tar.bz2", ".tbz", ".tbz2", ".tar.xz", ".txz", ".tar.zst", ".7z", ".rar")
 _MAGIC = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\xfd7zXZ": "xz", b"\x28\xb5\x2f\xfd": "Zstandard"}
 _LOCAL_HEADER = 30
@@ -56,11 +56,11 @@ def archive_in(path: str) -> str | None:
     lower = path.lower()
     if lower.endswith(_COMPRESSED) and os.path.isfile(path):
         raise DatasetError(f"{path} is compressed as a whole, so that no image in it can be read alone. {_HOW}")
-    if not any(ending in lower for ending in _ENDINGS):
+    if not any(ending in lower for ending in ENDINGS):
         return None
     place = path.rstrip("/" + os.sep)
     while place:
-        if place.lower().endswith(_ENDINGS) and os.path.isfile(place):
+        if place.lower().endswith(ENDINGS) and os.path.isfile(place):
             return place
         above = os.path.dirname(place)
         if above == place:
@@ -79,7 +79,7 @@ def archive_named_by(source: ByteSource) -> RemoteFile | None:
         return None
     parts = remote.name.split("/")
     for count in range(4, len(parts) + 1):
-        if parts[count - 1].lower().endswith(_ENDINGS):
+        if parts[count - 1].lower().endswith(ENDINGS):
             above = remote.above(len(parts) - count + 1)
             holder = source.cache.over(above) if isinstance(source, CachedSource) else above
             with contextlib.suppress(FileNotFoundError):  # a folder of that name
@@ -111,14 +111,19 @@ def list_members(path: str) -> Iterator[Member]:
             yield from _tarred(path, file, length)
 
 
+def check_member(path: str, member: Member) -> None:
+    """Raises DatasetError where an archive's member can't be read by its place."""
+    if member.problem:
+        raise DatasetError(f"{path}: {member.name} {member.problem}.")
+
+
 def read_member(file: IO[bytes], path: str, member: Member) -> bytes:
     """The bytes of a member of an archive that is open; the path is for errors.
 
     Raises:
         DatasetError: it can't be read from there.
     """
-    if member.problem:
-        raise DatasetError(f"{path}: {member.name} {member.problem}.")
+    check_member(path, member)
     file.seek(member.start)
     data = file.read(member.size)
     if len(data) < member.size:
@@ -212,16 +217,11 @@ def _plain(name: str) -> str:
     return "" if name == "." else name
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ArchiveSource(ContainerSource):
     """Class folders in a zip or tar; the root is the archive, or a folder in it."""
 
     integers = False
-
-    def __init__(
-        self, root: str, archive: str, extensions: tuple[str, ...], headers: bool, refresh: bool, progress: bool
-    ) -> None:
-        super().__init__(root.rstrip("/" + os.sep), (archive,), extensions, headers, refresh, progress)
 
     def name_of(self, path: str) -> str:
         return ""
@@ -253,8 +253,7 @@ class ArchiveSource(ContainerSource):
         names = [name for name in images if name.count("/") > depth and name.startswith(skipped)]
         names.sort(key=lambda name: _order(name, skipped))
         for name in names:
-            if found[name].problem:
-                raise DatasetError(f"{path}: {start + name} {found[name].problem}.")
+            check_member(path, found[name])
         return ContainerListing(
             names,
             [name[len(skipped) :].partition("/")[0] for name in names],

@@ -9,47 +9,18 @@ import re
 import shutil
 import warnings
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from fastpipe.errors import DatasetError, FastpipeWarning
 from fastpipe.index import format
+from fastpipe.index.index_source import IndexSource
 from fastpipe.index.indexed_files import IndexedFiles, open_index
+from fastpipe.index.parts import KnownParts
 from fastpipe.paths import whole
-from fastpipe.sources import ByteSource
 
 _SMALL = 1 << 16  # bytes
-
-
-class IndexSource(Protocol):
-    """Something that an index can be made of: a folder, an archive, shards."""
-
-    @property
-    def root(self) -> str:
-        """The folder or URL that the index's paths start from."""
-
-    @property
-    def bytes_from(self) -> ByteSource | None:
-        """The source of the files; None for this machine's file system."""
-
-    @property
-    def identity(self) -> dict[str, Any]:
-        """The values that tell this source's index from others: ``root``, ``extensions`` and more, as JSON has them."""
-
-    @property
-    def refresh(self) -> bool:
-        """Whether everything is to be looked at again, whatever is kept."""
-
-    def find_unchanged(self, index: IndexedFiles) -> tuple[Any, str]:
-        """Compares a kept index with what is there now.
-
-        Returns:
-            The unchanged parts, for `build`, and why the index won't do; ``""`` if it does.
-        """
-
-    def build(self, old: IndexedFiles | None, unchanged: Any, reason: str) -> IndexedFiles:
-        """A new index, or `old` itself where it turns out to hold."""
 
 
 def load_or_build(source: IndexSource, location: str | os.PathLike[str] | None) -> IndexedFiles:
@@ -59,13 +30,13 @@ def load_or_build(source: IndexSource, location: str | os.PathLike[str] | None) 
         DatasetError: it can't be kept at the location that was given.
     """
     if location is None:
-        return source.build(None, None, "kept nowhere")
+        return source.build(None, "kept nowhere")
     if isinstance(location, str) and location == "auto":
         try:
             default = _default_location(source.identity)
         except FileNotFoundError as error:
             _warn_not_kept(None, error)
-            return source.build(None, None, "kept nowhere")
+            return source.build(None, "kept nowhere")
         return _kept(source, default, required=False)
     folder = Path(whole(location))
     format.refuse_foreign_folder(folder)
@@ -105,7 +76,7 @@ def _default_location(identity: dict[str, Any]) -> Path:
     return format.cache_folder() / "folders" / f"{name}-{key}"
 
 
-def _open_and_compare(source: IndexSource, location: Path) -> tuple[IndexedFiles | None, Any, str]:
+def _open_and_compare(source: IndexSource, location: Path) -> tuple[IndexedFiles | None, KnownParts | None, str]:
     """Opens the index at a location: the index, its unchanged parts, and why it won't do (``""`` if it does)."""
     try:
         name = format.current_generation(location)
@@ -115,7 +86,7 @@ def _open_and_compare(source: IndexSource, location: Path) -> tuple[IndexedFiles
         index = open_index(location, source.root, "opened", name, source.bytes_from)
     except format.UnusableIndex as error:
         return None, None, str(error)
-    if source.refresh:
+    if source.options.refresh:
         damage = index.damaged_arrays()
         return None, None, f"damaged: {', '.join(damage)}" if damage else "asked to look at everything again"
     return index, *source.find_unchanged(index)
@@ -123,7 +94,7 @@ def _open_and_compare(source: IndexSource, location: Path) -> tuple[IndexedFiles
 
 def _kept(source: IndexSource, location: Path, *, required: bool) -> IndexedFiles:
     """The index at a location, brought up to date there."""
-    index, unchanged, reason = _open_and_compare(source, location)
+    index, known, reason = _open_and_compare(source, location)
     if index is not None and not reason:
         return index
     with contextlib.ExitStack() as stack:
@@ -133,13 +104,11 @@ def _kept(source: IndexSource, location: Path, *, required: bool) -> IndexedFile
         except OSError as error:
             problem = error
         else:
-            if not source.refresh:
-                index, unchanged, reason = _open_and_compare(
-                    source, location
-                )  # another process may have done it meanwhile
+            if not source.options.refresh:  # another process may have done it meanwhile
+                index, known, reason = _open_and_compare(source, location)
                 if index is not None and not reason:
                     return index
-        built = source.build(index, unchanged, reason)
+        built = source.build(known, reason)
         if built is index:
             return built
         if problem is None:
@@ -149,10 +118,10 @@ def _kept(source: IndexSource, location: Path, *, required: bool) -> IndexedFile
                 return open_index(location, source.root, built.origin, generation, source.bytes_from)
             except (OSError, format.UnusableIndex) as error:
                 problem = error
+    reason = _not_kept_reason(location, problem, built)
     if required:
-        reason = _not_kept_reason(location, problem, built)
         raise DatasetError(f"the index can't be kept at {location}: {reason}") from problem
-    _warn_not_kept(location, _not_kept_reason(location, problem, built))
+    _warn_not_kept(location, reason)
     return built
 
 

@@ -1,7 +1,6 @@
 """Listing and examining files on a Dask cluster: what ``--scheduler`` of the commands stands for.
 
-The code that lists, measures and examines asks `current_cluster` whether there is one; alone, it works in threads and
-processes of its own. The workers see the files under the same paths, and have the same versions of what reads them.
+Its workers see the files under the same paths, and have the same versions of what reads them.
 """
 
 from __future__ import annotations
@@ -17,7 +16,6 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import CancelledError
-from contextvars import ContextVar
 from typing import Any
 
 import PIL
@@ -26,7 +24,7 @@ from fastpipe.errors import FastpipeError
 from fastpipe.index.journal import Journal
 from fastpipe.types import ArchiveMember
 
-__all__ = ["Cluster", "current_cluster", "whole_path"]
+__all__ = ["Cluster", "cluster_at", "whole_path"]
 
 _START_S = 60.0  # for a scheduler that doesn't answer, and for a cluster without a worker
 _SAY_S = 1.0  # after which it is said what is waited for
@@ -36,10 +34,10 @@ _AHEAD = 4  # tasks for each thread of the workers, of which one runs
 
 
 class Cluster:
-    """The workers of a Dask scheduler; within a ``with``, they do what this process would do alone.
+    """The workers of a Dask scheduler, connected within a ``with``; they do what this process would do alone.
 
     Args:
-        address: of the scheduler, as ``tcp://host:8786``; None for none, and then nothing changes.
+        address: of the scheduler, as ``tcp://host:8786``.
         about: what is done, as values that have a repr: where the same was interrupted before, `map` goes on there.
         quiet: don't say on standard error what is waited for.
 
@@ -47,17 +45,14 @@ class Cluster:
         FastpipeError: Dask isn't installed, nobody answers at the address, or there is no worker.
     """
 
-    def __init__(self, address: str | None, about: Any = None, *, quiet: bool = False) -> None:
+    def __init__(self, address: str, about: Any = None, *, quiet: bool = False) -> None:
         self._address = address
         self._about = about
         self._quiet = quiet
         self._client: Any = None
         self._journal: Journal | None = None
-        self._token: Any = None
 
     def __enter__(self) -> Cluster:
-        if self._address is None:
-            return self
         try:
             import distributed
         except ImportError as error:
@@ -77,7 +72,6 @@ class Cluster:
             ) from error
         if self._about is not None:
             self._journal = Journal("cluster", repr((self._about, _versions())))
-        self._token = _current.set(self)
         return self
 
     def map(
@@ -196,8 +190,6 @@ class Cluster:
             print(f"fastpipe: --scheduler {self._address}: {text}", file=sys.stderr, flush=True)
 
     def __exit__(self, *problem: object) -> None:
-        if self._token is not None:
-            _current.reset(self._token)
         if self._journal is not None:
             self._journal.__exit__(*problem)
         self._close()
@@ -206,15 +198,14 @@ class Cluster:
         if self._client is not None:
             with contextlib.suppress(Exception):
                 self._client.close()
-        self._client = self._token = self._journal = None
+        self._client = self._journal = None
 
 
-_current: ContextVar[Cluster | None] = ContextVar("fastpipe_cluster", default=None)
-
-
-def current_cluster() -> Cluster | None:
-    """The cluster that works for this process now."""
-    return _current.get()
+def cluster_at(
+    address: str | None, about: Any = None, *, quiet: bool = False
+) -> contextlib.AbstractContextManager[Cluster | None]:
+    """The cluster of a scheduler, for a ``with``; None without an address."""
+    return contextlib.nullcontext() if address is None else Cluster(address, about, quiet=quiet)
 
 
 def whole_path(path: str) -> str:

@@ -4,30 +4,30 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import astuple, dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, cast
 
 import numpy as np
+from typing_extensions import Self
 
 from fastpipe.errors import DatasetError
 from fastpipe.index._progress import SlowBar
-from fastpipe.index.cluster import current_cluster
-from fastpipe.index.file_states import settled_state, state_of
+from fastpipe.index.file_states import State, settled_state, state_of
+from fastpipe.index.glob import Paths, expand_paths, paths_digest
+from fastpipe.index.index_source import BuildOptions, PartsSource
 from fastpipe.index.indexed_files import IndexedFiles
-from fastpipe.index.merge import Part, merge, new_part, old_part
-from fastpipe.index.metadata import with_metadata
+from fastpipe.index.parts import KnownParts, Merged, Part, new_files
 from fastpipe.index.table import Table, joined, number_labels, pack_paths
-from fastpipe.sources import ByteSource
+from fastpipe.index.threads import in_threads
+from fastpipe.sources import ByteSource, Cache
 from fastpipe.types import RemoteFile
 
-_AT_ONCE = 8  # containers of a store
+_AT_ONCE = 8  # containers of a store: there it takes time to hear of the next member
 
 
-@dataclass(frozen=True, slots=True)
-class ContainerListing:
-    """The samples of one container, in their order.
+class ContainerListing(NamedTuple):
+    """The samples of one container, in their order; JSON can hold it.
 
     Attributes:
         names: in the container, with ``/`` between the parts.
@@ -41,228 +41,182 @@ class ContainerListing:
     labels: list[str]
     starts: list[int]
     sizes: list[int]
-    classes: tuple[str, ...] = ()
+    classes: Sequence[str] = ()
     unpacked: str | None = None
 
+    def add(self, name: str, label: str, start: int, size: int) -> None:
+        """Adds a sample."""
+        self.names.append(name)
+        self.labels.append(label)
+        self.starts.append(start)
+        self.sizes.append(size)
 
-class _Container(NamedTuple):
-    """A container's samples, listed now or taken over from an older index."""
 
-    files: Part
+def label_text(label: Any, called: str) -> str:
+    """A label as a text; raises DatasetError where it is neither an integer nor a name."""
+    if isinstance(label, bool) or not isinstance(label, (int, str)) or label == "":
+        raise DatasetError(f"{called} is {label!r:.60}: neither an integer nor a name.")
+    return str(label)
+
+
+@dataclass(frozen=True, slots=True)
+class ListedContainer(Part):
+    """A container, listed now or taken over from an older index; the attributes are those of `ContainerListing`."""
+
     labels: list[str]
-    classes: tuple[str, ...] = ()
+    classes: Sequence[str] = ()
     unpacked: str | None = None
 
 
-@dataclass(frozen=True)
-class ContainerSource:
+@dataclass(frozen=True, kw_only=True)
+class ContainerSource(PartsSource):
     """An `IndexSource` of samples in containers; a subclass lists one container.
 
     Attributes:
-        root: what paths start from.
         paths: of the containers, in their order; all of this machine, or all `RemoteFile` in one source.
-        extensions: of the files that count.
-        headers: whether each sample's header is wanted.
-        refresh: list all anew.
-        progress: whether a terminal gets a bar if it takes long.
+        given: a digest of the paths and patterns that they were given by.
+        class_names: of the labels 0, 1, …; None where labels name themselves.
     """
 
-    root: str
     paths: tuple[str, ...]
-    extensions: tuple[str, ...]
-    headers: bool
-    refresh: bool
-    progress: bool
+    given: str = ""
+    class_names: tuple[str, ...] | None = None
 
     integers = True
     """Whether labels that are all integers are the targets as they stand."""
 
-    @property
-    def bytes_from(self) -> ByteSource | None:
-        """The source of the containers; None for this machine's file system."""
-        first = next(iter(self.paths), None)
-        return cast(ByteSource, first.source) if isinstance(first, RemoteFile) else None
-
-    @property
-    def value_names(self) -> Callable[[list[str], list[int]], tuple[list[str], list[int]]] | None:
-        """From classes and their values to better names of the same values; None where labels name themselves."""
-        return None
-
-    @property
-    def identity(self) -> dict[str, Any]:
-        own = {"extensions": list(self.extensions), **self.about}
-        if self.bytes_from is not None:
-            return {"root": self.root, **own, "store": self.bytes_from.identity}
-        return {"root": os.path.abspath(self.root), **own}
-
-    @property
-    def about(self) -> dict[str, Any]:
-        """Other arguments that the listing depends on, for `identity`."""
-        return {}
+    @classmethod
+    def over(
+        cls, given: Paths, what: str, endings: tuple[str, ...], options: BuildOptions, cache: Cache | None, **own: Any
+    ) -> Self:
+        """The source of the containers that paths and patterns name: see `expand_paths`."""
+        if not isinstance(given, (str, os.PathLike, ByteSource)):
+            given = list(given)
+        paths = expand_paths(given, what, endings, cache)
+        first = paths[0]
+        store = cast(ByteSource, first.source) if isinstance(first, RemoteFile) else None
+        root = common_folder(paths) if store is None else store.name
+        return cls(root=root, paths=paths, options=options, bytes_from=store, given=paths_digest(given), **own)
 
     def listing(self, path: str) -> ContainerListing:
         """The samples of a container; raises DatasetError where it can't be used."""
         raise NotImplementedError
 
-    def find_unchanged(self, index: IndexedFiles) -> tuple[dict[str, int] | None, str]:
-        """The containers that are unchanged, each with its number in the index, and why the index won't do."""
-        starts = index.table.container_starts
-        if starts is None:
+    def find_unchanged(self, index: IndexedFiles) -> tuple[KnownParts | None, str]:
+        if index.table.container_starts is None:
             return None, "what was there is of a folder"
-        known = {path: number for number, path in enumerate(index.containers[: len(starts) - 1])}
-        unchanged = {
-            path: known[name]
-            for path in self.paths
-            if (name := _name_in_index(path)) in known and _is_unchanged(index, known[name], path)
-        }
+        known = KnownParts(index, "container", ("starts", "sizes"))
+        names = {path: self._relative(path) for path in self.paths}
+        unchanged = {name for path, name in names.items() if name in known and _is_unchanged(known, name, path)}
         if len(unchanged) < len(self.paths) or len(self.paths) != len(known):
-            return unchanged, f"{len(self.paths) - len(unchanged)} of {len(self.paths)} containers may have changed"
-        if self.headers and index.table.heights is None:
-            return unchanged, "headers were not in it"
-        return None, ""
+            reason = f"{len(self.paths) - len(unchanged)} of {len(self.paths)} containers may have changed"
+            return known.without(known.numbers.keys() - unchanged), reason
+        return known, self.options.missing_in(index.table)
 
-    def build(self, old: IndexedFiles | None, unchanged: dict[str, int] | None, reason: str) -> IndexedFiles:
-        """A new index; what is unchanged is taken over from the old one."""
-        states, containers = self._containers(old, unchanged or {})
-        unpacked = [one.unpacked for one in containers if one.unpacked is not None]
-        if unpacked and current_cluster() is not None:
+    def list_parts(self, known: KnownParts | None) -> list[ListedContainer]:
+        names = {path: self._relative(path) for path in self.paths}
+        # Before they are listed: what changes meanwhile shows the next time.
+        states = {path: settled_state(path) for path in self.paths}
+        new = [path for path, name in names.items() if known is None or name not in known]
+        # A task needn't carry the names of all the others.
+        asked = ((replace(self, paths=(path,), options=BuildOptions()), path) for path in new)
+        cluster = self.options.cluster
+        if cluster is not None and len(new) > 1:
+            listings = cluster.map(_listing_of, asked)
+        else:
+            listings = in_threads(_listing_of, asked, _AT_ONCE if self.bytes_from is not None else 0)
+        found: dict[str, ListedContainer] = {}
+        with SlowBar("listing containers", self.options.progress) as bar:
+            bar.expect(len(new))
+            for number, listing in listings:
+                path = new[number]
+                found[path] = self._listed(path, states[path], ContainerListing(*listing))
+                bar.advance()
+        return [
+            found[path] if path in found else self._taken_over(cast(KnownParts, known), name, states[path])
+            for path, name in names.items()
+        ]
+
+    def table_of(
+        self, parts: Sequence[ListedContainer], merged: Merged
+    ) -> tuple[Table, Sequence[str], Sequence[int] | None]:
+        unpacked = [one.unpacked for one in parts if one.unpacked is not None]
+        if unpacked and self.options.cluster is not None:
             raise DatasetError(
                 f"the images of {self.paths[0]} are compressed as a column, so they are unpacked on this machine, "
                 "where a cluster's workers don't see them: leave the scheduler out."
             )
-        texts = [label for one in containers for label in one.labels]
-        labels, classes, values = number_labels(
-            texts, self.integers, (name for one in containers for name in one.classes)
-        )
-        if self.value_names is not None:
-            classes, values = self.value_names(classes, values)
-        merged = merge([one.files for one in containers])
+        texts = [label for one in parts for label in one.labels]
+        labels, classes, values = number_labels(texts, self.integers, (name for one in parts for name in one.classes))
+        if self.class_names is not None:  # a value without a name keeps its number
+            others = [value for value in values if not 0 <= value < len(self.class_names)]
+            classes = [*self.class_names, *map(str, others)]
+            values = [*range(len(self.class_names)), *others]
         # What was unpacked stands behind the containers themselves.
-        places = itertools.count(len(containers))
-        holders = [number if one.unpacked is None else next(places) for number, one in enumerate(containers)]
+        places = itertools.count(len(parts))
+        holders = [number if one.unpacked is None else next(places) for number, one in enumerate(parts)]
+        states = [*(one.state for one in parts), *map(state_of, unpacked)]
         table = Table(
-            merged.paths,
-            merged.offsets,
-            labels,
+            labels=labels,
             containers=np.repeat(np.array(holders, np.int32), np.diff(merged.starts)),
-            container_paths=joined([pack_paths([*map(self._relative, self.paths), *unpacked])]),
-            container_states=np.array([*states, *map(state_of, unpacked)], np.int64).reshape(-1, 3),
+            container_paths=joined([pack_paths([*(one.path for one in parts), *unpacked])]),
+            container_states=np.array(states, np.int64).reshape(-1, 3),
             container_starts=merged.starts,
-            **merged.columns,
+            **merged.arrays,
         )
-        made = IndexedFiles(
-            table,
-            root=self.root,
-            classes=classes,
-            class_values=values,
-            origin=f"built: {reason}",
-            source=self.bytes_from,
-        )
-        return with_metadata(made, old, merged.old_rows, False, self.headers, progress=self.progress)
-
-    def _containers(
-        self, old: IndexedFiles | None, unchanged: dict[str, int]
-    ) -> tuple[list[tuple[int, int, int]], list[_Container]]:
-        """The states of the containers from before they were listed, and the samples of each."""
-        with SlowBar("listing containers", self.progress) as bar, ThreadPoolExecutor(_AT_ONCE) as pool:
-            bar.expect(len(self.paths))
-            by_others = self._listed_by_others([path for path in self.paths if path not in unchanged])
-
-            def container(path: str) -> tuple[tuple[int, int, int], _Container]:
-                if path in by_others:
-                    state, listing = by_others[path]
-                    return state, self._listed(path, listing)
-                state = settled_state(path)  # before listing: what changes meanwhile shows the next time
-                if old is not None and path in unchanged:
-                    return state, _taken_over(old, unchanged[path], self.value_names is not None)
-                return state, self._listed(path, self.listing(path))
-
-            found = []
-            # Of a store several at once: there it takes time to hear of the next member.
-            for one in (map if self.bytes_from is None else pool.map)(container, self.paths):
-                found.append(one)
-                bar.advance()
-        return [state for state, _ in found], [one for _, one in found]
+        return table, classes, values
 
     def _relative(self, path: str) -> str:
         if isinstance(path, RemoteFile):
             return path.key
         return os.path.relpath(path, self.root).replace(os.sep, "/") if self.root else path.replace(os.sep, "/")
 
-    def _listed_by_others(self, paths: list[str]) -> dict[str, tuple[tuple[int, int, int], ContainerListing]]:
-        """Lists containers on the workers of a cluster, if there is one; each with its state from before."""
-        cluster = current_cluster()
-        if cluster is None or len(paths) < 2:
-            return {}
-        states = [settled_state(path) for path in paths]
-        # A task needn't carry the names of all the others.
-        answers = dict(cluster.map(_listing_of, ((replace(self, paths=(path,)), path) for path in paths)))
-        return {path: (states[number], ContainerListing(*answers[number])) for number, path in enumerate(paths)}
-
-    def _listed(self, path: str, listing: ContainerListing) -> _Container:
+    def _listed(self, path: str, state: State, listing: ContainerListing) -> ListedContainer:
         start = self.name_of(path)
-        names = [start + name for name in listing.names]
-        files = new_part(pack_paths(names) if names else b"", starts=listing.starts, sizes=listing.sizes)
-        return _Container(files, listing.labels, listing.classes, listing.unpacked)
+        names, labels, starts, sizes, classes, unpacked = listing
+        files = new_files(pack_paths([start + name for name in names]) if names else b"", starts=starts, sizes=sizes)
+        return ListedContainer(self._relative(path), state, files, labels, classes, unpacked)
+
+    def _taken_over(self, known: KnownParts, name: str, state: State) -> ListedContainer:
+        index, holder = known.index, _holder(known, name)
+        # The names may be those of `class_names`: the labels are the values.
+        texts = index.classes if self.class_names is None else map(str, index.class_values)
+        names = dict(zip(index.class_values, texts, strict=True))
+        labels = [names[value] for value in index.labels[known.rows(name)].tolist()]
+        unpacked = None if holder == known.numbers[name] else index.containers[holder]
+        return ListedContainer(name, state, known.files(name), labels, unpacked=unpacked)
 
     def name_of(self, path: str) -> str:
         """The prefix of a container's samples, relative to the root."""
         return self._relative(path) + "/"
 
 
-def _listing_of(asked: tuple[ContainerSource, str]) -> list[Any]:
-    """Lists a container in a cluster worker."""
+def _listing_of(asked: tuple[ContainerSource, str]) -> ContainerListing:
     source, path = asked
-    return list(astuple(source.listing(path)))
+    return source.listing(path)
 
 
 def common_folder(paths: Sequence[str]) -> str:
-    """The folder that all of these whole paths lie below; ``""`` for none, as on two drives. Of a store its name."""
-    if paths and isinstance(paths[0], RemoteFile):
-        return cast(ByteSource, paths[0].source).name
+    """The folder that all of these whole paths lie below; ``""`` for none, as on two drives."""
     try:
         return os.path.commonpath([os.path.dirname(path) for path in paths])
     except ValueError:
         return ""
 
 
-def _name_in_index(path: str) -> str:
-    return path.key if isinstance(path, RemoteFile) else os.path.normpath(path)
-
-
-def _rows(table: Table, number: int) -> tuple[int, int]:
-    assert table.container_starts is not None
-    start, stop = table.container_starts[number : number + 2].tolist()
-    return start, stop
-
-
-def _holder(table: Table, number: int) -> int:
+def _holder(known: KnownParts, name: str) -> int:
     """The container that holds the bytes of a container's samples: itself, or what it was unpacked to."""
-    assert table.containers is not None
-    start, stop = _rows(table, number)
-    return int(table.containers[start]) if start < stop else number
+    holders = known.index.table.containers
+    assert holders is not None
+    rows = known.rows(name)
+    return int(holders[rows.start]) if rows.start < rows.stop else known.numbers[name]
 
 
-def _is_unchanged(index: IndexedFiles, number: int, path: str) -> bool:
-    states = index.table.container_states
-    assert states is not None
+def _is_unchanged(known: KnownParts, name: str, path: str) -> bool:
     if isinstance(path, RemoteFile):
-        return path.version != 0 and state_of(path) == tuple(states[number].tolist())
+        return path.version != 0 and state_of(path) == known.state(name)
+    places = {known.numbers[name], _holder(known, name)}
     try:
-        return all(
-            state_of(index.containers[one]) == tuple(states[one].tolist())
-            for one in {number, _holder(index.table, number)}
-        )
+        return all(state_of(known.index.containers[one]) == tuple(known.states[one].tolist()) for one in places)
     except OSError:  # what was unpacked is gone
         return False
-
-
-def _taken_over(old: IndexedFiles, number: int, integers: bool) -> _Container:
-    start, stop = _rows(old.table, number)
-    holder = _holder(old.table, number)
-    names = {value: str(value) if integers else name for value, name in zip(old.class_values, old.classes, strict=True)}
-    return _Container(
-        old_part(old.table, start, stop, ("starts", "sizes")),
-        [names[value] for value in old.table.labels[start:stop].tolist()],
-        unpacked=None if holder == number else old.containers[holder],
-    )

@@ -7,6 +7,9 @@ import time
 
 from fastpipe.types import RemoteFile
 
+State = tuple[int, int, int]
+"""Three integers that differ once a file or folder has changed."""
+
 NEVER_EQUAL = -1
 """A modification time that makes a state differ from whatever the system says."""
 
@@ -19,7 +22,7 @@ def is_settled(mtime: int, ctime: int, now: int) -> bool:
     return mtime > 0 and max(mtime, ctime) <= now - SETTLED_NS
 
 
-def state_of(path: str) -> tuple[int, int, int]:
+def state_of(path: str) -> State:
     """Bytes, modification time and change time in ns; of a file in a store its bytes, version and 0."""
     if isinstance(path, RemoteFile):
         return path.length, path.version, 0
@@ -27,7 +30,7 @@ def state_of(path: str) -> tuple[int, int, int]:
     return status.st_size, status.st_mtime_ns, status.st_ctime_ns
 
 
-def settled_state(path: str) -> tuple[int, int, int]:
+def settled_state(path: str) -> State:
     """The state to keep of a file that is about to be read: one that changed just now may change again unseen."""
     if isinstance(path, RemoteFile):
         return state_of(path)

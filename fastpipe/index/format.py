@@ -186,6 +186,8 @@ def read(
         raise UnusableIndex(f"its header is that of generation {header['generation']}")
     arrays: dict[str, Array] = {}
     for name, expected in header["arrays"].items():
+        if name not in schema:  # one that an earlier version kept
+            continue
         file = folder / f"{name}.npy"
         try:
             if file.stat().st_size != expected["bytes"]:

@@ -5,18 +5,20 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from fastpipe.errors import DatasetError
 from fastpipe.index import cache, format
 from fastpipe.index.archives import ArchiveSource, archive_in, archive_named_by
-from fastpipe.index.folder_source import FolderSource
+from fastpipe.index.index_source import BuildOptions, IndexSource
 from fastpipe.index.indexed_files import IndexedFiles, open_index
 from fastpipe.index.listing import IMG_EXTENSIONS
+from fastpipe.index.local_scan import LocalFolderSource
 from fastpipe.index.remote_scan import RemoteFolderSource
 from fastpipe.index.table import Array, Table
 from fastpipe.paths import local
 from fastpipe.sources import ByteSource, source_of
+from fastpipe.types import RemoteFile
 
 
 class ImageIndex(IndexedFiles):
@@ -72,20 +74,11 @@ class ImageIndex(IndexedFiles):
             DatasetError: a link leads back to a folder above it, an archive is compressed or damaged, or `location`
                 can't be written.
         """
-        endings = tuple(extensions)
-        source = source_of(root, None)
-        folder = local(root) if source is None else source.name  # type: ignore[arg-type]  # a source has one
-        archive = archive_in(folder) if source is None else archive_named_by(source)
-        if archive is not None:
-            found: cache.IndexSource = ArchiveSource(folder, archive, endings, headers, refresh, progress)
-        elif source is not None:
-            found = RemoteFolderSource(source, endings, headers, refresh, progress)
-        else:
-            found = FolderSource(folder, endings, sizes or headers, headers, refresh, progress)
-        return cls.load_or_build(found, location)
+        options = BuildOptions(sizes or headers, headers, refresh, progress)
+        return cls.load_or_build(folder_source(root, tuple(extensions), options), location)
 
     @classmethod
-    def load_or_build(cls, source: cache.IndexSource, location: str | os.PathLike[str] | None) -> ImageIndex:
+    def load_or_build(cls, source: IndexSource, location: str | os.PathLike[str] | None) -> ImageIndex:
         """The index of a source as it is now: see `fastpipe.index.cache.load_or_build`."""
         return cls._of(cache.load_or_build(source, location))
 
@@ -133,6 +126,27 @@ class ImageIndex(IndexedFiles):
         if self.location is not None:
             return _reopened, (str(self.location), self.generation, self.root, self.source)
         return _restored, (dict(self.table.arrays()), self.root, self.header(), self.source)
+
+
+def folder_source(
+    root: str | os.PathLike[str] | ByteSource, extensions: tuple[str, ...], options: BuildOptions
+) -> IndexSource:
+    """The source of class folders, wherever they are."""
+    store = source_of(root, None)
+    folder = local(root) if store is None else store.name  # type: ignore[arg-type]  # a source has one
+    archive = archive_in(folder) if store is None else archive_named_by(store)
+    if archive is not None:
+        holder = archive.source if isinstance(archive, RemoteFile) else None
+        return ArchiveSource(
+            root=folder.rstrip("/" + os.sep),
+            paths=(archive,),
+            extensions=extensions,
+            options=options,
+            bytes_from=cast("ByteSource | None", holder),
+        )
+    if store is not None:
+        return RemoteFolderSource(root=folder, extensions=extensions, options=options, bytes_from=store)
+    return LocalFolderSource(root=folder, extensions=extensions, options=options)
 
 
 def _restored(arrays: dict[str, Array], root: str, header: dict[str, Any], source: ByteSource | None) -> ImageIndex:

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
+from typing_extensions import Self
 
 from fastpipe.index import format
-from fastpipe.index.table import Array, Table, decode_path, same_tables, unpack_paths
+from fastpipe.index.table import ENCODING, ERRORS, Array, Table, same_tables, unpack_paths
 from fastpipe.sources import ByteSource
 from fastpipe.types import ArchiveMember, RemoteFile
 
-Files = TypeVar("Files", bound="IndexedFiles")
+_FEW = 4  # files, of which numpy costs more than it saves
 
 
 class IndexedFiles:
@@ -69,14 +71,12 @@ class IndexedFiles:
         Of a file in a container it is a `fastpipe.types.ArchiveMember`, which knows where its bytes are.
         """
         start, stop = self._offsets[number], self._offsets[number + 1]
-        name = decode_path(self._bytes[start : stop - 1].tobytes(), self._separator)
-        if self.source is not None:
-            return self._remote([name], slice(number, number + 1))[0]
-        path = self.prefix + name
-        if self._places is None:
-            return path
-        at, offset, length = (int(array[number]) for array in self._places)
-        return ArchiveMember(path, self.containers[at], offset, length)
+        name = self._bytes[start : stop - 1].tobytes().decode(ENCODING, ERRORS)
+        if self._separator != "/":
+            name = name.replace("/", self._separator)
+        if self.source is None and self._places is None:
+            return self.prefix + name
+        return self._placed([name], slice(number, number + 1))[0]
 
     def blocks(self) -> Iterator[tuple[list[str], Array]]:
         """Yields all files in blocks of ``(paths, labels)``, paths as `path` gives them: few objects alive at once."""
@@ -87,9 +87,15 @@ class IndexedFiles:
 
     def paths(self, picks: Array) -> list[str]:
         """The paths of many files, as `path` gives them: int64 positions from 0 to n - 1."""
-        places = zip(self._offsets[picks].tolist(), self._offsets[picks + 1].tolist(), strict=True)
-        packed = b"".join([self._bytes[start:stop] for start, stop in places])
-        return self._placed(unpack_paths(packed, self._separator), picks)
+        return self._placed(unpack_paths(self.table.packed(picks), self._separator), picks)
+
+    def samples_at(self, indices: Sequence[int]) -> Iterable[tuple[str, int]]:
+        """The paths and labels of files at positions from 0 to n - 1."""
+        labels = self.table.labels
+        if len(indices) < _FEW:
+            return [(self.path(one), int(labels[one])) for one in indices]
+        picks = np.array(indices)
+        return zip(self.paths(picks), labels[picks].tolist(), strict=True)
 
     def _placed(self, names: list[str], picks: Any) -> list[str]:
         if self.source is not None:
@@ -146,40 +152,33 @@ class IndexedFiles:
 
     def counts(self) -> Array:
         """How many files each class has: int64 ``(classes,)``."""
-        starts, folder_labels = self.table.folder_starts, self.table.folder_labels
-        if starts is not None and folder_labels is not None:  # a look at the folders, not at every file
-            counts = np.zeros(len(self.classes), np.int64)
-            np.add.at(counts, folder_labels[1:], np.diff(starts)[1:])
-            return counts
+        folders, starts = self.table.folder_paths, self.table.folder_starts
+        if folders is not None and starts is not None:  # a look at the folders, not at every file
+            in_class = dict.fromkeys(self.classes, 0)
+            for path, count in zip(unpack_paths(folders.tobytes(), "/"), np.diff(starts).tolist(), strict=True):
+                if path:
+                    in_class[path.partition("/")[0]] += count
+            return np.array([*in_class.values()], np.int64)
         values, counts = np.unique(self.labels, return_counts=True)
         found = dict(zip(values.tolist(), counts.tolist(), strict=True))
         return np.array([found.get(value, 0) for value in self.class_values], np.int64)
 
-    def read_through(self: Files, source: ByteSource) -> Files:
+    def read_through(self, source: ByteSource) -> Self:
         """The same index, whose files come from another source of the same name, as one with a cache is."""
-        if source is self.source:
-            return self
-        other = type(self).__new__(type(self))  # copy.copy would open it again
-        other.__dict__ = {**self.__dict__, "source": source}
-        return other
+        return self if source is self.source else self._copy(source=source)
 
-    def without_root(self: Files) -> Files:
+    def without_root(self) -> Self:
         """The same index, of paths that are whole by themselves."""
-        other = type(self).__new__(type(self))
-        other.__dict__ = {**self.__dict__, "root": "", "prefix": ""}
-        return other
+        return self._copy(root="", prefix="")
 
-    def with_table(self, table: Table, formats: Sequence[str]) -> IndexedFiles:
-        """The same files with other arrays beside their paths."""
-        return IndexedFiles(
-            table,
-            root=self.root,
-            classes=self.classes,
-            class_values=self.class_values,
-            formats=formats,
-            origin=self.origin,
-            source=self.source,
-        )
+    def with_metadata(self, arrays: dict[str, Array], formats: Sequence[str]) -> Self:
+        """The same files with other arrays beside their paths; in memory."""
+        return self._copy(table=replace(self.table, **arrays), formats=tuple(formats))
+
+    def _copy(self, **changes: Any) -> Self:
+        other = type(self).__new__(type(self))  # copy.copy would open it again
+        other.__dict__ = self.__dict__ | changes
+        return other
 
     def equals(self, other: IndexedFiles) -> bool:
         """Whether both have the same classes and the same arrays."""

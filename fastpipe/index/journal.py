@@ -70,6 +70,11 @@ class Journal:
             row = self._rows.execute("SELECT result FROM done WHERE key = ?", (key,)).fetchone()
         return None if row is None else json.loads(row[0])
 
+    def count(self) -> int:
+        """The number of results that are kept."""
+        with self._lock:
+            return 0 if self._rows is None else int(self._rows.execute("SELECT COUNT(*) FROM done").fetchone()[0])
+
     def items(self) -> Iterator[tuple[bytes, Any]]:
         """Yields all keys and their results."""
         with self._lock:

@@ -14,21 +14,20 @@ if TYPE_CHECKING:
 Item = TypeVar("Item")
 
 _BLOCK = 1 << 16
-_FEW = 4  # indices, of which numpy costs more than it saves
 
 
 class _View(Sequence[Item]):
     """A sequence over an index: equal to a list of the same items, added to lists, but not changed in place."""
 
-    __slots__ = ("_count", "index_")
+    __slots__ = ("index_", "size")
     __hash__ = None  # type: ignore[assignment]  # as a list
 
     def __init__(self, index: ImageIndex) -> None:
         self.index_ = index
-        self._count = len(index)
+        self.size = len(index)
 
     def __len__(self) -> int:
-        return self._count
+        return self.size
 
     def _at(self, number: int) -> Item:
         raise NotImplementedError
@@ -38,15 +37,15 @@ class _View(Sequence[Item]):
     @overload
     def __getitem__(self, item: slice) -> list[Item]: ...
     def __getitem__(self, item: int | slice) -> Item | list[Item]:
-        if type(item) is int and 0 <= item < self._count:
+        if type(item) is int and 0 <= item < self.size:
             return self._at(item)
         if isinstance(item, slice):
             return [self._at(number) for number in range(*item.indices(len(self)))]
         number = operator.index(item)
         if number < 0:
-            number += self._count
-        if not 0 <= number < self._count:
-            raise IndexError(f"index {item} is out of range: there are {self._count} samples")
+            number += self.size
+        if not 0 <= number < self.size:
+            raise IndexError(f"index {item} is out of range: there are {self.size} samples")
         return self._at(number)
 
     def __setitem__(self, item: Any, value: Any) -> None:
@@ -92,13 +91,6 @@ class Samples(_View[tuple[str, int]]):
 
     def _at(self, number: int) -> tuple[str, int]:
         return self.index_.path(number), int(self.index_.labels[number])
-
-    def several(self, indices: Sequence[int]) -> Iterable[tuple[str, int]]:
-        """The items at these positions."""
-        if len(indices) < _FEW or min(indices) < 0 or max(indices) >= self._count:
-            return map(self.__getitem__, indices)
-        picks = np.array(indices)
-        return zip(self.index_.paths(picks), self.index_.labels[picks].tolist(), strict=True)
 
     def __iter__(self) -> Iterator[tuple[str, int]]:
         for paths, labels in self.index_.blocks():

@@ -272,12 +272,10 @@ class _Paths:
 
     def add(self, block: Block, root: str = "") -> None:
         """Adds a block's paths, joined to a root."""
+        if not block.paths:
+            return
         paths = [os.path.join(root, path) for path in block.paths] if root else block.paths
-        try:
-            packed = pack_paths([path.replace(os.sep, "/") for path in paths] if os.sep != "/" else paths)
-        except UnicodeEncodeError as error:
-            where = block.where(-1)
-            raise DatasetError(f"{where}, or one before it: a path can't be encoded as {ENCODING}: {error}") from None
+        packed = _packed(paths, block.where(-1))
         ends = np.flatnonzero(np.frombuffer(packed, np.uint8) == 0) + len(self._packed) + 1
         if len(ends) != len(paths):
             bad = next(place for place, path in enumerate(paths) if "\0" in path)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,8 +10,10 @@ import numpy as np
 
 from fastpipe.index.file_states import NEVER_EQUAL, settled_state, state_of
 from fastpipe.index.image_index import ImageIndex
+from fastpipe.index.index_source import IndexSource
 from fastpipe.index.indexed_files import IndexedFiles
 from fastpipe.index.list_files import Column, read_list, table_of
+from fastpipe.index.parts import KnownParts
 from fastpipe.paths import whole
 from fastpipe.sources import ByteSource
 
@@ -20,23 +21,19 @@ _SMALL = 1 << 16  # bytes of a list that is parsed each time
 _MS = 1_000_000
 
 
-@dataclass(frozen=True)
-class ListSource:
-    """A text, CSV or Parquet file of paths and labels, which an index can be made of; see `IndexSource`.
+@dataclass(frozen=True, kw_only=True)
+class ListSource(IndexSource):
+    """A text, CSV or Parquet file of paths and labels.
 
     Attributes:
         path: of the file.
         columns: path's and label's, as of `ImageList`.
         root: what relative paths start from; ``""`` for nothing.
         bytes_from: the store that paths are keys of; None for this machine's files.
-        refresh: whether to parse it again, whatever is kept.
     """
 
     path: str
-    columns: tuple[Column, Column]
-    root: str
-    bytes_from: ByteSource | None = None
-    refresh: bool = False
+    columns: tuple[Column, Column] = ("path", "label")
 
     @property
     def identity(self) -> dict[str, Any]:
@@ -56,7 +53,7 @@ class ListSource:
         same = state is not None and tuple(state[:-1].tolist()) == state_of(self.path)
         return None, "" if same else f"{self.path} may have changed"
 
-    def build(self, old: IndexedFiles | None, unchanged: None, reason: str) -> IndexedFiles:
+    def build(self, known: KnownParts | None, reason: str) -> IndexedFiles:
         size, modified, changed = settled_state(self.path)  # before: what changes meanwhile shows the next time
         blocks, texts = read_list(self.path, self.columns)
         store = self.bytes_from
@@ -71,14 +68,16 @@ class ListSource:
         )
 
 
-def index_of_rows(paths: Sequence[str], labels: Sequence[int | str] | None = None, root: str = "") -> ImageIndex:
-    """The index of some files that nothing lists.
+def index_of_rows(rows: Any, root: str = "", source: ByteSource | None = None) -> ImageIndex:
+    """The index of files that no list file has.
 
     Args:
-        paths: whole, or relative to the root.
-        labels: one a path; None for 0.
+        rows: two sequences, paths and labels.
         root: the folder that relative paths start from.
+        source: the store that paths are keys of; None for this machine's files, and for paths that know their store.
     """
-    rows, texts = read_list((paths, [0] * len(paths) if labels is None else labels), ("path", "label"))
-    table, classes, values, start, source = table_of(rows, texts, root)
-    return ImageIndex.from_table(table, root=start, classes=classes, class_values=values, source=source)
+    blocks, texts = read_list(rows, ("path", "label"))
+    table, classes, values, start, own = table_of(blocks, texts, root if source is None else "")
+    if own is None and source is not None:
+        own, start = source, source.name
+    return ImageIndex.from_table(table, root=start, classes=classes, class_values=values, source=own)

@@ -10,21 +10,22 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 
 from fastpipe.errors import DatasetError
 from fastpipe.index._progress import SlowBar
-from fastpipe.index.cluster import Cluster, current_cluster
-from fastpipe.index.file_states import NEVER_EQUAL, is_settled
-from fastpipe.index.folders import FolderTable, KnownFolders, ListedFolder, folder_table
-from fastpipe.index.listing import is_folder
-from fastpipe.index.merge import new_part
-from fastpipe.index.table import Array, Table, pack_paths, unpack_paths
+from fastpipe.index.file_states import NEVER_EQUAL, State, is_settled
+from fastpipe.index.folders import FolderSource, KnownFolders, ListedFolder
+from fastpipe.index.indexed_files import IndexedFiles
+from fastpipe.index.listing import class_folders, is_folder
+from fastpipe.index.parts import new_files
+from fastpipe.index.table import ENCODING, ERRORS, Array
+from fastpipe.index.threads import in_threads, threads_for_files
 
 # Where a folder comes from memory, more threads than two only fight for the interpreter's lock (8 of them: twice as
 # slow on two cores); where it comes over a network, threads wait beside each other. A few folders tell which it is.
@@ -36,16 +37,11 @@ _THREADS_ON_A_FAST_DISK = 2
 _PATIENCE_S = 0.2
 
 
-def threads_for_files() -> int:
-    """Threads for listing and opening files: they mostly wait for the disk."""
-    return min(32, 4 * (os.cpu_count() or 1))
-
-
-def _state_of(status: os.stat_result) -> tuple[int, int, int]:
+def _state_of(status: os.stat_result) -> State:
     return status.st_mtime_ns, status.st_ctime_ns, status.st_ino & 0x7FFFFFFFFFFFFFFF
 
 
-def _state_or_never(path: str) -> tuple[int, int, int]:
+def _state_or_never(path: str) -> State:
     try:
         return _state_of(os.stat(path))
     except OSError:
@@ -66,81 +62,129 @@ def folder_states(root: str, folders: Sequence[str]) -> Array:
     return np.array(states, np.int64).reshape(-1, 3)
 
 
-def unchanged_folders(root: str, table: Table) -> KnownFolders | None:
-    """The folders that a scan need not list again; None where that holds for every one of them."""
-    assert table.folder_paths is not None
-    assert table.folder_states is not None
-    folders = unpack_paths(table.folder_paths.tobytes())
-    now = folder_states(root, folders)
-    known = np.asarray(table.folder_states)
-    same = (now == known).all(axis=1) & (known[:, 0] != NEVER_EQUAL)
-    if same.all():
-        return None
-    changed = {folders[number] for number in np.flatnonzero(~same)}
-    # One that is gone, or another folder now, may be a link whose target changed: its parent has to look again.
-    changed |= {folders[number].rpartition(os.sep)[0] for number in np.flatnonzero(now[:, 2] != known[:, 2])}
-    return KnownFolders(table).without({folder.replace(os.sep, "/") for folder in changed})
+Above = Sequence[Sequence[int]]
+"""Device and inode of the folders from the root down to one's parent."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Task:
+class _Task(NamedTuple):
     path: str
-    above: tuple[tuple[int, int], ...]  # device and inode of the folders from the root down to this one's parent
+    above: Above
 
 
-def scan(
-    root: str, extensions: tuple[str, ...], unchanged: KnownFolders | None = None, *, progress: bool = True
-) -> FolderTable:
-    """Lists the files under each class folder of a root that end with one of the extensions, in torchvision's order.
+class _Listing(NamedTuple):
+    """A folder as a thread or a cluster's worker lists it: JSON can hold it.
 
-    Args:
-        root: a folder.
-        extensions: lower-case.
-        unchanged: the folders that need no listing; None lists all.
-        progress: whether to show a bar if it takes long.
+    Attributes:
+        state, subfolders, readable: as of `ListedFolder`.
+        names: its files' paths from the root on, a NUL behind each.
+    """
+
+    state: State
+    names: str = ""
+    subfolders: Sequence[str] = ()
+    readable: bool = True
+
+
+_UNREADABLE = _Listing((NEVER_EQUAL, 0, 0), readable=False)
+
+Visited = tuple[_Listing | None, Above]
+"""A folder, None for one that is known, and `Above` of the folders in it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LocalFolderSource(FolderSource):
+    """Class folders of this machine.
 
     Raises:
-        DatasetError: a link leads back to a folder above it, so that there is no end to the files.
-        OSError: the root can't be listed.
+        FileNotFoundError: `root` is no folder.
     """
-    found: list[ListedFolder] = []
 
-    cluster = current_cluster()
+    def __post_init__(self) -> None:
+        if not os.path.isdir(self.root):
+            class_folders(self.root)  # says what is wrong
 
-    def visited(tasks: list[_Task]) -> list[tuple[ListedFolder, list[_Task]]]:
-        done = [_visit(root, task, extensions, unchanged) for task in tasks]
-        bar.advance(len(tasks))
-        return done
+    def find_unchanged(self, index: IndexedFiles) -> tuple[KnownFolders | None, str]:
+        if index.table.folder_states is None:
+            return None, "what was there is of a file"
+        known = KnownFolders(index)
+        folders = [*known.numbers]
+        now = folder_states(self.root, folders)
+        same = (now == known.states).all(axis=1) & (known.states[:, 0] != NEVER_EQUAL)
+        if same.all():
+            return known, self.options.missing_in(index.table)
+        changed = {folders[number] for number in np.flatnonzero(~same)}
+        # One that is gone, or another folder now, may be a link whose target changed: its parent has to look again.
+        changed |= {folders[number].rpartition("/")[0] for number in np.flatnonzero(now[:, 2] != known.states[:, 2])}
+        return known.without(changed), f"{len(changed)} of {len(folders)} folders may have changed"
 
-    with SlowBar("looking for images", progress) as bar:
-        tasks = [_Task("", ())]
-        while tasks:
-            bar.expect(len(tasks))
-            if cluster is not None and tasks[0].path:
-                done = _visited_by(cluster, root, tasks, extensions, unchanged, bar)
-                found += [listed for listed, _ in done]
-                tasks = [task for _, below in done for task in below]
-                continue
-            start, cpu = time.perf_counter(), time.thread_time()
-            done = visited(tasks[:_PROBED])
-            waited_s = (time.perf_counter() - start) - (time.thread_time() - cpu)
-            rest = tasks[_PROBED:]
-            if rest:
-                slow = waited_s / _PROBED > _SLOW_DISK_S
-                threads = threads_for_files() if slow else min(_THREADS_ON_A_FAST_DISK, os.cpu_count() or 1)
-                size = 1 if slow else _PROBED
-                chunks = [rest[at : at + size] for at in range(0, len(rest), size)]
-                with ThreadPoolExecutor(threads, thread_name_prefix="fastpipe-scan") as pool:
-                    for some in pool.map(visited, chunks):
-                        done += some
-            found += [listed for listed, _ in done]
-            tasks = [task for _, below in done for task in below]
-    return folder_table(found)
+    def folders(self, known: KnownFolders | None) -> Iterator[ListedFolder]:
+        """Lists the folders level by level, but for those that are known.
+
+        Raises:
+            DatasetError: a link leads back to a folder above it, so that there is no end to the files.
+            OSError: the root can't be listed.
+        """
+        with SlowBar("looking for images", self.options.progress) as bar:
+            tasks = [_Task("", ())]
+            while tasks:
+                bar.expect(len(tasks))
+                below: list[_Task] = []
+                for some, visits in self._visits(tasks, known):
+                    bar.advance(len(some))
+                    for task, (listing, above) in zip(some, visits, strict=True):
+                        folder = _folder(task.path, listing, known)
+                        start = f"{folder.path}/" if folder.path else ""
+                        below += [_Task(start + name, above) for name in folder.subfolders]
+                        yield folder
+                tasks = below
+
+    def _visits(
+        self, tasks: list[_Task], known: KnownFolders | None
+    ) -> Iterator[tuple[Sequence[_Task], Sequence[Visited]]]:
+        """Visits folders: those that have to be listed on the cluster, if there is one, and the others here."""
+        cluster, far = self.options.cluster, list[_Task]()
+        if cluster is not None and tasks[0].path:
+            far = [task for task in tasks if known is None or task.path not in known]
+            tasks = [task for task in tasks if known is not None and task.path in known]
+
+        probed, rest = tasks[:_PROBED], tasks[_PROBED:]
+        start, cpu = time.perf_counter(), time.thread_time()
+        visits = _visit_some((self.root, probed, self.extensions, known))
+        waited_s = (time.perf_counter() - start) - (time.thread_time() - cpu)
+        yield probed, visits
+        slow = waited_s / _PROBED > _SLOW_DISK_S
+        threads = threads_for_files() if slow else min(_THREADS_ON_A_FAST_DISK, os.cpu_count() or 1)
+        chunks = _chunks(rest, 1 if slow else _PROBED)
+        asked = ((self.root, chunk, self.extensions, known) for chunk in chunks)
+        for number, visits in in_threads(_visit_some, asked, threads if chunks else 0):
+            yield chunks[number], visits
+        if cluster is not None and far:
+            root, chunks = os.path.abspath(self.root), _chunks(far, _PROBED)
+            for number, visits in cluster.map(_visit_some, ((root, chunk, self.extensions, None) for chunk in chunks)):
+                yield chunks[number], visits
 
 
-def _visit(
-    root: str, task: _Task, extensions: tuple[str, ...], unchanged: KnownFolders | None
-) -> tuple[ListedFolder, list[_Task]]:
+def _chunks(tasks: list[_Task], size: int) -> list[list[_Task]]:
+    return [tasks[start : start + size] for start in range(0, len(tasks), size)]
+
+
+def _folder(path: str, listing: _Listing | None, known: KnownFolders | None) -> ListedFolder:
+    if listing is None:
+        assert known is not None
+        return known.folder(path)
+    state, names, subfolders, readable = listing
+    first, second, third = state
+    files = new_files(names.encode(ENCODING, ERRORS))
+    return ListedFolder(path, (first, second, third), files, tuple(subfolders), readable)
+
+
+def _visit_some(asked: tuple[str, list[_Task], tuple[str, ...], KnownFolders | None]) -> list[Visited]:
+    """Runs in a thread, or in a cluster worker."""
+    root, tasks, extensions, known = asked
+    return [_visit(root, task, extensions, known) for task in tasks]
+
+
+def _visit(root: str, task: _Task, extensions: tuple[str, ...], known: KnownFolders | None) -> Visited:
     full = os.path.join(root, *task.path.split("/")) if task.path else root
     before = time.time_ns()
     try:
@@ -148,78 +192,34 @@ def _visit(
     except OSError:
         if not task.path:
             raise
-        return ListedFolder(task.path, (NEVER_EQUAL, 0, 0), new_part(b""), (), readable=False), []
-    here = (status.st_dev, status.st_ino)
-    if here[1] and here in task.above:
+        return _UNREADABLE, ()
+    here = [status.st_dev, status.st_ino]
+    if status.st_ino and here in task.above:
         raise DatasetError(
             f"{full} is a link to a folder that holds it, so that there is no end to the files below it. "
             "Remove the link, or list the files that you mean: fastpipe.ImageList."
         )
-    listed = None if unchanged is None else unchanged.get(task.path)
-    if listed is None:
-        listed = _list(full, task.path, _state_of(status), before, extensions)
-    start = task.path + "/" if task.path else ""
-    return listed, [_Task(start + name, (*task.above, here)) for name in listed.subfolders]
+    is_known = known is not None and task.path in known
+    listing = None if is_known else _list(full, task.path, _state_of(status), before, extensions)
+    return listing, [*task.above, here]
 
 
-def _visited_by(
-    cluster: Cluster,
-    root: str,
-    tasks: list[_Task],
-    extensions: tuple[str, ...],
-    unchanged: KnownFolders | None,
-    bar: SlowBar,
-) -> list[tuple[ListedFolder, list[_Task]]]:
-    """Visits the unchanged folders here, and the others on a cluster's workers, as `_visit`."""
-    here = [task for task in tasks if unchanged is not None and task.path in unchanged]
-    there = [task for task in tasks if unchanged is None or task.path not in unchanged]
-    done = [_visit(root, task, extensions, unchanged) for task in here]
-    bar.advance(len(here))
-    chunks = [there[start : start + _PROBED] for start in range(0, len(there), _PROBED)]
-    whole = os.path.abspath(root)
-    for number, answers in cluster.map(_visit_some, ((whole, chunk, extensions) for chunk in chunks)):
-        bar.advance(len(answers))
-        for task, (state, files, subfolders, readable, above) in zip(chunks[number], answers, strict=True):
-            content = new_part(files.encode("utf-8", "surrogateescape"))
-            start = task.path + "/"
-            below = tuple((device, inode) for device, inode in above)
-            done.append(
-                (
-                    ListedFolder(task.path, tuple(state), content, tuple(subfolders), readable=readable),
-                    [_Task(start + name, below) for name in subfolders],
-                )
-            )
-    return done
-
-
-def _visit_some(asked: tuple[str, list[_Task], tuple[str, ...]]) -> list[Any]:
-    """Runs in a cluster worker; folders as JSON can hold them."""
-    root, tasks, extensions = asked
-    answers = []
-    for task in tasks:
-        listed, below = _visit(root, task, extensions, None)
-        files = listed.files.paths.decode("utf-8", "surrogateescape")
-        above = below[0].above if below else ()
-        answers.append([listed.state, files, listed.subfolders, listed.readable, above])
-    return answers
-
-
-def _list(full: str, path: str, state: tuple[int, int, int], before: int, extensions: tuple[str, ...]) -> ListedFolder:
+def _list(full: str, path: str, state: State, before: int, extensions: tuple[str, ...]) -> _Listing:
     mtime, ctime, inode = state
     try:
         names, subfolders, dangling = _entries(full, extensions)
     except OSError:
         if not path:
             raise
-        return ListedFolder(path, (NEVER_EQUAL, 0, 0), new_part(b""), (), readable=False)
+        return _UNREADABLE
     if dangling or not is_settled(mtime, ctime, before):  # a dangling link may come to point at a folder
         mtime = NEVER_EQUAL
     if not path:
         names = []  # files beside the class folders are no samples
     names.sort()
     start = path + "/"
-    packed = pack_paths([start + f"\0{start}".join(names)]) if names else b""
-    return ListedFolder(path, (mtime, ctime, inode), new_part(packed), tuple(subfolders))
+    paths = start + f"\0{start}".join(names) + "\0" if names else ""
+    return _Listing((mtime, ctime, inode), paths, subfolders)
 
 
 def _entries(full: str, extensions: tuple[str, ...]) -> tuple[list[str], list[str], bool]:

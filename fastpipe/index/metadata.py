@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,12 +11,10 @@ import numpy as np
 from fastpipe import readers
 from fastpipe.errors import DecodeError
 from fastpipe.index._progress import SlowBar
-from fastpipe.index.cluster import current_cluster, whole_path
+from fastpipe.index.cluster import Cluster, whole_path
 from fastpipe.index.indexed_files import IndexedFiles
-from fastpipe.index.local_scan import threads_for_files
-from fastpipe.index.table import FLAGS, SCHEMA, Array
-
-Paths = Callable[[Array], list[str]]
+from fastpipe.index.table import FLAGS, SCHEMA, Array, Table
+from fastpipe.index.threads import in_threads, threads_for_files
 
 _CHUNK = 256
 _CHUNK_ON_A_CLUSTER = 4096
@@ -25,8 +22,36 @@ _CHUNK_ON_A_CLUSTER = 4096
 _HEADER_ARRAYS = ("heights", "widths", "formats", "orientations", "flags")
 
 
+@dataclass(frozen=True, slots=True)
+class BuildOptions:
+    """How an index is made.
+
+    Attributes:
+        sizes: whether each file's size is wanted.
+        headers: whether each file's header is wanted.
+        refresh: whether everything is to be looked at again, whatever is kept.
+        progress: whether a terminal gets a bar if it takes long.
+        cluster: its workers list and read; None for this process.
+    """
+
+    sizes: bool = False
+    headers: bool = False
+    refresh: bool = False
+    progress: bool = True
+    cluster: Cluster | None = None
+
+    def missing_in(self, table: Table) -> str:
+        """Why a table won't do; ``""`` if it has what is wanted."""
+        if self.headers and table.heights is None:
+            return "headers were not in it"
+        return "sizes were not in it" if self.sizes and table.sizes is None else ""
+
+
+AS_USUAL = BuildOptions()
+
+
 def with_metadata(
-    files: IndexedFiles, old: IndexedFiles | None, old_rows: Array, sizes: bool, headers: bool, *, progress: bool
+    files: IndexedFiles, old: IndexedFiles | None, old_rows: Array, options: BuildOptions
 ) -> IndexedFiles:
     """The files with sizes and headers, as far as they are asked for or an older index knows them.
 
@@ -37,29 +62,28 @@ def with_metadata(
         files: listed now.
         old: the older index.
         old_rows: int64 ``(n,)``: each file's row there, -1 where it's new.
-        sizes, headers: whether they are asked for.
-        progress: whether a terminal gets a bar if it takes long.
+        options: say whether sizes and headers are wanted.
     """
     table, count = files.table, len(files)
     arrays: dict[str, Array] = {}
-    if table.sizes is None and (sizes or (old is not None and old.table.sizes is not None)):
+    if table.sizes is None and (options.sizes or (old is not None and old.table.sizes is not None)):
         found = arrays["sizes"] = _known(old, old_rows, "sizes", count, -2)
-        for rows, answers in _in_threads(files.paths, found == -2, _size_of, "asking for sizes", progress):
+        for rows, answers in _ask(files, found == -2, _size_of, "asking for sizes", options):
             found[rows] = answers
     formats: Sequence[str] = ()
     known = old is not None and old.table.heights is not None
-    if headers or known:
+    if options.headers or known:
         arrays |= {name: _known(old, old_rows, name, count, 0) for name in _HEADER_ARRAYS}
         # The first stands for files whose format nobody knows.
         numbers = {name: number for number, name in enumerate((known and old and old.formats) or ("",))}
         missing = arrays["orientations"] == 0
-        for rows, answers in _in_threads(files.paths, missing, _header_of, "reading headers", progress):
+        for rows, answers in _ask(files, missing, _header_of, "reading headers", options):
             for row, (height, width, format, orientation, flags) in zip(rows, answers, strict=True):
                 values = height, width, numbers.setdefault(format, len(numbers)), orientation, flags
                 for name, value in zip(_HEADER_ARRAYS, values, strict=True):
                     arrays[name][row] = value
         formats = [*numbers]
-    return files.with_table(replace(table, **arrays), formats)
+    return files.with_metadata(arrays, formats)
 
 
 def _known(old: IndexedFiles | None, old_rows: Array, name: str, count: int, missing: int) -> Array:
@@ -94,31 +118,20 @@ def _answers(asked: tuple[Callable[[str], Any], list[str]]) -> list[Any]:
     return [ask(path) for path in paths]
 
 
-def _in_threads(
-    paths: Paths, wanted: Array, ask: Callable[[str], Any], text: str, progress: bool
+def _ask(
+    files: IndexedFiles, wanted: Array, ask: Callable[[str], Any], text: str, options: BuildOptions
 ) -> Iterator[tuple[Array, list[Any]]]:
     """``(positions, answers)`` for the wanted files, a chunk at a time; from the workers of a cluster in any order."""
+    cluster = options.cluster
     positions = np.flatnonzero(wanted)
-    cluster = current_cluster()
     size = _CHUNK if cluster is None else _CHUNK_ON_A_CLUSTER
     chunks = [positions[start : start + size] for start in range(0, len(positions), size)]
-    if cluster is not None:
-        with SlowBar(text, progress) as bar:
-            bar.expect(len(positions))
-            asked = ((ask, [whole_path(path) for path in paths(picks)]) for picks in chunks)
-            for number, answers in cluster.map(_answers, asked):
-                bar.advance(len(answers))
-                yield chunks[number], answers
-        return
-
-    def answer(picks: Array) -> list[Any]:
-        answers = [ask(path) for path in paths(picks)]
-        bar.advance(len(picks))
-        return answers
-
-    with (
-        SlowBar(text, progress) as bar,
-        ThreadPoolExecutor(threads_for_files(), thread_name_prefix="fastpipe-index") as pool,
-    ):
+    if cluster is None:
+        found = in_threads(_answers, ((ask, files.paths(picks)) for picks in chunks), threads_for_files())
+    else:
+        found = cluster.map(_answers, ((ask, [*map(whole_path, files.paths(picks))]) for picks in chunks))
+    with SlowBar(text, options.progress) as bar:
         bar.expect(len(positions))
-        yield from zip(chunks, pool.map(answer, chunks), strict=True)
+        for number, answers in found:
+            bar.advance(len(answers))
+            yield chunks[number], answers

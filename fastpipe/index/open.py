@@ -8,9 +8,10 @@ from pathlib import Path
 
 from fastpipe.errors import DatasetError
 from fastpipe.index import format
-from fastpipe.index.archives import archive_in
+from fastpipe.index.archives import ENDINGS, archive_in
 from fastpipe.index.glob import expand_paths
-from fastpipe.index.image_index import ImageIndex
+from fastpipe.index.image_index import ImageIndex, folder_source
+from fastpipe.index.index_source import AS_USUAL, BuildOptions
 from fastpipe.index.list_source import ListSource, index_of_rows
 from fastpipe.index.listing import IMG_EXTENSIONS, is_folder, is_image_file
 from fastpipe.index.shard_source import ShardSource
@@ -22,7 +23,7 @@ __all__ = ["OTHER_EXTENSIONS", "loose_images", "named_index", "open_container"]
 OTHER_EXTENSIONS = (".gif", ".jfif", ".mpo")
 """Endings of images besides `IMG_EXTENSIONS`."""
 
-_ARCHIVES, _TABLES = (".tar", ".zip"), (".parquet",)
+_TABLES = (".parquet",)
 _LISTS = (".txt", ".csv", ".tsv", *_TABLES)
 _PATTERN = ("*", "?", "[", "{")
 
@@ -33,16 +34,15 @@ def open_container(
     image: str | None = None,
     label: str | None = None,
     location: str | os.PathLike[str] | None = "auto",
-    headers: bool = False,
-    refresh: bool = False,
-    progress: bool = True,
+    options: BuildOptions = AS_USUAL,
 ) -> ImageIndex | None:
     """The index of a zip or tar of class folders, of shards, or of Parquet files with a column of images.
 
     Args:
         path: one of these, or a pattern of shards or Parquet files. Or a URL of any of these, or of class folders.
         image, label: as in `ImageShards` and `ImageTable`; None for the usual image, and for no labels.
-        location, headers, refresh, progress: as in `ImageIndex.from_folder`.
+        location: as in `ImageIndex.from_folder`.
+        options: how the index is made.
 
     Returns:
         None where it is none of these.
@@ -52,39 +52,36 @@ def open_container(
     """
     path, remote = local(path), is_url(path)
     pattern = any(mark in path for mark in _PATTERN) and (remote or not os.path.exists(path))
-    listed = pattern and not remote and path.lower().endswith(_ARCHIVES + _TABLES)
+    listed = pattern and not remote and path.lower().endswith(ENDINGS + _TABLES)
     first = expand_paths(path, "containers")[0] if listed else path
     if first.lower().endswith(_TABLES):
         if not remote and not (os.path.isfile(first) and (image or holds_images(first))):
             return None
-        return ImageIndex.load_or_build(
-            TableSource.of(path, image or "image", label, headers, refresh, progress), location
-        )
-    archive = first.lower().endswith(_ARCHIVES) if remote else archive_in(first) is not None
+        return ImageIndex.load_or_build(TableSource.of(path, image or "image", label, options), location)
+    archive = first.lower().endswith(ENDINGS) if remote else archive_in(first) is not None
     if not remote and not archive:
         return None
     if not (pattern or image or label):
         with contextlib.suppress(FileNotFoundError) if archive else contextlib.nullcontext():  # no class folder
-            return ImageIndex.from_folder(path, location=location, headers=headers, refresh=refresh, progress=progress)
-    source = ShardSource.of(path, image, label, headers, refresh, progress)
-    return ImageIndex.load_or_build(source, location)
+            return ImageIndex.load_or_build(folder_source(path, IMG_EXTENSIONS, options), location)
+    return ImageIndex.load_or_build(ShardSource.of(path, image, label, options), location)
 
 
-def named_index(path: str | os.PathLike[str], *, progress: bool = True) -> ImageIndex:
+def named_index(path: str | os.PathLike[str], options: BuildOptions = AS_USUAL) -> ImageIndex:
     """The images of whatever a path names: a container (see `open_container`), a folder, an index, a list, an image.
 
     Args:
         path: one of these.
-        progress: whether a terminal gets a bar while a folder is listed.
+        options: how the index is made.
 
     Raises:
         DatasetError: none of these, or there is no image.
     """
-    if (index := open_container(path, progress=progress)) is not None:
+    if (index := open_container(path, options=options)) is not None:
         return index
     path = local(path)
     if os.path.isfile(path):
-        return ListSource(path, ("path", "label"), "").index() if _is_list(path) else index_of_rows([path])
+        return ListSource(path=path, root="").index() if _is_list(path) else index_of_rows(([path], [0]))
     if not os.path.isdir(path):
         raise DatasetError(f"there is no {path}: give a folder of images, a list of them, or an image file.")
     if os.path.isfile(os.path.join(path, "current")):
@@ -95,13 +92,13 @@ def named_index(path: str | os.PathLike[str], *, progress: bool = True) -> Image
             if not os.path.isdir(about["root"]):
                 raise DatasetError(f"the index at {path} is of containers in {about['root']}: give these.")
             kinds = tuple(about["extensions"])
-            return ImageIndex.from_folder(about["root"], location=path, extensions=kinds, progress=progress)
+            return ImageIndex.load_or_build(folder_source(about["root"], kinds, options), path)
     with os.scandir(path) as entries:
         has_folders = any(map(is_folder, entries))
-    if has_folders and len(found := ImageIndex.from_folder(path, progress=progress)):
+    if has_folders and len(found := ImageIndex.load_or_build(folder_source(path, IMG_EXTENSIONS, options), "auto")):
         return found
     if images := loose_images(path):
-        return index_of_rows(images, root=path)
+        return index_of_rows((images, [0] * len(images)), path)
     raise DatasetError(f"there is no image in {path}, neither in it nor in the folders in it.")
 
 

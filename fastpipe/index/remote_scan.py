@@ -6,97 +6,66 @@ import contextlib
 import os
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from fastpipe.index._progress import SlowBar
 from fastpipe.index.file_states import NEVER_EQUAL
-from fastpipe.index.folders import KnownFolders, ListedFolder, folder_table
+from fastpipe.index.folders import FolderSource, KnownFolders, ListedFolder
 from fastpipe.index.indexed_files import IndexedFiles
 from fastpipe.index.journal import Journal
-from fastpipe.index.listing import without_classes
-from fastpipe.index.merge import new_part, with_old_rows
-from fastpipe.index.metadata import with_metadata
+from fastpipe.index.parts import KnownParts, new_files, with_old_rows
 from fastpipe.index.table import pack_paths
 from fastpipe.sources import ByteSource, Entry, RemoteSource
 from fastpipe.sources.base import version_of
 from fastpipe.sources.cache import origin
 from fastpipe.sources.remote import Folder, walk_folders
 
-_COLUMNS = ("sizes", "versions")
 
-
-@dataclass(frozen=True)
-class RemoteFolderSource:
-    """The arguments of `ImageIndex.from_folder`, of a source.
+@dataclass(frozen=True, kw_only=True)
+class RemoteFolderSource(FolderSource):
+    """Class folders of a store.
 
     Attributes:
         bytes_from: has the files ``class/….jpg``.
-        extensions, headers, refresh, progress: as there.
         asked: when this was made, in ns.
     """
 
     bytes_from: ByteSource
-    extensions: tuple[str, ...]
-    headers: bool
-    refresh: bool
-    progress: bool
     asked: int = field(default_factory=time.time_ns)
 
-    @property
-    def root(self) -> str:
-        return self.bytes_from.name
-
-    @property
-    def identity(self) -> dict[str, Any]:
-        return {"root": self.root, "extensions": list(self.extensions), "store": self.bytes_from.identity}
-
-    def find_unchanged(self, index: IndexedFiles) -> tuple[None, str]:
+    def find_unchanged(self, index: IndexedFiles) -> tuple[KnownFolders | None, str]:
         """Whether the index will do: if another process listed the store while this one waited for it."""
+        known = None if index.table.folder_paths is None else KnownFolders(index, ("sizes", "versions"))
         assert index.location is not None
         with contextlib.suppress(OSError):
-            if (index.location / "current").stat().st_mtime_ns >= self.asked and (
-                not self.headers or index.table.heights is not None
-            ):
-                return None, ""
-        return None, "the store was listed again"
+            if (index.location / "current").stat().st_mtime_ns >= self.asked:
+                return known, self.options.missing_in(index.table)
+        return known, "the store was listed again"
 
-    def build(self, old: IndexedFiles | None, unchanged: None, reason: str) -> IndexedFiles:
-        """A new index, or `old` itself where the list is the same."""
-        known = None
-        if old is not None and old.table.folder_paths is not None:
-            known = KnownFolders(old.table, _COLUMNS)
-        found = folder_table(self._folders(known))
-        if not found.classes:
-            raise without_classes(self.root)
-        made = IndexedFiles(
-            found.table, root=self.root, classes=found.classes, origin=f"built: {reason}", source=self.bytes_from
-        )
-        made = with_metadata(made, old, found.old_rows, False, self.headers, progress=self.progress)
-        if old is None or not made.equals(old):
-            return made
-        assert old.location is not None
-        with contextlib.suppress(OSError):  # see `find_unchanged`
-            os.utime(old.location / "current")
-        return old
+    def build(self, known: KnownParts | None, reason: str) -> IndexedFiles:
+        made = super().build(known, reason)
+        if made.location is not None:  # the older one holds: see `find_unchanged`
+            with contextlib.suppress(OSError):
+                os.utime(made.location / "current")
+        return made
 
-    def _folders(self, known: KnownFolders | None) -> Iterator[ListedFolder]:
-        """Lists all folders, the root first."""
+    def folders(self, known: KnownFolders | None) -> Iterator[ListedFolder]:
+        """Lists the folders, several at once; those whose state is as it was are taken over."""
         source = origin(self.bytes_from)
         if not isinstance(source, RemoteSource):
             yield from self._grouped(source, known)
             return
         with (
-            SlowBar("listing the store", self.progress) as bar,
-            Journal("listings", source.identity, self.refresh) as journal,
+            SlowBar("listing the store", self.options.progress) as bar,
+            Journal("listings", source.identity, self.options.refresh) as journal,
         ):
 
             def visited(key: str, state: str) -> tuple[ListedFolder, dict[str, str]]:
-                before = _known_folder(known, key)
-                if before is not None and state and before.state[0] == version_of(state):
+                if known is not None and key in known and state and known.state(key)[0] == version_of(state):
                     # What is in it is the same; whether its folders are, they say.
+                    before = _known_folder(known, key)
                     below = [f"{key}/{name}" if key else name for name in before.subfolders]
                     return before, {folder: source.folder_state(folder) for folder in below}
                 listed = journal.get(key.encode())
@@ -105,7 +74,7 @@ class RemoteFolderSource:
                     journal.put(key.encode(), found)
                 else:
                     found = Folder([Entry(*file) for file in listed[0]], listed[1])
-                return self._listed(key, state, found, before), found.folders
+                return self._listed(key, state, found, known), found.folders
 
             bar.expect(1)
             with contextlib.closing(walk_folders(visited, source.concurrency)) as folders:
@@ -114,25 +83,23 @@ class RemoteFolderSource:
                     bar.advance()
                     yield folder
 
-    def _listed(self, key: str, state: str, found: Folder, before: ListedFolder | None) -> ListedFolder:
+    def _listed(self, key: str, state: str, found: Folder, known: KnownFolders | None) -> ListedFolder:
         """A folder as the store tells of it now; what its images were before is remembered."""
-        files = [] if not key else sorted(file for file in found.files if file.key.lower().endswith(self.extensions))
-        part = new_part(
-            pack_paths([file.key for file in files]) if files else b"",
-            sizes=[file.size for file in files],
-            versions=[version_of(file.etag) for file in files],
+        entries = [] if not key else sorted(file for file in found.files if file.key.lower().endswith(self.extensions))
+        files = new_files(
+            pack_paths([file.key for file in entries]) if entries else b"",
+            sizes=[file.size for file in entries],
+            versions=[version_of(file.etag) for file in entries],
         )
-        return ListedFolder(
-            key,
-            (version_of(state) if state else NEVER_EQUAL, 0, 0),
-            part if before is None else with_old_rows(part, before.files),
-            tuple(folder.rpartition("/")[2] for folder in found.folders),
-        )
+        if known is not None and key in known:
+            files = with_old_rows(files, _known_folder(known, key).files)
+        subfolders = tuple(folder.rpartition("/")[2] for folder in found.folders)
+        return ListedFolder(key, (version_of(state) if state else NEVER_EQUAL, 0, 0), files, subfolders)
 
     def _grouped(self, source: ByteSource, known: KnownFolders | None) -> Iterator[ListedFolder]:
         """The folders of a source that lists all of its files at once."""
         folders: dict[str, Folder] = {"": Folder([], {})}
-        with SlowBar("listing the store", self.progress) as bar:
+        with SlowBar("listing the store", self.options.progress) as bar:
             for entry in source.list():
                 bar.advance()
                 folder = entry.key.rpartition("/")[0]
@@ -143,13 +110,12 @@ class RemoteFolderSource:
                 folders.setdefault(above, Folder([], {})).folders[folder] = ""
                 folder = above
         for folder, found in folders.items():
-            yield self._listed(folder, "", found, _known_folder(known, folder))
+            yield self._listed(folder, "", found, known)
 
 
-def _known_folder(known: KnownFolders | None, key: str) -> ListedFolder | None:
+def _known_folder(known: KnownFolders, key: str) -> ListedFolder:
     """A folder of the older index; of files without a version nobody knows whether they are the same."""
-    folder = None if known is None else known.get(key)
-    if folder is None:
-        return None
+    folder = known.folder(key)
     files = folder.files
-    return replace(folder, files=files._replace(old_rows=np.where(files.columns["versions"] != 0, files.old_rows, -1)))
+    old_rows = np.where(files.columns["versions"] != 0, files.old_rows, -1)
+    return ListedFolder(key, folder.state, files._replace(old_rows=old_rows), folder.subfolders)

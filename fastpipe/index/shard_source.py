@@ -9,22 +9,20 @@ from dataclasses import dataclass
 from typing import IO, Any
 
 from fastpipe.errors import DatasetError, FastpipeWarning
-from fastpipe.index.archives import Member, list_members, read_member
-from fastpipe.index.containers import ContainerListing, ContainerSource, common_folder
-from fastpipe.index.glob import Paths, expand_paths, paths_digest
+from fastpipe.index.archives import ENDINGS, Member, check_member, list_members, read_member
+from fastpipe.index.containers import ContainerListing, ContainerSource, label_text
+from fastpipe.index.glob import Paths
+from fastpipe.index.index_source import BuildOptions
 from fastpipe.index.listing import IMG_EXTENSIONS
 from fastpipe.sources import Cache
 from fastpipe.sources.ranged import open_file
 
-_ENDINGS = (".tar", ".zip")
 
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ShardSource(ContainerSource):
     """Shards, and which member is the image, and which the label."""
 
     label: str | None
-    given: str
 
     @classmethod
     def of(
@@ -32,15 +30,12 @@ class ShardSource(ContainerSource):
         shards: Paths,
         image: str | None,
         label: str | None,
-        headers: bool,
-        refresh: bool = False,
-        progress: bool = True,
+        options: BuildOptions,
         cache: Cache | None = None,
     ) -> ShardSource:
-        """With `ImageShards`'s arguments."""
-        paths = expand_paths(shards, "shards", _ENDINGS, cache)
+        """The source with `ImageShards`'s arguments."""
         extensions = IMG_EXTENSIONS if image is None else ("." + image.lower().lstrip("."),)
-        return cls(common_folder(paths), paths, extensions, headers, refresh, progress, label, paths_digest(shards))
+        return cls.over(shards, "shards", ENDINGS, options, cache, extensions=extensions, label=label)
 
     @property
     def about(self) -> dict[str, Any]:
@@ -79,12 +74,8 @@ class ShardSource(ContainerSource):
                 f"{path}: the sample {key} has several images ({', '.join(found)}): say which with image={found[0]!r}."
             )
         member = members[found[0]]
-        if member.problem:
-            raise DatasetError(f"{path}: {member.name} {member.problem}.")
-        listing.names.append(member.name)
-        listing.labels.append(self._label(path, file, key, members))
-        listing.starts.append(member.start)
-        listing.sizes.append(member.size)
+        check_member(path, member)
+        listing.add(member.name, self._label(path, file, key, members), member.start, member.size)
 
     def _label(self, path: str, file: IO[bytes], key: str, members: dict[str, Member]) -> str:
         if self.label is None:
@@ -102,9 +93,7 @@ class ShardSource(ContainerSource):
         except (ValueError, LookupError, TypeError) as error:
             wanted = f"JSON with a field {field!r}" if field else "text"
             raise DatasetError(f"{path}: {member.name} is no {wanted} ({type(error).__name__}: {error}).") from error
-        if isinstance(label, bool) or not isinstance(label, (int, str)) or label == "":
-            raise DatasetError(f"{path}: the label in {member.name} is {label!r:.60}: neither an integer nor a name.")
-        return str(label)
+        return label_text(label, f"{path}: the label in {member.name}")
 
 
 def _samples(path: str) -> Iterable[tuple[str, dict[str, Member]]]:

@@ -18,35 +18,16 @@ from numpy.typing import NDArray
 
 Array = NDArray[Any]
 
+I4 = Array
+I8 = Array
+U1 = Array
+U4 = Array
+"""Arrays of these NumPy types, little-endian on disk; see `SCHEMA`."""
+
 ENCODING, ERRORS = sys.getfilesystemencoding(), sys.getfilesystemencodeerrors()
 
 FLAGS = {"progressive": 1, "cmyk": 2, "animated": 4, "unreadable": 128}
 """Bits of `Table.flags`."""
-
-SCHEMA = {
-    "paths": "u1",
-    "offsets": "i8",
-    "labels": "i4",
-    "folder_paths": "u1",
-    "folder_offsets": "i8",
-    "folder_starts": "i8",
-    "folder_states": "i8",
-    "folder_labels": "i4",
-    "sizes": "i8",
-    "versions": "i8",
-    "heights": "u4",
-    "widths": "u4",
-    "formats": "u1",
-    "orientations": "u1",
-    "flags": "u1",
-    "containers": "i4",
-    "starts": "i8",
-    "container_paths": "u1",
-    "container_states": "i8",
-    "container_starts": "i8",
-    "list_state": "i8",
-}
-"""The arrays by name, and the NumPy type of each (little-endian on disk)."""
 
 _BLOCK = 1 << 16
 
@@ -59,12 +40,11 @@ class Table:
         paths: uint8; relative path bytes, a NUL behind each.
         offsets: int64 ``(n + 1,)``; where each path starts.
         labels: int32 ``(n,)``.
-        folder_paths, folder_offsets: the folders' relative paths, packed like the files'; the root, ``""``, first.
+        folder_paths: the folders' relative paths, packed like the files'; the root, ``""``, first.
             None, as the other folder arrays, where the files weren't listed from a folder.
         folder_starts: int64 ``(m + 1,)``; the first file of each folder: a folder's files are neighbours.
         folder_states: int64 ``(m, 3)``; modification time and change time in ns, and inode. A time of -1 never
             equals what the system says: that folder is read again whenever the index is opened.
-        folder_labels: int32 ``(m,)``; -1 for the root.
         sizes: int64 ``(n,)`` bytes; -1 where the file can't be reached. None where not asked for.
         versions: int64 ``(n,)``; of files in a store, what changes when a file changes; 0 where the store can't tell
             (see `fastpipe.types.RemoteFile`).
@@ -83,27 +63,25 @@ class Table:
             from, as in `folder_states`, and whether its paths start from the root. None where there is none.
     """
 
-    paths: Array
-    offsets: Array
-    labels: Array
-    folder_paths: Array | None = None
-    folder_offsets: Array | None = None
-    folder_starts: Array | None = None
-    folder_states: Array | None = None
-    folder_labels: Array | None = None
-    sizes: Array | None = None
-    versions: Array | None = None
-    heights: Array | None = None
-    widths: Array | None = None
-    formats: Array | None = None
-    orientations: Array | None = None
-    flags: Array | None = None
-    containers: Array | None = None
-    starts: Array | None = None
-    container_paths: Array | None = None
-    container_states: Array | None = None
-    container_starts: Array | None = None
-    list_state: Array | None = None
+    paths: U1
+    offsets: I8
+    labels: I4
+    folder_paths: U1 | None = None
+    folder_starts: I8 | None = None
+    folder_states: I8 | None = None
+    sizes: I8 | None = None
+    versions: I8 | None = None
+    heights: U4 | None = None
+    widths: U4 | None = None
+    formats: U1 | None = None
+    orientations: U1 | None = None
+    flags: U1 | None = None
+    containers: I4 | None = None
+    starts: I8 | None = None
+    container_paths: U1 | None = None
+    container_states: I8 | None = None
+    container_starts: I8 | None = None
+    list_state: I8 | None = None
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -124,21 +102,20 @@ class Table:
         Args:
             picks: int64 ``(k,)``, each from 0 to n - 1; may repeat.
         """
-        lengths = np.diff(self.offsets)[picks]
-        offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-        paths = np.empty(offsets[-1], np.uint8)
-        for start in range(0, len(picks), _BLOCK):  # in blocks: the positions of all bytes would be 8 times the bytes
-            stop = min(start + _BLOCK, len(picks))
-            block = lengths[start:stop]
-            begin = offsets[start:stop] - offsets[start]
-            positions = np.repeat(self.offsets[picks[start:stop]] - begin, block) + np.arange(block.sum())
-            paths[offsets[start] : offsets[stop]] = self.paths[positions]
+        # In blocks: a Python object a path would take several times as much as the paths.
+        paths = joined(self.packed(picks[start : start + _BLOCK]) for start in range(0, len(picks), _BLOCK))
         chosen = {
             name: array if name.startswith("container_") else array[picks]
             for name, array in self.arrays()
             if not name.startswith("folder_") and name not in ("paths", "offsets", "container_starts", "list_state")
         }
-        return Table(paths, offsets, **chosen)
+        return Table(paths, offsets_of(paths), **chosen)
+
+    def packed(self, picks: Array) -> bytes:
+        """The paths of the files at these positions, as `pack_paths` packs them."""
+        data = self.paths.data
+        places = zip(self.offsets[picks].tolist(), self.offsets[picks + 1].tolist(), strict=True)
+        return b"".join([data[start:stop] for start, stop in places])
 
     def blocks(self, separator: str = os.sep) -> Iterator[tuple[list[str], Array]]:
         """Yields all files in blocks of ``(relative paths, labels)``: few objects alive at once, no call a file."""
@@ -146,6 +123,10 @@ class Table:
             stop = min(start + _BLOCK, len(self))
             data = self.paths[self.offsets[start] : self.offsets[stop]].tobytes()
             yield unpack_paths(data, separator), self.labels[start:stop]
+
+
+SCHEMA = {one.name: str(one.type)[:2].lower() for one in fields(Table)}
+"""The arrays by name, and the NumPy type of each."""
 
 
 def pack_paths(paths: Sequence[str]) -> bytes:
@@ -163,13 +144,8 @@ def offsets_of(packed: Array) -> Array:
 
 def unpack_paths(packed: bytes, separator: str = os.sep) -> list[str]:
     """Paths as strings, with this system's separator, or another."""
-    return decode_path(packed, separator).split("\0")[:-1]
-
-
-def decode_path(data: bytes, separator: str = os.sep) -> str:
-    """A path's bytes as a string with this system's separator, or another."""
-    text = data.decode(ENCODING, ERRORS)
-    return text if separator == "/" else text.replace("/", separator)
+    text = packed.decode(ENCODING, ERRORS)
+    return (text if separator == "/" else text.replace("/", separator)).split("\0")[:-1]
 
 
 def joined(parts: Iterable[bytes]) -> Array:

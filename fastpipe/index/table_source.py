@@ -8,15 +8,16 @@ import json
 import mmap
 import os
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
 from fastpipe.atomic_write import atomic_write
 from fastpipe.errors import DatasetError, FastpipeWarning
 from fastpipe.index import format
-from fastpipe.index.containers import ContainerListing, ContainerSource, common_folder
-from fastpipe.index.glob import Paths, expand_paths, paths_digest
+from fastpipe.index.containers import ContainerListing, ContainerSource, label_text
+from fastpipe.index.glob import Paths
+from fastpipe.index.index_source import BuildOptions
 from fastpipe.index.parquet import import_pyarrow, open_parquet
 from fastpipe.sources import Cache
 from fastpipe.types import RemoteFile
@@ -31,14 +32,12 @@ def holds_images(path: str) -> bool:
         return at >= 0 and not import_pyarrow().types.is_string(file.schema_arrow.field(at).type)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class TableSource(ContainerSource):
     """Parquet files, and their columns of images and labels."""
 
     image: str
     label: str | None
-    given: str
-    names: tuple[str, ...] | None
 
     @classmethod
     def of(
@@ -46,33 +45,18 @@ class TableSource(ContainerSource):
         tables: Paths,
         image: str,
         label: str | None,
-        headers: bool,
-        refresh: bool = False,
-        progress: bool = True,
+        options: BuildOptions,
         cache: Cache | None = None,
     ) -> TableSource:
-        """With `ImageTable`'s arguments."""
-        paths = expand_paths(tables, "Parquet files", (".parquet",), cache)
-        with open_parquet(paths[0]) as file:
-            names = _class_names(file, label)
-        return cls(
-            common_folder(paths), paths, (), headers, refresh, progress, image, label, paths_digest(tables), names
-        )
+        """The source with `ImageTable`'s arguments."""
+        made = cls.over(tables, "Parquet files", (".parquet",), options, cache, image=image, label=label)
+        with open_parquet(made.paths[0]) as file:
+            return replace(made, class_names=_class_names(file, label))
 
     @property
     def about(self) -> dict[str, Any]:
-        names = None if self.names is None else list(self.names)
+        names = None if self.class_names is None else list(self.class_names)
         return {"kind": "table", "image": self.image, "label": self.label, "given": self.given, "names": names}
-
-    @property
-    def value_names(self) -> Callable[[list[str], list[int]], tuple[list[str], list[int]]] | None:
-        return None if self.names is None else self._renamed
-
-    def _renamed(self, classes: list[str], values: list[int]) -> tuple[list[str], list[int]]:
-        """Names all classes of a ClassLabel; a value without a name keeps its number."""
-        names = list(self.names or ())
-        others = [value for value in values if not 0 <= value < len(names)]
-        return [*names, *map(str, others)], [*range(len(names)), *others]
 
     def listing(self, path: str) -> ContainerListing:
         with open_parquet(path) as file:
@@ -131,9 +115,7 @@ class TableSource(ContainerSource):
     def _checked(self, path: str, row: int, image: Any, label: Any) -> str:
         if image is None:
             raise DatasetError(f"{path}: row {row} has no image in its column {self.image!r}.")
-        if isinstance(label, bool) or not isinstance(label, (int, str)) or label == "":
-            raise DatasetError(f"{path}: the label of row {row} is {label!r:.60}: neither an integer nor a name.")
-        return str(label)
+        return label_text(label, f"{path}: the label of row {row}")
 
     def _located(self, file: Any, path: str, column: str, listing: ContainerListing) -> bool:
         """Finds each image's bytes in the file itself; whether they are all there.
@@ -161,10 +143,7 @@ class TableSource(ContainerSource):
                             return False
                         seen[_digest(value)] = place
                         at = place + len(value)
-                    listing.names.append(str(len(listing.names)))
-                    listing.labels.append(text)
-                    listing.starts.append(start + place)
-                    listing.sizes.append(len(value))
+                    listing.add(str(len(listing.names)), text, start + place, len(value))
         return True
 
     def _unpacked(self, file: Any, path: str, column: str) -> ContainerListing:
@@ -180,10 +159,7 @@ class TableSource(ContainerSource):
                 for group in range(file.num_row_groups):
                     for image, label in self._rows(file, path, column, group):
                         text = self._checked(path, len(listing.names), image, label)
-                        listing.names.append(str(len(listing.names)))
-                        listing.labels.append(text)
-                        listing.starts.append(out.tell())
-                        listing.sizes.append(image.size)
+                        listing.add(str(len(listing.names)), text, out.tell(), image.size)
                         out.write(image)
         except OSError as error:
             raise DatasetError(
@@ -196,7 +172,7 @@ class TableSource(ContainerSource):
             FastpipeWarning,
             stacklevel=2,
         )
-        return replace(listing, unpacked=target.as_posix())
+        return listing._replace(unpacked=target.as_posix())
 
 
 @contextlib.contextmanager

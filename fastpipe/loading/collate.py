@@ -101,6 +101,29 @@ class BatchCollate:
         return tensor.to(dtype or tensor.dtype, memory_format=layout)
 
 
+@dataclass(frozen=True, slots=True)
+class EmptyBatch:
+    """Sent by a worker in place of a batch whose samples were all left out; the loader goes on to the next."""
+
+
+@dataclass(frozen=True)
+class CollateGood:
+    """A ``collate_fn`` that never sees a sample that was left out.
+
+    A dataset leaves them out of a list by itself; asked for one sample, as by torch's `ConcatDataset`, it gives None.
+
+    Attributes:
+        collate: takes the rest.
+    """
+
+    collate: Callable[[Any], Any]
+
+    def __call__(self, samples: Any) -> Any:
+        if isinstance(samples, list):
+            samples = [sample for sample in samples if sample is not None] or None
+        return EmptyBatch() if samples is None else self.collate(samples)
+
+
 def map_tensors(function: Callable[[Any], Any], batch: Any) -> Any:
     """A batch with a function applied to each tensor in it, in lists, tuples, named tuples and dicts of any depth.
 

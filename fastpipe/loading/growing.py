@@ -211,9 +211,7 @@ class GrowingDataset(EpochSubset):
             )
         if np.array_equal(index.table.paths, self.dataset.samples.index_.table.paths):
             return self
-        longer = copy.copy(source)
-        longer.index = index
-        longer.samples = longer.imgs = Samples(index)
+        longer = _of_index(source, index)
         longer.targets = Targets(index)
         epoch = self.dataset.epoch
         self.close()
@@ -382,16 +380,22 @@ def _with_cache(source: Any, cache: Cache | None, seed: int) -> tuple[ImageDatas
     if cache is None:
         raise DatasetError("give the cache that samples are kept in: cache=fastpipe.Cache(FOLDER, '500 GB').")
     index = index.read_through(cache.over(index.source))
-    other = copy.copy(source)
-    other.index = index
-    other.samples = other.imgs = Samples(index)
-    if isinstance(source.targets, Targets):
-        other.targets = Targets(index)
+    other = _of_index(source, index)
     if hasattr(other, "source"):
         other.source = index.source
     if other.seed is None:
         other.seed, other._fastpipe.epoch = seed, SharedEpoch()
     return other, index, cache
+
+
+def _of_index(source: Any, index: ImageIndex) -> Any:
+    """A copy of a dataset that has an index's samples."""
+    other = copy.copy(source)
+    other.index = index
+    other.samples = other.imgs = Samples(index)
+    if isinstance(source.targets, Targets):
+        other.targets = Targets(index)
+    return other
 
 
 def _name(index: ImageIndex, seed: int) -> str:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import itertools
 import weakref
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterator, Mapping
 from typing import Any, TypeVar
 
-from fastpipe.datasets.wrappers import image_datasets
+from fastpipe.datasets.wrappers import image_datasets, shares
 from fastpipe.executor import SharedEpoch
-from fastpipe.loading.bad_files import EmptyBatch, end_epoch
+from fastpipe.loading.checks import note_given
+from fastpipe.loading.collate import EmptyBatch
 from fastpipe.loading.device import on_device
-from fastpipe.loading.epoch_checks import note_given
 from fastpipe.loading.threads import ThreadIterator
 
 _Batch = TypeVar("_Batch")
@@ -62,8 +62,7 @@ class Iteration(Iterator[_Batch]):
         if isinstance(batches, ThreadIterator):
             weakref.finalize(self, batches.stop_epoch, batches.number).atexit = False
         self._left_out: deque[int] = deque()  # batches before each of those that were made
-        made = _made(loader, batches)
-        made = _with_samples(made, self._left_out)
+        made = _with_samples(loader, batches, self._left_out)
         self._batches = made if loader.device is None else on_device(made, loader.device)
 
     def __next__(self) -> _Batch:
@@ -111,26 +110,36 @@ def current_progress(loader: Any) -> Progress:
     return max(alive, key=lambda progress: progress.tick, default=last)
 
 
-def _made(loader: Any, batches: Iterator[_Batch]) -> Iterator[_Batch]:
+def begin_epoch(dataset: Any, samples: int) -> None:
+    """Tells each image dataset of a loader's how many of an epoch's samples it will be asked for."""
+    expected: Counter[int] = Counter()
+    for part, share in shares(dataset, samples):
+        expected[id(part)] += round(share)
+    for part in image_datasets(dataset):
+        part.begin_epoch(expected[id(part)])
+
+
+def end_epoch(dataset: Any) -> None:
+    """Tells each image dataset that the epoch is over."""
+    for part in image_datasets(dataset):
+        part.end_epoch()
+
+
+def _with_samples(loader: Any, batches: Iterator[_Batch], left_out: deque[int]) -> Iterator[_Batch]:
+    """The batches of which something is left; notes how many others come before each, for an epoch that is resumed."""
+    others = 0
     while True:
         try:
             batch = next(batches)
         except StopIteration:
+            left_out.append(others)
             return
         except Exception as error:
             loader._explain(batches, error)
             raise
-        yield batch
-
-
-def _with_samples(batches: Iterator[_Batch], left_out: deque[int]) -> Iterator[_Batch]:
-    """The batches of which something is left; notes how many others come before each, for an epoch that is resumed."""
-    others = 0
-    for batch in batches:
         if isinstance(batch, EmptyBatch):
             others += 1
         else:
             left_out.append(others)
             others = 0
             yield batch
-    left_out.append(others)

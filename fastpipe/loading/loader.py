@@ -26,16 +26,20 @@ from fastpipe.environment import usable_cpus
 from fastpipe.errors import DatasetError, FastpipeWarning
 from fastpipe.executor import BatchSpec, SharedEpoch, Slots
 from fastpipe.loading.accelerate import prepare_loader, warn_lost
-from fastpipe.loading.arguments import check_output, check_state, threads_of_each
-from fastpipe.loading.bad_files import CollateGood, bad_files_of, begin_epoch
-from fastpipe.loading.collate import DRAW_NOTHING, BatchCollate
-from fastpipe.loading.epoch_checks import warn_of_repetition, warn_of_whole_epochs
+from fastpipe.loading.checks import (
+    check_output,
+    check_shared_memory,
+    check_state,
+    threads_of_each,
+    warn_of_repetition,
+    warn_of_whole_epochs,
+)
+from fastpipe.loading.collate import DRAW_NOTHING, BatchCollate, CollateGood
 from fastpipe.loading.fetcher import BatchFetcher, gives_batches
-from fastpipe.loading.iteration import Iteration, Progress, current_progress, running
+from fastpipe.loading.iteration import Iteration, Progress, begin_epoch, current_progress, running
 from fastpipe.loading.mixing import mixes_alone
 from fastpipe.loading.samplers import RandomSampler, SequentialSampler, ShuffledSampler
-from fastpipe.loading.shm_check import check_shared_memory
-from fastpipe.loading.threads import AHEAD, Ahead, Plan, ThreadIterator, gil_bound_part_within
+from fastpipe.loading.threads import Ahead, ThreadIterator, gil_bound_part_within
 from fastpipe.loading.worker import WorkerInit
 from fastpipe.loading.worker_monitor import (
     Heartbeats,
@@ -182,7 +186,8 @@ class DataLoader(TorchDataLoader[Any]):
             self._warned_of_ranks = warn_of_whole_epochs()
         busy = self._iterator is not None and any(other.iterator is self._iterator for other in running)
         self._epochs = epochs = self._go_on(busy)
-        begin_epoch(self.dataset, self._samples())
+        indices = self._sampler()
+        begin_epoch(self.dataset, len(indices) if hasattr(indices, "__len__") else _ENDLESS)
         self._order, sampler = self._order_of_its_own()
         self._progress = progress = Progress(sampler)
         try:
@@ -259,16 +264,12 @@ class DataLoader(TorchDataLoader[Any]):
                 FastpipeWarning,
                 stacklevel=4,
             )
-        prefetch = self.prefetch_factor or AHEAD
-        plan = Plan(
-            int(self.threads or 1), prefetch, self._requested, self.timeout, obstacle, self._keeps_streams, mixes
-        )
         making = self._making
         used = any(other.iterator is making for other in running)
         if making is None or used or making.made_by != os.getpid():
-            self._making = making = ThreadIterator(self, plan)
+            self._making = making = ThreadIterator(self, obstacle, mixes)
         else:
-            making.again(self, plan)
+            making.again(self, obstacle, mixes)
         return making
 
     def _draws_in_collate(self) -> bool:
@@ -346,7 +347,7 @@ class DataLoader(TorchDataLoader[Any]):
         for count in seeded.values():
             epochs[count] = epoch
             if not busy:
-                count.begin(epoch)
+                count.set(epoch, counted=True)
         if counts_too:
             sampler.begin(epoch)
         return epochs
@@ -369,7 +370,7 @@ class DataLoader(TorchDataLoader[Any]):
     @property
     def bad_files(self) -> BadFileCounts:
         """Counts of samples skipped and replaced in this epoch so far, workers' work ahead included, and in all."""
-        return bad_files_of(self.dataset)
+        return sum((part.bad_files for part in image_datasets(self.dataset)), BadFileCounts(0, 0, 0))
 
     def state_dict(self) -> dict[str, Any]:
         """State for `load_state_dict` to go on behind the last batch that was handed out.
@@ -443,11 +444,6 @@ class DataLoader(TorchDataLoader[Any]):
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_making": None}  # threads can't be sent
-
-    def _samples(self) -> int:
-        """Samples of an epoch."""
-        sampler = self._sampler()
-        return len(sampler) if hasattr(sampler, "__len__") else _ENDLESS
 
     def _sampler(self) -> Any:
         return self.sampler if self.batch_size is not None else getattr(self.batch_sampler, "sampler", self.sampler)

@@ -11,11 +11,12 @@ Each new iteration is the next epoch; `set_epoch` chooses another one to go on f
 from __future__ import annotations
 
 import copy
-from collections.abc import Collection, Iterator, Mapping, Sized
+from collections.abc import Callable, Collection, Iterator, Mapping, Sized
 from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch.utils.data import Dataset, Sampler
 from torch.utils.data import RandomSampler as TorchRandomSampler
 from torch.utils.data import SequentialSampler as TorchSequentialSampler
@@ -164,7 +165,13 @@ class _Position:
         return other._order(0)
 
     def _order(self, start: int) -> Iterator[int]:
-        """The indices of this epoch from a position on."""
+        """The indices of this epoch from a position on, worked out a block at a time."""
+        indices_at, count = self._indices_at(), self._count()
+        for block in range(start, count, _BLOCK):
+            yield from indices_at(np.arange(block, min(block + _BLOCK, count), dtype=np.int64)).tolist()
+
+    def _indices_at(self) -> Callable[[NDArray[np.int64]], NDArray[np.int64]]:
+        """A function from positions in this epoch to the indices there."""
         raise NotImplementedError
 
     def __iter__(self) -> Iterator[int]:
@@ -193,12 +200,6 @@ class _Position:
             yield index
         self._finished = True
 
-    def _positions(self, start: int) -> Iterator[np.ndarray[Any, Any]]:
-        """Blocks of positions up to the end of the epoch."""
-        count = self._count()
-        for block in range(start, count, _BLOCK):
-            yield np.arange(block, min(block + _BLOCK, count), dtype=np.int64)
-
 
 class ShuffledSampler(_Position, Sampler[int]):
     """Each index once, in an order that ``(seed, epoch)`` fixes; memory and start-up don't depend on the length.
@@ -218,10 +219,8 @@ class ShuffledSampler(_Position, Sampler[int]):
     def __len__(self) -> int:
         return len(self.data_source)
 
-    def _order(self, start: int) -> Iterator[int]:
-        permutation = Permutation(self._count(), (self.seed, self.epoch))
-        for positions in self._positions(start):
-            yield from permutation.at(positions).tolist()
+    def _indices_at(self) -> Callable[[NDArray[np.int64]], NDArray[np.int64]]:
+        return Permutation(self._count(), (self.seed, self.epoch)).at
 
     def _count(self) -> int:
         return _length(self.data_source, self.epoch)
@@ -283,15 +282,11 @@ class DistributedSampler(_Position, TorchDistributedSampler[Any]):
     def _rank_samples(self, length: int) -> int:
         return length // self.num_replicas if self.drop_last else -(-length // self.num_replicas)
 
-    def _order(self, start: int) -> Iterator[int]:
+    def _indices_at(self) -> Callable[[NDArray[np.int64]], NDArray[np.int64]]:
         length = _length(self.dataset, self.epoch)
-        permutation = Permutation(length, (self.seed, self.epoch)) if self.shuffle else None
-        for positions in self._positions(start):
-            # Behind its end the common order goes on from its front: torch's padding.
-            indices = (positions * self.num_replicas + self.rank) % max(length, 1)
-            if permutation is not None:
-                indices = permutation.at(indices)
-            yield from indices.tolist()
+        common = Permutation(length, (self.seed, self.epoch)).at if self.shuffle else np.asarray
+        # Behind its end the common order goes on from its front: torch's padding.
+        return lambda positions: common((positions * self.num_replicas + self.rank) % max(length, 1))
 
     def _count(self) -> int:
         return self._rank_samples(_length(self.dataset, self.epoch))

@@ -16,7 +16,6 @@ import contextlib
 import os
 import threading
 import time
-import warnings
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
@@ -29,11 +28,11 @@ from torch.utils.data.dataloader import _BaseDataLoaderIter
 
 from fastpipe.datasets import ImageDataset
 from fastpipe.datasets.wrappers import behind_subsets, is_transparent, wrapped
-from fastpipe.errors import FastpipeWarning, LoaderError
+from fastpipe.errors import LoaderError
 from fastpipe.executor import BatchSpec, PendingBatch, SharedEpoch
 from fastpipe.loading.fetcher import batch_of, in_epochs, sample_of
 from fastpipe.loading.mixing import mixed
-from fastpipe.loading.worker_monitor import PATIENCE_S
+from fastpipe.loading.worker_monitor import PATIENCE_S, timed_out, warn_of_wait
 from fastpipe.rng import GeneratorStates, Streams
 
 AHEAD = 3
@@ -57,29 +56,7 @@ def gil_bound_part_within(dataset: Any) -> str:
     return dataset.in_python
 
 
-@dataclass(frozen=True)
-class Plan:
-    """Settings of an iterator that makes batches by threads.
-
-    Attributes:
-        threads: of the core, for one batch.
-        prefetch: batches that are made ahead.
-        options: what is asked of the dataset; None for single samples.
-        timeout_s: an error after so long without a batch; 0 for never.
-        obstacle: what keeps batches from being made ahead; empty where nothing does.
-        keeps_streams: random numbers go on from epoch to epoch, as a worker's do that stays; else each is seeded anew.
-        mixes: making a batch of samples draws, too; see `mixes_alone`.
-    """
-
-    threads: int
-    prefetch: int
-    options: BatchSpec | None
-    timeout_s: float
-    obstacle: str
-    keeps_streams: bool
-    mixes: bool
-
-
+@dataclass(slots=True, eq=False)
 class _BatchTask:
     """One batch that is wanted.
 
@@ -89,16 +66,13 @@ class _BatchTask:
         state: the streams when it was begun; None as long as it isn't.
     """
 
-    __slots__ = ("done", "error", "indices", "options", "result", "state", "wanted")
-
-    def __init__(self, indices: Any, options: BatchSpec) -> None:
-        self.indices = indices
-        self.options = options
-        self.state: GeneratorStates | None = None
-        self.result: Any = None
-        self.error: BaseException | None = None
-        self.done = False
-        self.wanted = True
+    indices: Any
+    options: BatchSpec
+    state: GeneratorStates | None = None
+    result: Any = None
+    error: BaseException | None = None
+    done: bool = False
+    wanted: bool = True
 
 
 class _BatchMaker:
@@ -278,38 +252,39 @@ class ThreadIterator(_BaseDataLoaderIter):
     """torch's iterator of a loader without workers, whose batches are made ahead of time. Serves epoch after epoch.
 
     Args:
-        loader: torch's.
-        plan: how.
+        loader: the `fastpipe.DataLoader`.
+        obstacle: what keeps batches from being made ahead; empty where nothing does.
+        mixes: making a batch of samples draws, too; see `mixes_alone`.
     """
 
-    def __init__(self, loader: Any, plan: Plan) -> None:
+    def __init__(self, loader: Any, obstacle: str, mixes: bool) -> None:
         super().__init__(loader)
         pin = self._pin_memory_device if self._pin_memory else None
         streams = self._seeded(loader)
-        self._maker = _BatchMaker(self._dataset, self._auto_collation, self._collate_fn, streams, plan.mixes, pin)
+        self._maker = _BatchMaker(self._dataset, self._auto_collation, self._collate_fn, streams, mixes, pin)
         weakref.finalize(self, self._maker.close)
         self._ahead: deque[_BatchTask] = deque()
         self._tasks: deque[_BatchTask] = deque()
         self._snapshot: Any = None
         self.number = 0  # of epochs that were begun
-        self._begin(loader, plan)
+        self._begin(loader, obstacle)
 
     @property
     def made_by(self) -> int:
         """The process that it is good for."""
         return self._maker.owner
 
-    def again(self, loader: Any, plan: Plan) -> None:
+    def again(self, loader: Any, obstacle: str, mixes: bool) -> None:
         """Begins the next epoch; what is left of this one isn't made any more."""
         self.stop_epoch(self.number)
-        self._maker.mixes = plan.mixes
-        if plan.keeps_streams:
+        self._maker.mixes = mixes
+        if loader._keeps_streams:  # as a worker's that stays
             self._index_sampler = loader._index_sampler
             super()._reset(loader)
         else:
             super().__init__(loader)
             self._maker.go_on_with(self._seeded(loader), [*self._ahead])
-        self._begin(loader, plan)
+        self._begin(loader, obstacle)
 
     def _seeded(self, loader: Any) -> Streams:
         """Random numbers as those of torch's worker 0 in this epoch, behind the loader's ``worker_init_fn``."""
@@ -319,17 +294,19 @@ class ThreadIterator(_BaseDataLoaderIter):
                 loader.worker_init_fn(0)
         return streams
 
-    def _begin(self, loader: Any, plan: Plan) -> None:
-        self._plan = plan
+    def _begin(self, loader: Any, obstacle: str) -> None:
+        self._obstacle = obstacle
+        self._timeout = loader.timeout
+        self._prefetch = loader.prefetch_factor or AHEAD
         self.number += 1
         self._more = True  # the sampler may give more
-        self._options = replace(plan.options or BatchSpec(), pinned=self._pin_memory, epochs=loader._epochs)
+        self._options = replace(loader._requested or BatchSpec(), pinned=self._pin_memory, epochs=loader._epochs)
         self._next_epoch: Callable[[], Ahead | None] = loader._epoch_ahead()
         before, self._snapshot = self._snapshot, loader._settings_now()
-        if self._ahead and (plan.obstacle or not _same(before, self._snapshot)):
+        if self._ahead and (obstacle or not _same(before, self._snapshot)):
             self._drop_ahead()
         self._indices_ahead: Ahead | None = None
-        for _ in range(plan.prefetch):
+        for _ in range(self._prefetch):
             self._add()
 
     def _drop_ahead(self) -> None:
@@ -345,7 +322,7 @@ class ThreadIterator(_BaseDataLoaderIter):
                 self._more = False
                 if self._ahead:  # the epoch that was begun is shorter than was thought
                     self._drop_ahead()
-                self._indices_ahead = None if self._plan.obstacle else self._next_epoch()
+                self._indices_ahead = None if self._obstacle else self._next_epoch()
             else:
                 self._tasks.append(self._task(indices))
                 return
@@ -354,7 +331,7 @@ class ThreadIterator(_BaseDataLoaderIter):
             for indices in indices_ahead:
                 task = _BatchTask(indices, replace(self._options, epochs=epochs))
                 self._ahead.append(task)
-                self._maker.add(task, more=len(self._ahead) < self._plan.prefetch)
+                self._maker.add(task, more=len(self._ahead) < self._prefetch)
                 return
         self._maker.end()
 
@@ -365,7 +342,7 @@ class ThreadIterator(_BaseDataLoaderIter):
                 return self._ahead.popleft()
             self._drop_ahead()  # another epoch than was thought
         task = _BatchTask(indices, self._options)
-        if not self._plan.obstacle:
+        if not self._obstacle:
             self._maker.add(task, more=True)
         return task
 
@@ -378,7 +355,7 @@ class ThreadIterator(_BaseDataLoaderIter):
         if not self._tasks:
             raise StopIteration
         task = self._tasks[0]
-        if self._plan.obstacle:
+        if self._obstacle:
             self._maker.make_here(task)
         elif not task.done:
             self._wait(task)
@@ -397,20 +374,11 @@ class ThreadIterator(_BaseDataLoaderIter):
         warned = False
         while not self._maker.wait(task, _POLL_S):
             seconds = time.monotonic() - started
-            if 0 < self._plan.timeout_s <= seconds:
-                raise LoaderError(
-                    f"no batch for {self._plan.timeout_s:g} s (timeout={self._plan.timeout_s:g}). "
-                    f"{self._describe(task)} If the files can be read in another program, raise timeout; else "
-                    "the disk, or the network file system under it, doesn't answer."
-                )
-            if not self._plan.timeout_s and not warned and seconds >= PATIENCE_S:
+            if 0 < self._timeout <= seconds:
+                raise timed_out(self._timeout, self._describe(task))
+            if not self._timeout and not warned and seconds >= PATIENCE_S:
                 warned = True
-                warnings.warn(
-                    f"no batch for {seconds:.0f} s. {self._describe(task)} Give the DataLoader timeout=SECONDS to make "
-                    "this an error.",
-                    FastpipeWarning,
-                    stacklevel=2,
-                )
+                warn_of_wait(seconds, self._describe(task))
 
     def _describe(self, task: _BatchTask) -> str:
         task = self._maker.at or task

@@ -118,12 +118,12 @@ def tune(
         bar.expect(len(settings) + 1)
         for workers, threads in settings:
             if not trials or time.perf_counter() - started < seconds - share:
-                trials.append(_try(dataset, batch_size, workers, threads, 1, share, len(trials), options))
+                trials.append(_try(dataset, batch_size, (workers, threads, 1), share, len(trials), options))
             bar.advance()
         best = max(trials, key=lambda trial: trial.images_per_s)
         if (best.num_workers or (best.threads and not obstacle)) and time.perf_counter() - started < seconds:
             wider = (best.num_workers, best.threads, 2)
-            trials.append(_try(dataset, batch_size, *wider, share, len(trials), options))
+            trials.append(_try(dataset, batch_size, wider, share, len(trials), options))
     fastest = max(trial.images_per_s for trial in trials)
     nearly = [trial for trial in trials if trial.images_per_s >= _NEARLY * fastest]
     chosen = min(nearly, key=lambda trial: trial.memory_mb)
@@ -195,15 +195,10 @@ def throughput(
 
 
 def _try(
-    dataset: Any,
-    batch_size: int,
-    workers: int,
-    threads: int,
-    deeper: int,
-    seconds: float,
-    seed: int,
-    options: dict[str, Any],
+    dataset: Any, batch_size: int, setting: tuple[int, int, int], seconds: float, seed: int, options: dict[str, Any]
 ) -> Trial:
+    """Measures a setting: workers, threads, and how many times the usual batches are made ahead."""
+    workers, threads, deeper = setting
     before = set(multiprocessing.active_children())
     usual = _PREFETCH if workers else AHEAD if threads and not gil_bound_part_within(dataset) else None
     ahead = None if usual is None else deeper * usual

@@ -167,12 +167,7 @@ class MonitoredIterator(_MultiProcessingDataLoaderIter):
         self._waiting_since = now if self._waiting_since is None else self._waiting_since
         if not self._timeout and not self._warned and now - self._waiting_since >= PATIENCE_S:
             self._warned = True
-            warnings.warn(
-                f"no batch for {now - self._waiting_since:.0f} s. {describe_wait(self)} "
-                "Give the DataLoader timeout=SECONDS to make this an error.",
-                FastpipeWarning,
-                stacklevel=2,
-            )
+            warn_of_wait(now - self._waiting_since, describe_wait(self))
         # Not longer at once: a signal that came while some object's __del__ was running raises nothing.
         found = self._poll(min(timeout, _POLL_S))
         while not found[0] and (left := now + timeout - time.monotonic()) > 0:
@@ -223,10 +218,7 @@ def worker_error(iterator: Any, error: Exception, timeout_s: float) -> LoaderErr
     if isinstance(error, LoaderError):  # says it already
         return None
     if _TIMED_OUT in text:
-        return LoaderError(
-            f"no batch for {timeout_s:g} s (timeout={timeout_s:g}). {describe_wait(iterator)} If the file can be read "
-            "in another program, raise timeout; else its disk, or the network file system under it, doesn't answer."
-        )
+        return timed_out(timeout_s, describe_wait(iterator))
     dead = dead_workers(iterator)
     if not dead and not isinstance(error, RuntimeError):  # the pipe to a worker broke: it may be dying still
         deadline = time.monotonic() + _DYING_S
@@ -236,6 +228,23 @@ def worker_error(iterator: Any, error: Exception, timeout_s: float) -> LoaderErr
         return None
     lines = [describe_exit(iterator, number, process) for number, process in dead] or [text.strip().rstrip(".") + "."]
     return LoaderError(" ".join(lines))
+
+
+def timed_out(timeout_s: float, who: str) -> LoaderError:
+    """The error where no batch has come in time; `who` makes it, and what with."""
+    return LoaderError(
+        f"no batch for {timeout_s:g} s (timeout={timeout_s:g}). {who} If the file can be read in another program, "
+        "raise timeout; else its disk, or the network file system under it, doesn't answer."
+    )
+
+
+def warn_of_wait(seconds: float, who: str) -> None:
+    """Warns that no batch comes, where there is no timeout."""
+    warnings.warn(
+        f"no batch for {seconds:.0f} s. {who} Give the DataLoader timeout=SECONDS to make this an error.",
+        FastpipeWarning,
+        stacklevel=3,
+    )
 
 
 def describe_exit(iterator: Any, number: int, process: Any) -> str:

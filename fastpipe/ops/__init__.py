@@ -49,9 +49,13 @@ from fastpipe.ops.geometry import (
     ScaledResize,
     Transpose,
     VFlip,
+    center_crop_to,
+    crop_at,
+    pad_by,
     reduced_scale,
+    resize_to,
 )
-from fastpipe.ops.interning import center_crop_to, crop_at, pad_by, resize_to
+from fastpipe.ops.pillow_filters import PillowBoxBlur, PillowGaussianBlur
 from fastpipe.ops.tensors import (
     AsTvImage,
     PermuteChannels,
@@ -102,6 +106,8 @@ __all__ = [
     "PerspectiveBy",
     "PilOperation",
     "PilToTensor",
+    "PillowBoxBlur",
+    "PillowGaussianBlur",
     "Posterize",
     "Resize",
     "ResizeWindow",

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from fastpipe import core
 from fastpipe.kernels import color as kernels
-from fastpipe.ops.base import Operation, register
+from fastpipe.ops.base import NEVER, Operation, register
 from fastpipe.types import ImageShape
 
 if TYPE_CHECKING:
@@ -41,6 +41,9 @@ class AdjustBrightness(Operation):
     pointwise: ClassVar[bool] = True
     drops_info: ClassVar[bool] = True
     brightness_factor: float
+
+    def least_pixels(self, channels: int) -> float:
+        return 20_000 if channels == 3 else 40_000
 
     def table(self) -> NDArray[np.uint8] | None:
         if not self.brightness_factor >= 0:
@@ -98,6 +101,9 @@ class AdjustSaturation(Enhancement):
     pointwise: ClassVar[bool] = True
     kind: ClassVar[core.Kind] = core.Kind.SATURATION
     saturation_factor: float
+
+    def least_pixels(self, channels: int) -> float:
+        return 2000 if channels == 3 else NEVER
 
 
 @register
@@ -229,6 +235,11 @@ class RgbToGrayscale(Operation):
 
     def keeps_info(self, shape: ImageShape) -> bool:
         return self.num_output_channels == 1
+
+    def least_pixels(self, channels: int) -> float:
+        if self.num_output_channels != 1:
+            return 0
+        return 50_000 if channels == 3 else NEVER
 
     def output_shape(self, shape: ImageShape) -> ImageShape:
         return ImageShape(shape.height, shape.width, self.num_output_channels)

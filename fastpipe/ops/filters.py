@@ -41,6 +41,9 @@ class AdjustSharpness(Enhancement):
     kind: ClassVar[core.Kind] = core.Kind.SHARPNESS
     sharpness_factor: float
 
+    def least_pixels(self, channels: int) -> float:
+        return 0 if channels == 3 else 2000
+
     def required_region(self, region: Box, shape: ImageShape) -> tuple[Box, tuple[Operation, ...]]:
         """A pixel's neighbours; the ring of pixels that stay is the image's where the region touches its edge."""
         top, left = max(region.top - 1, 0), max(region.left - 1, 0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from fastpipe.kernels import resizing
-from fastpipe.ops.base import APPROXIMATE, Contract, Operation, register
+from fastpipe.ops.base import APPROXIMATE, NEVER, Contract, Operation, interned, register
 from fastpipe.ops.interpolation import InterpolationMode
 from fastpipe.ops.sizes import center_crop_box, padding_ltrb, resized_size
 from fastpipe.types import Box, DecodeRequest, ImageShape, Size
@@ -18,7 +19,21 @@ from fastpipe.types import Box, DecodeRequest, ImageShape, Size
 if TYPE_CHECKING:
     from fastpipe.core import Job
 
-__all__ = ["CenterCrop", "Crop", "HFlip", "Pad", "Resize", "ResizeWindow", "ScaledResize", "Transpose", "VFlip"]
+__all__ = [
+    "CenterCrop",
+    "Crop",
+    "HFlip",
+    "Pad",
+    "Resize",
+    "ResizeWindow",
+    "ScaledResize",
+    "Transpose",
+    "VFlip",
+    "center_crop_to",
+    "crop_at",
+    "pad_by",
+    "resize_to",
+]
 
 _PADDINGS = ("constant", "edge", "reflect", "symmetric")
 
@@ -42,6 +57,9 @@ class Crop(Operation):
     @property
     def box(self) -> Box:
         return Box(self.top, self.left, self.height, self.width)
+
+    def least_pixels(self, channels: int) -> float:
+        return NEVER
 
     def output_shape(self, shape: ImageShape) -> ImageShape:
         return ImageShape(self.height, self.width, shape.channels)
@@ -107,6 +125,9 @@ class HFlip(Operation):
     phrase: ClassVar[str] = "mirrored left-right"
     narrows: ClassVar[bool] = False
 
+    def least_pixels(self, channels: int) -> float:
+        return 80_000 if channels == 3 else NEVER
+
     def required_region(self, region: Box, shape: ImageShape) -> tuple[Box, tuple[Operation, ...]]:
         return Box(region.top, shape.width - region.right, region.height, region.width), (self,)
 
@@ -126,6 +147,9 @@ class VFlip(Operation):
     op: ClassVar[str] = "vflip"
     phrase: ClassVar[str] = "mirrored top-bottom"
     narrows: ClassVar[bool] = False
+
+    def least_pixels(self, channels: int) -> float:
+        return NEVER
 
     def required_region(self, region: Box, shape: ImageShape) -> tuple[Box, tuple[Operation, ...]]:
         return Box(shape.height - region.bottom, region.left, region.height, region.width), (self,)
@@ -176,6 +200,9 @@ class Pad(Operation):
     padding: Any
     fill: Any = 0
     padding_mode: str = "constant"
+
+    def least_pixels(self, channels: int) -> float:
+        return NEVER if self.padding_mode == "constant" else 0
 
     def output_shape(self, shape: ImageShape) -> ImageShape:
         left, top, right, bottom = padding_ltrb(self.padding)
@@ -262,6 +289,9 @@ class Resize(Operation):
 
     def returns_input(self, shape: ImageShape) -> bool:
         return self.output_shape(shape) == shape
+
+    def least_pixels(self, channels: int) -> float:
+        return 3000 if channels == 3 and self.mode != "nearest" else NEVER
 
     def output_shape(self, shape: ImageShape) -> ImageShape:
         if self.fixed:
@@ -381,3 +411,74 @@ def reduced_scale(source: Size, target: Size) -> int:
         return 1
     shrink = min(source.height / target.height, source.width / target.width)
     return next((scale for scale in (8, 4, 2) if shrink >= scale), 1)
+
+
+# -- Operations that are drawn again and again, each made once: what is worked out about one is kept with it.
+
+_FEW_PLACES = 1024
+_SEQUENCES = (list, tuple)
+
+
+def crop_at(top: int, left: int, height: int, width: int, places: int) -> Crop:
+    """A crop that was drawn from so many places; interned where they are few."""
+    return _interned_crop(top, left, height, width) if places <= _FEW_PLACES else Crop(top, left, height, width)
+
+
+def center_crop_to(size: Any) -> CenterCrop:
+    """The crop of the middle; interned, as the others here, where its arguments are hashable."""
+    kind: Any
+    kind, sides = (type(size), size) if type(size) in _SEQUENCES else (None, (size,))
+    try:
+        return _interned_center_crop(kind, *sides)
+    except TypeError:
+        return CenterCrop(size)
+
+
+def pad_by(padding: Any, fill: Any = 0, padding_mode: str = "constant") -> Pad:
+    """A border around the image."""
+    kind: Any
+    kind, sides = (type(padding), padding) if type(padding) in _SEQUENCES else (None, (padding,))
+    fill_kind: Any
+    fill_kind, fills = (type(fill), fill) if type(fill) in _SEQUENCES else (None, (fill,))
+    try:
+        return _interned_pad(kind, fill_kind, padding_mode, len(sides), *sides, *fills)
+    except TypeError:
+        return Pad(padding, fill, padding_mode)
+
+
+def resize_to(size: Any, interpolation: Any, max_size: int | None = None, antialias: bool | None = None) -> Resize:
+    """The image at another size."""
+    kind: Any
+    kind, sides = (type(size), size) if type(size) in _SEQUENCES else (None, (size,))
+    try:
+        return _interned_resize(kind, interpolation, max_size, antialias, *sides)
+    except TypeError:
+        return Resize(size, interpolation, max_size, antialias)
+
+
+def _as_given(kind: Any, numbers: tuple[Any, ...]) -> Any:
+    """The numbers in what they were in: a list, a tuple, or nothing."""
+    return numbers[0] if kind is None else kind(numbers)
+
+
+# typed: to Python 1, 1.0 and True are the same key, and to a transform they aren't the same argument.
+
+
+@lru_cache(maxsize=4096, typed=True)
+def _interned_crop(top: int, left: int, height: int, width: int) -> Crop:
+    return interned(Crop(top, left, height, width))
+
+
+@lru_cache(maxsize=64, typed=True)
+def _interned_center_crop(kind: Any, *sides: Any) -> CenterCrop:
+    return interned(CenterCrop(_as_given(kind, sides)))
+
+
+@lru_cache(maxsize=256, typed=True)
+def _interned_pad(kind: Any, fill_kind: Any, padding_mode: str, count: int, *numbers: Any) -> Pad:
+    return interned(Pad(_as_given(kind, numbers[:count]), _as_given(fill_kind, numbers[count:]), padding_mode))
+
+
+@lru_cache(maxsize=256, typed=True)
+def _interned_resize(kind: Any, interpolation: Any, max_size: Any, antialias: Any, *sides: Any) -> Resize:
+    return interned(Resize(_as_given(kind, sides), interpolation, max_size, antialias))

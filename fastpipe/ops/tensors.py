@@ -39,9 +39,14 @@ class TensorShape(ImageShape):
     @classmethod
     def of(cls, size: tuple[int, ...], dtype: torch.dtype, pure: bool) -> TensorShape:
         """The shape of an image of that ``(height, width, channels)``."""
-        made = cls(*size)
-        made.dtype, made.pure = dtype, pure
-        return made
+        return _tensor_shape(*size, dtype, pure)
+
+
+@lru_cache(maxsize=1024)
+def _tensor_shape(height: int, width: int, channels: int, dtype: torch.dtype, pure: bool) -> TensorShape:
+    made = TensorShape(height, width, channels)
+    made.dtype, made.pure = dtype, pure
+    return made
 
 
 def _functional(name: str) -> Any:
@@ -145,7 +150,7 @@ class PermuteChannels(Operation):
     permutation: tuple[int, ...]
 
     def apply(self, image: Any) -> Any:
-        return np.ascontiguousarray(image[..., list(self.permutation)])
+        return image if image.ndim == 2 else np.ascontiguousarray(image[..., list(self.permutation)])  # gray: (H, W)
 
     def words(self) -> str:
         return "channels in the order " + ", ".join(map(str, self.permutation))

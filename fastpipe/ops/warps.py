@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from fastpipe.core import Kind
 from fastpipe.kernels import warp as kernels
-from fastpipe.ops.base import WARP, Contract, Operation, register
+from fastpipe.ops.base import NEVER, WARP, Contract, Operation, register
 from fastpipe.ops.interpolation import InterpolationMode
 from fastpipe.ops.matrices import inverse_affine_matrix, perspective_coeffs
 from fastpipe.ops.tensors import PilOperation
@@ -25,6 +25,11 @@ def _takes(operation: Rotate | Affine | PerspectiveBy, shape: ImageShape) -> boo
     fill, mode = operation.fill, operation.interpolation
     values = len(fill) if isinstance(fill, (list, tuple)) else 1
     return isinstance(mode, InterpolationMode) and mode.value in kernels.FILTERS and values in (1, shape.channels)
+
+
+def _least_pixels(interpolation: Any, channels: int) -> float:
+    nearest = interpolation in (InterpolationMode.NEAREST, InterpolationMode.NEAREST_EXACT)
+    return (40_000 if nearest else 2500) if channels == 3 else (NEVER if nearest else 30_000)
 
 
 def _turned(degrees: float) -> str:
@@ -42,6 +47,9 @@ class Rotate(Operation):
     expand: bool = False
     center: Any = None
     fill: Any = None
+
+    def least_pixels(self, channels: int) -> float:
+        return _least_pixels(self.interpolation, channels)
 
     def output_shape(self, shape: ImageShape) -> ImageShape:
         *_, height, width = kernels.rotation(*shape.size, self.angle, self.expand, self.center)
@@ -79,6 +87,9 @@ class Affine(Operation):
     interpolation: Any = InterpolationMode.NEAREST
     fill: Any = None
     center: Any = None
+
+    def least_pixels(self, channels: int) -> float:
+        return _least_pixels(self.interpolation, channels)
 
     def to_core(self, job: Job, shape: ImageShape) -> bool:
         if not _takes(self, shape) or self.scale <= 0:

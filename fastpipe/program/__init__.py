@@ -3,7 +3,7 @@
 from fastpipe.program.encoded import Encoded
 from fastpipe.program.execute import execute
 from fastpipe.program.lower import lower, needed
-from fastpipe.program.on_image import run_on_image, run_operation, shape_of, to_pil
+from fastpipe.program.on_image import run_on_image, run_operation, run_steps, shape_of, to_pil
 from fastpipe.program.profiling import mark, profile
 from fastpipe.program.program import Fidelity, Program, Views, in_words, steps_in_words
 
@@ -20,6 +20,7 @@ __all__ = [
     "profile",
     "run_on_image",
     "run_operation",
+    "run_steps",
     "shape_of",
     "steps_in_words",
     "to_pil",

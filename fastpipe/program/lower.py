@@ -103,14 +103,14 @@ class _Order(NamedTuple):
 
     Attributes:
         pixels: how many are on pixels, in front of the conversion to a tensor.
-        reshaping: those on pixels that may change the shape, by number.
+        reshaping: whether each of those may change the shape.
         cut: how many from the front may need less than all of their input, or other operations; see `Operation`.
         simple: the others run as they are: none may cancel another, and no two are tables that become one.
         in_rows: the conversion leaves a tensor in rows of pixels.
     """
 
     pixels: int
-    reshaping: tuple[int, ...]
+    reshaping: tuple[bool, ...]
     cut: int
     simple: bool
     in_rows: bool
@@ -118,34 +118,33 @@ class _Order(NamedTuple):
 
 @lru_cache(maxsize=1024)
 def _order_of(kinds: tuple[type[Any], ...]) -> _Order:
-    tensors = (number for number, kind in enumerate(kinds) if getattr(kind, "makes_tensor", False))
-    pixels = next(tensors, len(kinds))
-    cut = max((number + 1 for number in range(pixels) if getattr(kinds[number], "narrows", True)), default=0)
-    uncut = kinds[cut:pixels]
-    flips, tables = (sum(issubclass(kind, (HFlip, VFlip)) for kind in uncut), sum(map(_is_table, uncut)))
-    return _Order(
-        pixels,
-        tuple(number for number in range(pixels) if getattr(kinds[number], "changes_shape", True)),
-        cut,
-        flips < 2 and tables < 2,
-        pixels < len(kinds) and issubclass(kinds[pixels], PilToTensor),
-    )
-
-
-def _is_table(kind: type[Any]) -> bool:
-    return bool(getattr(kind, "has_table", False))
+    pixels, cut, flips, tables = 0, 0, 0, 0
+    reshaping = []
+    for kind in kinds:
+        if getattr(kind, "makes_tensor", False):
+            break
+        pixels += 1
+        reshaping.append(bool(getattr(kind, "changes_shape", True)))
+        if getattr(kind, "narrows", True):
+            cut, flips, tables = pixels, 0, 0
+        else:
+            flips += issubclass(kind, (HFlip, VFlip))
+            tables += bool(getattr(kind, "has_table", False))
+    in_rows = pixels < len(kinds) and issubclass(kinds[pixels], PilToTensor)
+    return _Order(pixels, tuple(reshaping), cut, flips < 2 and tables < 2, in_rows)
 
 
 def _shapes(steps: Sequence[Step], shape: ImageShape, order: _Order) -> tuple[list[ImageShape], bool]:
     """The shape before each step and behind the last; and whether a resize gives the size that it gets."""
-    shapes = [shape] * (len(steps) + 1)
+    shapes = [shape]
     does_nothing = False
-    for number in order.reshaping:
-        behind = steps[number].output_shape(shape)
-        if behind == shape and type(steps[number]) is Resize:
-            does_nothing = True
-        shape = behind
-        shapes[number + 1 :] = [shape] * (len(steps) - number)
+    for step, reshapes in zip(steps, order.reshaping, strict=True):
+        if reshapes:
+            behind = step.output_shape(shape)
+            if behind == shape and type(step) is Resize:
+                does_nothing = True
+            shape = behind
+        shapes.append(shape)
     return shapes, does_nothing
 
 

@@ -8,7 +8,7 @@ Pillow's way, on an array by kernels. Behind the conversion to a tensor torch ru
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,9 +21,10 @@ from fastpipe.kernels import memory
 from fastpipe.ops import AsTvImage, Operation, ToNormalizedTensor, ToPlanarTensor
 from fastpipe.program.borders import behind_conversion, without_border
 from fastpipe.program.core_steps import add_steps
+from fastpipe.program.lower import lower
 from fastpipe.program.profiling import mark, profiled
 from fastpipe.program.program import Program, Views
-from fastpipe.types import Box, ImageShape, Step
+from fastpipe.types import Box, ImageShape, Recipe, Step
 
 _CONVERSIONS = (ToPlanarTensor, ToNormalizedTensor)
 _CHANNELS = {"RGB": 3, "L": 1}
@@ -80,25 +81,38 @@ def run_on_image(program: Program, image: Any, out: torch.Tensor | None = None, 
     return made
 
 
+def run_steps(steps: Sequence[Step], image: Any) -> Any:
+    """The result of drawn steps on a PIL image or an array: of several as a program, where they make one."""
+    shape = shape_of(image) if len(steps) > 1 and core.available() else None
+    if shape is not None:
+        return run_on_image(lower(Recipe(shape, tuple(steps))), image)
+    for step in steps:
+        image = step.apply(image)
+    return image
+
+
 def run_operation(operation: Operation, image: Any, box: Box | None = None) -> Any:
     """One operation on a PIL image, or on a box inside of it, by the core, as a new PIL image.
 
     None where Pillow is to do it: the object is no PIL image that `shape_of` knows, or of too few pixels, the box isn't
     inside of it, or the core doesn't take it or the arguments, about which Pillow then says what it thinks.
     """
-    if not isinstance(image, Image.Image) or not core.available() or profiled():
+    if not isinstance(image, Image.Image):
         return None
-    shape = shape_of(image)
-    if shape is None:
-        return None
+    width, height = image.size if box is None else (box.width, box.height)
     try:
+        if height * width < operation.least_pixels(_CHANNELS.get(image.mode, 1)):
+            return None
+        shape = shape_of(image)
+        if shape is None or not core.available() or profiled():
+            return None
         if box is not None:
             if not box.inside(shape.size) or min(box.size) < 1:
                 return None
             shape = ImageShape(box.height, box.width, shape.channels)
-        if shape.height * shape.width < operation.least_pixels or operation.returns_input(shape):
+        if operation.returns_input(shape):
             return None
-        made, taken, _ = _claimed(image, box, (operation,), None, None, False)
+        made, taken, _ = _claimed(image, shape, box, (operation,), None, None, False)
     except _MISTAKES:
         return None
     if not taken:
@@ -138,8 +152,11 @@ def on_pixels(
     """The steps, then the conversion, on a PIL image or a uint8 array; of a box alone, where one is given."""
     by_core = core.available() and not profiled()
     while steps or conversion is not None:
-        if by_core:
-            made, taken, finished = _claimed(image, box, steps, conversion, out, in_rows)
+        shape = shape_of(image) if by_core else None
+        if shape is not None:
+            if box is not None:
+                shape = ImageShape(box.height, box.width, shape.channels)
+            made, taken, finished = _claimed(image, shape, box, steps, conversion, out, in_rows)
             if finished:
                 return made
             if taken:
@@ -178,21 +195,28 @@ def _view(image: Any, steps: tuple[Step, ...]) -> Any:
 
 
 def _claimed(
-    image: Any, box: Box | None, steps: tuple[Step, ...], conversion: Any, out: torch.Tensor | None, in_rows: bool
+    image: Any,
+    shape: ImageShape,
+    box: Box | None,
+    steps: tuple[Step, ...],
+    conversion: Any,
+    out: torch.Tensor | None,
+    in_rows: bool,
 ) -> tuple[Any, int, bool]:
-    """Runs the first steps by the core: the result, how many steps, and whether it was converted, too."""
-    shape = shape_of(image)
-    is_array = isinstance(image, np.ndarray)
-    pixels = core.memory_of(image) if shape is not None and not is_array else None
-    if shape is None or (pixels is None and not is_array):
+    """Runs the first steps by the core: the result, how many steps, and whether it was converted, too.
+
+    Args:
+        image, box, steps, conversion, out, in_rows: as of `on_pixels`.
+        shape: the image's as `shape_of` gives it, or of the box.
+    """
+    pixels = None if isinstance(image, np.ndarray) else core.memory_of(image)
+    if pixels is None and not isinstance(image, np.ndarray):
         return None, 0, False
     job = core.thread_job()
     if pixels is None:
         job.read_pixels(_cut(image, box))
     else:
         job.read_image(pixels if box is None else _part(pixels, box))
-    if box is not None:
-        shape = ImageShape(box.height, box.width, shape.channels)
     shape, taken = add_steps(job, steps, shape)
     finished = taken == len(steps) and conversion is not None
     if not taken and not finished:
@@ -295,6 +319,8 @@ def to_pil(image: Any) -> Any:
 
 def _info_of(image: Image.Image) -> dict[Any, Any]:
     """A copy of an image's ``info``, as Pillow hands it on."""
+    if not image.info:
+        return {}
     copied: dict[Any, Any] = image._copy_info() if _COPIES_LISTS else image.info.copy()
     return copied
 

@@ -1,4 +1,4 @@
-"""Operations that timm does with Pillow, and torchvision doesn't: warps by a matrix, Pillow's blur, mixtures."""
+"""Operations that timm does with Pillow, and torchvision doesn't: warps by a matrix, a look-up, mixtures."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from PIL import Image, ImageFilter, ImageOps
+from PIL import Image, ImageOps
 
 from fastpipe import ops
 from fastpipe.core import Kind
@@ -74,20 +74,6 @@ class AffineBy(ops.Operation):
         if shears:
             return "sheared by " + ", ".join(shears)
         return f"shifted by {-c:g}, {-f:g} px"
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class BlurByPillow(ops.Operation):
-    """``ImageFilter.GaussianBlur``: box blurs, one after the other."""
-
-    op: ClassVar[str] = "blur_by_pillow"
-    phrase: ClassVar[str] = "blurred, radius {radius:.2f}"
-    moves: ClassVar[bool] = False
-    takes_arrays_alone: ClassVar[bool] = True
-    radius: float
-
-    def apply(self, image: Any) -> Any:
-        return _by_pillow(image, lambda one: one.filter(ImageFilter.GaussianBlur(radius=self.radius)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

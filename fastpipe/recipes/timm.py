@@ -25,7 +25,6 @@ from fastpipe.recipes.pillow_ops import (
     AffineBy,
     AsDtype,
     AsNumpy,
-    BlurByPillow,
     LightenBelow,
     MixChains,
     PosterizeByPillow,
@@ -198,8 +197,10 @@ _OPERATIONS: dict[Any, Callable[..., tuple[Step, ...]]] = {
     theirs.contrast: lambda shape, given, python, factor: (ops.AdjustContrast(factor),),
     theirs.desaturate: lambda shape, given, python, factor: (ops.AdjustSaturation(min(1.0, max(0.0, 1.0 - factor))),),
     theirs.equalize: lambda shape, given, python: (_EQUALIZE,),
-    theirs.gaussian_blur: lambda shape, given, python, factor: (BlurByPillow(factor),),
-    theirs.gaussian_blur_rand: lambda shape, given, python, factor: (BlurByPillow(python.uniform(0.1, 2.0 * factor)),),
+    theirs.gaussian_blur: lambda shape, given, python, factor: (ops.PillowGaussianBlur(factor),),
+    theirs.gaussian_blur_rand: lambda shape, given, python, factor: (
+        ops.PillowGaussianBlur(python.uniform(0.1, 2.0 * factor)),
+    ),
     theirs.invert: lambda shape, given, python: (_INVERT,),
     theirs.posterize: lambda shape, given, python, bits: _posterized(bits),
     theirs.rotate: lambda shape, given, python, degrees: (

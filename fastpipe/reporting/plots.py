@@ -99,8 +99,5 @@ def to_svg(figure: Figure, title: str) -> str:
     svg = out.getvalue()
     svg = svg[svg.index("<svg") :].replace(INK, "currentColor").replace(FAINT, "var(--faint)")
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
-    used = set(re.findall(r"(?:#|url\(#)([\w-]+)", svg))
-    # Every figure numbers its parts alike, and a page may hold an id once: only those that something points at stay.
-    svg = re.sub(r' id="([^"]*)"', lambda found: found[0] if found[1] in used else "", svg)
     svg = re.sub(r'(<svg [^>]*?) width="[^"]*"| height="[^"]*pt"', lambda found: found[1] or "", svg, count=2)
     return svg.replace("<svg ", f'<svg role="img" aria-label="{html.escape(title)}" ', 1)

@@ -115,32 +115,41 @@ class drawing:
     Args:
         generators: as for a draw; None for the global ones.
         globally: the global ones even where a thread's own take their place.
+        with_python: `rewind` puts Python's and numpy's generators back, too.
     """
 
-    __slots__ = ("_given", "_globally", "_lock", "_stream")
+    __slots__ = ("_before", "_given", "_globally", "_lock", "_others", "_stream", "_with_python")
 
-    def __init__(self, generators: Generators | None = None, *, globally: bool = False) -> None:
+    def __init__(
+        self, generators: Generators | None = None, *, globally: bool = False, with_python: bool = False
+    ) -> None:
         self._given = _GLOBAL if generators is None else generators
-        self._globally = globally
+        self._globally, self._with_python = globally, with_python
         self._stream: MT19937Stream | None = None
         self._lock: Any = None
+        self._before = b""
+        self._others: Any = None
 
     def __enter__(self) -> Generators:
         given = self._given
         if isinstance(given, StreamGenerators):
             return given
         source, python, numpy = given.torch, given.python, given.numpy
+        if self._with_python:
+            self._others = python.getstate(), numpy_of(given).get_state()
         if source is None or source is torch.default_generator:
             own = None if self._globally else _own.get()
             if own is not None:
                 source, python, numpy = own.torch, own.python, own.numpy
             if not usable():
+                self._before = (torch.default_generator if source is None else source).get_state().numpy().tobytes()
                 return Generators(source, python, numpy) if own is not None else given
             kept = own or _shared
             self._lock = kept.lock
             self._lock.acquire()
-            self._stream = kept.stream
-            self._stream.flush()  # of a draw that this one is part of
+            stream = self._stream = kept.stream
+            stream.flush()  # of a draw that this one is part of
+            stream.found = b""
             return kept.streamed(python, numpy)
         if source.device.type == "cpu" and usable():
             self._stream = MT19937Stream(source)
@@ -151,8 +160,18 @@ class drawing:
     def __exit__(self, kind: Any, error: Any, traceback: Any) -> None:
         if self._stream is not None:
             self._stream.flush()
+            self._before = self._stream.found
         if self._lock is not None:
             self._lock.release()
+
+    def rewind(self) -> None:
+        """Puts the global generators, behind a block that drew from them, back to where it found them."""
+        if self._before:
+            torch.default_generator.set_state(torch.frombuffer(bytearray(self._before), dtype=torch.uint8))
+        if self._others is not None:
+            python, numpy = self._others
+            random.setstate(python)
+            numpy_of(_GLOBAL).set_state(numpy)
 
 
 _GLOBAL = Generators()
@@ -177,7 +196,7 @@ class ThreadGenerators:
     def streamed(self, python: Any, numpy: Any) -> StreamGenerators:
         """The generators with the kept stream and these two: the same object as long as it will do."""
         kept = self._streamed
-        changed = kept.python is not python or kept.numpy is not numpy
+        changed = kept._python is not python or kept._numpy is not numpy
         if changed or kept.stream is not self.stream:  # or somebody has had torch's generator
             kept = self._streamed = StreamGenerators(self.stream, python, numpy=numpy)
         return kept

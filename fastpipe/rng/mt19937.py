@@ -37,7 +37,6 @@ EXP_ERROR = 2.0**-21
 _FLOAT = struct.Struct("f")
 _pack, _unpack = _FLOAT.pack, _FLOAT.unpack
 _MASK = 0xFFFFFF
-_bytes_at = ctypes.string_at
 
 
 class _Scratch(threading.local):
@@ -61,6 +60,9 @@ class MT19937Stream:
     Args:
         source: the generator. It stays where it is until `flush`, and is read anew by the first draw behind that,
             so that others may draw from it in between.
+
+    Attributes:
+        found: the state of the generator when it was first read, or handed out, since this was last made empty.
     """
 
     __slots__ = (
@@ -74,6 +76,7 @@ class MT19937Stream:
         "_state",
         "_stop",
         "_words",
+        "found",
     )
 
     def __init__(self, source: torch.Generator | None) -> None:
@@ -87,6 +90,7 @@ class MT19937Stream:
         self._state: Any = None
         self._key = b""  # the block that the words in _chunk, up to _stop, are of
         self._chunk: list[int] = []
+        self.found = b""
 
     @classmethod
     def seeded(cls, seed: int) -> MT19937Stream:
@@ -105,6 +109,8 @@ class MT19937Stream:
             if drawn:
                 torch.empty([drawn], dtype=torch.float32, device="cpu").uniform_(generator=self._source)
             self._words = []
+        if not self.found:
+            self.found = _content(self._source)
         self.flush()
         return self._source
 
@@ -145,8 +151,9 @@ class MT19937Stream:
     def _load(self) -> bool:
         """Reads the source's state; whether it's the one that was written last."""
         assert self._source is not None
-        state = self._source.get_state()
-        content = _bytes_at(state.data_ptr(), _SIZE)
+        content = _content(self._source)
+        if not self.found:
+            self.found = content
         if content == self._buffer:
             return True
         if not self._buffer:
@@ -169,8 +176,7 @@ class MT19937Stream:
         _LEFT.pack_into(self._buffer, _LEFT_AT, 1)
         twister.set_state(self._state)
         torch.empty([1], dtype=torch.float32, device="cpu").uniform_(generator=twister)
-        turned = twister.get_state()
-        self._key = _bytes_at(turned.data_ptr(), _SIZE)[_KEY]
+        self._key = _content(twister)[_KEY]
         self._buffer[_KEY] = self._key
 
     def rand(self) -> float:
@@ -238,6 +244,12 @@ class MT19937Stream:
     def randn(self, size: list[int]) -> torch.Tensor:
         """A tensor of float32 normal numbers, which torch alone can draw."""
         return torch.empty(size, dtype=torch.float32).normal_(generator=self.generator())
+
+
+def _content(generator: torch.Generator) -> bytes:
+    """A generator's state."""
+    state = generator.get_state()
+    return ctypes.string_at(state.data_ptr(), _SIZE)
 
 
 def _tempered(key: NDArray[np.uint32]) -> NDArray[np.uint32]:

@@ -1,4 +1,4 @@
-"""The manifest of a cache, in SQLite: a row for each file, and their sum.
+"""The manifest of a cache, in SQLite: a row for each file, and their sum; and a row for each pin.
 
 A row is there before its file, and stays until the file is gone: so the sum is never below what is on the disk,
 wherever a process is killed. Rows of files that are being written name their owner; what a dead owner left is cleared
@@ -23,6 +23,7 @@ CREATE TABLE IF NOT EXISTS files (
 ) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS by_use ON files (used);
 CREATE INDEX IF NOT EXISTS unfinished ON files (owner) WHERE state = 0;
+CREATE TABLE IF NOT EXISTS pins (name TEXT PRIMARY KEY, owner TEXT NOT NULL, ids BLOB NOT NULL);
 CREATE TABLE IF NOT EXISTS counters (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
 INSERT OR IGNORE INTO counters VALUES
     ('bytes', 0), ('files', 0), ('hits', 0), ('misses', 0), ('fetched_bytes', 0), ('evicted', 0);
@@ -166,7 +167,23 @@ class Manifest:
                 found.setdefault(owner, []).append(one)
         return found
 
-    def close(self) -> None:
-        """Only in the process that opened it."""
+    def pin(self, name: str, owner: str, ids: bytes) -> None:
+        """Adds a pin: its owner, and the ids, one behind the other."""
         with _lock:
-            self._database.close()
+            self._database.execute("INSERT INTO pins VALUES (?, ?, ?)", (name, owner, ids))
+
+    def pins(self) -> dict[str, str]:
+        """The pins' owners by their names."""
+        with _lock:
+            return dict(self._database.execute("SELECT name, owner FROM pins"))
+
+    def pinned(self, name: str) -> bytes:
+        """The ids of a pin; empty where it is gone."""
+        with _lock:
+            row = self._database.execute("SELECT ids FROM pins WHERE name = ?", (name,)).fetchone()
+        return b"" if row is None else bytes(row[0])
+
+    def unpin(self, names: Iterable[str]) -> None:
+        """Removes pins."""
+        with self._together():
+            self._database.executemany("DELETE FROM pins WHERE name = ?", [(name,) for name in names])

@@ -1,17 +1,15 @@
-"""Pins: files that running epochs need, a list on the disk for each, which ends with the process that wrote it."""
+"""Pins: files that running epochs need, which stay until they are unpinned or the process that pinned them ends."""
 
 from __future__ import annotations
 
-import contextlib
-import os
 import secrets
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fastpipe.atomic_write import atomic_write
 from fastpipe.sources._liveness import is_alive
+from fastpipe.sources._manifest import Manifest
 
 # Of an id its first 8 bytes: two files that have them in common are pinned together, which harms nobody.
 Short = NDArray[np.uint64]
@@ -23,43 +21,39 @@ def short(ids: list[bytes]) -> Short:
 
 
 class Pins:
-    """The lists of pinned files in a cache's folder.
+    """The pins in a cache's manifest, as one process knows them.
 
     Args:
-        folder: where they are.
+        manifest: has them.
         owners: where the owners have their files.
     """
 
-    def __init__(self, folder: Path, owners: Path) -> None:
-        self._folder, self._owners = folder, owners
+    def __init__(self, manifest: Manifest, owners: Path) -> None:
+        self._manifest, self._owners = manifest, owners
         self._known: dict[str, Short] = {}
 
-    def add(self, owner: str, ids: list[bytes]) -> Path:
-        """Writes a list."""
-        path = self._folder / f"{owner}-{secrets.token_hex(4)}.ids"
-        with atomic_write(path, synced=False) as stream:
-            stream.write(np.sort(short(ids)).tobytes())
-        return path
+    def add(self, owner: str, ids: list[bytes]) -> str:
+        """Pins files; the pin's name, for `Manifest.unpin`."""
+        name = secrets.token_hex(8)
+        self._manifest.pin(name, owner, np.sort(short(ids)).tobytes())
+        return name
 
-    def refresh(self) -> tuple[str, ...]:
-        """Looks at what is pinned now; the names of the lists."""
-        names = sorted(name for name in os.listdir(self._folder) if name.endswith(".ids"))
-        for gone in self._known.keys() - set(names):
-            del self._known[gone]
-        for name in names:
-            if name not in self._known:
-                with contextlib.suppress(FileNotFoundError):
-                    self._known[name] = np.fromfile(self._folder / name, np.uint64)
-        return tuple(names)
-
-    def drop_dead(self) -> None:
-        """Removes the lists of owners that live no more."""
-        for name in os.listdir(self._folder):
-            if not is_alive(self._owners, name.partition("-")[0]):
-                (self._folder / name).unlink(missing_ok=True)
+    def refresh(self) -> frozenset[str]:
+        """Looks at what is pinned now, by owners that live; the pins' names."""
+        owners = self._manifest.pins()
+        dead = {owner for owner in owners.values() if not is_alive(self._owners, owner)}
+        if dead:
+            self._manifest.unpin(name for name, owner in owners.items() if owner in dead)
+        names = frozenset(name for name, owner in owners.items() if owner not in dead)
+        known = self._known
+        self._known = {
+            name: known[name] if name in known else np.frombuffer(self._manifest.pinned(name), np.uint64)
+            for name in names
+        }
+        return names
 
     def are_free(self, ids: list[bytes]) -> list[bool]:
-        """For each id whether no list has it, as of the last `refresh`."""
+        """For each id whether no pin has it, as of the last `refresh`."""
         wanted = short(ids)
         pinned = np.zeros(len(wanted), bool)
         for one in self._known.values():
@@ -69,6 +63,6 @@ class Pins:
         return [not one for one in pinned.tolist()]
 
     def count(self) -> int:
-        """How many files are pinned by a list, as of the last `refresh`."""
+        """How many files are pinned, as of the last `refresh`."""
         known = list(self._known.values())
         return len(np.unique(np.concatenate(known))) if known else 0

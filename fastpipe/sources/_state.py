@@ -37,16 +37,16 @@ class State:
         self._counts: dict[str, int] = {}
         self._last_flush = time.monotonic()
         self._warned = False
-        self._oldest: tuple[tuple[str, ...], float] = (), 0.0
+        self._oldest: tuple[frozenset[str], float] = frozenset(), 0.0
         try:
             self._refuse_others()
             folder.mkdir(parents=True, exist_ok=True)
             with filelock.FileLock(folder / "lock"):  # the first that is in a cache's folder: others know it by that
-                for name in ("files", "parts", "owners", "pins"):
+                for name in ("files", "parts", "owners"):
                     (folder / name).mkdir(exist_ok=True)
                 self.manifest = self._manifest()
                 self.owner = Owner(folder / "owners")
-                self.pins = Pins(folder / "pins", folder / "owners")
+                self.pins = Pins(self.manifest, folder / "owners")
                 self._clear_dead()
                 self._after_restart()
         except (OSError, sqlite3.Error) as error:
@@ -134,8 +134,6 @@ class State:
         """Yields what may be evicted, least recently used first."""
         names = self.pins.refresh()
         if names != self._oldest[0]:
-            self.pins.drop_dead()
-            names = self.pins.refresh()
             self._oldest = names, 0.0
         # What is older than the last one that went is pinned, as long as the pins are the same.
         for row, used in self.manifest.oldest(self._oldest[1], self.pins.are_free):
@@ -159,7 +157,6 @@ class State:
             self.manifest.remove(set(ids) - {one for one, _ in whole})
             shutil.rmtree(self.folder / "parts" / name, ignore_errors=True)
             (owners / name).unlink(missing_ok=True)
-        self.pins.drop_dead()
 
     def _after_restart(self) -> None:
         """Checks the files after the machine was restarted: a power cut may have taken rows, or the last writes."""

@@ -1,11 +1,10 @@
 """`Cache`: files of a store on a local disk, bounded, shared by all processes of a machine.
 
     FOLDER/fastpipe-cache        says that this is one, and when the machine was started last
-    FOLDER/manifest.sqlite       a row for each file
+    FOLDER/manifest.sqlite       a row for each file, and for what a running epoch needs
     FOLDER/files/ab/ab….         a file: it has this name when it is whole
     FOLDER/parts/OWNER/ab….      a file that is being written
     FOLDER/owners/OWNER          locked by the process that lives
-    FOLDER/pins/OWNER-….ids      files that a running epoch needs
 
 What the files are is told by their names: a digest of the source, the key, the version and the part. So whether a
 file is there is a question to the file system alone; the manifest says what to evict, and how much there is.
@@ -71,12 +70,12 @@ class CacheStatistics:
 class Pin:
     """Files that stay in a cache until `release`, the end of a ``with``, or the end of the process."""
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    def __init__(self, cache: Cache, name: str) -> None:
+        self._cache, self._name = cache, name
 
     def release(self) -> None:
         """The files may be evicted again."""
-        self._path.unlink(missing_ok=True)
+        self._cache._opened().manifest.unpin([self._name])
 
     def __enter__(self) -> Pin:
         return self
@@ -238,7 +237,7 @@ class Cache:
         epoch reads.
         """
         state = self._opened()
-        return Pin(state.pins.add(state.owner.name, [id_of(file) for file in files]))
+        return Pin(self, state.pins.add(state.owner.name, [id_of(file) for file in files]))
 
     def evict(self, files: Iterable[RemoteFile]) -> int:
         """Removes files, also pinned ones; the bytes that this made free."""
@@ -247,7 +246,6 @@ class Cache:
     def clear(self) -> None:
         """Removes all files that no running epoch has pinned."""
         state = self._opened()
-        state.pins.drop_dead()
         state.pins.refresh()
         ids = [one for one, *_ in state.manifest.all()]
         self._evict(state, [one for one, free in zip(ids, state.pins.are_free(ids), strict=True) if free])
@@ -263,7 +261,6 @@ class Cache:
         """Counts what there is, and what happened so far."""
         state = self._opened()
         state.flush()
-        state.pins.drop_dead()
         state.pins.refresh()
         counters = state.manifest.counters()
         return CacheStatistics(capacity=self.capacity, pinned=state.pins.count(), **counters)

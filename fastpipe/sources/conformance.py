@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import pickle
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -28,38 +29,47 @@ def check_source(source: ByteSource, files: int = 8) -> None:
     Raises:
         AssertionError: it breaks a promise; names all that it breaks, one a line.
     """
-    broken = list(_broken(source, files))
+    broken: list[str] = []
+    _look(source, files, broken)
     if broken:
         raise AssertionError("\n".join([f"{source!r} is no source as fastpipe needs it:", *broken]))
 
 
-def _broken(source: ByteSource, files: int) -> Iterator[str]:
+@contextlib.contextmanager
+def _attempt(broken: list[str], text: str, end: str = ".") -> Iterator[None]:
+    """Notes that what is done within raises."""
+    try:
+        yield
+    except Exception as error:
+        broken.append(f"{text} raises {error!r}{end}")
+
+
+def _look(source: ByteSource, files: int, broken: list[str]) -> None:
     if not isinstance(source.name, str) or not source.name:
-        yield f"name is {source.name!r}: a text that tells this source from others."
+        broken.append(f"name is {source.name!r}: a text that tells this source from others.")
         return
     entries = [*source.list()]
     wrong = [text for entry in entries if (text := _wrong_with(entry))]
-    yield from wrong[:8]
-    if not entries or wrong:
-        yield from [] if wrong else ["list() gives nothing: there is nothing to test."]
+    broken += wrong[:8]
+    if not entries:
+        broken.append("list() gives nothing: there is nothing to test.")
+    if wrong or not entries:
         return
     keys = [entry.key for entry in entries]
     if len({*keys}) < len(keys):
-        yield f"list() gives {next(key for key in keys if keys.count(key) > 1)!r} twice."
+        broken.append(f"list() gives {next(key for key in keys if keys.count(key) > 1)!r} twice.")
     if {*source.list()} != {*entries}:
-        yield "list() gives something else the second time: an etag must change only when the bytes do."
+        broken.append("list() gives something else the second time: an etag must change only when the bytes do.")
     chosen = sorted(entries, key=lambda entry: (entry.size < 0, entry.size))[:files]
-    whole = {}
+    whole: dict[str, bytes] = {}
     for entry in chosen:
-        try:
+        with _attempt(broken, f"read({entry.key!r})"):
             whole[entry.key] = source.read(entry.key)
-        except Exception as error:
-            yield f"read({entry.key!r}) raises {error!r}."
-    for entry in chosen:
-        if entry.key in whole:
-            yield from _broken_by_reading(source, entry, whole[entry.key])
-    yield from _broken_by_a_missing_key(source)
-    yield from _broken_elsewhere(source, chosen, whole)
+    sound = [entry for entry in chosen if entry.key in whole]
+    for entry in sound:
+        _look_at_reading(source, entry, whole[entry.key], broken)
+    _look_at_a_missing_key(source, broken)
+    _look_elsewhere(source, sound, whole, broken)
 
 
 def _wrong_with(entry: object) -> str:
@@ -73,75 +83,57 @@ def _wrong_with(entry: object) -> str:
     return "" if isinstance(etag, str) else f"list() gives {key!r} the etag {etag!r}: a text, '' where there is none."
 
 
-def _broken_by_reading(source: ByteSource, entry: Entry, whole: bytes) -> Iterator[str]:
+def _look_at_reading(source: ByteSource, entry: Entry, whole: bytes, broken: list[str]) -> None:
     key, length = entry.key, len(whole)
     if type(whole) is not bytes:
-        yield f"read({key!r}) gives {type(whole).__name__}: bytes are needed."
+        broken.append(f"read({key!r}) gives {type(whole).__name__}: bytes are needed.")
         return
     if entry.size not in (-1, length):
-        yield f"read({key!r}) gives {length} bytes, and list() says {entry.size}."
+        broken.append(f"read({key!r}) gives {length} bytes, and list() says {entry.size}.")
     middle = length // 3
     for offset, count in ((0, length), (0, 1), (middle, 2), (middle, -1), (middle, length), (length, 5), (0, 0)):
         expected = whole[offset:] if count < 0 else whole[offset : offset + count]
-        try:
-            found = source.read(key, offset, count)
-        except Exception as error:
-            yield f"read({key!r}, {offset}, {count}) raises {error!r}; the file has {length} bytes."
-            continue
-        if found != expected:
-            yield (
-                f"read({key!r}, {offset}, {count}) gives {len(found)} bytes, which aren't the {len(expected)} that the "
-                f"file of {length} bytes has there."
-            )
-    try:
+        with _attempt(broken, f"read({key!r}, {offset}, {count})", f"; the file has {length} bytes."):
+            if (found := source.read(key, offset, count)) != expected:
+                broken.append(
+                    f"read({key!r}, {offset}, {count}) gives {len(found)} bytes, which aren't the {len(expected)} that "
+                    f"the file of {length} bytes has there."
+                )
+    with _attempt(broken, f"entry({key!r})"):
         alone = source.entry(key)
-    except Exception as error:
-        yield f"entry({key!r}) raises {error!r}."
-    else:
         if alone.key != key or alone.size not in (entry.size, length) or (entry.etag and alone.etag != entry.etag):
-            yield f"entry({key!r}) gives {alone}, and list() {entry}."
+            broken.append(f"entry({key!r}) gives {alone}, and list() {entry}.")
 
 
-def _broken_by_a_missing_key(source: ByteSource) -> Iterator[str]:
+def _look_at_a_missing_key(source: ByteSource, broken: list[str]) -> None:
+    expected = ": FileNotFoundError says that there is no such file."
     asks: Sequence[tuple[str, Callable[[str], object]]] = (("read", source.read), ("entry", source.entry))
     for name, ask in asks:
-        try:
+        with _attempt(broken, f"{name}({_MISSING!r})", expected), contextlib.suppress(FileNotFoundError):
             ask(_MISSING)
-        except FileNotFoundError:
-            continue
-        except Exception as error:
-            yield f"{name}({_MISSING!r}) raises {error!r}: FileNotFoundError says that there is no such file."
-        else:
-            yield f"{name}({_MISSING!r}) gives something: FileNotFoundError says that there is no such file."
+            broken.append(f"{name}({_MISSING!r}) gives something{expected}")
 
 
-def _broken_elsewhere(source: ByteSource, chosen: list[Entry], whole: dict[str, bytes]) -> Iterator[str]:
-    """By threads, and in other processes."""
-    sound = [entry for entry in chosen if entry.key in whole] * 4
-    with ThreadPoolExecutor(_THREADS) as pool:
-        try:
-            same = [*pool.map(_read_of(source), sound)] == [whole[entry.key] for entry in sound]
-        except Exception as error:
-            yield f"read() in {_THREADS} threads at once raises {error!r}."
-        else:
-            if not same:
-                yield f"read() in {_THREADS} threads at once gives other bytes."
-    results = source.fetch([source.file(entry) for entry in sound])
-    if [*map(_content, results)] != [whole[entry.key] for entry in sound]:
-        yield "fetch() gives something else than read()."
+def _look_elsewhere(source: ByteSource, sound: list[Entry], whole: dict[str, bytes], broken: list[str]) -> None:
+    """Reads by threads, and as in other processes."""
+    often = 4 * sound
+    expected = [whole[entry.key] for entry in often]
+    with ThreadPoolExecutor(_THREADS) as pool, _attempt(broken, f"read() in {_THREADS} threads at once"):
+        if [*pool.map(_read_of(source), often)] != expected:
+            broken.append(f"read() in {_THREADS} threads at once gives other bytes.")
+    if [*map(_content, source.fetch([source.file(entry) for entry in often]))] != expected:
+        broken.append("fetch() gives something else than read().")
     try:
         copy = pickle.loads(pickle.dumps(source))
     except Exception as error:
-        yield f"it can't be pickled, as workers need it: {error!r}. Leave connections out of its state."
+        broken.append(f"it can't be pickled, as workers need it: {error!r}. Leave connections out of its state.")
         return
     if copy.identity != source.identity:
-        yield f"a pickled copy has the identity {copy.identity!r}, and the source {source.identity!r}."
+        broken.append(f"a pickled copy has the identity {copy.identity!r}, and the source {source.identity!r}.")
     for entry in sound[:1]:
-        try:
+        with _attempt(broken, f"read({entry.key!r}) of a pickled copy"):
             if copy.read(entry.key) != whole[entry.key]:
-                yield f"a pickled copy reads other bytes of {entry.key!r}."
-        except Exception as error:
-            yield f"read({entry.key!r}) of a pickled copy raises {error!r}."
+                broken.append(f"a pickled copy reads other bytes of {entry.key!r}.")
 
 
 def _content(result: Fetched) -> object:

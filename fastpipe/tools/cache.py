@@ -40,7 +40,7 @@ def cache_contents() -> dict[str, Any]:
     kinds = {}
     for kind, meaning in _KINDS.items():
         entries = list(_entries(kind))
-        things = [entry for entry in entries if entry.suffix != ".lock"]
+        things = [entry for entry in entries if not _owner(entry)]
         kinds[kind] = {"what": meaning, "count": len(things), "bytes": sum(map(_bytes, entries))}
     return {"schema": "fastpipe-cache/1", "folder": str(folder), "contents": kinds}
 
@@ -75,7 +75,7 @@ def clear_cache() -> list[str]:
     left = []
     for kind in _KINDS:
         for entry in _entries(kind):
-            if entry.suffix == ".lock":
+            if _owner(entry):
                 continue
             lock = filelock.FileLock(entry / "lock" if entry.is_dir() else f"{entry}.lock")
             try:
@@ -90,7 +90,7 @@ def clear_cache() -> list[str]:
                 lock.release()
         kept = {line.partition(": ")[0] for line in left}
         for entry in _entries(kind):
-            if entry.suffix == ".lock" and str(entry.with_suffix("")) not in kept:
+            if (owner := _owner(entry)) and owner not in kept:
                 with contextlib.suppress(OSError):
                     entry.unlink()
         with contextlib.suppress(OSError):  # not empty, or not there
@@ -101,6 +101,14 @@ def clear_cache() -> list[str]:
 def _entries(kind: str) -> Iterator[Path]:
     with contextlib.suppress(OSError):
         yield from sorted((cache_folder() / kind).iterdir())
+
+
+def _owner(entry: Path) -> str:
+    """The path of the thing that a lock, or a file of SQLite's beside a database, belongs to; empty for others."""
+    if entry.suffix == ".lock":
+        return str(entry.with_suffix(""))
+    name, beside, _ = entry.name.partition(".sqlite-")
+    return str(entry.with_name(f"{name}.sqlite")) if beside else ""
 
 
 def _bytes(entry: Path) -> int:

@@ -13,27 +13,23 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from torch.utils.data import DataLoader as TorchDataLoader
 from torch.utils.data import IterableDataset, default_collate, default_convert
 
 from fastpipe.datasets import ImageDataset, ImageFolder, ImageIndex, ImageList, collate_fn
 from fastpipe.datasets.arrays import Arrays
-from fastpipe.datasets.wrappers import locate
 from fastpipe.errors import DatasetError
 from fastpipe.executor import BatchSpec
+from fastpipe.index.index_source import AS_USUAL, BuildOptions
 from fastpipe.index.lazy_sequences import Samples
 from fastpipe.index.listing import IMG_EXTENSIONS, is_folder
 from fastpipe.index.open import OTHER_EXTENSIONS, named_index, open_container
 from fastpipe.index.table import unpack_paths
 from fastpipe.loading import DataLoader
-from fastpipe.loading.bad_files import CollateGood
-from fastpipe.loading.collate import DRAW_NOTHING, BatchCollate
+from fastpipe.loading.collate import DRAW_NOTHING, BatchCollate, CollateGood
 from fastpipe.loading.threads import gil_bound_part_within
 from fastpipe.paths import local
 from fastpipe.tools import recipes
-
-_PATH_LISTS = ("samples", "imgs", "paths", "files", "image_paths", "img_paths", "filenames")
 
 _OTHER_ENDINGS = (
     *(".apng", ".avif", ".gif", ".heic", ".heif", ".ico", ".jfif", ".jp2", ".jpe", ".jxl", ".pbm", ".pnm", ".psd"),
@@ -133,12 +129,12 @@ def open_dataset(path: str | os.PathLike[str], transform: Any) -> ImageDataset:
     return ImageList(index, transform, root=index.root or None)
 
 
-def index_of(source: Any, *, progress: bool = True) -> ImageIndex:
+def index_of(source: Any, options: BuildOptions = AS_USUAL) -> ImageIndex:
     """The files of a folder, the folder of an index, a list or an image, of an `ImageIndex` or a dataset.
 
     Args:
         source: one of these.
-        progress: whether a terminal gets a bar while a folder is listed.
+        options: how the index is made.
 
     Raises:
         DatasetError: none of these, or there is no image.
@@ -156,7 +152,7 @@ def index_of(source: Any, *, progress: bool = True) -> ImageIndex:
         raise DatasetError(
             f"check takes a folder, a list, an image file, an ImageIndex or a dataset; not {type(source).__name__}."
         )
-    return named_index(source, progress=progress)
+    return named_index(source, options)
 
 
 def other_images(index: ImageIndex) -> dict[str, int]:
@@ -293,20 +289,3 @@ def subject_of(given: Any, transform: Any, batch_size: int | None, workers: int 
     if loader is None:  # with boxes and masks, nothing says that samples can be stacked
         loader = DataLoader(dataset, batch_size, collate_fn=collate_fn if recipes.is_joint(dataset) else None)
     return Subject(name, loader, batch_size, workers)
-
-
-def path_of(dataset: Any, index: int) -> str | None:
-    """The file of a sample; None for a dataset that doesn't show it."""
-    dataset, index = locate(dataset, index)
-    if isinstance(dataset, ImageDataset):
-        return dataset.sample(index)[0]
-    for name in _PATH_LISTS:
-        items = getattr(dataset, name, None)
-        try:
-            item = items[index] if items is not None and not isinstance(items, torch.Tensor) else None
-        except (TypeError, LookupError):
-            continue
-        first = item[0] if isinstance(item, (tuple, list)) and item else item
-        if isinstance(first, (str, os.PathLike)) and os.path.isfile(first):
-            return os.fspath(first)
-    return None

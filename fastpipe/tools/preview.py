@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import importlib
 import operator
 import os
@@ -259,8 +258,7 @@ class _Maker:
             key = sample_key(dataset.seed, epoch, index)
             return _Drawing(f"epoch {epoch}", color, key, recipe, dataset.replay(recipe)[0])
         if joint:  # its seed isn't asked
-            dataset = copy.copy(dataset)
-            dataset.seed = dataset._fastpipe.epoch = None
+            dataset = recipes.unseeded(dataset)
         key = sample_key(self.seed, number, index)
         with keyed_globals(key):
             known = dataset.recipe(index) if dataset.plans else None  # draws from copies of the generators

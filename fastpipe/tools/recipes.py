@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -87,6 +88,13 @@ def _sizing_step(dataset: ImageDataset, height: int, width: int) -> object:
 def is_joint(dataset: Any) -> bool:
     """Whether the transforms of a dataset see the image and its targets together."""
     return isinstance(dataset, JointDataset) and dataset._fastpipe_joint is not None
+
+
+def unseeded(dataset: Any) -> Any:
+    """A copy of a dataset that draws from the global generators, whatever its seed."""
+    made = copy.copy(dataset)
+    made.seed = made._fastpipe.epoch = None
+    return made
 
 
 def make_sample(dataset: ImageDataset, index: int, data: bytes, seed: int) -> None:

@@ -150,8 +150,7 @@ class Certificate:
         sha256: of the finished samples: the same on every machine with that Pillow where they equal torchvision's;
             empty where none was compared.
         fidelity: ``"torchvision"`` or ``"fast"``.
-        checks: finished samples, which must be equal but for those with a step that is documented as another than
-            torchvision's; errors.
+        checks: finished samples, which must be equal but for what is documented for their steps; errors.
         final: the finished samples' differences.
         tolerance: the largest final difference that was asked for, in 1/255; None where none was.
         worst: the sample with the largest final difference; None where all are equal.
@@ -213,7 +212,9 @@ class Certificate:
         if self.sha256:
             lines += ["", f"sha256 of fastpipe's samples: {self.sha256}"]
         if self.final.max:
-            lines += ["", *self._about_differences()]
+            differ, final = self.compared - self.equal, self.final
+            figures = f"mean {final.mean:.3f}, 99.9% {final.p999}, max {final.max:.3g} of 255"
+            lines += ["", f"Samples that differ: {differ:,}; {figures}, over all samples"]
         if self.worst is not None:
             recipe = "; ".join(self.worst.recipe) or "nothing drawn"
             lines += ["", f"Worst image: {self.worst.path}, drawing {self.worst.drawing}", f"  {recipe}"]
@@ -232,16 +233,6 @@ class Certificate:
         if not self.within:
             return f"FAIL: as documented, but a finished sample differs by more than the {self.tolerance:g} you allow"
         return "PASS: equal, byte for byte" if self.equal == self.compared else "PASS: as documented"
-
-    def _about_differences(self) -> list[str]:
-        final = self.final
-        lines = [
-            f"Samples that differ: {self.compared - self.equal:,}; mean {final.mean:.3f}, 99.9% {final.p999}, "
-            f"max {final.max:.3g} of 255, over all samples"
-        ]
-        if self.tolerance is None:
-            lines.append("  Those with a step that is documented to differ are judged by --tolerance only.")
-        return lines
 
     def picture(self, side: int = 320) -> Image.Image:
         """The worst image: the original, torchvision's result, fastpipe's, and their difference made visible.

@@ -1,11 +1,13 @@
 """Learned and random policies of many operations: AutoAugment, RandAugment, TrivialAugment; and AugMix."""
 
+from collections.abc import Iterable
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from fastpipe.ops.enums import TorchvisionEnum
+from fastpipe.program import run_steps
 from fastpipe.rng import TorchStream, stream_of
 from fastpipe.rng.float32 import float32
 from fastpipe.transforms import _policies
@@ -94,6 +96,9 @@ class AutoAugment(Filled):
         if not torch.jit.is_scripting():  # type: ignore[attr-defined]
             probs, signs = _as_numbers(probs, signs)
         op_meta = self._augmentation_space(10, (height, width))
+        if not isinstance(img, Tensor):
+            chosen = _chosen_operations(self.policies[transform_id], op_meta, probs, signs)
+            return run_steps(_steps_of(chosen, self.interpolation, fill), img)
         for op_name, magnitude in _chosen_operations(self.policies[transform_id], op_meta, probs, signs):
             img = _apply_op(img, op_name, magnitude, interpolation=self.interpolation, fill=fill)
         return img
@@ -104,10 +109,12 @@ class AutoAugment(Filled):
         probs: Any = [_Chance(stream.rand()), _Chance(stream.rand())]
         signs: Any = [stream.randint(0, 2), stream.randint(0, 2)]
         space = self._augmentation_space(10, (shape.height, shape.width))
-        steps: list[Step] = []
-        for op_name, magnitude in _chosen_operations(self.policies[index], space, probs, signs):
-            steps += op_calls(op_name, magnitude, self.interpolation, self.fill)
-        return tuple(steps)
+        chosen = _chosen_operations(self.policies[index], space, probs, signs)
+        return _steps_of(chosen, self.interpolation, self.fill)
+
+
+def _steps_of(chosen: Iterable[tuple[str, float]], interpolation: InterpolationMode, fill: Any) -> tuple[Step, ...]:
+    return tuple(step for name, magnitude in chosen for step in op_calls(name, magnitude, interpolation, fill))
 
 
 class _Chance(float):
@@ -183,6 +190,8 @@ class RandAugment(Filled):
         channels, height, width = F.get_dimensions(img)
         fill = self._filling(img, channels)
         op_meta = self._augmentation_space(self.num_magnitude_bins, (height, width))
+        if not isinstance(img, Tensor):
+            return run_steps(self._drawn(op_meta), img)
         for _ in range(self.num_ops):
             op_name, magnitude = draw_operation(op_meta, self.magnitude, 0, TorchStream())
             img = _apply_op(img, op_name, magnitude, interpolation=self.interpolation, fill=fill)
@@ -190,11 +199,15 @@ class RandAugment(Filled):
 
     def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
         space = listed_space(rand_augment_space, self.num_magnitude_bins, (shape.height, shape.width))
-        steps: list[Step] = []
-        for _ in range(self.num_ops):
-            op_name, magnitude = draw_listed(space, self.magnitude, 0, stream_of(generators))
-            steps += op_calls(op_name, magnitude, self.interpolation, self.fill)
-        return tuple(steps)
+        stream = stream_of(generators)
+        chosen = (draw_listed(space, self.magnitude, 0, stream) for _ in range(self.num_ops))
+        return _steps_of(chosen, self.interpolation, self.fill)
+
+    @torch.jit.unused
+    def _drawn(self, op_meta: Any) -> Any:
+        stream = TorchStream()
+        chosen = [draw_operation(op_meta, self.magnitude, 0, stream) for _ in range(self.num_ops)]
+        return _steps_of(chosen, self.interpolation, self.fill)
 
 
 class TrivialAugmentWide(Filled):

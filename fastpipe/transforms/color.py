@@ -1,12 +1,14 @@
 """Colour transforms: each pixel changes by itself, or by the image's statistics."""
 
 import numbers
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from fastpipe import ops
+from fastpipe.program import run_steps
 from fastpipe.rng import Stream, TorchStream, stream_of
 from fastpipe.transforms import functional as F
 from fastpipe.transforms._base import RandomOp, Transform
@@ -93,6 +95,9 @@ class ColorJitter(Transform):
             self.brightness, self.contrast, self.saturation, self.hue
         )
         order: list[int] = fn_idx.tolist()  # whose numbers are compared in a tenth of a tensor's time
+        if not isinstance(img, torch.Tensor):
+            factors = (brightness_factor, contrast_factor, saturation_factor, hue_factor)
+            return run_steps(_jitter(order, factors), img)
         for fn_id in order:
             if fn_id == 0 and brightness_factor is not None:
                 img = F.adjust_brightness(img, brightness_factor)
@@ -115,6 +120,10 @@ def draw_jitter(transform: Any, stream: Stream) -> tuple[Step, ...]:
     """The steps of a `ColorJitter`, this one or v2's."""
     order = stream.randperm(4)
     factors = _draw_factors(transform.brightness, transform.contrast, transform.saturation, transform.hue, stream)
+    return _jitter(order, factors)
+
+
+def _jitter(order: Sequence[int], factors: Sequence[float | None]) -> tuple[Step, ...]:
     steps: list[Step] = []
     for index in order:
         factor = factors[index]

@@ -9,7 +9,6 @@ said, and drawn until then, as ever.
 
 from __future__ import annotations
 
-import random
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -27,8 +26,6 @@ from fastpipe.transforms._base import call, draws_from_stream
 from fastpipe.transforms.adapters import planned
 from fastpipe.transforms.pipeline import Pipeline, drawn_from, flatten, members_of
 from fastpipe.types import ImageShape
-
-_numpy: Any = np.random  # the legacy global generator, which timm draws from
 
 
 class _Run(NamedTuple):
@@ -94,17 +91,13 @@ class ImageCall:
 def _drawn(run: _Run, image: Any, shape: ImageShape) -> Any:
     """Draws for an image of that shape, and runs the program."""
     assert run.pipeline is not None
-    before = torch.default_generator.get_state()
-    others = (random.getstate(), _numpy.get_state()) if run.draws_from_python else None
+    turn = drawing(globally=True, with_python=run.draws_from_python)
     try:
-        with drawing(globally=True) as generators:
+        with turn as generators:
             recipe = run.pipeline.draw(shape, generators)
         return run_on_image(lower(recipe), image, in_rows=True) if recipe.steps else image
     except Exception:
-        torch.default_generator.set_state(before)
-        if others is not None:
-            random.setstate(others[0])
-            _numpy.set_state(others[1])
+        turn.rewind()
     for transform in run.transforms:
         image = call(transform, image)
     return image

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from operator import is_
 from typing import Any
 
 from fastpipe.rng import StreamGenerators, drawing
@@ -23,6 +24,8 @@ class Pipeline:
 
     drawn: tuple[Any, ...]
     rest: tuple[Callable[[Any], Any], ...]
+    # All of them: `drawn` and `rest`.
+    _members: tuple[Any, ...] = field(init=False, repr=False, compare=False)
     # Of each of `drawn` its method, whether it takes words, and whether a later one looks at the shape that it gives.
     _draws: tuple[tuple[Callable[..., tuple[Step, ...]], bool, bool], ...] = field(
         init=False, repr=False, compare=False
@@ -33,6 +36,17 @@ class Pipeline:
         looks = max((number for number, one in enumerate(adapted) if _looks_at_shape(one)), default=0)
         draws = ((one.draw, draws_from_stream(one), number < looks) for number, one in enumerate(adapted))
         object.__setattr__(self, "_draws", tuple(draws))  # frozen
+        object.__setattr__(self, "_members", (*self.drawn, *self.rest))
+
+    def is_of(self, transform: Any) -> bool:
+        """Whether it was compiled from these transforms: not if the transform, or its `Compose`'s list, has changed."""
+        known = self._members
+        members = members_of(transform)
+        members = (transform,) if members is None else members
+        if len(members) == len(known) and all(map(is_, members, known)):
+            return True
+        flat = tuple(flatten(transform))  # there may be a Compose within
+        return len(flat) == len(known) and all(map(is_, flat, known))
 
     def draw(self, shape: ImageShape, generators: Generators | None = None) -> Recipe:
         """Draws every random parameter of `drawn`, in torchvision's order, touching no pixel.

@@ -27,8 +27,8 @@ def cache(tmp_path: Path) -> Path:
     fastpipe.ImageFolder(tmp_path / "photos")
     cache = Path(os.environ["FASTPIPE_CACHE"])
     (cache / "checks").mkdir()
-    (cache / "checks" / "0123.jsonl").write_text("{}\n")
-    (cache / "checks" / "0123.jsonl.lock").write_text("")
+    for ending in ("", "-wal", "-shm", ".lock"):
+        (cache / "checks" / f"0123.sqlite{ending}").write_text("")
     (cache / "mine.txt").write_text("not fastpipe's")
     return cache
 
@@ -71,12 +71,12 @@ def test_clearing_removes_what_is_fastpipe_s(cache: Path, tmp_path: Path) -> Non
 
 
 def test_what_is_in_use_stays(cache: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    with filelock.FileLock(cache / "checks" / "0123.jsonl.lock"):
+    with filelock.FileLock(cache / "checks" / "0123.sqlite.lock"):
         assert run("--clear") == 1
-        assert "0123.jsonl: in use" in capsys.readouterr().out
-        assert (cache / "checks" / "0123.jsonl.lock").exists()
-    assert (cache / "checks" / "0123.jsonl").exists()
+        assert "0123.sqlite: in use" in capsys.readouterr().out
+        assert len([*(cache / "checks").iterdir()]) == 4
     assert run("--clear") == 0
+    assert not (cache / "checks").exists()
 
 
 def test_an_empty_cache(capsys: pytest.CaptureFixture[str]) -> None:

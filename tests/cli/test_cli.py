@@ -60,8 +60,7 @@ def test_json_alone_goes_to_standard_output(folder: str) -> None:
     assert json.loads(result.stdout)["formats"].keys() == {"png"}
 
 
-def test_bench_writes_a_page_with_pictures(folder: str, tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib", reason="plots need the extra [bench]")
+def test_bench_writes_a_page(folder: str, tmp_path: Path) -> None:
     found, page = tmp_path / "found.json", tmp_path / "report.html"
     arguments = ["bench", folder, *SMALL, "--readers", "pil", "--format", "jpeg"]
     result = CliRunner().invoke(app, [*arguments, "--pipeline", "--json", str(found), "--html", str(page)])
@@ -69,7 +68,7 @@ def test_bench_writes_a_page_with_pictures(folder: str, tmp_path: Path) -> None:
     assert "| evaluation, float " in result.output
     assert f"Written: {page}" in result.output
     assert "fastpipe bench" in page.read_text(encoding="utf-8")
-    assert page.read_text(encoding="utf-8").count("<svg") == 2
+    assert "from a file to a tensor" in page.read_text(encoding="utf-8")
     values = json.loads(found.read_text(encoding="utf-8"))
     assert {one["who"] for one in values["pipelines"]} >= {"fastpipe"}
     command = values["command"]
@@ -86,7 +85,7 @@ def test_what_can_t_be_written_is_said_before_anything_is_measured(
         assert exit_code(["bench", *SMALL, option, str(tmp_path / "file" / "x")]) == 1
         assert f"give {option} a place that can be written" in capsys.readouterr().err
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    assert exit_code(["bench", *SMALL, "--html", str(tmp_path / "x.html")]) == 1
+    assert exit_code(["doctor", str(tmp_path), "--html", str(tmp_path / "x.html")]) == 1
     assert capsys.readouterr().err.count("\n") == 1
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -46,7 +47,14 @@ def test_a_healthy_folder(root: Path, tmp_path: Path) -> None:
     assert json.loads(out.read_text(encoding="utf-8"))["gpu_rate"] == 1
     assert picture.stat().st_size > 10_000
     shown = page.read_text(encoding="utf-8")
-    assert shown.count("<svg") == 1
+    (figure,) = re.findall(r"<svg.*?</svg>", shown, re.DOTALL)
+    assert "currentColor" in figure
+    assert "var(--faint)" in figure
+    assert not any(ink in figure for ink in ("#000000", "#1f2328", "#c9ced6"))
+    ids = re.findall(r' id="([^"]*)"', shown)
+    assert len(ids) == len(set(ids))
+    assert not re.search(r"https?://(?!www\.w3\.org/)", shown)
+    assert "<metadata" not in shown
     for text in ("Where the time goes", "What the workers deliver", "Findings"):
         assert text in shown
 

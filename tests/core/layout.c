@@ -89,6 +89,9 @@ int main(void) {
     FIELD(fpc_op_blend, factor);
     SIZE(fpc_op_hue);
     FIELD(fpc_op_hue, shift);
+    SIZE(fpc_op_blur);
+    FIELD(fpc_op_blur, x);
+    FIELD(fpc_op_blur, y);
     SIZE(fpc_op_warp);
     FIELD(fpc_op_warp, height);
     FIELD(fpc_op_warp, width);
@@ -106,6 +109,7 @@ int main(void) {
     FIELD(fpc_operation, blend);
     FIELD(fpc_operation, hue);
     FIELD(fpc_operation, warp);
+    FIELD(fpc_operation, blur);
     SIZE(fpc_sink);
     FIELD(fpc_sink, data);
     FIELD(fpc_sink, row_stride);

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import os
 import socket
@@ -17,6 +18,7 @@ import pytest
 
 from fastpipe import core
 from fastpipe.core import Status
+from fastpipe.core.files import address_of_bytes, c_string
 
 ROOT = Path(__file__).resolve().parents[2]
 pytestmark = pytest.mark.usefixtures("needs_core")
@@ -312,3 +314,15 @@ def test_paths_of_any_length(tmp_path: Path) -> None:
         assert files.was_read(0)
         assert files.bytes(0) == data
         assert files.os_error(1) == errno.ENOENT
+
+
+@pytest.mark.parametrize("data", [b"", b"a", b"\0b\0", bytes(range(256)) * 100])
+def test_address_of_bytes(data: bytes) -> None:
+    address = address_of_bytes(data)
+    assert ctypes.string_at(address, len(data) + 1) == data + b"\0"
+    assert address == ctypes.cast(ctypes.c_char_p(data), ctypes.c_void_p).value
+
+
+def test_names_that_no_file_has() -> None:
+    assert c_string("a\0b") == c_string("\ud800") == b""
+    assert c_string("ä.jpg") == os.fsencode("ä.jpg")

@@ -141,6 +141,7 @@ def test_structs_are_those_of_the_header(tmp_path: Path) -> None:
         ("fpc_op_blend", structs.RawBlend),
         ("fpc_op_hue", structs.RawHue),
         ("fpc_op_warp", structs.RawWarp),
+        ("fpc_op_blur", structs.RawBlur),
         ("fpc_operation", structs.RawOperation),
         ("fpc_sink", structs.RawSink),
         ("fpc_pixels", structs.RawPixels),
@@ -165,6 +166,7 @@ def test_structs_are_those_of_the_header(tmp_path: Path) -> None:
         (operations._BLEND, structs.RawBlend),
         (operations._HUE, structs.RawHue),
         (operations._WARP, structs.RawWarp),
+        (operations._BLUR, structs.RawBlur),
     ],
 )
 def test_what_is_packed_is_the_operations_struct(packer: Struct, struct: type[ctypes.Structure]) -> None:

@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
+import ctypes
+import io
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
 from typing import Any
 
 import core_jobs
@@ -9,7 +16,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from PIL import Image
+from PIL import Image, ImageOps
 from program.test_any_program import ANY, by_torchvision
 
 from fastpipe import core
@@ -100,3 +107,213 @@ def test_the_fourth_byte_is_pillows(data: Any, height: int, width: int, fourth: 
         np.testing.assert_array_equal(np.asarray(made), np.asarray(expected), err_msg=f"{isa.name} {steps}")
         if sum(map(is_mirrored, steps)) == sum(map(is_mirrored, lower(recipe).steps)):  # none is cut off again
             np.testing.assert_array_equal(four_bytes(made), four_bytes(expected), err_msg=f"{isa.name} {steps}")
+
+
+SIZES = [(1, 1), (1, 7), (5, 3), (64, 48), (33, 4096), (2047, 2048), (1024, 4096)]
+MODES = ["RGB", "L"]
+
+
+def array_in(memory: core.PillowMemory) -> np.ndarray:
+    """The memory itself, ``(H, W, pixel_bytes)``."""
+    count = memory.height * memory.row_stride
+    pixels = np.frombuffer((ctypes.c_uint8 * count).from_address(memory.address), np.uint8)
+    return pixels.reshape(memory.height, memory.width, memory.pixel_bytes)
+
+
+@pytest.mark.usefixtures("needs_core")
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("size", SIZES)
+def test_the_memory_is_the_images(mode: str, size: tuple[int, int]) -> None:
+    rng = np.random.default_rng(0)
+    array = rng.integers(0, 256, (*size, 3) if mode == "RGB" else size, np.uint8)
+    made = Image.fromarray(array)
+    for image in (made, made.copy(), made.transpose(Image.Transpose.FLIP_LEFT_RIGHT)):
+        memory = core.memory_of(image)
+        assert memory is not None
+        assert (memory.height, memory.width, memory.channels) == (*size, 3 if mode == "RGB" else 1)
+        known = np.asarray(image).reshape(*size, memory.channels)
+        np.testing.assert_array_equal(array_in(memory)[..., : memory.channels], known)
+
+
+@pytest.mark.usefixtures("needs_core")
+@pytest.mark.parametrize(("mode", "beyond"), [("RGB", (2049, 2048)), ("L", (4097, 4096))])
+def test_an_image_of_several_blocks_has_none(mode: str, beyond: tuple[int, int]) -> None:
+    image = Image.new(mode, beyond[::-1], None)
+    assert core.memory_of(image) is None
+    assert core.new_image(*beyond, len(mode)) is None
+    assert core.memory_of(image.crop((0, 0, 2000, 2000))) is not None
+
+
+@pytest.mark.usefixtures("needs_core")
+@pytest.mark.parametrize("mode", ["1", "P", "RGBA", "RGBX", "CMYK", "I", "F", "LA", "HSV", "YCbCr", "I;16"])
+def test_other_modes_have_none(mode: str) -> None:
+    assert core.memory_of(Image.new(mode, (4, 3))) is None
+
+
+@pytest.mark.usefixtures("needs_core")
+def test_images_without_pixels_have_none() -> None:
+    for size in ((0, 0), (0, 3), (3, 0)):
+        assert core.memory_of(Image.new("RGB", size)) is None
+        assert core.memory_of(Image.new("L", size)) is None
+        assert core.new_image(*size, 3) is None
+
+
+@pytest.mark.usefixtures("needs_core")
+def test_a_closed_image_and_one_that_cannot_be_loaded_raise_pillows_errors() -> None:
+    file = io.BytesIO()
+    picture(40, 60, 255).save(file, "JPEG")
+    data = file.getvalue()
+    with Image.open(io.BytesIO(data)) as image:
+        assert core.memory_of(image) is not None
+    with Image.open(io.BytesIO(data[: len(data) // 2])) as image, pytest.raises(OSError, match="truncated"):
+        core.memory_of(image)
+    closed = Image.new("RGB", (3, 2))
+    closed.close()
+    with pytest.raises(ValueError, match="closed image"):
+        core.memory_of(closed)
+
+
+@pytest.mark.usefixtures("needs_core")
+@pytest.mark.parametrize("suffix", ["pgm", "ppm", "tif", "bmp"])
+def test_a_mapped_file_is_read_as_it_lies_or_not_at_all(tmp_path: Path, suffix: str) -> None:
+    for channels in (1, 3):
+        array = np.random.default_rng(0).integers(0, 256, (31, 17, 3), np.uint8)
+        image = Image.fromarray(array if channels == 3 else array[..., 0])
+        image.save(tmp_path / f"a.{suffix}")
+        with Image.open(tmp_path / f"a.{suffix}") as opened:
+            memory = core.memory_of(opened)
+            if memory is not None:
+                np.testing.assert_array_equal(np.squeeze(array_in(memory)[..., :channels]), np.asarray(image))
+
+
+@pytest.mark.usefixtures("needs_core")
+def test_the_memory_outlives_the_image() -> None:
+    array = np.random.default_rng(0).integers(0, 256, (300, 200, 3), np.uint8)
+    image = Image.fromarray(array)
+    memory = core.memory_of(image)
+    assert memory is not None
+    image.close()
+    del image
+    others = [Image.new("RGB", (200, 300), (1, 2, 3)) for _ in range(20)]
+    np.testing.assert_array_equal(array_in(memory)[..., :3], array)
+    del others
+
+
+@pytest.mark.usefixtures("needs_core")
+@pytest.mark.parametrize("alignment", [1, 4, 64])
+def test_rows_that_are_aligned(alignment: int) -> None:
+    code = """if True:
+        import ctypes, numpy as np
+        from PIL import Image
+        from fastpipe import core
+        for size in ((16, 9), (5, 7), (63, 2), (64, 3)):
+            for mode in ("RGB", "L"):
+                new = core.new_image(size[1], size[0], len(mode))
+                if new is None:
+                    continue
+                image, memory = new
+                image.putpixel((size[0] - 1, size[1] - 1), 7)
+                bytes = ctypes.string_at(memory.address, memory.row_stride * memory.height)
+                assert bytes[-memory.pixel_bytes] == 7 and sum(bytes[: -memory.pixel_bytes]) == 0, (size, mode)
+    """
+    environment = {**os.environ, "PILLOW_ALIGNMENT": str(alignment)}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.usefixtures("needs_core")
+def test_threads_read_one_image() -> None:
+    image = picture(211, 307, 255)
+    wrong: list[int] = []
+
+    def work() -> None:
+        for _ in range(50):
+            memory = core.memory_of(image)
+            new = core.new_image(211, 307, 3)
+            assert memory is not None
+            assert new is not None
+            job = core.Job()
+            job.read_image(memory)
+            job.flip()
+            job.write_image(new[1])
+            status = core.run(job)
+            if status or new[0].tobytes() != image.transpose(Image.Transpose.FLIP_LEFT_RIGHT).tobytes():
+                wrong.append(status)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+
+
+def test_boxes_are_read_inside_the_image_alone(context: core.Context) -> None:
+    image = picture(20, 31, None)
+    memory = core.memory_of(image)
+    assert memory is not None
+    for box in ((0, 0, 20, 31), (3, 5, 17, 26), (19, 30, 1, 1), (0, 14, 20, 17)):
+        for flipped in (False, True):
+            top, left, height, width = box
+            expected = image.crop((left, top, left + width, top + height))
+            expected = expected.transpose(Image.Transpose.FLIP_LEFT_RIGHT) if flipped else expected
+            new = core.new_image(height, width, 3)
+            assert new is not None
+            job = core.Job()
+            job.read_image(memory)
+            job.box(*box)
+            if flipped:
+                job.flip()
+            job.write_image(new[1])
+            assert context.run(job) == Status.OK
+            np.testing.assert_array_equal(four_bytes(new[0]), four_bytes(expected))
+    for box in ((0, 0, 21, 31), (1, 0, 20, 31), (0, 1, 20, 31), (-1, 0, 2, 2), (0, 0, 5, 0), (0, 31, 1, 1)):
+        job = core.Job()
+        job.read_image(memory)
+        job.box(*box)
+        job.write_array(np.empty((max(box[2], 1), max(box[3], 1), 3), np.uint8))
+        assert context.run(job) == Status.BAD_REGION
+
+
+@pytest.mark.parametrize("width", [1, 2, 7, 8, 9, 15, 16, 17, 31, 33, 64, 65, 200])
+def test_nothing_but_the_pixels_is_read_and_written(context: core.Context, width: int) -> None:
+    """Four bytes a pixel: into a place between others, and from one whose last fourth byte isn't there."""
+    pixels = np.random.default_rng(0).integers(0, 256, (6, width, 4), np.uint8)
+    around = np.full((8, 4 * width + 70), 0xA5, np.uint8)
+    out = np.lib.stride_tricks.as_strided(around[1:, 33:], (6, width, 4), (around.strides[0], 4, 1), writeable=True)
+    job = core.Job()
+    job.read_pixels(pixels)
+    job.write_array(out)
+    assert context.run(job) == Status.OK
+    np.testing.assert_array_equal(out, pixels)
+    around[1:-1, 33:-37] = 0xA5
+    assert (around == 0xA5).all()
+    for offset in (0, 1):  # three channels with a fourth byte between: what lies there stays
+        got = core_jobs.pixels(context, pixels[..., offset : offset + 3], (6, width, 3))
+        np.testing.assert_array_equal(got, pixels[..., offset : offset + 3])
+        kept = pixels.copy()
+        job.read_pixels(255 - got)
+        job.write_array(kept[..., offset : offset + 3])
+        assert context.run(job) == Status.OK
+        expected = pixels.copy()
+        expected[..., offset : offset + 3] = 255 - got
+        np.testing.assert_array_equal(kept, expected)
+
+
+@pytest.mark.parametrize(("mode", "kind"), [("L", "PNG"), ("RGB", "PNG"), ("P", "PNG"), ("RGB", "JPEG"), ("L", "JPEG")])
+def test_files_come_with_pillows_fourth_byte(context: core.Context, mode: str, kind: str) -> None:
+    file = io.BytesIO()
+    picture(21, 34, 255).convert(mode).save(file, kind)
+    with Image.open(file) as opened:
+        expected = opened.convert("RGB")
+    padded = ImageOps.expand(expected, 3, 7)  # 0 around 255
+    for known, margin in ((expected, 0), (padded, 3)):
+        new = core.new_image(known.height, known.width, 3)
+        assert new is not None
+        job = core.Job()
+        job.read(file.getvalue())
+        if margin:
+            job.pad(3, 3, 3, 3, core.Padding.CONSTANT, known.getpixel((0, 0)), 0)  # type: ignore[arg-type]
+        job.write_image(new[1])
+        assert context.run(job) == Status.OK
+        np.testing.assert_array_equal(four_bytes(new[0]), four_bytes(known))

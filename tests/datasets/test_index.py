@@ -321,6 +321,17 @@ def test_damage_is_noticed_and_mended(tree, tmp_path, settled, damage, place):
     assert ImageIndex.from_folder(tree, location=location).origin == "opened"
 
 
+def test_an_array_that_an_earlier_version_kept_is_passed_over(tree, settled):
+    first = ImageIndex.from_folder(tree)
+    folder = first.location / first.generation
+    header = json.loads((folder / "header.json").read_text())
+    shutil.copy(folder / "offsets.npy", folder / "folder_offsets.npy")
+    resign(folder, arrays={**header["arrays"], "folder_offsets": header["arrays"]["offsets"]})
+    index = ImageIndex.from_folder(tree)
+    assert index.origin == "opened"
+    assert list(Samples(index)) == expected(tree)
+
+
 def test_content_that_changed_silently_is_found_by_a_refresh(tree, settled):
     first = ImageIndex.from_folder(tree)
     assert first.damaged_arrays() == ()

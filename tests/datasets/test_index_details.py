@@ -10,6 +10,7 @@ import pytest
 from PIL import Image
 
 from fastpipe.datasets import ImageIndex
+from fastpipe.index.threads import in_threads
 
 
 @pytest.fixture
@@ -65,3 +66,20 @@ def test_a_rewritten_file_is_seen_by_a_refresh(photos, settled):
     assert ImageIndex.from_folder(photos).generation == before.generation
     after = ImageIndex.from_folder(photos, headers=True, refresh=True)
     assert (after.table.widths[-1], after.table.flags[-1]) == (2, 0)
+
+
+@pytest.mark.parametrize("threads", [0, 1, 3])
+def test_threads_give_results_in_order_and_take_few_items_ahead(threads):
+    taken = []
+
+    def items():
+        for number in range(100):
+            taken.append(number)
+            yield number
+
+    results = in_threads(lambda number: (time.sleep(number % 3 / 1000), -number)[1], items(), threads)
+    assert next(results) == (0, 0)
+    assert len(taken) <= 4 * threads + 1
+    assert list(results) == [(number, -number) for number in range(1, 100)]
+    with pytest.raises(ZeroDivisionError):
+        list(in_threads(lambda number: 1 // number, [2, 1, 0, 1], threads))

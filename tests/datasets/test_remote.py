@@ -337,7 +337,8 @@ def test_folders_that_are_as_they_were_are_not_listed_again(
         ["ants/deep/new.jpg", *(name for name in FILES if not name.endswith("txt"))],
         key=lambda key: key.rpartition("/"),
     )
-    waited = RemoteFolderSource(RemoteSource(f"file://{copy}"), IMG_EXTENSIONS, False, False, False, asked=0)
+    store = RemoteSource(f"file://{copy}")
+    waited = RemoteFolderSource(root=store.name, extensions=IMG_EXTENSIONS, bytes_from=store, asked=0)
     listed.clear()
     assert load_or_build(waited, tmp_path / "index").origin == "opened"  # by another process, while this one waited
     assert listed == []

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import io
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import corpus
+import numpy as np
 import pytest
 import torch
 from bad_files import spoil
@@ -191,3 +193,30 @@ def test_a_batch_that_does_not_fit_is_a_list(folders: dict[str, Path], monkeypat
     alone = [dataset[index][0] for index in range(8)]
     assert [tuple(image.shape) for image, _ in samples] == [(3, 24, 24)] * 8 + [(3, 10, 12)] * 8
     assert all(torch.equal(image, one) for (image, _), one in zip(samples, alone, strict=False))
+
+
+def test_samples_of_several_sizes_and_conversions_from_several_threads(folders: dict[str, Path]) -> None:
+    """Where samples are made one by one, the sink of the last size is used again for the next of that size alone."""
+    mean, std = [0.1, 0.2, 0.3], [0.4, 0.5, 0.6]
+    plain = fastpipe.ImageFolder(folders["plain"], T.ToTensor())
+    steps = [T.ToTensor(), T.Normalize(mean, std)]
+    normalized = fastpipe.ImageFolder(folders["plain"], T.Compose(steps))
+    scale = [torch.tensor(values)[:, None, None] for values in (mean, std)]
+
+    def wrong(number: int) -> list[int]:
+        found = []
+        for index in [*range(number, COUNT), *range(number)] * 3:
+            pixels = np.asarray(Image.open(plain.samples[index][0]).convert("RGB"))
+            wanted = torch.from_numpy(pixels.copy()).permute(2, 0, 1).float() / 255
+            same = torch.equal(plain[index][0], wanted)
+            if not (same and torch.equal(normalized[index][0], (wanted - scale[0]) / scale[1])):
+                found.append(index)
+        return found
+
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(wrong, range(0, COUNT, 5))) == [[]] * 5
+    steps[1] = T.Normalize(std, mean)
+    changed = fastpipe.ImageFolder(folders["plain"], T.Compose(steps))
+    assert torch.equal(changed[0][0], (plain[0][0] - scale[1]) / scale[0])
+    normalized.transform.transforms[1] = steps[1]  # type: ignore[union-attr]
+    assert torch.equal(normalized[0][0], changed[0][0])

@@ -14,8 +14,8 @@ from faults.photos import write_photos
 
 import fastpipe
 from fastpipe import transforms as T
+from fastpipe.environment import shared_memory_room
 from fastpipe.errors import FastpipeWarning, LoaderError
-from fastpipe.executor import shared_memory
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="/dev/shm is Linux's")
 
@@ -39,7 +39,7 @@ def mount_small_memory(size: int) -> None:
         not alone
         or libc.mount(b"none", b"/", None, PRIVATE, None)
         or libc.mount(b"tmpfs", b"/dev/shm", b"tmpfs", 0, f"size={size}".encode())
-        or shared_memory.shared_memory_room() != (size, size)
+        or shared_memory_room() != (size, size)
     ):
         print(NOT_HERE, end="")
         os._exit(0)

@@ -27,9 +27,12 @@ from fastpipe.errors import ConfigError, FastpipeError
 from fastpipe.index import cluster as cluster_module
 from fastpipe.index import file_states
 from fastpipe.index.cluster import Cluster, _key
+from fastpipe.index.image_index import folder_source
+from fastpipe.index.index_source import BuildOptions
+from fastpipe.index.listing import IMG_EXTENSIONS
 from fastpipe.index.table import same_tables
 from fastpipe.tools.check import run
-from fastpipe.tools.check.journal import Journal
+from fastpipe.tools.check.findings import Findings
 
 distributed = pytest.importorskip("distributed", reason="a cluster takes Dask: pip install 'fastpipe[dask]'")
 
@@ -73,18 +76,18 @@ def test_a_check_is_that_of_one_process_although_a_worker_is_killed(
     alone = fastpipe.check(folder, jobs=1, progress=False)
     monkeypatch.setattr(run, "CHUNK", 8)
     noted: list[int] = []
-    note = Journal.note
+    put = Findings.put
 
-    def noting(self: Journal, number: int, seen: Any) -> None:
+    def noting(self: Findings, number: int, seen: Any) -> None:
         if not noted:
             with distributed.Client(cluster.scheduler_address, set_as_default=False) as client:
                 processes = client.run(os.getpid)
                 busy = [worker for worker, tasks in client.processing().items() if tasks]
                 os.kill(processes[(busy or [*processes])[0]], signal.SIGKILL)
         noted.append(number)
-        note(self, number, seen)
+        put(self, number, seen)
 
-    monkeypatch.setattr(Journal, "note", noting)
+    monkeypatch.setattr(Findings, "put", noting)
     together = fastpipe.check(folder, scheduler=cluster.scheduler_address, progress=False)
     assert sorted(noted) == list(range(alone.files))
     assert list(together.rows) == list(alone.rows)
@@ -96,8 +99,9 @@ def test_an_index_is_that_of_one_process(cluster: Any, folder: Path, tmp_path: P
     time.sleep(file_states.SETTLED_NS / 1e9 + 0.1)  # until then the folders' times are kept as unknown
     alone = ImageIndex.from_folder(folder, location=None, headers=True, progress=False)
     for root in (folder, os.path.relpath(folder)):
-        with Cluster(cluster.scheduler_address):
-            made = ImageIndex.from_folder(root, location=None, headers=True, progress=False)
+        with Cluster(cluster.scheduler_address) as there:
+            options = BuildOptions(sizes=True, headers=True, progress=False, cluster=there)
+            made = ImageIndex.load_or_build(folder_source(root, IMG_EXTENSIONS, options), None)
         assert made.classes == alone.classes
         assert made.formats == alone.formats
         assert same_tables(made.table, alone.table)

@@ -23,12 +23,13 @@ from fastpipe import transforms as T
 from fastpipe.config import MachineConfig
 from fastpipe.environment import Memory
 from fastpipe.errors import ConfigError, DatasetError, FastpipeWarning
+from fastpipe.explanation.foreign_loading import path_of
 from fastpipe.readers import ReaderStatus
 from fastpipe.tools.doctor import Diagnosis, examine
 from fastpipe.tools.doctor.examine import doctor
 from fastpipe.tools.doctor.measurements import Scaling, Threaded, Transfer, Trial
 from fastpipe.tools.doctor.workers import Probe, measure_threads, worker_counts
-from fastpipe.tools.inputs import open_dataset, path_of, subject_of
+from fastpipe.tools.inputs import open_dataset, subject_of
 
 slow_start = pytest.mark.skipif(sys.platform != "linux", reason="forks workers; spawned ones start slowly")
 SHORT = 0.3

@@ -174,9 +174,11 @@ def test_other_pixels_of_a_step_fail(root: Path, monkeypatch: pytest.MonkeyPatch
         ("hflip", T.RandomHorizontalFlip(1.0), None),
         ("resize", T.Resize((31, 45)), None),
         ("gaussian_blur", T.GaussianBlur(3), 1),
+        ("gaussian_blur", T.GaussianBlur(3), None),
         ("elastic_transform", T.ElasticTransform(), 1),
+        ("elastic_transform", T.ElasticTransform(), None),
     ],
-    ids=["exact", "resize", "rounding", "warp"],
+    ids=["exact", "resize", "rounding and tolerance", "rounding", "warp and tolerance", "warp"],
 )
 def test_a_kernel_that_is_off_by_two_fails_with_its_worst_image(
     root: Path, monkeypatch: pytest.MonkeyPatch, name: str, transform: Any, tolerance: float | None
@@ -210,6 +212,41 @@ def test_a_kernel_that_is_off_by_two_fails_with_its_worst_image(
     if tolerance is None:
         (failed,) = {failure.partition(", drawing ")[0] for failure in check(certificate, "byte for byte").failures}
         assert failed == wrong
+
+
+def test_a_blur_s_rounding_may_grow_in_the_steps_behind_it(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    transform = T.Compose([T.CenterCrop(40), T.GaussianBlur(5, 2.0), T.ColorJitter(brightness=(2.0, 2.0)), *TRAIN])
+    plain = T.functional.gaussian_blur
+
+    def rounded_down(image: Any, *arguments: Any, **options: Any) -> Any:
+        blurred = plain(image, *arguments, **options)
+        return blurred - (blurred > 0) if isinstance(image, np.ndarray) else blurred
+
+    monkeypatch.setattr(T.functional, "gaussian_blur", rounded_down)
+    monkeypatch.setattr(ops.GaussianBlur, "to_core", lambda *_: False)
+    monkeypatch.setattr(ops.AdjustBrightness, "to_core", lambda *_: False)
+    certificate = fastpipe.verify(transform, root, images=3, config=PLAIN)
+    assert certificate.holds, str(certificate)
+    assert certificate.equal < certificate.compared
+    assert certificate.final.max > 1.5
+    brightness = T.functional.adjust_brightness
+    monkeypatch.setattr(T.functional, "adjust_brightness", lambda image, **given: brightness(image, 1.9))
+    certificate = fastpipe.verify(transform, root, images=3, config=PLAIN)
+    assert not certificate.holds
+    assert "the image differs in more than its documented steps" in check(certificate, "byte for byte").failures[0]
+
+
+def test_other_numbers_of_a_blur_fail(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plain = T.GaussianBlur.draw
+
+    def sharper(self: Any, shape: Any, generators: Any) -> Any:
+        (step,) = plain(self, shape, generators)
+        return (ops.GaussianBlur(step["kernel_size"], [0.3, 0.3]),)
+
+    monkeypatch.setattr(T.GaussianBlur, "draw", sharper)
+    certificate = fastpipe.verify(T.GaussianBlur(5, (1.0, 2.0)), root, images=2, config=PLAIN)
+    assert not certificate.holds
+    assert "what was drawn isn't what torchvision draws" in check(certificate, "byte for byte").failures[0]
 
 
 def test_numbers_drawn_in_another_order_fail(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:

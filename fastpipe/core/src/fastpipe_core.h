@@ -123,22 +123,24 @@ typedef struct fpc_box {
 } fpc_box;
 
 typedef enum fpc_kind {
-    FPC_OP_CROP = 1,     /* crop: a box inside the image */
-    FPC_OP_RESIZE,       /* resize */
-    FPC_OP_HFLIP,        /* left becomes right */
-    FPC_OP_VFLIP,        /* top becomes bottom */
-    FPC_OP_TRANSPOSE,    /* rows become columns */
-    FPC_OP_PAD,          /* pad */
-    FPC_OP_LUT,          /* lut */
-    FPC_OP_GRAY,         /* gray */
-    FPC_OP_SATURATION,   /* blend: ImageEnhance.Color, with the gray image */
-    FPC_OP_CONTRAST,     /* blend: ImageEnhance.Contrast, with the gray image's mean */
-    FPC_OP_SHARPNESS,    /* blend: ImageEnhance.Sharpness, with the smoothed image */
-    FPC_OP_HUE,          /* hue */
-    FPC_OP_AUTOCONTRAST, /* ImageOps.autocontrast(image) */
-    FPC_OP_EQUALIZE,     /* ImageOps.equalize(image) */
-    FPC_OP_AFFINE,       /* warp: Image.transform(size, AFFINE, ...) */
-    FPC_OP_PERSPECTIVE,  /* warp: the same with PERSPECTIVE */
+    FPC_OP_CROP = 1,      /* crop: a box inside the image */
+    FPC_OP_RESIZE,        /* resize */
+    FPC_OP_HFLIP,         /* left becomes right */
+    FPC_OP_VFLIP,         /* top becomes bottom */
+    FPC_OP_TRANSPOSE,     /* rows become columns */
+    FPC_OP_PAD,           /* pad */
+    FPC_OP_LUT,           /* lut */
+    FPC_OP_GRAY,          /* gray */
+    FPC_OP_SATURATION,    /* blend: ImageEnhance.Color, with the gray image */
+    FPC_OP_CONTRAST,      /* blend: ImageEnhance.Contrast, with the gray image's mean */
+    FPC_OP_SHARPNESS,     /* blend: ImageEnhance.Sharpness, with the smoothed image */
+    FPC_OP_HUE,           /* hue */
+    FPC_OP_AUTOCONTRAST,  /* ImageOps.autocontrast(image) */
+    FPC_OP_EQUALIZE,      /* ImageOps.equalize(image) */
+    FPC_OP_AFFINE,        /* warp: Image.transform(size, AFFINE, ...) */
+    FPC_OP_PERSPECTIVE,   /* warp: the same with PERSPECTIVE */
+    FPC_OP_BOX_BLUR,      /* blur: ImageFilter.BoxBlur */
+    FPC_OP_GAUSSIAN_BLUR, /* blur: ImageFilter.GaussianBlur */
     FPC_OP_COUNT
 } fpc_kind;
 
@@ -199,6 +201,11 @@ typedef struct fpc_op_warp {
     double coefficients[8]; /* a to h, finite; g and h for a perspective alone */
 } fpc_op_warp;
 
+/* Pillow's box blurs, by their radii along rows and down columns. */
+typedef struct fpc_op_blur {
+    double x, y; /* 0 to 2**20; Pillow has them as float32 */
+} fpc_op_blur;
+
 typedef struct fpc_operation {
     int32_t kind; /* fpc_kind: says which of the structs is there, if any */
     int32_t reserved;
@@ -211,6 +218,7 @@ typedef struct fpc_operation {
         fpc_op_blend blend;
         fpc_op_hue hue;
         fpc_op_warp warp;
+        fpc_op_blur blur;
     };
 } fpc_operation;
 
@@ -282,6 +290,10 @@ FPC_API void fpc_look_up(const fpc_context *context, const uint8_t *in, size_t c
                          uint8_t *out);
 /* Rows of three channels, one behind the other, each from right to left. */
 FPC_API void fpc_flip_rgb(const fpc_context *context, const uint8_t *in, int32_t height, int32_t width, uint8_t *out);
+
+/* Where the pixels of an array of Arrow's C data interface lie: `count` of so many bytes, 1 or 4; NULL where it is none of
+ * bytes (uint8), or of fours of them (fixed_size_list<uint8>[4]), of that length. `capsule` points to its address. */
+FPC_API const void *fpc_arrow_pixels(const void *const *capsule, int64_t count, int32_t bytes);
 
 /* ---- files ----------------------------------------------------------------------------------------------------- */
 

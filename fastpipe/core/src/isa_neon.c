@@ -20,6 +20,7 @@
 #include "paint_simd.h"
 #include "operations_simd.h"
 #include "adjust_simd.h"
+#include "blur_simd.h"
 #include "warp_simd.h"
 #include "grid_sample_simd.h"
 #include "planes_simd.h"

@@ -15,6 +15,7 @@
 #include "paint_plain.h"
 #include "operations_plain.h"
 #include "adjust_plain.h"
+#include "blur_plain.h"
 #include "warp_plain.h"
 #include "grid_sample_plain.h"
 #include "planes_plain.h"

@@ -16,6 +16,7 @@
 #include <stdint.h>
 
 #include "bitstream.h"
+#include "blur.h"
 #include "filters.h"
 #include "idct.h"
 #include "inflate.h"
@@ -143,6 +144,11 @@ typedef struct fpc_kernels {
                        uint8_t *out);
     /* The hue of `count` pixels plus `shift`, 0 to 255. */
     void (*turn_hue)(const uint8_t *in, int32_t count, int32_t shift, uint8_t *out);
+    /* blur.h: all lines of the pass, from `in` to `out`; whole groups of FPC_BLUR_GROUP bytes are read and written. */
+    void (*blur_lines)(const fpc_blur_pass *pass, const uint8_t *in, uint8_t *out);
+    /* FPC_BLUR_ROWS rows into lines of as many bytes, one for each column, and back; whole groups of FPC_BLUR_COLUMNS. */
+    void (*blur_to_lines)(const uint8_t *rows, int64_t stride, int32_t columns, uint8_t *lines);
+    void (*blur_to_rows)(const uint8_t *lines, int32_t columns, uint8_t *rows, int64_t stride);
     /* warp.c: the point in the image that each of `count` pixels of row y shows. */
     void (*warp_points)(const double *coefficients, bool perspective, int32_t y, int32_t count, double *xs, double *ys);
     /* Pixels at (x, y) + k * (dx, dy), in parts of 2**16, all inside the image. */
@@ -212,6 +218,9 @@ typedef struct fpc_kernels {
         .blend_rows = blend_rows,                                                                                      \
         .smooth_row = smooth_row,                                                                                      \
         .turn_hue = turn_hue,                                                                                          \
+        .blur_lines = blur_lines,                                                                                      \
+        .blur_to_lines = blur_to_lines,                                                                                \
+        .blur_to_rows = blur_to_rows,                                                                                  \
         .warp_points = warp_points,                                                                                    \
         .warp_fixed = warp_fixed,                                                                                      \
         .warp_bilinear = warp_bilinear,                                                                                \

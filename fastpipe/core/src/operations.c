@@ -3,14 +3,23 @@
 #include "operations.h"
 
 static fpc_add_stage *const STAGES[FPC_OP_COUNT] = {
-    [FPC_OP_CROP] = fpc_add_crop,         [FPC_OP_HFLIP] = fpc_add_hflip,
-    [FPC_OP_VFLIP] = fpc_add_vflip,       [FPC_OP_TRANSPOSE] = fpc_add_transpose,
-    [FPC_OP_PAD] = fpc_add_pad,           [FPC_OP_LUT] = fpc_add_lut,
-    [FPC_OP_GRAY] = fpc_add_gray,         [FPC_OP_SATURATION] = fpc_add_saturation,
-    [FPC_OP_CONTRAST] = fpc_add_contrast, [FPC_OP_SHARPNESS] = fpc_add_sharpness,
-    [FPC_OP_HUE] = fpc_add_hue,           [FPC_OP_AUTOCONTRAST] = fpc_add_autocontrast,
-    [FPC_OP_EQUALIZE] = fpc_add_equalize, [FPC_OP_AFFINE] = fpc_add_warp,
+    [FPC_OP_CROP] = fpc_add_crop,
+    [FPC_OP_HFLIP] = fpc_add_hflip,
+    [FPC_OP_VFLIP] = fpc_add_vflip,
+    [FPC_OP_TRANSPOSE] = fpc_add_transpose,
+    [FPC_OP_PAD] = fpc_add_pad,
+    [FPC_OP_LUT] = fpc_add_lut,
+    [FPC_OP_GRAY] = fpc_add_gray,
+    [FPC_OP_SATURATION] = fpc_add_saturation,
+    [FPC_OP_CONTRAST] = fpc_add_contrast,
+    [FPC_OP_SHARPNESS] = fpc_add_sharpness,
+    [FPC_OP_HUE] = fpc_add_hue,
+    [FPC_OP_AUTOCONTRAST] = fpc_add_autocontrast,
+    [FPC_OP_EQUALIZE] = fpc_add_equalize,
+    [FPC_OP_AFFINE] = fpc_add_warp,
     [FPC_OP_PERSPECTIVE] = fpc_add_warp,
+    [FPC_OP_BOX_BLUR] = fpc_add_blur,
+    [FPC_OP_GAUSSIAN_BLUR] = fpc_add_blur,
 };
 
 int fpc_add_operation(fpc_chain *chain, const fpc_operation *operation) {

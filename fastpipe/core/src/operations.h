@@ -19,6 +19,8 @@ fpc_add_stage fpc_add_lut, fpc_add_contrast, fpc_add_autocontrast, fpc_add_equal
 fpc_add_stage fpc_add_gray, fpc_add_saturation, fpc_add_sharpness, fpc_add_hue;
 /* warp.c */
 fpc_add_stage fpc_add_warp;
+/* blur.c */
+fpc_add_stage fpc_add_blur;
 
 /* The factor of a blend in float32, as Pillow has it; false where float32 has no such number. */
 static inline bool fpc_blend_factor(const fpc_op_blend *blend, float *factor) {

@@ -76,6 +76,7 @@ SIMD vec v_xor(vec a, vec b) { return _mm256_xor_si256(a, b); }
 SIMD int v_is_zero(vec a) { return _mm256_testz_si256(a, a); }
 #define v_shift_right_u16(a, bits) _mm256_srli_epi16(a, bits)
 #define v_shift_right_s32(a, bits) _mm256_srai_epi32(a, bits)
+#define v_shift_right_u32(a, bits) _mm256_srli_epi32(a, bits)
 #define v_shift_left32(a, bits) _mm256_slli_epi32(a, bits)
 
 /* arithmetic */
@@ -232,6 +233,8 @@ SIMD int v_is_zero(vec a) { return vmaxvq_u8(vorrq_u8(a.low, a.high)) == 0; }
     V_BOTH(u16, vshrq_n_u16(V_AS(u16, (a).low), bits), vshrq_n_u16(V_AS(u16, (a).high), bits))
 #define v_shift_right_s32(a, bits)                                                                                     \
     V_BOTH(s32, vshrq_n_s32(V_AS(s32, (a).low), bits), vshrq_n_s32(V_AS(s32, (a).high), bits))
+#define v_shift_right_u32(a, bits)                                                                                     \
+    V_BOTH(u32, vshrq_n_u32(V_AS(u32, (a).low), bits), vshrq_n_u32(V_AS(u32, (a).high), bits))
 #define v_shift_left32(a, bits)                                                                                        \
     V_BOTH(s32, vshlq_n_s32(V_AS(s32, (a).low), bits), vshlq_n_s32(V_AS(s32, (a).high), bits))
 

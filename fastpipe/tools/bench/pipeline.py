@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 from fastpipe.config import MachineConfig
@@ -99,29 +99,26 @@ class _Pipeline:
 
     def __init__(self, who: str, name: str, paths: Sequence[str], config: MachineConfig) -> None:
         self._plan = (who, name, list(paths), config)
-        self._sample: Callable[[int], Any] | None = None
 
     def __len__(self) -> int:
         return len(self._plan[2])
 
     def __getitem__(self, index: int) -> Any:
-        if self._sample is None:
-            self._sample = _sample_function(*self._plan)
         return self._sample(index)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), self._plan
 
+    @cached_property
+    def _sample(self) -> Callable[[int], Any]:
+        who, name, paths, config = self._plan
+        if who == "torchvision":
+            torchvision = import_torchvision()
+            transform = pipelines(torchvision.transforms)[name]
+            load = torchvision.datasets.folder.default_loader
+            return lambda index: (transform(load(paths[index])), 0)  # what its ImageFolder does
 
-def _sample_function(who: str, name: str, paths: list[str], config: MachineConfig) -> Callable[[int], Any]:
-    if who == "torchvision":
-        torchvision = import_torchvision()
-        transform = pipelines(torchvision.transforms)[name]
-        load = torchvision.datasets.folder.default_loader
-        return lambda index: (transform(load(paths[index])), 0)  # what its ImageFolder does
+        from fastpipe import transforms
+        from fastpipe.datasets import ImageList
 
-    from fastpipe import transforms
-    from fastpipe.datasets import ImageList
-
-    dataset = ImageList((paths, [0] * len(paths)), pipelines(transforms)[name], config=config)
-    return dataset.__getitem__
+        return ImageList((paths, [0] * len(paths)), pipelines(transforms)[name], config=config).__getitem__

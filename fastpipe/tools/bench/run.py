@@ -6,7 +6,6 @@ import os
 import platform
 import tempfile
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +22,6 @@ from fastpipe.reporting.output import (
     write_asked,
     write_file,
 )
-from fastpipe.reporting.page import check_page
 from fastpipe.tools.bench.choose import Choice, choose, print_readers, to_config
 from fastpipe.tools.bench.measure import Measurement, measure
 from fastpipe.tools.bench.pipeline import CONTENDERS, PipelineResult, measure_pipelines
@@ -31,19 +29,6 @@ from fastpipe.tools.bench.record import Record, to_json
 from fastpipe.tools.bench.report import make_page, print_record
 from fastpipe.tools.bench.samples import Sample, made_samples, sample_folder, write_samples
 from fastpipe.tools.torchvision_mirror import import_torchvision
-
-
-@dataclass(frozen=True, slots=True)
-class Sampling:
-    """The readers and images to measure; as the options of the command line."""
-
-    path: str | os.PathLike[str] | None = None  # a folder or file of the user's; None for made images
-    readers: Sequence[str] | None = None  # names, each item maybe several with commas between; None: all that load here
-    formats: Sequence[str] | None = None  # the config's keys of formats, likewise; None for all found
-    workers: int | None = None  # DataLoader workers; None for one a usable CPU
-    images: int = 24  # of each format, at most
-    rounds: int = 7  # timed ones
-    pipeline: bool = False  # also whole pipelines, beside torchvision's where that loads
 
 
 def bench(
@@ -54,22 +39,20 @@ def bench(
     quiet: bool = False,
     **sampling: Any,
 ) -> Record:
-    """Measures what `Sampling` says, prints tables, and writes what is asked for.
+    """Measures readers, prints tables, and writes what is asked for.
 
     Args:
-        path, sampling: as `Sampling` has them.
+        path, sampling: as `measure_record` takes them.
         json: a file; ``"-"`` for standard output, where the tables then don't go.
-        html: a file for the report as a page, with pictures.
+        html: a file for the report as a page.
         quiet: no progress bar and no table.
 
     Raises:
-        DatasetError: no image to measure.
-        ReaderError: a named reader is unknown or doesn't load here, or none decodes the images.
-        ConfigError: a file can't be written, or matplotlib isn't there for pictures.
+        ConfigError: a file can't be written; and what `measure_record` raises.
     """
     check_writable(json, "--json")
-    check_page(html)
-    record = _measure(Sampling(path, **sampling), quiet)
+    check_writable(html, "--html")
+    record = measure_record(path, quiet, **sampling)
     shown = write_asked(json, to_json(record), quiet)
     if shown:
         print_record(make_console(), record)
@@ -103,7 +86,7 @@ def configure(
     except ConfigError:
         earlier = None  # about to be replaced
     check_writable(json, "--json")
-    record = _measure(Sampling(path, **sampling), quiet)
+    record = measure_record(path, quiet, **sampling)
     config = to_config(record.measurement, record.choices, earlier)
     written = config.save(file)  # first of all: a closed pipe must not cost the measurement
     if write_asked(json, to_json(record), quiet):
@@ -113,17 +96,43 @@ def configure(
     return config
 
 
-def _measure(asked: Sampling, quiet: bool) -> Record:
-    names, wanted, path = _split(asked.readers), _split(asked.formats), asked.path
+def measure_record(
+    path: str | os.PathLike[str] | None,
+    quiet: bool,
+    *,
+    readers: Sequence[str] | None = None,
+    formats: Sequence[str] | None = None,
+    workers: int | None = None,
+    images: int = 24,
+    rounds: int = 7,
+    pipeline: bool = False,
+) -> Record:
+    """Measures readers, and whole pipelines if they are asked for, and chooses a reader for each format.
+
+    Args:
+        path: a folder or file of the user's; None for made images.
+        quiet: no progress bar.
+        readers: names, each item maybe several with commas between; None for all that load here.
+        formats: the config's keys of formats, likewise; None for all that are found.
+        workers: DataLoader workers; None for one a usable CPU.
+        images: of each format, at most.
+        rounds: timed ones.
+        pipeline: also time pipelines, beside torchvision's where that loads.
+
+    Raises:
+        DatasetError: no image to measure.
+        ReaderError: a named reader is unknown or doesn't load here, or none decodes the images.
+    """
+    names, wanted = _split(readers), _split(formats)
     keys = None if wanted is None else list(dict.fromkeys(format_key(name) for name in wanted))
     for name in names or ():
         get_reader(name)  # before minutes of measuring
     with show_progress(quiet) as progress:
         if path is None:
-            samples = made_samples(keys or ("jpeg", "png", "webp"), asked.images, progress=progress)
+            samples = made_samples(keys or ("jpeg", "png", "webp"), images, progress=progress)
         else:
-            samples = sample_folder(path, keys, asked.images, progress=progress)
-        measurement = measure(samples, names, workers=asked.workers, rounds=asked.rounds, progress=progress)
+            samples = sample_folder(path, keys, images, progress=progress)
+        measurement = measure(samples, names, workers=workers, rounds=rounds, progress=progress)
         refused = _refused(names or available_readers(), measurement.images)
         if not measurement.results:
             tried = ", ".join(names or available_readers())
@@ -131,19 +140,18 @@ def _measure(asked: Sampling, quiet: bool) -> Record:
             raise UnsupportedRequestError("; ".join(said))
         choices = choose(measurement)
         notes = [*([] if names else _absent(measurement.images)), *refused]
-        found: tuple[PipelineResult, ...] = ()
-        if asked.pipeline:
-            found, said = _pipelines(samples, choices, measurement, progress)
-            notes += said
-    return Record(
-        command=_command(replace(asked, readers=names, formats=keys, workers=measurement.workers)),
-        measurement=measurement,
-        choices=choices,
-        pipelines=found,
-        platform=platform.platform(),
-        versions={**measurement.versions, **versions("torch")},
-        notes=tuple(notes),
+        pipelines = _pipelines(samples, choices, measurement, progress, notes) if pipeline else ()
+    command = (
+        *("fastpipe", "bench"),
+        *([] if path is None else [os.fspath(path)]),
+        *([f"--readers={','.join(names)}"] if names else []),
+        *([f"--format={','.join(keys)}"] if keys else []),
+        # Defaults that depend on the machine are spelt out.
+        *(f"--workers={measurement.workers}", f"--images={images}", f"--rounds={rounds}"),
+        *(["--pipeline"] if pipeline else []),
     )
+    found = {**measurement.versions, **versions("torch")}
+    return Record(command, measurement, choices, pipelines, platform.platform(), found, tuple(notes))
 
 
 def _absent(formats: Collection[str]) -> list[str]:
@@ -163,38 +171,23 @@ def _refused(names: Sequence[str], formats: Collection[str]) -> list[str]:
 
 
 def _pipelines(
-    samples: Sequence[Sample], choices: Mapping[str, Choice], measurement: Measurement, progress: Move | None
-) -> tuple[tuple[PipelineResult, ...], list[str]]:
-    """The pipelines on the samples, written to a folder of their own, and what there is to note."""
-    contenders, notes = list(CONTENDERS), []
+    samples: Sequence[Sample],
+    choices: Mapping[str, Choice],
+    measurement: Measurement,
+    progress: Move | None,
+    notes: list[str],
+) -> tuple[PipelineResult, ...]:
+    """The pipelines on the samples, written to a folder of their own; gives notes a reason to compare nothing."""
+    contenders = list(CONTENDERS)
     try:
         import_torchvision()
     except FastpipeError as error:
         contenders.remove("torchvision")
         notes.append(f"no comparison of pipelines: {error}")
     config = MachineConfig(readers={format: choice.reader for format, choice in choices.items()})
+    options: dict[str, Any] = {"workers": measurement.workers, "rounds": measurement.rounds, "progress": progress}
     with tempfile.TemporaryDirectory(prefix="fastpipe-bench-") as folder:
-        found = measure_pipelines(
-            write_samples(samples, folder),
-            config,
-            contenders=contenders,
-            workers=measurement.workers,
-            rounds=measurement.rounds,
-            progress=progress,
-        )
-    return found, notes
-
-
-def _command(asked: Sampling) -> tuple[str, ...]:
-    """The command that repeats a measurement anywhere: defaults that depend on the machine are spelt out."""
-    return (
-        *("fastpipe", "bench"),
-        *([] if asked.path is None else [os.fspath(asked.path)]),
-        *([f"--readers={','.join(asked.readers)}"] if asked.readers else []),
-        *([f"--format={','.join(asked.formats)}"] if asked.formats else []),
-        *(f"--workers={asked.workers}", f"--images={asked.images}", f"--rounds={asked.rounds}"),
-        *(["--pipeline"] if asked.pipeline else []),
-    )
+        return measure_pipelines(write_samples(samples, folder), config, contenders=contenders, **options)
 
 
 def _split(items: Sequence[str] | None) -> list[str] | None:

@@ -113,12 +113,11 @@ class Findings:
     """The state of a check of n files: 30 bytes a file, and a text for the few that need one.
 
     Attributes:
-        table: ``(n,)``, a row of `_ROW` each; an orientation of 0: nothing is known of the file yet.
+        table: ``(n,)``, a row of `_ROW` each.
         texts, names: by number; of formats.
     """
 
     def __init__(self, count: int) -> None:
-        self.count = count
         self.table: Array = np.zeros(count, _ROW)
         self.table["bytes"] = -1
         self.texts: dict[int, str] = {}
@@ -132,10 +131,6 @@ class Findings:
         self.texts.pop(number, None)
         if seen.text:
             self.texts[number] = seen.text
-
-    def known(self, number: int) -> bool:
-        """Whether anything is known of a file."""
-        return bool(self.table["orientation"][number])
 
     @property
     def bits(self) -> Any:

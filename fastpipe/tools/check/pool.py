@@ -16,7 +16,6 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
 from collections import deque
 from collections.abc import Generator, Iterator
 from typing import IO, Any, NamedTuple
@@ -30,11 +29,11 @@ from fastpipe.tools.check.findings import Seen, bits_of
 from fastpipe.types import ArchiveMember
 
 _START_S = 120.0
-_FAILED_STARTS = 3
+_STARTS = 3
 _LOSSES_IN_A_ROW = 50
-_LOOK_S = 0.1
+_LOOK_S = 0.5
 _TAIL_BYTES = 2000
-
+_FOUND_AHEAD = 1000
 
 CHUNK = 1024
 """Files in a task: of a few folders, or of one shard. A task of a cluster starts a process of its own to read them."""
@@ -50,53 +49,76 @@ class Task(NamedTuple):
     stamp: tuple[int, int] | None = None  # bytes and mtime_ns that need no new look; None to look anyway
 
 
-class _Worker:
-    """One process, and the files that it still owes an answer for."""
+class _Lost(Exception):
+    """A process gives no more answers."""
 
-    def __init__(self, rules: Rules, inbox: queue.SimpleQueue[tuple[_Worker, bytes]]) -> None:
-        self.owed: deque[Task] = deque()
-        self.ready = False
-        self.since = time.monotonic()
-        self.unread = 0  # answers that are still to come from the process; the main loop may be behind
-        self.hung: int | None = None  # where it was killed for being late: how many answers it owed then
+    def __init__(self, how: str, hung: bool) -> None:
+        super().__init__(how)
+        self.hung = hung  # killed for being late; else it died
+
+
+class _Process:
+    """A process that examines files: tasks in, and an answer for each in their order."""
+
+    def __init__(self, rules: Rules) -> None:
+        self._answers: queue.SimpleQueue[bytes] = queue.SimpleQueue()
         try:
             self._errors: IO[bytes] | None = tempfile.TemporaryFile()  # noqa: SIM115 - stays open
         except OSError:
             self._errors = None
         code = f"import sys; sys.path[:] = {sys.path!r}; from fastpipe.tools.check.worker import main; main()"
-        self.process = subprocess.Popen(
+        self._process = subprocess.Popen(
             [sys.executable, "-c", code],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._errors or subprocess.DEVNULL,
             start_new_session=os.name == "posix",  # Ctrl-C in the terminal is for the parent alone
         )
-        self._send(rules)
-        threading.Thread(target=self._receive, args=(inbox,), daemon=True).start()
+        self.send(rules)
+        threading.Thread(target=self._receive, daemon=True).start()
 
-    def give(self, tasks: list[Task]) -> None:
-        self.owed.extend(tasks)
-        self.since = time.monotonic()
-        self.unread += len(tasks)
-        self._send([tuple(task) for task in tasks])
+    def send(self, what: object) -> None:
+        """Sends the rules, or files to examine."""
+        assert self._process.stdin is not None
+        with contextlib.suppress(OSError, ValueError):  # it is dead, as the end of its answers will show
+            pickle.dump(what, self._process.stdin)
+            self._process.stdin.flush()
 
-    def overdue(self, timeout_s: float) -> bool:
-        if not self.ready:
-            return time.monotonic() - self.since > max(_START_S, timeout_s)
-        return self.unread > 0 and time.monotonic() - self.since > timeout_s
+    def answer(self, timeout_s: float) -> Any:
+        """The next answer.
+
+        Raises:
+            _Lost: none comes in time, or the process has ended.
+        """
+        try:
+            line = self._answers.get(timeout=timeout_s)
+        except queue.Empty:
+            raise _Lost(self.end(), hung=True) from None
+        if not line:
+            raise _Lost(self.end(), hung=False)
+        return json.loads(line)
+
+    def _receive(self) -> None:
+        assert self._process.stdout is not None
+        with self._process.stdout as answers:
+            for line in answers:
+                self._answers.put(line)
+        self._answers.put(b"")
 
     def kill(self) -> None:
+        """Kills the process; whoever waits for an answer gets none, even if it is stuck in a read."""
         with contextlib.suppress(OSError):
-            self.process.kill()
+            self._process.kill()
+        self._answers.put(b"")
 
     def end(self) -> str:
-        """Words for how a process ended that gives no answers any more; waits a moment for it."""
+        """Ends the process, waits a moment for it, and says how it ended."""
         self.kill()
         code: int | None = None
         with contextlib.suppress(subprocess.TimeoutExpired):  # stuck in the system, in a read that nothing interrupts
-            code = self.process.wait(5)
+            code = self._process.wait(5)
         said = self._said()
-        for pipe in (self.process.stdin, self._errors):
+        for pipe in (self._process.stdin, self._errors):
             if pipe is not None:
                 with contextlib.suppress(OSError):
                     pipe.close()
@@ -110,31 +132,11 @@ class _Worker:
 
     def _said(self) -> str:
         """The last line that the process wrote to its standard error."""
-        if self._errors is None:
+        if self._errors is None or self._errors.closed:
             return ""
-        with contextlib.suppress(OSError, ValueError):
-            self._errors.seek(0, os.SEEK_END)
-            self._errors.seek(max(self._errors.tell() - _TAIL_BYTES, 0))
-            lines = self._errors.read().decode(errors="replace").split("\n")
-            return next((line.strip()[:200] for line in reversed(lines) if line.strip()), "")
-        return ""
-
-    def _send(self, what: object) -> None:
-        assert self.process.stdin is not None
-        with contextlib.suppress(OSError, ValueError):  # it is dead, as the end of its answers will show
-            pickle.dump(what, self.process.stdin)
-            self.process.stdin.flush()
-
-    def _receive(self, inbox: queue.SimpleQueue[tuple[_Worker, bytes]]) -> None:
-        assert self.process.stdout is not None
-        with self.process.stdout as answers:
-            for line in answers:
-                if self.ready:
-                    self.unread -= 1
-                self.since = time.monotonic()
-                self.ready = True  # the first line says just that
-                inbox.put((self, line))
-        inbox.put((self, b""))
+        self._errors.seek(max(self._errors.seek(0, os.SEEK_END) - _TAIL_BYTES, 0))
+        lines = self._errors.read().decode(errors="replace").split("\n")
+        return next((line.strip()[:200] for line in reversed(lines) if line.strip()), "")
 
 
 def examine_all(
@@ -151,136 +153,137 @@ def examine_all(
     Raises:
         FastpipeError: processes don't start, or die or hang over one file after the other, so that it isn't the files.
     """
-    pool = _Pool(chunks, rules, jobs, timeout_s)
+    pool = _Pool(chunks, rules, timeout_s)
+    running = jobs
     try:
-        while pool.busy():
-            yield from pool.step()
+        for _ in range(jobs):
+            threading.Thread(target=pool.work, daemon=True).start()
+        while running:
+            try:
+                found = pool.found.get(timeout=_LOOK_S)  # on Windows, Ctrl-C waits for the end of a wait
+            except queue.Empty:
+                continue
+            if isinstance(found, Exception):
+                raise found
+            if found is None:
+                running -= 1
+            else:
+                yield found
     finally:
-        for worker in pool.workers:
-            worker.kill()
-        for worker in pool.workers:
-            worker.end()
+        pool.close()
+        while running:
+            running -= pool.found.get() is None
 
 
 class _Pool:
-    """The processes, and the files that wait for one."""
+    """The files that wait for a process, and what was found; each thread keeps one process busy.
 
-    def __init__(self, chunks: Iterator[list[Task]], rules: Rules, jobs: int, timeout_s: float) -> None:
+    Attributes:
+        found: for a file its number and what was found, or why no file can be examined; None when a thread ends.
+    """
+
+    def __init__(self, chunks: Iterator[list[Task]], rules: Rules, timeout_s: float) -> None:
+        self.found: queue.Queue[tuple[int, Seen | None] | Exception | None] = queue.Queue(_FOUND_AHEAD)
         self._chunks = chunks
         self._rules = rules
-        self._jobs = jobs
         self._timeout_s = timeout_s
-        self._inbox: queue.SimpleQueue[tuple[_Worker, bytes]] = queue.SimpleQueue()
-        self.workers: set[_Worker] = set()
-        self._idle: list[_Worker] = []
-        self._back: deque[list[Task]] = deque()  # what processes that were lost had not done
-        self._again: deque[Task] = deque()  # what they were lost over
+        self._lock = threading.Lock()  # of all that follows
+        self._processes: set[_Process] = set()
+        self._closed = False
+        self._again: deque[Task] = deque()  # what processes were lost over
         self._tried: set[int] = set()
-        self._failed_starts = self._losses = 0
-        self._looked = time.monotonic()
-
-    def busy(self) -> bool:
-        """Gives work to those who have none; whether anybody has some now."""
-        while len(self.workers) < self._jobs or self._idle:
-            chunk = self._next()
-            if chunk is None:
-                break
-            worker = self._idle.pop() if self._idle else self._new()
-            if worker is None:
-                self._back.append(chunk)
-                break
-            worker.give(chunk)
-        return len(self._idle) < len(self.workers)
-
-    def _next(self) -> list[Task] | None:
-        if self._back:
-            return self._back.popleft()
-        chunk = next(self._chunks, None)
-        if chunk is None and self._again:
-            return [self._again.popleft()]
-        return chunk
-
-    def _new(self) -> _Worker | None:
-        try:
-            worker = _Worker(self._rules, self._inbox)
-        except OSError as error:  # no more processes, or no memory for one
-            if not self.workers:
-                raise FastpipeError(f"a process that examines files doesn't start: {error}") from error
-            self._jobs = len(self.workers)
-            return None
-        self.workers.add(worker)
-        return worker
-
-    def step(self) -> Iterator[tuple[int, Seen | None]]:
-        """Handles the next message, if one comes soon."""
-        try:
-            worker, line = self._inbox.get(timeout=_LOOK_S)
-        except queue.Empty:
-            self._look()
-            return
-        if time.monotonic() - self._looked > 10 * _LOOK_S:
-            self._look()
-        if worker not in self.workers:
-            return
-        if not line:
-            yield from self._lost(worker)
-            return
-        answer = json.loads(line)
-        if answer == "ready":
-            self._failed_starts = 0
-            return
         self._losses = 0
-        task = worker.owed.popleft()
-        yield task.number, Seen(*answer[1:]) if len(answer) > 1 else None
-        if not worker.owed:
-            self._idle.append(worker)
 
-    def _look(self) -> None:
-        """Kills who is late; the end of its answers will show it."""
-        self._looked = time.monotonic()
-        for worker in self.workers:
-            if worker.hung is None and worker.overdue(self._timeout_s):
-                worker.hung = worker.unread
-                worker.kill()
-                # Not left to the pipe, which stays open while the process is stuck in a read that can't be killed.
-                self._inbox.put((worker, b""))
+    def close(self) -> None:
+        """Kills the processes, so that the threads end soon."""
+        with self._lock:
+            self._closed = True
+            for process in self._processes:
+                process.kill()
 
-    def _lost(self, worker: _Worker) -> Iterator[tuple[int, Seen]]:
-        """A process that gives no more answers: what it was at is tried again or told, the rest goes back."""
-        self.workers.discard(worker)
-        how = worker.end()
-        if worker in self._idle:
-            self._idle.remove(worker)
-            return
-        if not worker.ready:
-            self._failed_starts += 1
-            if self._failed_starts >= _FAILED_STARTS:
-                raise FastpipeError(f"the processes that examine files don't start: {how}")
-        elif worker.hung in (None, len(worker.owed)):  # else it had been late, and answered before it was killed
-            task = worker.owed.popleft()
-            if task.number in self._tried:
-                yield task.number, _loss(task, worker, how, self._timeout_s)
-            else:
-                self._tried.add(task.number)
-                self._again.append(task)
-                self._losses += 1
-                if self._losses >= _LOSSES_IN_A_ROW:
-                    raise FastpipeError(
-                        f"{self._losses} files in a row killed or hung the process that read them, the last one "
-                        f"{task.path} ({how}): that is this machine, its disk or a reader, not the files. "
-                        "FASTPIPE_READER=pil chooses the plainest reader; run the check again to go on from here"
-                    )
-        if worker.owed:
-            self._back.append(list(worker.owed))
+    def work(self) -> None:
+        """Keeps a process busy as long as there are files, in a thread."""
+        process = None
+        try:
+            while tasks := self._take():
+                while tasks and not self._closed:
+                    process = process or self._start()
+                    process.send([tuple(task) for task in tasks])
+                    process = self._collect(process, tasks)
+            if process is not None:
+                process.end()
+        except Exception as error:
+            self.found.put(error)
+        finally:
+            self.found.put(None)
+
+    def _take(self) -> deque[Task]:
+        """The next files to examine; empty where there are none, or nobody waits for them."""
+        with self._lock:
+            if self._closed:
+                return deque()
+            chunk: list[Task] = next(self._chunks, [])
+            return deque(chunk or [self._again.popleft() for _ in list(self._again)[:1]])
+
+    def _start(self) -> _Process:
+        """A process that is ready."""
+        how = ""
+        for _ in range(_STARTS):
+            try:
+                process = _Process(self._rules)
+            except OSError as error:  # no more processes, or no memory for one
+                raise FastpipeError(f"a process that examines files doesn't start: {error}; try fewer jobs") from error
+            with self._lock:
+                self._processes.add(process)
+                if self._closed:
+                    process.kill()
+            try:
+                process.answer(max(_START_S, self._timeout_s))  # "ready"
+                return process
+            except _Lost as lost:
+                self._processes.discard(process)
+                how = str(lost)
+        raise FastpipeError(f"the processes that examine files don't start: {how}")
+
+    def _collect(self, process: _Process, tasks: deque[Task]) -> _Process | None:
+        """Takes the answers for files that a process got; returns it, or None if it was lost over the first of them."""
+        while tasks:
+            try:
+                answer = process.answer(self._timeout_s)
+            except _Lost as lost:
+                with self._lock:
+                    self._processes.discard(process)
+                    found = None if self._closed else self._lose(tasks.popleft(), lost)
+                if found is not None:
+                    self.found.put(found)
+                return None
+            self._losses = 0
+            self.found.put((tasks.popleft().number, Seen(*answer[1:]) if len(answer) > 1 else None))
+        return process
+
+    def _lose(self, task: Task, lost: _Lost) -> tuple[int, Seen] | None:
+        """The finding of a file that a process was lost over; None if it gets a second try."""
+        if task.number in self._tried:
+            return task.number, _loss(task, lost, self._timeout_s)
+        self._tried.add(task.number)
+        self._again.append(task)
+        self._losses += 1
+        if self._losses >= _LOSSES_IN_A_ROW:
+            raise FastpipeError(
+                f"{self._losses} files in a row killed or hung the process that read them, the last one "
+                f"{task.path} ({lost}): that is this machine, its disk or a reader, not the files. "
+                "FASTPIPE_READER=pil chooses the plainest reader; run the check again to go on from here"
+            )
+        return None
 
 
-def _loss(task: Task, worker: _Worker, how: str, timeout_s: float) -> Seen:
-    if worker.hung is not None:  # no look at the file: the disk may stall again
+def _loss(task: Task, lost: _Lost, timeout_s: float) -> Seen:
+    if lost.hung:  # no look at the file: the disk may stall again
         return Seen(bits_of(["hang"]), text=f"not done after {timeout_s:g} s, twice")
     size, mtime_ns = -1, 0
     with contextlib.suppress(OSError):
         size, mtime_ns = readers.stat_file(task.path)
-    return Seen(bits_of(["crash"]), size, mtime_ns, text=f"the process that read it ended with {how}")
+    return Seen(bits_of(["crash"]), size, mtime_ns, text=f"the process that read it ended with {lost}")
 
 
 def examine_on(

@@ -9,15 +9,14 @@ import contextlib
 import errno
 import json
 import os
-import secrets
 import shutil
-import stat
 import tempfile
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from fastpipe.atomic_write import atomic_write
 from fastpipe.errors import DatasetError
 from fastpipe.paths import whole
 from fastpipe.tools.check.findings import FileRow
@@ -45,7 +44,7 @@ def check_target(folder: str | os.PathLike[str], root: str) -> Path:
     target = Path(whole(folder))
     if root:
         real_root = os.path.realpath(root)
-        if os.path.realpath(target) == real_root or Path(os.path.realpath(target)).is_relative_to(real_root):
+        if Path(os.path.realpath(target)).is_relative_to(real_root):
             raise DatasetError(
                 f"the bad files can't be moved to {target}: it is inside {root} and would be taken for a class. "
                 "Give a folder outside of it."
@@ -174,17 +173,10 @@ def _free(path: Path, taken: set[str]) -> str:
 
 def _write_list(folder: Path, plan: list[tuple[str, str, FileRow]]) -> str:
     path = Path(_free(folder / f"{time.strftime('undo-%Y%m%d-%H%M%S')}.jsonl", set()))
-    try:
-        with open(path, "x", encoding="ascii") as stream:
-            stream.write(json.dumps({"format": _FORMAT, "version": 1}) + "\n")
-            for source, target, row in plan:
-                stream.write(json.dumps({"from": source, "to": target, "why": ";".join(row.kinds)}) + "\n")
-            stream.flush()
-            os.fsync(stream.fileno())
-    except OSError:
-        with contextlib.suppress(OSError):
-            path.unlink()
-        raise
+    lines: list[object] = [{"format": _FORMAT, "version": 1}]
+    lines += ({"from": source, "to": target, "why": ";".join(row.kinds)} for source, target, row in plan)
+    with atomic_write(path) as stream:
+        stream.writelines(json.dumps(line).encode() + b"\n" for line in lines)
     _sync_folder(folder)
     return str(path)
 
@@ -228,23 +220,16 @@ def _move(source: str, target: str) -> None:
 
 
 def _copy(source: str, target: str) -> None:
-    """A whole, synced copy in place of the target; raises OSError where the source changes meanwhile."""
-    before = os.lstat(source)
-    beside = f"{target}.{secrets.token_hex(4)}.part"
-    try:
-        shutil.copy2(source, beside, follow_symlinks=False)
-        if not stat.S_ISLNK(before.st_mode):
-            with open(beside, "rb+") as stream:
-                os.fsync(stream.fileno())
-        after = os.lstat(source)
-        if (after.st_size, after.st_mtime_ns) != (before.st_size, before.st_mtime_ns):
-            raise OSError(errno.EBUSY, "it changed while it was copied")
-        os.replace(beside, target)
-        _sync_folder(Path(target).parent)  # before the original goes
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(beside)
-        raise
+    """Puts a whole, synced copy in place of the target."""
+    if os.path.islink(source):
+        os.unlink(target)
+        os.symlink(os.readlink(source), target)
+    else:
+        with open(source, "rb") as old, atomic_write(target) as copy:
+            shutil.copyfileobj(old, copy)
+            copy.flush()
+            shutil.copystat(source, copy.name)
+    _sync_folder(Path(target).parent)  # before the original goes
 
 
 def _sync_folder(folder: Path) -> None:

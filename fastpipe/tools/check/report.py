@@ -11,11 +11,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
-import PIL
-
-import fastpipe
 from fastpipe.datasets import ImageIndex
-from fastpipe.environment import line_width
+from fastpipe.environment import line_width, versions
 from fastpipe.errors import ConfigError
 from fastpipe.index.table import Array
 from fastpipe.paths import local
@@ -100,7 +97,7 @@ class CheckResult:
             "decode": self.decode,
             "size": self.size,
             "max_pixels": self.max_pixels,
-            "versions": {"fastpipe": fastpipe.__version__, "pillow": PIL.__version__},
+            "versions": versions("pillow"),
             "files": self.files,
             "bad": self.bad,
             "noted": self.noted,

@@ -11,23 +11,23 @@ from dataclasses import asdict, replace
 from typing import Any, get_args
 
 import numpy as np
-import PIL
 from PIL import Image, ImageFile
 
-import fastpipe
 from fastpipe.config import current_config
 from fastpipe.datasets import ImageIndex
-from fastpipe.environment import usable_cpus
+from fastpipe.environment import usable_cpus, versions
 from fastpipe.errors import ConfigError, DatasetError
 from fastpipe.index._progress import SlowBar
-from fastpipe.index.cluster import Cluster
+from fastpipe.index.cluster import cluster_at
+from fastpipe.index.index_source import BuildOptions
+from fastpipe.index.journal import Journal
 from fastpipe.index.open import loose_images
 from fastpipe.paths import local
 from fastpipe.readers import MaxPixels, configured_reader, pixel_limit
 from fastpipe.reporting.output import check_writable
 from fastpipe.tools.check.examine import Rules
 from fastpipe.tools.check.findings import Findings, Rows
-from fastpipe.tools.check.journal import Journal
+from fastpipe.tools.check.journal import known, note, open_journal
 from fastpipe.tools.check.pool import CHUNK, Task, examine_all, examine_on
 from fastpipe.tools.check.quarantine import check_target, move_away
 from fastpipe.tools.check.report import CheckResult, Decode, ending_of, write_report
@@ -97,8 +97,8 @@ def check(
         raise ConfigError(f"timeout={timeout}: give seconds, more than 0")
     for format in current_config().readers:
         configured_reader(format)  # one that isn't there is told now, and not by each process
-    with Cluster(scheduler, ("index", str(source)), quiet=not progress):
-        index = index_of(source, progress=progress)
+    with cluster_at(scheduler, ("index", str(source)), quiet=not progress) as cluster:
+        index = index_of(source, BuildOptions(progress=progress, cluster=cluster))
     if move_to is not None and index.source is not None:
         raise DatasetError(
             f"the files lie in {index.source.name}, and none can be moved out of it: check without move_to, and leave "
@@ -113,23 +113,21 @@ def check(
     rules = Rules(
         decode == "full", size, pixel_limit(max_pixels), Image.MAX_IMAGE_PIXELS, ImageFile.LOAD_TRUNCATED_IMAGES
     )
-    about = {**asdict(rules), "versions": [fastpipe.__version__, PIL.__version__]}
+    about = {**asdict(rules), "versions": versions("pillow")}
     findings = Findings(len(index))
-    with Journal(index, about) as journal:
-        before, reason = (0, "") if restart else journal.read(findings)
-        if progress and reason:
-            _say(f"an earlier check was interrupted, but this one starts anew: {reason}")
+    with open_journal(index, about, restart) as journal:
+        before = journal.count()
         if progress and before:
             _say(
                 f"goes on with a check that was interrupted: {before:,} of {len(index):,} files are done already "
                 "(--restart examines them anew)"
             )
-        journal.open(fresh=not before)
         resumed = 0
+        chunks = _chunks(index, findings, journal if before else None, CHUNK if scheduler else _CHUNK[decode])
         if scheduler is None:
-            answering = examine_all(_chunks(index, findings, _CHUNK[decode]), rules, jobs, timeout)
+            answering = examine_all(chunks, rules, jobs, timeout)
         else:
-            answering = examine_on(scheduler, _chunks(index, findings, CHUNK), rules, timeout, not progress)
+            answering = examine_on(scheduler, chunks, rules, timeout, not progress)
         with (
             SlowBar("checking files", progress) as bar,
             closing(answering) as answers,  # no process outlives an interruption
@@ -140,7 +138,7 @@ def check(
                     resumed += 1
                 else:
                     findings.put(number, seen)
-                    journal.note(number, seen)
+                    note(journal, index.path(number), seen)
                 bar.advance()
         result = _result(index, findings, decode, rules, resumed, time.perf_counter() - begun)
         for file, ending in outputs:
@@ -151,23 +149,21 @@ def check(
                 rows, index.prefix, {row.number: int(findings.table["mtime_ns"][row.number]) for row in rows}, target
             )
             result = replace(result, moved=moved)
-        journal.remove()
-    return result
+        return result
 
 
-def _chunks(index: ImageIndex, findings: Findings, size: int) -> Iterator[list[Task]]:
+def _chunks(index: ImageIndex, findings: Findings, journal: Journal | None, size: int) -> Iterator[list[Task]]:
+    """Yields the files to examine; the findings get what the journal has of them, which holds if they didn't change."""
     number = 0
     for paths, _ in index.blocks():
-        tasks: list[Task] = []
-        for path in paths:
-            row = findings.table[number]
-            stamp = (int(row["bytes"]), int(row["mtime_ns"])) if findings.known(number) else None
-            tasks.append(Task(number, path, stamp))
-            number += 1
-            if len(tasks) == size:
-                yield tasks
-                tasks = []
-        if tasks:
+        for start in range(0, len(paths), size):
+            tasks = []
+            for path in paths[start : start + size]:
+                seen = None if journal is None else known(journal, path)
+                if seen is not None:
+                    findings.put(number, seen)
+                tasks.append(Task(number, path, None if seen is None else (seen.bytes, seen.mtime_ns)))
+                number += 1
             yield tasks
 
 

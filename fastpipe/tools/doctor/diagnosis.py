@@ -130,9 +130,8 @@ class Diagnosis:
         Raises:
             ConfigError: matplotlib isn't installed.
         """
-        figures = {"where the time goes, and what the workers deliver": self._figure()}
         versions = ", ".join(f"{name} {version}" for name, version in self.versions.items())
-        return page(f"fastpipe doctor: {self.subject}", versions, figures, self.print_on)
+        return page(f"fastpipe doctor: {self.subject}", versions, self.print_on, self._figure())
 
     def _figure(self) -> Figure:
         title = f"{self.subject}: {self.samples:,} samples"

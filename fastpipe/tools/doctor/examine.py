@@ -15,6 +15,7 @@ from fastpipe.config import MachineConfig, format_key, library_versions, machine
 from fastpipe.datasets.base import ImageDataset
 from fastpipe.environment import memory, usable_cpus
 from fastpipe.errors import DatasetError, FastpipeError
+from fastpipe.explanation.foreign_loading import path_of
 from fastpipe.explanation.graph_breaks import diagnose
 from fastpipe.reporting.output import Move, in_words
 from fastpipe.tools.bench.measure import measure
@@ -28,7 +29,7 @@ from fastpipe.tools.doctor.reencoding import try_reencoding
 from fastpipe.tools.doctor.stages import time_stages, try_samples
 from fastpipe.tools.doctor.workers import Probe, measure_scaling, measure_threads, measure_transfer, worker_counts
 from fastpipe.tools.import_object import standard_transform
-from fastpipe.tools.inputs import Subject, path_of, subject_of
+from fastpipe.tools.inputs import Subject, subject_of
 from fastpipe.transforms._base import drawable
 
 _SAMPLES = 192
@@ -229,7 +230,7 @@ def _reader_findings(patient: Subject, paths: Sequence[str]) -> list[find.Findin
 
 
 def _missing(format: str, used: str) -> find.Finding | None:
-    """Where the reader that comes first by default doesn't load here, so that another one is used."""
+    """The finding that the reader which comes first by default doesn't load here, so that another one is used."""
     first = readers.default_order(format)[0]
     if used == first or (status := readers.reader_status()[first]).available:
         return None

@@ -190,23 +190,19 @@ class _Timed:
         return getattr(self._call, name)
 
 
-class _TimedCompose:
-    def __init__(self, transforms: Sequence[Callable[[Any], Any]]) -> None:
-        self.transforms = transforms
+def _timed_transform(transform: Any) -> Callable[[Any], Any]:
+    kind = type(transform)
+    if kind.__name__ != "Compose" or not kind.__module__.startswith(("fastpipe.", "torchvision.transforms.")):
+        return _Timed(transform, transform)
 
-    def __call__(self, image: Any) -> Any:
+    def each(image: Any) -> Any:
         mark("your dataset")
-        for transform in self.transforms:
-            image = transform(image)
-            mark(transform)
+        for member in transform.transforms:
+            image = member(image)
+            mark(member)
         return image
 
-
-def _timed_transform(transform: Any) -> Any:
-    kind = type(transform)
-    if kind.__name__ == "Compose" and kind.__module__.startswith(("fastpipe.", "torchvision.transforms.")):
-        return _TimedCompose(transform.transforms)
-    return _Timed(transform, transform)
+    return each
 
 
 def _waited_ns() -> int | None:

@@ -7,13 +7,25 @@ taken, pixels too few to be worth a call: `Operation.least_pixels`) is Pillow's 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import torch
 
 from fastpipe import core
-from fastpipe.ops import Affine, Operation, Pad, PerspectiveBy, PilToTensor, Resize, Rotate, ToTensor, fused_conversion
+from fastpipe.ops import (
+    Affine,
+    Operation,
+    Pad,
+    PerspectiveBy,
+    PilToTensor,
+    Resize,
+    Rotate,
+    ToTensor,
+    fused_conversion,
+    interned,
+)
 from fastpipe.ops.interpolation import InterpolationMode, pil_modes_mapping
 from fastpipe.program import run_operation, shape_of
 from fastpipe.program.on_image import on_pixels
@@ -25,9 +37,9 @@ from fastpipe.types import Box, ImageShape
 def changed(
     operation: Operation,
     img: Any,
-    permitted: tuple[int, ...] = _array.GRAY_OR_RGB,
-    kernel: Any = None,
-    pillow: Callable[[Any], Any] | None = None,
+    permitted: tuple[int, ...],
+    kernel: Any,
+    pillow: Callable[[Any], Any],
 ) -> Any:
     """An operation's result on an ndarray or a PIL image.
 
@@ -35,16 +47,20 @@ def changed(
         operation: what is done.
         img: any object; what is no image is refused.
         permitted, kernel: of arrays, as `_array.changed` takes them.
-        pillow: does it to a PIL image; None for `_functional_pil`'s function of the operation's name and arguments.
+        pillow: does it to a PIL image.
     """
     if isinstance(img, np.ndarray):
         return _array.changed(operation, img, permitted, kernel)
     made = run_operation(operation, img)
-    if made is not None:
-        return made
-    if pillow is not None:
-        return pillow(img)
-    return getattr(_pil, operation.op)(img, **operation.arguments())
+    return pillow(img) if made is None else made
+
+
+def adjusted(operation: Operation, img: Any, *arguments: Any, kernel: Any = None) -> Any:
+    """`changed` by an operation on colours, which Pillow does by `_functional_pil`'s function with its arguments."""
+    if isinstance(img, np.ndarray):
+        return _array.changed(operation, img, kernel=kernel)
+    made = run_operation(operation, img)
+    return getattr(_pil, operation.op)(img, *arguments) if made is None else made
 
 
 def to_tensor(conversion: ToTensor | PilToTensor, img: Any) -> torch.Tensor | None:
@@ -58,7 +74,7 @@ def to_tensor(conversion: ToTensor | PilToTensor, img: Any) -> torch.Tensor | No
 
 def resize(img: Any, height: int, width: int, interpolation: InterpolationMode) -> Any:
     """`geometry.resize` of a PIL image."""
-    made = run_operation(Resize([height, width], interpolation), img)
+    made = run_operation(_resize(height, width, interpolation), img)
     return _pil.resize(img, [height, width], pil_modes_mapping[interpolation]) if made is None else made
 
 
@@ -67,7 +83,7 @@ def center_crop(img: Any, top: int, left: int, height: int, width: int) -> Any:
     _, rows, columns = _pil.get_dimensions(img)
     missing = [-left, -top, left + width - columns, top + height - rows]
     if max(missing) > 0:
-        img = changed(Pad([max(pixels, 0) for pixels in missing]), img)
+        img = pad(img, [max(pixels, 0) for pixels in missing])
         if img.size == (width, height):
             return img
         top, left = max(top, 0), max(left, 0)
@@ -78,7 +94,14 @@ def resized_crop(
     img: Any, top: int, left: int, height: int, width: int, size: Any, interpolation: InterpolationMode
 ) -> Any:
     """`geometry.resized_crop` of a PIL image, without a crop between; None where there is to be one."""
-    return run_operation(Resize(size, interpolation), img, Box(top, left, height, width))
+    fixed = isinstance(size, (list, tuple)) and len(size) == 2
+    operation = _resize(*size, interpolation) if fixed else Resize(size, interpolation)
+    return run_operation(operation, img, Box(top, left, height, width))
+
+
+@lru_cache(maxsize=64)
+def _resize(height: int, width: int, interpolation: InterpolationMode) -> Resize:
+    return interned(Resize([height, width], interpolation))
 
 
 def perspective(img: Any, coefficients: list[float], interpolation: InterpolationMode, fill: Any) -> Any:
@@ -87,19 +110,39 @@ def perspective(img: Any, coefficients: list[float], interpolation: Interpolatio
     return _pil.perspective(img, coefficients, pil_modes_mapping[interpolation], fill) if made is None else made
 
 
-def rotate(operation: Rotate, img: Any) -> Any:
-    def by_pillow(img: Any) -> Any:
-        mode = pil_modes_mapping[operation.interpolation]
-        return _pil.rotate(img, operation.angle, mode, operation.expand, operation.center, operation.fill)
-
-    return changed(operation, img, _array.ANY, pillow=by_pillow)
+def pad(img: Any, padding: Any, fill: Any = 0, padding_mode: str = "constant") -> Any:
+    """`geometry.pad` of a PIL image."""
+    made = None if padding_mode == "constant" else run_operation(Pad(padding, fill, padding_mode), img)
+    return _pil.pad(img, padding, fill, padding_mode) if made is None else made
 
 
-def affine(operation: Affine, img: Any) -> Any:
-    def by_pillow(img: Any) -> Any:
-        # Pillow counts from the top left corner. Half a pixel less than the true centre, as torchvision has it: so a
-        # turn by 90 degrees agrees with torch.rot90.
-        matrix = operation.matrix(ImageShape(*_pil.get_dimensions(img)[1:]), inverted=True)
-        return _pil.affine(img, matrix, pil_modes_mapping[operation.interpolation], operation.fill)
+def rotate(img: Any, angle: float, interpolation: InterpolationMode, expand: bool, center: Any, fill: Any) -> Any:
+    """`warps.rotate` of an ndarray or a PIL image."""
+    operation = Rotate(angle, interpolation, expand, center, fill)
+    if isinstance(img, np.ndarray):
+        return _array.changed(operation, img, _array.ANY)
+    made = run_operation(operation, img)
+    return _pil.rotate(img, angle, pil_modes_mapping[interpolation], expand, center, fill) if made is None else made
 
-    return changed(operation, img, _array.ANY, pillow=by_pillow)
+
+def affine(
+    img: Any,
+    angle: float,
+    translate: list[float],
+    scale: float,
+    shear: list[float],
+    interpolation: InterpolationMode,
+    fill: Any,
+    center: Any,
+) -> Any:
+    """`warps.affine` of an ndarray or a PIL image."""
+    operation = Affine(angle, translate, scale, shear, interpolation, fill, center)
+    if isinstance(img, np.ndarray):
+        return _array.changed(operation, img, _array.ANY)
+    made = run_operation(operation, img)
+    if made is not None:
+        return made
+    # Pillow counts from the top left corner. Half a pixel less than the true centre, as torchvision has it: so a turn
+    # by 90 degrees agrees with torch.rot90.
+    matrix = operation.matrix(ImageShape(*_pil.get_dimensions(img)[1:]), inverted=True)
+    return _pil.affine(img, matrix, pil_modes_mapping[interpolation], fill)

@@ -21,6 +21,11 @@ from fastpipe.transforms.functional import _images, _tensor_color
 from fastpipe.transforms.functional._types import Image
 
 _INVERT, _AUTOCONTRAST, _EQUALIZE = ops.Invert(), ops.Autocontrast(), ops.Equalize()
+_GRAY, _THREE_GRAY = ops.RgbToGrayscale(1), ops.RgbToGrayscale(3)
+
+
+def _gray(channels: int) -> ops.RgbToGrayscale:
+    return _GRAY if channels == 1 else _THREE_GRAY if channels == 3 else ops.RgbToGrayscale(channels)
 
 
 def adjust_brightness(img: Image, brightness_factor: float) -> Image:
@@ -34,7 +39,7 @@ def adjust_brightness(img: Image, brightness_factor: float) -> Image:
         ValueError: a negative factor for a tensor.
     """
     if not isinstance(img, torch.Tensor):
-        return _images.changed(ops.AdjustBrightness(brightness_factor), img)
+        return _images.adjusted(ops.AdjustBrightness(brightness_factor), img, brightness_factor)
     return _tensor_color.adjust_brightness(img, brightness_factor)
 
 
@@ -49,7 +54,7 @@ def adjust_contrast(img: Image, contrast_factor: float) -> Image:
         ValueError: a negative factor for a tensor.
     """
     if not isinstance(img, torch.Tensor):
-        return _images.changed(ops.AdjustContrast(contrast_factor), img)
+        return _images.adjusted(ops.AdjustContrast(contrast_factor), img, contrast_factor)
     return _tensor_color.adjust_contrast(img, contrast_factor)
 
 
@@ -64,7 +69,7 @@ def adjust_saturation(img: Image, saturation_factor: float) -> Image:
         ValueError: a negative factor for a tensor.
     """
     if not isinstance(img, torch.Tensor):
-        return _images.changed(ops.AdjustSaturation(saturation_factor), img)
+        return _images.adjusted(ops.AdjustSaturation(saturation_factor), img, saturation_factor)
     return _tensor_color.adjust_saturation(img, saturation_factor)
 
 
@@ -79,7 +84,7 @@ def adjust_hue(img: Image, hue_factor: float) -> Image:
         ValueError: a factor outside of [-0.5, 0.5].
     """
     if not isinstance(img, torch.Tensor):
-        return _images.changed(ops.AdjustHue(hue_factor), img)
+        return _images.adjusted(ops.AdjustHue(hue_factor), img, hue_factor)
     return _tensor_color.adjust_hue(img, hue_factor)
 
 
@@ -95,7 +100,7 @@ def adjust_gamma(img: Image, gamma: float, gain: float = 1) -> Image:
         ValueError: a negative ``gamma``.
     """
     if not isinstance(img, torch.Tensor):
-        return _images.changed(ops.AdjustGamma(gamma, gain), img)
+        return _images.adjusted(ops.AdjustGamma(gamma, gain), img, gamma, gain)
     return _tensor_color.adjust_gamma(img, gamma, gain)
 
 
@@ -112,7 +117,7 @@ def to_grayscale(img, num_output_channels=1):  # type: ignore[no-untyped-def]
         ValueError: another number of channels.
     """
     if isinstance(img, np.ndarray | PILImageModule.Image):
-        return _images.changed(ops.RgbToGrayscale(num_output_channels), img)
+        return _images.adjusted(_gray(num_output_channels), img, num_output_channels)
     raise TypeError("Input should be PIL Image")
 
 
@@ -128,7 +133,7 @@ def rgb_to_grayscale(img: Image, num_output_channels: int = 1) -> Image:
         ValueError: another number of channels is to come out.
     """
     if not isinstance(img, torch.Tensor):
-        return _images.changed(ops.RgbToGrayscale(num_output_channels), img)
+        return _images.adjusted(_gray(num_output_channels), img, num_output_channels)
     return _tensor_color.rgb_to_grayscale(img, num_output_channels)
 
 
@@ -139,7 +144,7 @@ def invert(img: Image) -> Image:
         img: tensor, PIL image of mode L or RGB, or ndarray.
     """
     if not isinstance(img, torch.Tensor):
-        return _images.changed(_INVERT, img, kernel=inverted)
+        return _images.adjusted(_INVERT, img, kernel=inverted)
     return _tensor_color.invert(img)
 
 
@@ -157,7 +162,7 @@ def posterize(img: Image, bits: int) -> Image:
     if not (0 <= bits <= 8):
         raise ValueError(f"The number if bits should be between 0 and 8. Got {bits}")
     if not isinstance(img, torch.Tensor):
-        return _images.changed(ops.Posterize(bits), img, kernel=partial(posterized, bits=bits))
+        return _images.adjusted(ops.Posterize(bits), img, bits, kernel=partial(posterized, bits=bits))
     return _tensor_color.posterize(img, bits)
 
 
@@ -172,7 +177,7 @@ def solarize(img: Image, threshold: float) -> Image:
         TypeError: a threshold above a tensor's white.
     """
     if not isinstance(img, torch.Tensor):
-        return _images.changed(ops.Solarize(threshold), img)
+        return _images.adjusted(ops.Solarize(threshold), img, threshold)
     return _tensor_color.solarize(img, threshold)
 
 
@@ -183,7 +188,7 @@ def autocontrast(img: Image) -> Image:
         img: tensor, PIL image of mode L or RGB, or ndarray.
     """
     if not isinstance(img, torch.Tensor):
-        return _images.changed(_AUTOCONTRAST, img)
+        return _images.adjusted(_AUTOCONTRAST, img)
     return _tensor_color.autocontrast(img)
 
 
@@ -197,5 +202,5 @@ def equalize(img: Image) -> Image:
         TypeError: a tensor or ndarray of another dtype.
     """
     if not isinstance(img, torch.Tensor):
-        return _images.changed(_EQUALIZE, img)
+        return _images.adjusted(_EQUALIZE, img)
     return _tensor_color.equalize(img)

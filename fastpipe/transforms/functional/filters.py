@@ -75,5 +75,5 @@ def adjust_sharpness(img: Image, sharpness_factor: float) -> Image:
         ValueError: a negative factor for a tensor.
     """
     if not isinstance(img, torch.Tensor):
-        return _images.changed(ops.AdjustSharpness(sharpness_factor), img)
+        return _images.adjusted(ops.AdjustSharpness(sharpness_factor), img, sharpness_factor)
     return _tensor_filters.adjust_sharpness(img, sharpness_factor)

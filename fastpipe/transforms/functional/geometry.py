@@ -130,7 +130,7 @@ def pad(img: Image, padding: Ints, fill: Scalar = 0, padding_mode: str = "consta
     if not isinstance(img, torch.Tensor):
         if isinstance(img, np.ndarray):
             return _array.pad(img, padding, fill, padding_mode)
-        return _images.changed(ops.Pad(padding, fill, padding_mode), img)
+        return _images.pad(img, padding, fill, padding_mode)
     return _tensor_geometry.pad(img, padding, fill, padding_mode)
 
 
@@ -200,14 +200,14 @@ def resized_crop(
 def hflip(img: Image) -> Image:
     """The image mirrored left to right: a tensor ``(..., H, W)``, PIL image or ndarray."""
     if not isinstance(img, torch.Tensor):
-        return _images.changed(_HFLIP, img, _array.ANY, kernels.hflip)
+        return _images.changed(_HFLIP, img, _array.ANY, kernels.hflip, _pil.hflip)
     return _tensor_geometry.hflip(img)
 
 
 def vflip(img: Image) -> Image:
     """The image upside down: a tensor ``(..., H, W)``, PIL image or ndarray."""
     if not isinstance(img, torch.Tensor):
-        return _images.changed(_VFLIP, img, _array.ANY, kernels.vflip)
+        return _images.changed(_VFLIP, img, _array.ANY, kernels.vflip, _pil.vflip)
     return _tensor_geometry.vflip(img)
 
 

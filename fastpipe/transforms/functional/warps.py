@@ -96,7 +96,7 @@ def rotate(
         raise TypeError("Argument center should be a sequence")
 
     if not isinstance(img, torch.Tensor):
-        return _images.rotate(ops.Rotate(angle, interpolation, expand, center, fill), img)
+        return _images.rotate(img, angle, interpolation, expand, center, fill)
 
     _, height, width = get_dimensions(img)
     # This function turns the other way round than `affine`.
@@ -159,7 +159,7 @@ def affine(
         raise TypeError("Argument center should be a sequence")
 
     if not isinstance(img, torch.Tensor):
-        return _images.affine(ops.Affine(angle, translate, scale, shear, interpolation, fill, center), img)
+        return _images.affine(img, angle, translate, scale, shear, interpolation, fill, center)
 
     _, height, width = get_dimensions(img)
     matrix = inverse_affine_matrix(

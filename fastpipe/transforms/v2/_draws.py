@@ -21,6 +21,7 @@ from fastpipe.ops.sizes import resized_size
 from fastpipe.rng import Stream
 from fastpipe.rng.float32 import log_ratio
 from fastpipe.transforms import color, erasing, geometry
+from fastpipe.transforms._operations import Listed, op_calls
 from fastpipe.transforms.v2._proxies import whole_colour
 from fastpipe.types import ImageShape, Step
 
@@ -154,11 +155,73 @@ def _random_erasing(transform: Any, shape: ImageShape, stream: Stream) -> Steps 
     return () if v is None else (ops.Erase(i, j, h, w, v),)
 
 
+# -- policies
+
+
+@lru_cache(maxsize=256)
+def _listed(policy: type[Any], bins: int, size: tuple[int, int], dtype: torch.dtype) -> Listed:
+    """The operations of a policy with their magnitudes for images of that size, and whether a coin decides a sign."""
+    listed = []
+    for name, (magnitudes_of, signed) in policy._AUGMENTATION_SPACE.items():
+        magnitudes = magnitudes_of(bins, *size)
+        values = None if magnitudes is None else tuple(map(float, magnitudes.tolist()))
+        if values is not None and name == "Solarize":
+            values = tuple(255.0 * value for value in values)
+        listed.append((name, values, signed))
+    return tuple(listed)
+
+
+def _policy(transform: Any, shape: ImageShape, bins: int) -> tuple[Listed, Callable[[str, float], Steps]] | None:
+    """The operations, and what makes the steps of one; None where torchvision's code is to draw."""
+    fill = _get_fill(vars(transform)["_fill"], PIL.Image.Image)
+    if isinstance(shape, ops.TensorShape) or not _REPLACEABLE.isdisjoint(vars(transform)):
+        return None
+    if type(fill) not in (type(None), int, float) or type(bins) is not int or bins < 2:
+        return None
+    interpolation = interpolation_of(transform.interpolation)
+    cls: Any = type(transform)
+    listed = _listed(cls, bins, shape[:2], torch.get_default_dtype())
+    return listed, lambda name, magnitude: op_calls(name, magnitude, interpolation, fill)
+
+
+_REPLACEABLE = frozenset({"_AUGMENTATION_SPACE", "_apply_image_or_video_transform", "_get_random_item"})
+
+
+def _signed(magnitude: float, signed: bool, stream: Stream) -> float:
+    return -magnitude if signed and stream.rand() <= 0.5 else magnitude
+
+
+def _rand_augment(transform: Any, shape: ImageShape, stream: Stream) -> Steps | None:
+    bins, level = transform.num_magnitude_bins, transform.magnitude
+    policy = _policy(transform, shape, bins)
+    if policy is None or type(level) is not int or not 0 <= level < bins:
+        return None
+    listed, calls = policy
+    steps: Steps = ()
+    for _ in range(transform.num_ops):
+        name, magnitudes, signed = listed[stream.randint(0, len(listed))]
+        steps += calls(name, 0.0 if magnitudes is None else _signed(magnitudes[level], signed, stream))
+    return steps
+
+
+def _trivial_augment(transform: Any, shape: ImageShape, stream: Stream) -> Steps | None:
+    bins = transform.num_magnitude_bins
+    policy = _policy(transform, shape, bins)
+    if policy is None:
+        return None
+    listed, calls = policy
+    name, magnitudes, signed = listed[stream.randint(0, len(listed))]
+    if magnitudes is None:
+        return calls(name, 0.0)
+    return calls(name, _signed(magnitudes[stream.randint(0, bins)], signed, stream))
+
+
 QUICK: dict[type, Callable[[Any, ImageShape, Stream], Steps | None]] = {
     v2.CenterCrop: _center_crop,
     v2.ColorJitter: _color_jitter,
     v2.Normalize: _normalize,
     v2.PILToTensor: _pil_to_tensor,
+    v2.RandAugment: _rand_augment,
     v2.RandomCrop: _crop,
     v2.RandomErasing: _random_erasing,
     v2.RandomHorizontalFlip: _flip(_HFLIP, "horizontal_flip"),
@@ -169,4 +232,5 @@ QUICK: dict[type, Callable[[Any, ImageShape, Stream], Steps | None]] = {
     v2.ToImage: _to_image,
     v2.ToPureTensor: _to_pure_tensor,
     v2.ToTensor: _to_tensor,
+    v2.TrivialAugmentWide: _trivial_augment,
 }

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import PIL.Image
 import torch
-from torch.utils._pytree import tree_flatten, tree_map
+from torch.utils._pytree import tree_flatten, tree_map, tree_unflatten
 from torchvision import tv_tensors
 from torchvision.transforms import v2 as theirs
 
 from fastpipe.errors import PlanError
 from fastpipe.ops import ToImage, ToPureTensor
 from fastpipe.ops.interpolation import InterpolationMode
+from fastpipe.program.lower import lower
+from fastpipe.program.on_image import run_on_image
+from fastpipe.program.on_image import shape_of as image_shape
 from fastpipe.rng import rewound_on, stream_of
 from fastpipe.transforms._base import draw_all
 from fastpipe.transforms.adapters import planned
@@ -31,7 +35,7 @@ from fastpipe.transforms.v2._proxies import (
     stand_in,
 )
 from fastpipe.transforms.v2._rng_patch import drawing_from
-from fastpipe.types import Generators, ImageShape, Step
+from fastpipe.types import Generators, ImageShape, Recipe, Step
 
 _STAND_INS = (PilStandIn, TensorStandIn, PureStandIn)
 
@@ -75,13 +79,17 @@ class PlannedV2Compose(Planned):
         return draw_all(own.transforms, shape, generators)
 
     def forward(self, *inputs: Any) -> Any:
-        """Calls torchvision's, but for an image that is all of the sample."""
-        if len(inputs) == 1:
-            own: Any = self
-            planned = own._call_for(inputs[0])
-            if planned is not None and (len(planned.runs) == 1 or not isinstance(inputs[0], np.ndarray)):
+        """Calls torchvision's, but for an image that a program can be made for."""
+        own: Any = self
+        planned = own._call_for(inputs[0]) if inputs else None
+        if planned is not None:
+            whole = len(planned.runs) == 1  # what is foreign sees all of a sample, and for an array a PIL image
+            if len(inputs) == 1 and (whole or not isinstance(inputs[0], np.ndarray)):
                 return planned(inputs[0])
-        return super().forward(*inputs)
+            if whole and all(type(value) in _PLAIN for value in inputs[1:]):
+                return (planned(inputs[0]), *inputs[1:])
+        made = _with_picture(self, inputs) if len(inputs) > 1 or isinstance(inputs[0], (dict, list, tuple)) else None
+        return super().forward(*inputs) if made is None else made
 
 
 _OWN_WAYS: dict[type, tuple[type, ...]] = {
@@ -178,6 +186,37 @@ def _converting(draw: Any, transform: Any) -> Any:
 
     converted.__name__, converted.__qualname__ = "transform", f"{transform.__qualname__}"
     return converted
+
+
+# -- samples
+
+_PLAIN = frozenset({bool, bytes, float, int, str, type(None)})
+"""Classes of targets that no transform changes."""
+
+
+def _with_picture(compose: Any, inputs: tuple[Any, ...]) -> Any:
+    """What torchvision's code makes of a sample with one PIL image, whose pixels a program makes.
+
+    None where that can't be, or something fails: then the generators are where they were.
+    """
+    flat, spec = tree_flatten(inputs)
+    pictures = [value for value in flat if isinstance(value, PIL.Image.Image)]
+    if len(pictures) != 1 or any(isinstance(value, (tv_tensors.Image, tv_tensors.Video)) for value in flat):
+        return None
+    planned = compose._call_for(pictures[0])
+    shape = image_shape(pictures[0])
+    if planned is None or len(planned.runs) != 1 or shape is None:
+        return None
+    with contextlib.suppress(Exception), rewound_on(Exception):
+        sample = tree_unflatten([stand_in(shape) if value is pictures[0] else value for value in flat], spec)
+        made = super(PlannedV2Compose, compose).forward(*sample)
+        leaves, spec = tree_flatten(made)
+        (steps,) = (leaf.steps for leaf in leaves if isinstance(leaf, _STAND_INS))
+        if any(isinstance(leaf, torch.Tensor) and leaf.is_meta and not hasattr(leaf, "steps") for leaf in leaves):
+            raise Untraceable("something was calculated from pixels")
+        image = run_on_image(lower(Recipe(shape, steps)), pictures[0], in_rows=True) if steps else pictures[0]
+        return tree_unflatten([image if isinstance(leaf, _STAND_INS) else leaf for leaf in leaves], spec)
+    return None
 
 
 # -- arrays

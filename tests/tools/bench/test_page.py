@@ -1,4 +1,4 @@
-"""The page and the pictures."""
+"""The page."""
 
 from __future__ import annotations
 
@@ -6,19 +6,14 @@ import re
 import sys
 from dataclasses import replace
 from html.parser import HTMLParser
-from pathlib import Path
 
 import pytest
-from PIL import Image
 
 from fastpipe.errors import FastpipeError
-from fastpipe.reporting.plots import check_matplotlib, save, to_svg
-from fastpipe.tools.bench.report import draw, make_page
+from fastpipe.reporting.plots import check_matplotlib
+from fastpipe.tools.bench.report import make_page
 
 VOID = {"meta", "br", "img", "hr", "link", "input"}
-
-
-pytest.importorskip("matplotlib", reason="plots need the extra [bench]")
 
 
 class _Balance(HTMLParser):
@@ -65,11 +60,10 @@ def page(make_record) -> str:
 def test_the_page_is_whole_and_needs_nothing_else(page: str) -> None:
     found = parsed(page)
     assert page.startswith("<!doctype html>")
-    assert found.tags.count("svg") == 2
     assert "script" not in found.tags
     assert not re.search(r"https?://(?!www\.w3\.org/)", page)
     assert len(found.ids) == len(set(found.ids))
-    for text in ("jpeg readers", "cv2", "3.12.1", "the reader 'x' doesn't load here", "2.50", "2,000"):
+    for text in ("from a file to a tensor", "cv2", "3.12.1", "the reader 'x' doesn't load here", "2.50", "2,000"):
         assert text in found.text
     assert "fastpipe bench 'my photos/<train>' --workers=2" in found.text
     assert "fastpipe configure --set=jpeg=cv2" in found.text
@@ -85,42 +79,11 @@ def test_what_comes_from_outside_is_escaped(page: str) -> None:
 
 def test_light_and_dark(page: str) -> None:
     assert "prefers-color-scheme: dark" in page
-    figures = "".join(re.findall(r"<svg.*?</svg>", page, re.DOTALL))
-    assert "currentColor" in figures
-    assert "var(--faint)" in figures
-    for ink in ("#000000", "#1f2328", "#c9ced6", "#ffffff"):
-        assert ink not in figures
 
 
 def test_without_workers_or_pipelines(make_record) -> None:
     record = replace(make_record(workers=0, rounds=1), pipelines=(), choices={}, notes=())
-    assert parsed(make_page(record)).tags.count("svg") == 1
-
-
-def test_the_pictures(make_record, tmp_path: Path) -> None:
-    figures = draw(make_record())
-    assert set(figures) == {"readers-jpeg", "pipelines-jpeg"}
-    for name, figure in figures.items():
-        save(figure, tmp_path / f"{name}.png")
-        with Image.open(tmp_path / f"{name}.png") as image:
-            assert image.format == "PNG"
-            assert image.width > 800
-            # Something is drawn, on white.
-            assert image.convert("RGB").getpixel((0, 0)) == (255, 255, 255)
-            assert len(image.convert("RGB").getcolors(1 << 20) or []) > 50
-        svg = to_svg(figure, 'a "title" <x>')
-        assert 'aria-label="a &quot;title&quot; &lt;x&gt;"' in svg
-        assert "<metadata" not in svg
-        assert ("train, uint8" if name.startswith("pipe") else "cv2 (chosen)") in svg
-
-
-def test_drawing_leaves_matplotlib_as_it_was(make_record) -> None:
-    import matplotlib as mpl
-
-    before = dict(mpl.rcParams)
-    draw(make_record())
-    assert dict(mpl.rcParams) == before
-    assert "matplotlib.pyplot" not in sys.modules or not sys.modules["matplotlib.pyplot"].get_fignums()
+    assert "cv2" in parsed(make_page(record)).text
 
 
 def test_a_missing_matplotlib_is_a_line(monkeypatch: pytest.MonkeyPatch) -> None:

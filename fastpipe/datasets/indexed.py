@@ -1,0 +1,54 @@
+"""The base of datasets of files and labels in an index."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from fastpipe.datasets.base import ImageDataset
+from fastpipe.index.image_index import ImageIndex
+from fastpipe.index.lazy_sequences import Samples, Targets
+from fastpipe.index.table import Array
+
+
+class IndexedDataset(ImageDataset):
+    """Base of `ImageFolder` and `ImageList`: samples are ``(path, target)`` pairs of an index, or of a list.
+
+    Attributes:
+        samples, imgs: ``(path, target)`` pairs: a view that makes them on demand and equals a list of them. Assign a
+            list to change what the dataset holds.
+        targets: the target of each sample, a view as well.
+        index: the `ImageIndex`, None where the samples are lists.
+    """
+
+    samples: Samples | list[tuple[str, int]]
+    targets: Targets | list[int]
+    imgs: Samples | list[tuple[str, int]]
+    index: ImageIndex | None
+
+    def _fastpipe_hold(self, index: ImageIndex | None, samples: list[tuple[str, int]] | None = None) -> None:
+        """Holds the samples of an index; without one, a list of them."""
+        self.index = index
+        if index is not None:
+            self.samples, self.targets = Samples(index), Targets(index)
+        else:
+            assert samples is not None
+            self.samples, self.targets = samples, [target for _, target in samples]
+        self.imgs = self.samples
+        self._fastpipe.share_record(self)
+
+    def __len__(self) -> int:
+        return len(self.samples)
+
+    def sample(self, index: int) -> tuple[str, int]:
+        return self.samples[index]
+
+    def samples_at(self, indices: Sequence[int]) -> Iterable[tuple[str, int]]:
+        samples = self.samples
+        if not isinstance(samples, Samples) or type(self).sample is not IndexedDataset.sample:
+            return super().samples_at(indices)
+        if not indices or min(indices) < 0 or max(indices) >= samples.size:
+            return map(samples.__getitem__, indices)
+        return samples.index_.samples_at(indices)
+
+    def _fastpipe_labels(self) -> Array | None:
+        return self.samples.index_.labels if isinstance(self.samples, Samples) else None

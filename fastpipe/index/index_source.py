@@ -1,0 +1,85 @@
+"""`IndexSource`: something that an index can be made of, listed part by part, and again only where it changed."""
+
+from __future__ import annotations
+
+import abc
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from fastpipe.index.indexed_files import IndexedFiles
+from fastpipe.index.metadata import AS_USUAL, BuildOptions, with_metadata
+from fastpipe.index.parts import KnownParts, Merged, Part, merge
+from fastpipe.index.table import Table
+from fastpipe.sources import ByteSource
+
+__all__ = ["AS_USUAL", "BuildOptions", "IndexSource", "PartsSource"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class IndexSource(abc.ABC):
+    """Something that an index can be made of: class folders, containers, a list.
+
+    Attributes:
+        root: the folder or URL that the index's paths start from.
+        extensions: lower-case endings of the files that count.
+        options: how the index is made.
+        bytes_from: the source of the files; None for this machine's file system.
+    """
+
+    root: str
+    extensions: tuple[str, ...] = ()
+    options: BuildOptions = AS_USUAL
+    bytes_from: ByteSource | None = None
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """The values that tell this source's index from others: ``root``, ``extensions`` and more, as JSON has them."""
+        root = os.path.abspath(self.root) if self.bytes_from is None else self.root
+        store = {} if self.bytes_from is None else {"store": self.bytes_from.identity}
+        return {"root": root, "extensions": list(self.extensions), **self.about, **store}
+
+    @property
+    def about(self) -> dict[str, Any]:
+        """Other arguments that the listing depends on, for `identity`."""
+        return {}
+
+    @abc.abstractmethod
+    def find_unchanged(self, index: IndexedFiles) -> tuple[KnownParts | None, str]:
+        """Compares a kept index with what is there now.
+
+        Returns:
+            The unchanged parts, None where there are no such parts, and why the index won't do; ``""`` if it does.
+        """
+
+    @abc.abstractmethod
+    def build(self, known: KnownParts | None, reason: str) -> IndexedFiles:
+        """A new index, or the older one itself where it turns out to hold."""
+
+
+class PartsSource(IndexSource):
+    """An `IndexSource` of folders or containers; a subclass lists them."""
+
+    @abc.abstractmethod
+    def list_parts(self, known: KnownParts | None) -> Sequence[Part]:
+        """Lists all parts in their order; those that are known haven't changed, and are taken over."""
+
+    @abc.abstractmethod
+    def table_of(self, parts: Sequence[Any], merged: Merged) -> tuple[Table, Sequence[str], Sequence[int] | None]:
+        """The table of the parts, the names of the classes, and their values, None for 0, 1, …."""
+
+    def build(self, known: KnownParts | None, reason: str) -> IndexedFiles:
+        parts = self.list_parts(known)
+        merged = merge(parts)
+        table, classes, values = self.table_of(parts, merged)
+        made = IndexedFiles(
+            table,
+            root=self.root,
+            classes=classes,
+            class_values=values,
+            origin=f"built: {reason}",
+            source=self.bytes_from,
+        )
+        old = None if known is None else known.index
+        return with_metadata(made, old, merged.old_rows, self.options)
