@@ -31,7 +31,7 @@ CROP = [T.RandomResizedCrop(224), T.RandomHorizontalFlip(), T.ToTensor(), T.Norm
 JITTER = [*CROP[:2], T.ColorJitter(0.4, 0.4, 0.4, 0.1), *CROP[2:]]
 BATCH = 16
 ESCAPED = r"\[i]"  # rich reads brackets as markup
-WARM = 3
+WARM = 300  # so that every order of ColorJitter's adjustments, with a flip or without, has come before
 
 
 @dataclass

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     )
     from fastpipe.explanation import explain
     from fastpipe.loading import DataLoader, GrowingDataset, load_batch, samplers, tune
+    from fastpipe.program.pillow_files import open_image, register_pillow_opener, unregister_pillow_opener
     from fastpipe.sources import ByteSource, Cache, RemoteSource
     from fastpipe.tools.check.run import check
     from fastpipe.tools.doctor import doctor
@@ -68,11 +69,14 @@ __all__ = [
     "doctor",
     "explain",
     "load_batch",
+    "open_image",
     "preview",
     "readers",
+    "register_pillow_opener",
     "samplers",
     "transforms",
     "tune",
+    "unregister_pillow_opener",
     "verify",
     "wrap_dataset_for_transforms_v2",
 ]
@@ -87,6 +91,7 @@ _HOMES = {
     "datasets": _DATASETS,
     "explanation": ("explain",),
     "loading": ("DataLoader", "GrowingDataset", "load_batch", "samplers", "tune"),
+    "program.pillow_files": ("open_image", "register_pillow_opener", "unregister_pillow_opener"),
     "transforms.multi_view": ("MultiView",),
     "sources": ("ByteSource", "Cache", "RemoteSource"),
     "tools.check.run": ("check",),

@@ -128,6 +128,10 @@ class Job(JobOperations):
         _SOURCE.pack_into(self.raw, 0, 0, 0, self._pixels_at, *_NO_EXTENT)
         self._keep = memory
 
+    def let_go(self) -> None:
+        """Lets go of the source, which an idle job needn't keep alive; the next run needs another."""
+        self._keep = None
+
     def box(self, top: int = 0, left: int = 0, height: int = 0, width: int = 0) -> None:
         """Sets the part of the file to decode; without arguments all of it."""
         _BOX.pack_into(self.raw, _BOX_AT, top, left, height, width)
@@ -182,7 +186,7 @@ class Job(JobOperations):
         self.write_to(address_of(array), (*strides, *shape, dtype, *_arithmetic(mean, std, False)))
 
     def write_image(self, memory: PillowMemory) -> None:
-        """Sets the sink: the pixels of a new Pillow image; `fastpipe.core.new_image` has both.
+        """Sets the sink: the pixels of a new Pillow image, which the caller keeps; `new_image` has both.
 
         The fourth byte of RGB becomes what Pillow's own functions would leave there: the core works it out of the
         operations (``src/fourth.c``). An array or a file as the source counts as an image of 255s, as ``fromarray``

@@ -46,6 +46,7 @@ def run_thread_job(job: Job) -> int:
 
 def give_back(job: Job) -> None:
     """Gives back a job of `thread_job` without running it."""
+    job.let_go()
     _local.free.append(job)
 
 

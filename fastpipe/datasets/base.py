@@ -17,6 +17,7 @@ from fastpipe.config import MachineConfig, current_config, readers_asked
 from fastpipe.datasets.bad_file_policy import BadFileHandler, BadFilePolicy
 from fastpipe.datasets.bad_files import BadFileCounts, NothingLeftError, OnError, alike, warn_again
 from fastpipe.datasets.gil import gil_bound_part
+from fastpipe.datasets.own_samples import give, wants_lazy_images, with_lazy_images
 from fastpipe.datasets.private import PrivateState
 from fastpipe.datasets.standard_transform import StandardTransform, default_loader
 from fastpipe.datasets.torchvision_bases import derive_from_torchvision
@@ -131,6 +132,11 @@ class ImageDataset(Dataset[tuple[Any, Any]]):
         self.seed = seed
         self.threads = threads
 
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if cls.__getitem__ is not ImageDataset.__getitem__:
+            cls.__getitem__ = with_lazy_images(cls.__getitem__)  # type: ignore[method-assign]
+
     # -- what a subclass says
 
     def sample(self, index: int) -> tuple[str, Any]:
@@ -235,10 +241,14 @@ class ImageDataset(Dataset[tuple[Any, Any]]):
         keys = [None] * len(places) if self.seed is None else sample_keys(self.seed, epoch or 0, places)
         if listener.get() is not None:
             mark("look-up")
-        return [
+        tasks = [
             SampleTask(place, place, path, target, path, epoch, key)
             for place, (path, target), key in zip(places, found, keys, strict=True)
         ]
+        if wants_lazy_images(self):
+            for task in tasks:
+                task.for_own_code = True
+        return tasks
 
     def __getitem__(self, index: int) -> tuple[Any, Any]:
         """The transformed image and the transformed target; None where ``on_error`` leaves a bad sample out."""
@@ -249,7 +259,7 @@ class ImageDataset(Dataset[tuple[Any, Any]]):
     def one(self, index: int, epoch: int | None) -> tuple[Any, Any]:
         """``dataset[index]`` in an epoch; None without a seed."""
         made = self.executor.run([operator.index(index)], epoch)
-        return made[0] if made else None  # type: ignore[return-value] # only where the user chose to leave it out
+        return give(self, made[0]) if made else None  # type: ignore[return-value] # where the user leaves it out
 
     def __getitems__(self, indices: Sequence[int]) -> list[tuple[Any, Any]]:
         """Several samples: a list of what ``dataset[index]`` gives, made by `threads` threads.

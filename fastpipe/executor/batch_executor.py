@@ -8,7 +8,7 @@ submit batches. `BatchExecutor` knows no dataset: what the stages do with images
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any, Protocol
 
 from fastpipe import core
@@ -172,7 +172,7 @@ class Stages(Protocol):
         """Gives back what was read."""
 
     def finish(self, task: SampleTask) -> Any:
-        """The finished sample: what isn't planned, and may draw, is done now."""
+        """The finished sample: what isn't planned, and may draw, is done now; notes the error of a bad file."""
 
     def recipe(self, task: SampleTask, generators: Generators) -> Recipe:
         """The recipe that would be drawn for a sample."""
@@ -275,11 +275,24 @@ class PendingBatch:
         """The finished samples, without those that were left out: in one tensor where all fit, else a list."""
         self.submit_rest()
         self._settle()
-        self._substitute()
+        if self._places is not None:
+            for position in range(len(self._tasks)):
+                self._substitute(position)
         kept = [task for task in self._tasks if task is not None]
         if self._places is not None and kept:
             return self._places.finish([task.target for task in kept], [task.position for task in kept])
-        return list(map(self._stages.finish, kept))
+        return [*self._finished()]
+
+    def _finished(self) -> Iterator[Any]:
+        """The samples, finished one after the other: some files only turn out bad when user's code takes the pixels."""
+        for position in range(len(self._tasks)):
+            self._substitute(position)
+            while (task := self._tasks[position]) is not None:
+                sample = self._stages.finish(task)
+                if task.error is None:
+                    yield sample
+                    break
+                self._substitute(position)
 
     def _submit_next(self) -> None:
         first = len(self._tasks)
@@ -338,23 +351,20 @@ class PendingBatch:
         except Exception as error:
             self._policy.failed(task, error)
 
-    def _substitute(self) -> None:
-        """Leaves the bad samples out, or puts others in their place, as the policy says."""
-        position = 0
-        while position < len(self._tasks):
-            task = self._tasks[position]
-            if task is None or task.error is None:
-                position += 1
-                continue
-            for other in self._policy.substitutes(task):
-                other.position = position
-                self._tasks[position] = other
-                if other.finished is None:
-                    self._begin([other])
-                elif self._places is not None:
-                    self._start(self._as_list())
-                self._settle()
-                if other.error is None:
-                    break
-            else:
-                self._tasks[position] = None
+    def _substitute(self, position: int) -> None:
+        """Leaves a bad sample out, or puts another in its place, as the policy says."""
+        task = self._tasks[position]
+        if task is None or task.error is None:
+            return
+        for other in self._policy.substitutes(task):
+            other.position, other.is_substitute = position, True
+            self._tasks[position] = other
+            if other.finished is None:
+                self._begin([other])
+            elif self._places is not None:
+                self._start(self._as_list())
+            self._settle()
+            if other.error is None:
+                break
+        else:
+            self._tasks[position] = None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from PIL import Image
@@ -22,6 +23,8 @@ from fastpipe.program.borders import without_border
 from fastpipe.program.core_steps import add_steps
 from fastpipe.program.encoded import Encoded
 from fastpipe.program.execute import execute
+from fastpipe.program.lazy_image import LazyImage, load_images, source_of
+from fastpipe.program.lazy_source import LazySource
 from fastpipe.program.lower import lower
 from fastpipe.program.on_image import DIRECT, finish_tensor
 from fastpipe.program.profiling import listener, mark
@@ -213,6 +216,7 @@ class ImageStages:
         Raises:
             PlanError: the recipe is for an image of another size.
         """
+        task.is_substitute = True  # nobody is there to replace it later
         self.read_one(task)
         if task.error is not None:
             raise task.error
@@ -272,12 +276,40 @@ class ImageStages:
         program = task.program
         if program is None:
             self._load(task)
+        elif task.image is None and out is None and self._is_lazy(task):
+            task.image = self._lazy_image(task)
         elif task.image is None:
             made = execute(program, task.encoded, out, in_rows=bool(self.pipeline.rest), as_pil=out is None)
             if out is None:
                 task.image = made
         else:
             task.image = finish_tensor(program, task.image, out)
+
+    def _is_lazy(self, task: SampleTask) -> bool:
+        """Whether code of the user's gets the image, which may need a part of it alone, and the core decodes it."""
+        program: Any = task.program
+        return (
+            (bool(self.pipeline.rest) or task.for_own_code)
+            and not task.is_substitute
+            and program.conversion is None
+            and not program.after
+            and program.result.channels == 3
+            and self.options.fidelity == "torchvision"
+            and listener.get() is None
+            and self._is_for_core(task)
+        )
+
+    def _lazy_image(self, task: SampleTask) -> Image.Image:
+        file, recipe, program = task.encoded, task.recipe, task.program
+        assert recipe is not None
+        assert program is not None
+        readers.check_limit(file.header, file.max_pixels, file.source)
+        own = Encoded(file.content, file.header, file.source, file.reader, file.config, file.max_pixels)
+        source = LazySource(own, task.orientation)
+        if not source.takes(program):
+            image: Image.Image = source.run(program)
+            return image
+        return LazyImage(source, "RGB", steps=recipe.steps, size=(program.result.width, program.result.height))
 
     def _load(self, task: SampleTask) -> None:
         assert self.loader is not None
@@ -292,11 +324,16 @@ class ImageStages:
         if task.finished is not None:
             return task.finished
         if self.pipeline.rest:
+            file = source_of(task.image)
             with keyed_globals(task.key) if task.key is not None else contextlib.nullcontext():
                 try:
                     self.run_rest(task)
+                    load_images(self.sample_of(task))
                 except Exception as error:
-                    raise self.policy.in_user_code(task, error) from error.__cause__
+                    if file is None or file.error is None:
+                        raise self.policy.in_user_code(task, error) from error.__cause__
+                    self.policy.failed(task, file.error)
+                    return None
         return self.sample_of(task)
 
     def run_rest(self, task: SampleTask) -> None:
@@ -327,6 +364,11 @@ def _fill(job: core.Job, program: Program, encoded: Encoded, limits: tuple[int, 
     return True
 
 
+@lru_cache(maxsize=1024)
+def _have_pad(kinds: tuple[type[Any], ...]) -> bool:
+    return any(issubclass(kind, Pad) for kind in kinds)
+
+
 class _Sinks:
     """Memory that the core writes to: the places of a batch in one tensor, or a tensor for each image.
 
@@ -347,7 +389,7 @@ class _Sinks:
         if conversion is None or program.request.scale != 1:
             return False
         if self.memory is None:
-            return not any(isinstance(step, Pad) for step in program.steps) or without_border(program) is None
+            return not _have_pad(tuple(map(type, program.steps))) or without_border(program) is None
         return self._places is not None and not (program.after and self.memory.dtype != conversion.dtype)
 
     def write(self, job: core.Job, position: int, program: Program) -> Any:

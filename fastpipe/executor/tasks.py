@@ -21,6 +21,8 @@ class SampleTask:
         target: of the sample that is read; transformed once `draw` is done, where nothing foreign is in the transforms.
         source: the file's path, or what is in it.
         position: in the batch.
+        for_own_code: the image goes to code of the user's that may take a part of it: it may be a lazy one.
+        is_substitute: it takes another one's place: whether its file is good has to be known before it is handed out.
         epoch: None where the dataset has no seed.
         key: what keys the random numbers; None for those of the generators.
         encoded: the file, once it is read: an `Encoded`, or what other stages read.
@@ -49,6 +51,8 @@ class SampleTask:
     error: Exception | None = None
     finished: tuple[Any, Any] | None = None
     position: int = 0
+    for_own_code: bool = False
+    is_substitute: bool = False
 
 
 class FailurePolicy(Protocol):

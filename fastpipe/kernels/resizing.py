@@ -66,13 +66,20 @@ def resize_window(
         return True
 
     def by_pillow(picture: Image.Image) -> Image.Image:
-        if box.size != whole:
-            part, picture = picture, Image.new(picture.mode, whole[::-1])  # what isn't there isn't looked at
-            picture.paste(part, (box.left, box.top))
-        resized = picture.resize(result[::-1], Image.Resampling[interpolation.upper()])
-        return resized.crop((window.left, window.top, window.right, window.bottom))
+        return window_by_pillow(picture, whole, box, result, window, interpolation)
 
     return core_or_pillow(image, by_core, by_pillow, (*window.size, *image.shape[2:]))
+
+
+def window_by_pillow(
+    picture: Image.Image, whole: Size, box: Box, result: Size, window: Box, interpolation: str
+) -> Image.Image:
+    """`resize_window` of a PIL image, by Pillow."""
+    if box.size != whole:
+        part, picture = picture, Image.new(picture.mode, whole[::-1])  # what isn't there isn't looked at
+        picture.paste(part, (box.left, box.top))
+    resized = picture.resize(result[::-1], Image.Resampling[interpolation.upper()])
+    return resized.crop((window.left, window.top, window.right, window.bottom))
 
 
 def add_resize(
@@ -82,12 +89,14 @@ def add_resize(
     result: tuple[int, int],
     window: tuple[int, int, int, int],
     interpolation: str,
+    box: tuple[float, float, float, float] | None = None,
 ) -> None:
     """Adds a resize to a job of the core's.
 
-    Arguments are `resize_window`'s, ``origin`` the top left of its box; ``whole`` is None where all of it is there.
+    Arguments are `resize_window`'s, ``origin`` the top left of its box; ``whole`` is None where all of it is there, and
+    ``box`` Pillow's: left, top, right and bottom of the source in the whole image, None for all of it.
     """
-    job.resize(whole, origin, result, window, FILTERS.index(interpolation), _VERTICAL_FIRST)
+    job.resize(whole, origin, result, window, FILTERS.index(interpolation), _VERTICAL_FIRST, box)
 
 
 def source_range(size: int, new_size: int, start: int, stop: int, interpolation: str) -> tuple[int, int]:

@@ -261,11 +261,14 @@ class LookUp(Operation):
 
     op: ClassVar[str] = "look_up"
     pointwise: ClassVar[bool] = True
-    takes_arrays_alone: ClassVar[bool] = True
     operations: tuple[Operation, ...]
 
     def apply(self, image: Any) -> Any:
-        return kernels.apply_table(image, self.table())
+        if isinstance(image, np.ndarray):
+            return kernels.apply_table(image, self.table())
+        for operation in self.operations:
+            image = operation.apply(image)
+        return image
 
     def table(self) -> NDArray[np.uint8]:
         composed: NDArray[Any] = _LEVELS

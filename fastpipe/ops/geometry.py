@@ -126,7 +126,7 @@ class HFlip(Operation):
     narrows: ClassVar[bool] = False
 
     def least_pixels(self, channels: int) -> float:
-        return 80_000 if channels == 3 else NEVER
+        return NEVER
 
     def required_region(self, region: Box, shape: ImageShape) -> tuple[Box, tuple[Operation, ...]]:
         return Box(region.top, shape.width - region.right, region.height, region.width), (self,)
@@ -291,7 +291,9 @@ class Resize(Operation):
         return self.output_shape(shape) == shape
 
     def least_pixels(self, channels: int) -> float:
-        return 3000 if channels == 3 and self.mode != "nearest" else NEVER
+        if channels != 3 or self.mode == "nearest":
+            return NEVER
+        return 0 if self.fixed and self.size[0] * self.size[1] >= 3000 else 3000
 
     def output_shape(self, shape: ImageShape) -> ImageShape:
         if self.fixed:
@@ -341,7 +343,6 @@ class ResizeWindow(Operation):
     """
 
     op: ClassVar[str] = "resize"
-    takes_arrays_alone: ClassVar[bool] = True
     whole: Size
     box: Box
     result: Size
@@ -356,6 +357,8 @@ class ResizeWindow(Operation):
         return cls(whole, Box(top, left, bottom - top, right - left), result, window, mode)
 
     def apply(self, image: Any) -> Any:
+        if isinstance(image, Image.Image):
+            return resizing.window_by_pillow(image, self.whole, self.box, self.result, self.window, self.mode)
         return resizing.resize_window(image, self.whole, self.box, self.result, self.window, self.mode)
 
     def output_shape(self, shape: ImageShape) -> ImageShape:

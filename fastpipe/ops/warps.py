@@ -27,9 +27,12 @@ def _takes(operation: Rotate | Affine | PerspectiveBy, shape: ImageShape) -> boo
     return isinstance(mode, InterpolationMode) and mode.value in kernels.FILTERS and values in (1, shape.channels)
 
 
+_NEAREST = 40_000
+
+
 def _least_pixels(interpolation: Any, channels: int) -> float:
     nearest = interpolation in (InterpolationMode.NEAREST, InterpolationMode.NEAREST_EXACT)
-    return (40_000 if nearest else 2500) if channels == 3 else (NEVER if nearest else 30_000)
+    return (_NEAREST if nearest else 2500) if channels == 3 else (NEVER if nearest else 30_000)
 
 
 def _turned(degrees: float) -> str:
@@ -89,7 +92,9 @@ class Affine(Operation):
     center: Any = None
 
     def least_pixels(self, channels: int) -> float:
-        return _least_pixels(self.interpolation, channels)
+        least = _least_pixels(self.interpolation, channels)
+        # Pillow moves whole pixels where nothing is turned or sheared.
+        return NEVER if least == _NEAREST and not self.angle and not any(self._shears()) else least
 
     def to_core(self, job: Job, shape: ImageShape) -> bool:
         if not _takes(self, shape) or self.scale <= 0:
@@ -99,7 +104,7 @@ class Affine(Operation):
 
     def matrix(self, shape: ImageShape, inverted: bool) -> list[float]:
         """The first two rows of the matrix on ``(x, y, 1)``, or of the way back."""
-        shear: Any = self.shear if isinstance(self.shear, (list, tuple)) else [self.shear, 0.0]
+        shear = self._shears()
         return inverse_affine_matrix(
             [shape.width * 0.5, shape.height * 0.5] if self.center is None else self.center,
             self.angle,
@@ -108,6 +113,9 @@ class Affine(Operation):
             shear if len(shear) > 1 else [shear[0], shear[0]],
             inverted,
         )
+
+    def _shears(self) -> Any:
+        return self.shear if isinstance(self.shear, (list, tuple)) else [self.shear, 0.0]
 
     def point_transform(self, shape: ImageShape) -> NDArray[np.float64]:
         return np.array([*self.matrix(shape, inverted=False), 0, 0, 1]).reshape(3, 3)
@@ -175,6 +183,9 @@ class PerspectiveBy(Operation):
     coefficients: Any
     interpolation: Any = InterpolationMode.BILINEAR
     fill: Any = None
+
+    def least_pixels(self, channels: int) -> float:
+        return _least_pixels(self.interpolation, channels)
 
     def apply(self, image: Any) -> Any:
         given = {"startpoints": None, "endpoints": None, "coefficients": self.coefficients}

@@ -61,7 +61,7 @@ def _decoded(program: Program, encoded: Encoded, out: torch.Tensor | None, in_ro
     if by_core:
         limit = readers.pixel_limit(encoded.max_pixels)
         readers.check_limit(encoded.header, limit, encoded.source)
-        done = _by_core(program, encoded, out, limit, in_rows, as_pil)
+        done = decode_by_core(program, encoded, out, limit, in_rows, as_pil)
         if done is not None:
             return done
     image: Any
@@ -84,7 +84,7 @@ def _decoded(program: Program, encoded: Encoded, out: torch.Tensor | None, in_ro
     return on_pixels(image, steps, program.conversion, out, None, in_rows)
 
 
-def _by_core(
+def decode_by_core(
     program: Program, encoded: Encoded, out: torch.Tensor | None, limit: int | None, in_rows: bool, as_pil: bool
 ) -> Any:
     """Decodes by the core, and runs the steps that it has; kernels run the rest. None where it refuses the file."""

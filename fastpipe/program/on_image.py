@@ -29,6 +29,7 @@ from fastpipe.types import Box, ImageShape, Recipe, Step
 _CONVERSIONS = (ToPlanarTensor, ToNormalizedTensor)
 _CHANNELS = {"RGB": 3, "L": 1}
 _UINT8 = np.dtype(np.uint8)
+_LEAST_COPIED = 4000  # pixels; Pillow copies fewer in less time
 AS_TV_IMAGE = AsTvImage()
 DIRECT = frozenset({torch.uint8, torch.float32, torch.float16, torch.bfloat16})
 """Dtypes that the core writes."""
@@ -60,7 +61,7 @@ def run_on_image(program: Program, image: Any, out: torch.Tensor | None = None, 
 
     Args:
         program: for an image of this shape; see `shape_of`.
-        image: a PIL image, or an array.
+        image: a PIL image, which may be a lazy one, or an array.
         out, in_rows: as of `execute`.
 
     Returns:
@@ -209,6 +210,11 @@ def _claimed(
         image, box, steps, conversion, out, in_rows: as of `on_pixels`.
         shape: the image's as `shape_of` gives it, or of the box.
     """
+    claim = getattr(type(image), "claim", None)
+    if claim is not None:  # a lazy image's pixels needn't be there: see `fastpipe.program.lazy_image`
+        claimed: tuple[Any, int, bool] | None = claim(image, box, steps, conversion, out, in_rows)
+        if claimed is not None:
+            return claimed
     pixels = None if isinstance(image, np.ndarray) else core.memory_of(image)
     if pixels is None and not isinstance(image, np.ndarray):
         return None, 0, False
@@ -260,13 +266,16 @@ def tensor_sink(
     """Sets a job's sink: the tensor that is given, or a new one."""
     if out is None:
         dtype = conversion.dtype
+        kind = core.DType.UINT8 if dtype is torch.uint8 else core.DType.FLOAT32
         if in_rows:
+            pixel = shape.channels * dtype.itemsize
             out = memory.fresh(shape, dtype).permute(2, 0, 1)
+            strides = shape.width * pixel, pixel, dtype.itemsize
+            job.write(out.data_ptr(), shape, strides, kind, *conversion.arithmetic)
         else:
             out = memory.fresh(_tensor_shape(shape), dtype)
-            kind = core.DType.UINT8 if dtype is torch.uint8 else core.DType.FLOAT32
             job.write_planes(out.data_ptr(), shape, kind, *conversion.arithmetic)
-            return out
+        return out
     job.write_tensor(out, *conversion.arithmetic)
     return out
 
@@ -286,8 +295,12 @@ def _converted(image: Any, conversion: ToPlanarTensor | ToNormalizedTensor, out:
 
 def finish_tensor(program: Program, made: Any, out: torch.Tensor | None, in_rows: bool = False) -> Any:
     """Runs the steps behind the conversion on its result; `out` and `in_rows` as of `execute`."""
-    if in_rows and isinstance(made, torch.Tensor):
-        made = made.permute(1, 2, 0).contiguous().permute(2, 0, 1)  # no copy where it lies so already
+    if (
+        in_rows
+        and isinstance(made, torch.Tensor)
+        and made.stride() != (1, made.shape[2] * made.shape[0], made.shape[0])
+    ):
+        made = made.permute(1, 2, 0).contiguous().permute(2, 0, 1)
     padded = behind_conversion(program.after, made) if program.after and isinstance(made, torch.Tensor) else None
     for step in program.after if padded is None else ():
         made = step.apply(made)
@@ -313,6 +326,15 @@ def to_pil(image: Any) -> Any:
         return [to_pil(view) for view in image]
     if not isinstance(image, np.ndarray):
         return image
+    shape = shape_of(image) if core.available() else None
+    if shape is not None and shape.height * shape.width >= _LEAST_COPIED:
+        job = core.thread_job()
+        job.read_pixels(image)
+        made = pillow_sink(job, shape)
+        if made is not None:
+            core.check(core.run_thread_job(job))
+            return made
+        core.give_back(job)
     pixels = image[..., 0] if image.ndim == 3 and image.shape[2] == 1 else image
     return Image.fromarray(np.array(pixels, order="C"))  # a copy: the array may be the thread's decode buffer
 

@@ -317,3 +317,28 @@ def test_files_come_with_pillows_fourth_byte(context: core.Context, mode: str, k
         job.write_image(new[1])
         assert context.run(job) == Status.OK
         np.testing.assert_array_equal(four_bytes(new[0]), four_bytes(known))
+
+
+@pytest.mark.usefixtures("needs_core")
+def test_blocks_that_are_reused_and_small() -> None:
+    """Pillow's arena is set in a process of its own: it is everybody's."""
+    code = """if True:
+        import ctypes, numpy as np
+        from PIL import Image
+        from fastpipe import core
+        Image.core.set_blocks_max(8)
+        seen = set()
+        for block_size in (4096, 65536, 1 << 20):
+            Image.core.set_block_size(block_size)
+            for size in ((1, 1), (10, 20), (64, 64), (100, 100), (300, 300)):
+                pixels = np.random.default_rng(0).integers(0, 256, (*size, 3), np.uint8)
+                memory = core.memory_of(Image.fromarray(pixels).copy())
+                seen.add(memory is None)
+                if memory is not None:
+                    bytes = ctypes.string_at(memory.address, size[0] * memory.row_stride)
+                    rows = np.frombuffer(bytes, np.uint8).reshape(*size, 4)
+                    assert np.array_equal(rows[..., :3], pixels), (block_size, size)
+        assert seen == {True, False}
+    """
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr

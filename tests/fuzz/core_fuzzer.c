@@ -105,7 +105,7 @@ static void add_warp(source *from, fpc_op_warp *warp, shape *now) {
     now->width = warp->width = 1 + below(from, 90);
     static const int filters[] = {FPC_NEAREST, FPC_BILINEAR, FPC_BICUBIC};
     warp->filter = filters[below(from, 3)];
-    for (int channel = 0; channel < 3; channel++) warp->fill[channel] = below(from, 256);
+    for (int channel = 0; channel < 4; channel++) warp->fill[channel] = below(from, 256);
     double *c = warp->coefficients;
     for (int k = 0; k < 8; k++) c[k] = odd_factor(from);
     c[2] *= 40;
@@ -120,9 +120,15 @@ static void add_pad(source *from, fpc_op_pad *pad, shape *now) {
     int32_t *const sides[] = {&pad->left, &pad->top, &pad->right, &pad->bottom};
     for (int side = 0; side < 4; side++) *sides[side] = one_in(from, 2) ? 0 : below(from, 40);
     pad->mode = below(from, 4);
-    for (int channel = 0; channel < 3; channel++) pad->fill[channel] = below(from, 256);
+    for (int channel = 0; channel < 4; channel++) pad->fill[channel] = below(from, 256);
     now->width += pad->left + pad->right;
     now->height += pad->top + pad->bottom;
+}
+
+static double blur_radius(source *from) {
+    static const int most[] = {1, 3, 60, 70, 300};
+    const int whole = below(from, most[below(from, 5)]);
+    return one_in(from, 2) ? whole : whole + below(from, 1000) / 1000.0;
 }
 
 /* Makes one of the arguments, whatever it is, another number. */
@@ -159,7 +165,10 @@ static void add_operation(source *from, fpc_operation *operation, shape *now) {
         break;
     }
     case FPC_OP_PAD: add_pad(from, &operation->pad, now); break;
-    case FPC_OP_LUT: operation->lut.table = tables; break;
+    case FPC_OP_LUT:
+        operation->lut.table = tables;
+        operation->lut.fourth = one_in(from, 2) ? FPC_LOOK_UP_FOURTH : below(from, 256);
+        break;
     case FPC_OP_GRAY: now->channels = operation->gray.channels = one_in(from, 2) ? 1 : 3; break;
     case FPC_OP_SATURATION:
     case FPC_OP_CONTRAST:
@@ -167,6 +176,11 @@ static void add_operation(source *from, fpc_operation *operation, shape *now) {
     case FPC_OP_HUE: operation->hue.shift = below(from, 256); break;
     case FPC_OP_AFFINE:
     case FPC_OP_PERSPECTIVE: add_warp(from, &operation->warp, now); break;
+    case FPC_OP_BOX_BLUR:
+    case FPC_OP_GAUSSIAN_BLUR:
+        operation->blur.x = blur_radius(from);
+        operation->blur.y = one_in(from, 2) ? operation->blur.x : blur_radius(from);
+        break;
     default: break;
     }
     if (one_in(from, 24)) spoil_argument(from, operation);
@@ -193,6 +207,17 @@ static uint8_t *add_sink(source *from, fpc_sink *sink, shape now, size_t *size) 
     const int64_t height = now.height, width = now.width, channels = now.channels;
     const int64_t gap = one_in(from, 3) ? element * below(from, 9) : 0;
     *size = (size_t)(height * width * channels * element + gap * height * channels);
+    if (channels == 3 && one_in(from, 3)) { /* as Pillow's images have it */
+        const int64_t apart = one_in(from, 3) ? below(from, 9) : 0;
+        sink->channels = 4;
+        sink->dtype = FPC_UINT8;
+        sink->flags = 0;
+        sink->channel_stride = 1;
+        sink->column_stride = 4;
+        sink->row_stride = 4 * width + apart;
+        *size = (size_t)(sink->row_stride * (height - 1) + 4 * width);
+        return *size > (size_t)MOST_PIXELS * 16 ? NULL : malloc(*size);
+    }
     switch (below(from, 3)) {
     case 0: /* (H, W, C) */
         sink->channel_stride = element;
@@ -221,7 +246,7 @@ static void flip_sink(fpc_sink *sink, uint8_t *memory, bool rows, bool columns) 
         sink->data = (uint8_t *)sink->data + sink->row_stride * (sink->height - 1);
         sink->row_stride = -sink->row_stride;
     }
-    if (columns) {
+    if (columns && sink->channels != 4) {
         sink->data = (uint8_t *)sink->data + sink->column_stride * (sink->width - 1);
         sink->column_stride = -sink->column_stride;
     }
@@ -234,6 +259,38 @@ static void fail(const char *text, int one, int other) {
 
 static void add_to_sum(const uint8_t *bytes, size_t size) {
     for (size_t k = 0; k < size; k++) sum = (sum ^ bytes[k]) * 1099511628211u;
+}
+
+/* The bytes as pixels of one, three or four channels, also of three with a byte between them that isn't there behind the
+ * last. False where there are too few. */
+static bool add_pixels(source *from, uint8_t *data, size_t length, fpc_pixels *pixels, fpc_job *job, shape *now) {
+    static const int kinds[][2] = {{1, 1}, {3, 3}, {3, 4}, {4, 4}, {4, 4}, {4, 5}};
+    const int *kind = kinds[below(from, 6)], channels = kind[0], step = kind[1];
+    const int width = 1 + below(from, length < 300 ? (int)length : 300) / step;
+    const int64_t stride = (int64_t)width * step + (one_in(from, 3) ? below(from, 9) : 0);
+    const int64_t last = (int64_t)width * step - (step - channels); /* bytes of the last row */
+    if ((int64_t)length < last) return false;
+    int64_t height = ((int64_t)length - last) / stride + 1;
+    if (height > 200) height = 200;
+    const int64_t start = (int64_t)length - (stride * (height - 1) + last); /* they end with the last byte */
+    if (step == 4 && channels == 4 && one_in(from, 2)) {
+        for (int64_t y = 0; y < height; y++) {
+            for (int64_t x = 0; x < width; x++) data[start + y * stride + 4 * x + 3] = data[start + 3];
+        }
+    }
+    *pixels = (fpc_pixels){data + start, stride, step, 1, (int32_t)height, width, channels};
+    *now = (shape){(int)height, width, channels == 1 ? 1 : 3};
+    job->pixels = pixels;
+    job->data = NULL;
+    job->length = 0;
+    if (one_in(from, 2)) {
+        job->box.top = below(from, now->height);
+        job->box.left = below(from, now->width);
+        job->box.height = now->height = 1 + below(from, now->height - job->box.top);
+        job->box.width = now->width = 1 + below(from, now->width - job->box.left);
+        if (one_in(from, 20)) job->box.left = odd_number(from);
+    }
+    return true;
 }
 
 /* Runs the job in both instruction sets, and the whole file where a box of it was decoded. */
@@ -401,17 +458,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size) {
     fpc_pixels pixels;
     shape now = {16, 16, 3};
     bool boxed = false;
-    if (one_in(&from, 8) && length > 0) {
-        /* The bytes as pixels. */
-        now.channels = one_in(&from, 2) ? 1 : 3;
-        now.width = 1 + below(&from, length < 300 ? (int)length : 300) / now.channels;
-        now.height = (int)(length / (size_t)(now.width * now.channels));
-        if (now.height > 200) now.height = 200;
-        if (now.height < 1) goto end;
-        pixels = (fpc_pixels){data, now.width * now.channels, now.channels, 1, now.height, now.width, now.channels};
-        job.pixels = &pixels;
-        job.data = NULL;
-        job.length = 0;
+    if (one_in(&from, 4) && length > 0) {
+        if (!add_pixels(&from, data, length, &pixels, &job, &now)) goto end;
     } else {
         if (status == FPC_OK && (int64_t)header.height * header.width <= MOST_PIXELS && header.height > 0) {
             now.height = header.height;

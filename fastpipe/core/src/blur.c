@@ -1,6 +1,6 @@
-/* blur.c: FPC_OP_BOX_BLUR and FPC_OP_GAUSSIAN_BLUR: Pillow's BoxBlur.c, to the last bit. Its passes along rows come first,
- * then those down the columns, and each rounds to whole numbers. Here a pass goes down the columns of many bytes at once;
- * for those along rows some rows are transposed, and transposed back. */
+/* blur.c: FPC_OP_BOX_BLUR and FPC_OP_GAUSSIAN_BLUR: Pillow's BoxBlur.c, to the last bit. Its passes along rows come
+ * first, then those down the columns, and each rounds to whole numbers. Here a pass goes down the columns of many
+ * bytes at once; for those along rows some rows are transposed, and transposed back. */
 #include "blur.h"
 
 #include <math.h>
@@ -40,8 +40,8 @@ static uint8_t *run_passes(const fpc_stage *stage, const fpc_blur_pass *pass, in
     return from;
 }
 
-/* Rows of three bytes a pixel into lines, one for each column, and back: pixels are moved as four bytes, as the next one
- * comes behind, or slack. */
+/* Rows of three bytes a pixel into lines, one for each column, and back: pixels are moved as four bytes, as the next
+ * one comes behind, or slack. */
 static void to_lines(const uint8_t *rows, int64_t row_stride, int32_t columns, uint8_t *lines, int64_t stride) {
     for (int64_t x = 0; x < columns; x++) {
         const uint8_t *in = rows + 3 * x;

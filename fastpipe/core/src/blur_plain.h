@@ -1,5 +1,5 @@
-/* blur_plain.h: ImagingLineBoxBlur8 of Pillow's BoxBlur.c, on many columns at once: the sum of the lines within the radius
- * goes down with the line, in unsigned numbers of 32 bits, as there. */
+/* blur_plain.h: ImagingLineBoxBlur8 of Pillow's BoxBlur.c, on many columns at once: the sum of the lines within the
+ * radius goes down with the line, in unsigned numbers of 32 bits, as there. */
 #include <string.h>
 
 static inline int64_t blur_within(int64_t line, int64_t last) { return line < 0 ? 0 : line > last ? last : line; }

@@ -1,5 +1,5 @@
-/* blur_simd.h: the same by 16-bit multiplications, where the sums are small enough: weights in parts of 2**12, so that the
- * whole is 2**12 times one sum of two products plus another. */
+/* blur_simd.h: the same by 16-bit multiplications, where the sums are small enough: weights in parts of 2**12, so
+ * that the whole is 2**12 times one sum of two products plus another. */
 #include "blur_plain.h"
 
 #define BLUR_MOST_RADIUS 63 /* 255 * (2 * 63 + 1) is a 16-bit number with a sign */

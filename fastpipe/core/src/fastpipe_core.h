@@ -232,10 +232,10 @@ enum {
     FPC_MULTIPLY = 2   /* x * (1 / 255), as v2's ToDtype does, in place of x / 255, as ToTensor gives it */
 };
 
-/* Four channels, of a source of pixels and of a sink of bytes, are RGB as Pillow's images have it in memory: with a fourth
- * byte behind red, green and blue that is no part of the image. Pillow's functions leave different things in it: 255, 0,
- * what was there, or that times a factor. A job that has such a sink leaves the same (fourth.c has the rules); arrays and
- * files come with 255. */
+/* Four channels, of a source of pixels and of a sink of bytes, are RGB as Pillow's images have it in memory: with a
+ * fourth byte behind red, green and blue that is no part of the image. Pillow's functions leave different things in
+ * it: 255, 0, what was there, or that times a factor. A job that has such a sink leaves the same (fourth.c has the
+ * rules); arrays and files come with 255. */
 
 /* Memory that the pixels go to. Strides are in bytes, of any sign; element (y, x, c) is at
  * data + y*row + x*column + c*channel. Floating sinks get values in float32 by `flags`, for the two 16-bit types
@@ -291,8 +291,9 @@ FPC_API void fpc_look_up(const fpc_context *context, const uint8_t *in, size_t c
 /* Rows of three channels, one behind the other, each from right to left. */
 FPC_API void fpc_flip_rgb(const fpc_context *context, const uint8_t *in, int32_t height, int32_t width, uint8_t *out);
 
-/* Where the pixels of an array of Arrow's C data interface lie: `count` of so many bytes, 1 or 4; NULL where it is none of
- * bytes (uint8), or of fours of them (fixed_size_list<uint8>[4]), of that length. `capsule` points to its address. */
+/* Where the pixels of an array of Arrow's C data interface lie: `count` of so many bytes, 1 or 4; NULL where it is
+ * none of bytes (uint8), or of fours of them (fixed_size_list<uint8>[4]), of that length. `capsule` points to its
+ * address. */
 FPC_API const void *fpc_arrow_pixels(const void *const *capsule, int64_t count, int32_t bytes);
 
 /* ---- files ----------------------------------------------------------------------------------------------------- */

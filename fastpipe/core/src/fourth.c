@@ -1,7 +1,7 @@
 /* fourth.c: what Pillow's functions leave in the fourth byte of RGB. They differ: Image.resize writes 0 (Resample.c:
- * MAKE_UINT32(..., 0)), convert 255 (Convert.c: l2rgb), point leaves the 0 of a new image (Point.c: im_point_3x8_3x8), crop
- * and transpose copy it, blend and the box blur treat it as a channel. tests/core/test_pillow.py holds all against
- * Pillow. */
+ * MAKE_UINT32(..., 0)), convert 255 (Convert.c: l2rgb), point leaves the 0 of a new image (Point.c:
+ * im_point_3x8_3x8), crop and transpose copy it, blend and the box blur treat it as a channel.
+ * tests/core/test_pillow.py holds all against Pillow. */
 #include "fourth.h"
 
 #include <math.h>

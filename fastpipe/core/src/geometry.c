@@ -132,7 +132,7 @@ typedef struct pad_stage {
     fpc_stage stage;
     fpc_image image;
     fpc_op_pad pad;
-    uint8_t fill[4];
+    uint8_t *fill; /* a row of the constant */
 } pad_stage;
 
 /* The source of position `i` of an axis of `size`, as numpy.pad has it; -1 for the constant. Reflections go on
@@ -149,23 +149,32 @@ static int64_t padded_from(int64_t i, int64_t size, int32_t mode) {
     return mode == FPC_REFLECT ? period - at : period - 1 - at;
 }
 
+/* Pixels [first, end) of a row that lie beside the image's, which begin at `in`. */
+static void pad_beside(const pad_stage *padding, const uint8_t *in, int64_t first, int64_t end, uint8_t *row) {
+    const int64_t channels = padding->stage.channels, width = padding->stage.from->width;
+    if (padding->pad.mode == FPC_CONSTANT) {
+        memcpy(row + first * channels, padding->fill, (size_t)((end - first) * channels));
+        return;
+    }
+    for (int64_t x = first; x < end; x++) {
+        const int64_t from = padded_from(x - padding->pad.left, width, padding->pad.mode);
+        memcpy(row + x * channels, in + from * channels, (size_t)channels);
+    }
+}
+
 static int next_padded(fpc_stage *stage, uint8_t *row) {
     const pad_stage *padding = (const pad_stage *)stage;
     const fpc_op_pad *pad = &padding->pad;
     const int64_t channels = stage->channels, in_width = stage->from->width;
     const int64_t y = padded_from((int64_t)stage->given - pad->top, stage->from->height, pad->mode);
     if (y < 0) {
-        for (int64_t x = 0; x < stage->width; x++) memcpy(row + x * channels, padding->fill, (size_t)channels);
+        memcpy(row, padding->fill, row_size(stage));
         return FPC_OK;
     }
     const uint8_t *in = fpc_image_row(&padding->image, (int32_t)y);
+    pad_beside(padding, in, 0, pad->left, row);
     memcpy(row + pad->left * channels, in, (size_t)(in_width * channels));
-    for (int64_t x = 0; x < stage->width; x++) {
-        if (x == pad->left) x += in_width; /* the middle is there */
-        if (x >= stage->width) break;
-        const int64_t from = padded_from(x - pad->left, in_width, pad->mode);
-        memcpy(row + x * channels, from < 0 ? padding->fill : in + from * channels, (size_t)channels);
-    }
+    pad_beside(padding, in, pad->left + in_width, stage->width, row);
     return FPC_OK;
 }
 
@@ -182,7 +191,6 @@ int fpc_add_pad(fpc_chain *chain, const fpc_operation *operation) {
     if (pad->mode < FPC_CONSTANT || pad->mode > FPC_SYMMETRIC) return FPC_BAD_OPERATION;
     for (int c = 0; c < (stage->channels == 1 ? 1 : 4) && pad->mode == FPC_CONSTANT; c++) {
         if (pad->fill[c] < 0 || pad->fill[c] > 255) return FPC_BAD_OPERATION;
-        padding->fill[c] = (uint8_t)pad->fill[c];
     }
     const int64_t height = (int64_t)stage->height + pad->top + pad->bottom;
     const int64_t width = (int64_t)stage->width + pad->left + pad->right;
@@ -190,5 +198,12 @@ int fpc_add_pad(fpc_chain *chain, const fpc_operation *operation) {
     padding->pad = *pad;
     stage->height = (int32_t)height;
     stage->width = (int32_t)width;
+    if (pad->mode == FPC_CONSTANT) {
+        padding->fill = fpc_buffer_need(&stage->slot->rows, row_size(stage));
+        if (!padding->fill) return FPC_NO_MEMORY;
+        for (int64_t x = 0, c = 0; x < (int64_t)row_size(stage); x++, c = c + 1 < stage->channels ? c + 1 : 0) {
+            padding->fill[x] = (uint8_t)pad->fill[c];
+        }
+    }
     return fpc_borrow_image(chain, stage, &padding->image);
 }

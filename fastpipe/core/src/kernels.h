@@ -146,7 +146,8 @@ typedef struct fpc_kernels {
     void (*turn_hue)(const uint8_t *in, int32_t count, int32_t shift, uint8_t *out);
     /* blur.h: all lines of the pass, from `in` to `out`; whole groups of FPC_BLUR_GROUP bytes are read and written. */
     void (*blur_lines)(const fpc_blur_pass *pass, const uint8_t *in, uint8_t *out);
-    /* FPC_BLUR_ROWS rows into lines of as many bytes, one for each column, and back; whole groups of FPC_BLUR_COLUMNS. */
+    /* FPC_BLUR_ROWS rows into lines of as many bytes, one for each column, and back; whole groups of
+     * FPC_BLUR_COLUMNS. */
     void (*blur_to_lines)(const uint8_t *rows, int64_t stride, int32_t columns, uint8_t *lines);
     void (*blur_to_rows)(const uint8_t *lines, int32_t columns, uint8_t *rows, int64_t stride);
     /* warp.c: the point in the image that each of `count` pixels of row y shows. */

@@ -16,6 +16,7 @@ from torch import Tensor
 
 from fastpipe import ops
 from fastpipe.kernels import conversion as kernels
+from fastpipe.program import to_pil
 from fastpipe.transforms import _functional_pil as _pil
 from fastpipe.transforms.functional import _images
 from fastpipe.transforms.functional._tensor_common import assert_image_tensor, max_value
@@ -185,6 +186,8 @@ def to_pil_image(pic, mode=None):  # type: ignore[no-untyped-def] # torchvision'
             mode = permitted[0]
     if mode is None:
         raise TypeError(f"Input type {array.dtype} is not supported")
+    if mode in ("L", "RGB") and array.dtype == np.uint8 and array.size:
+        return to_pil(array)
     return _pil.from_array(array, mode)
 
 

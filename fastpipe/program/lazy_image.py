@@ -1,0 +1,339 @@
+"""Pillow images whose pixels aren't there yet: what is done to them is recorded, and done by the core in one job.
+
+A `LazyImage` is a ``PIL.Image.Image`` of which the size, the mode and ``info`` are known. Cropping, resizing, turning,
+looking up in a table and copying give further lazy images. Whatever else Pillow has takes the pixels: they are made
+then, of them only what is left, and the image is a plain ``PIL.Image.Image`` from then on.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from PIL import Image, ImageFilter
+
+from fastpipe import core
+from fastpipe.ops import Crop, Operation, PillowBoxBlur, PillowGaussianBlur, Resize, RgbToGrayscale
+from fastpipe.program.lazy_operations import TRANSPOSITIONS, BoxResize, PointTable
+from fastpipe.program.lazy_source import LazySource
+from fastpipe.types import Box, Size, Step
+
+_GRAY_IN_ONE, _GRAY_IN_THREE = RgbToGrayscale(1), RgbToGrayscale(3)
+_MOST_STEPS = 10
+"""Steps that are recorded, so that one job has room for them and for what comes behind."""
+
+_LARGEST = 1 << 16
+"""Sides of a resized image up to which a resize is recorded."""
+
+_RECORDED_FILTERS: dict[type, Callable[[Any], Operation]] = {
+    ImageFilter.GaussianBlur: lambda given: PillowGaussianBlur(given.radius),
+    ImageFilter.BoxBlur: lambda given: PillowBoxBlur(given.radius),
+}
+"""The operations that filters are, by their classes."""
+
+_LARGEST_RADIUS = 1 << 10
+"""Radius up to which a blur is recorded."""
+
+
+class _Record(NamedTuple):
+    """Where the pixels of a lazy image come from.
+
+    Attributes:
+        source: the file.
+        steps: on its pixels in RGB; gray ones are RGB, too, until the pixels are made.
+    """
+
+    source: LazySource
+    steps: tuple[Step, ...] = ()
+
+
+class LazyImage(Image.Image):
+    """A Pillow image in mode RGB or L without pixels; as soon as it has some its class is ``PIL.Image.Image``.
+
+    Threads may share it, and any of them may make the pixels: methods here ask for nothing that a plain image hasn't.
+
+    Args:
+        source: the file.
+        mode: ``"RGB"`` or ``"L"``; a colour image can't be in L.
+        info: as Pillow's ``info``; the image's own from now on.
+        steps: what has been done to the file's pixels.
+        size: ``(width, height)`` behind the steps.
+    """
+
+    _im: Any = None  # of the class, until the image has its own
+    _fastpipe: _Record | None
+
+    def __init__(
+        self,
+        source: LazySource,
+        mode: str = "RGB",
+        info: dict[Any, Any] | None = None,
+        steps: tuple[Step, ...] = (),
+        size: tuple[int, int] | None = None,
+    ) -> None:
+        super().__init__()
+        vars(self).pop("_im")
+        self._mode = mode
+        self._size = (source.shape.width, source.shape.height) if size is None else size
+        self.info = {} if info is None else info
+        self._fastpipe = _Record(source, steps)
+
+    # -- the pixels
+
+    def claim(
+        self,
+        box: Box | None,
+        steps: tuple[Step, ...],
+        conversion: Any,
+        out: torch.Tensor | None = None,
+        in_rows: bool = False,
+    ) -> tuple[Any, int, bool] | None:
+        """Runs steps and a conversion on a box of the image, straight from the file, if the core has all of them.
+
+        Returns:
+            The result, the number of steps, and whether it was converted, too; an image is a lazy one, where it can be.
+            None where the image's pixels are to be taken.
+        """
+        record = _record_of(self)
+        if record is None:
+            return None
+        crop = () if box is None else (Crop(*box),)
+        whole = (*_shown(self, record), *crop, *steps)
+        program = record.source.program(whole)
+        if not record.source.takes(program):
+            return None
+        if conversion is None and self.mode == "RGB" and program.result.channels == 3 and len(whole) <= _MOST_STEPS:
+            size = program.result.width, program.result.height
+            return LazyImage(record.source, "RGB", copied_info(self), whole, size), len(steps), False
+        program = program._replace(conversion=conversion, in_rows=in_rows)
+        made = record.source.run(program, out, in_rows=in_rows)
+        if conversion is None:
+            made.info = copied_info(self)
+        return made, len(steps), conversion is not None
+
+    @property
+    def im(self) -> Any:
+        return _made(self).im
+
+    @im.setter
+    def im(self, im: Any) -> None:
+        _plain(self).im = im
+
+    def load(self) -> Any:
+        return _made(self).load()
+
+    @property
+    def __array_interface__(self) -> Any:
+        """As Pillow's, with the bytes copied by the core, which takes a tenth of the time."""
+        made = _made(self)
+        memory = core.memory_of(made) if core.available() else None
+        if memory is None:
+            return made.__array_interface__
+        pixels = np.empty((made.height, made.width, 3) if made.mode == "RGB" else (made.height, made.width), np.uint8)
+        job = core.thread_job()
+        job.read_image(memory)
+        job.write_array(pixels)
+        core.check(core.run_thread_job(job))
+        return {"version": 3, "data": pixels.tobytes(), "shape": pixels.shape, "typestr": "|u1"}
+
+    def close(self) -> None:
+        _plain(self).close()
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return _made(self).__reduce_ex__(protocol)
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, LazyImage):
+            _made(other)
+        return _made(self) == other
+
+    __hash__ = None  # type: ignore[assignment] # as Pillow's
+
+    # -- what is recorded
+
+    def copy(self) -> Image.Image:
+        record = _record_of(self)
+        return Image.Image.copy(self) if record is None else _then(self, record)
+
+    __copy__ = copy
+
+    def crop(self, box: Any = None) -> Image.Image:
+        if box is None or box == (0, 0, *self._size):
+            return self.copy()
+        place, record = _whole_box(box), _open_record(self)
+        if record is None or place is None or not place.inside(self._size[::-1]):
+            return Image.Image.crop(self, box)
+        Image._decompression_bomb_check((place.width, place.height))
+        return _then(self, record, Crop(*place))
+
+    def resize(self, size: Any, resample: Any = None, box: Any = None, reducing_gap: Any = None) -> Image.Image:
+        record = _open_record(self)
+        steps = None if record is None else _resizing(self, size, resample, box, reducing_gap)
+        if record is None or steps is None:
+            return Image.Image.resize(self, size, resample, box, reducing_gap)
+        return _then(self, record, *steps)
+
+    def reduce(self, factor: Any, box: Any = None) -> Image.Image:
+        if box is None or _record_of(self) is None:
+            return Image.Image.reduce(self, factor, box)
+        place = _whole_box(box)
+        if place is None or tuple(box) != (place.left, place.top, place.right, place.bottom):
+            return Image.Image.reduce(self, factor, box)
+        return self.crop(box).reduce(factor)
+
+    def transpose(self, method: Any) -> Image.Image:
+        record, steps = _open_record(self), TRANSPOSITIONS.get(method)
+        if record is None or steps is None:
+            return Image.Image.transpose(self, method)
+        return _then(self, record, *steps)
+
+    def convert(self, mode: Any = None, matrix: Any = None, *arguments: Any, **options: Any) -> Image.Image:
+        record = _open_record(self)
+        if record is not None and not matrix:
+            if not mode or mode == self._mode:
+                return self.copy()
+            if mode in ("RGB", "L") and "transparency" not in self.info:
+                steps = (_GRAY_IN_THREE,) if mode == "L" or record.steps else ()  # gray is RGB until it is made
+                return _then(self, record, *steps, mode=mode)
+        return Image.Image.convert(self, mode, matrix, *arguments, **options)
+
+    def point(self, lut: Any, mode: Any = None) -> Image.Image:
+        record = _open_record(self)
+        if record is not None and mode is None and not isinstance(lut, Image.ImagePointHandler):
+            bands = 3 if self._mode == "RGB" else 1
+            entries = [lut(i) for i in range(256)] * bands if callable(lut) else lut
+            lut = [round(entry) for entry in entries]
+            if len(lut) == 256 * bands:
+                table = bytes(min(max(entry, 0), 255) for entry in lut)
+                return _then(self, record, PointTable(table * (3 // bands)))
+        return Image.Image.point(self, lut, mode)
+
+    def filter(self, filter: Any) -> Image.Image:
+        given = filter() if callable(filter) else filter
+        record, known = _open_record(self), _RECORDED_FILTERS.get(type(given))
+        if record is None or known is None or not _is_radius(given.radius):
+            return Image.Image.filter(self, given)
+        return _then(self, record, known(given))
+
+
+_FILTERS = {number: number.name.lower() for number in Image.Resampling if number <= Image.Resampling.HAMMING}
+_COPIES_LISTS = hasattr(Image.Image, "_copy_info")  # since Pillow 13
+
+
+def _record_of(image: Image.Image) -> _Record | None:
+    """Where a lazy image has its pixels from; None of a plain one, which another thread may have made of it."""
+    return vars(image).get("_fastpipe")
+
+
+def _open_record(image: Image.Image) -> _Record | None:
+    """The record, if there is one that has room for another step."""
+    record = _record_of(image)
+    return None if record is None or len(record.steps) >= _MOST_STEPS else record
+
+
+def _shown(image: Image.Image, record: _Record) -> tuple[Step, ...]:
+    """All steps to the image as it is in its mode."""
+    return record.steps if image.mode == "RGB" else (*record.steps, _GRAY_IN_ONE)
+
+
+def _made(image: Image.Image) -> Image.Image:
+    """The image with its pixels, which are made unless another thread has: a plain one."""
+    record = _record_of(image)
+    if record is not None:
+        made = record.source.run(record.source.program(_shown(image, record)))
+        vars(image).setdefault("_im", made.im)  # the same for all threads
+    return _plain(image)
+
+
+def _plain(image: Image.Image) -> Image.Image:
+    """The image as a plain one; without pixels if it has none."""
+    vars(image).setdefault("_im", None)
+    image.__class__ = Image.Image
+    vars(image).pop("_fastpipe", None)
+    return image
+
+
+def _then(image: Image.Image, record: _Record, *steps: Operation, mode: str | None = None) -> LazyImage:
+    """The image behind further steps."""
+    shape = record.source.shape._replace(height=image.height, width=image.width)
+    for step in steps:
+        shape = step.output_shape(shape)
+    size = shape.width, shape.height
+    return LazyImage(record.source, mode or image.mode, copied_info(image), (*record.steps, *steps), size)
+
+
+def _resizing(
+    image: Image.Image, size: Any, resample: Any, box: Any, reducing_gap: Any
+) -> tuple[Operation, ...] | None:
+    """The steps of a resize of the image; None where Pillow has to do it, or refuses it."""
+    number = Image.Resampling.BICUBIC if resample is None else resample
+    mode, target = _FILTERS.get(number), _whole_size(size)
+    if mode is None or target is None:
+        return None
+    whole = Size(image.height, image.width)
+    edges = (0, 0, whole.width, whole.height) if box is None else tuple(box)
+    if reducing_gap is not None and not _is_one_step(edges, target, mode, reducing_gap):
+        return None
+    if edges == (0, 0, whole.width, whole.height):
+        return () if target == whole else (Resize(list(target), int(number)),)
+    found = BoxResize.of(whole, target, mode, edges) if len(edges) == 4 and mode != "nearest" else None
+    return None if found is None else (found,)
+
+
+def source_of(image: Any) -> LazySource | None:
+    """The file of a lazy image; None of anything else."""
+    record = _record_of(image) if isinstance(image, LazyImage) else None
+    return None if record is None else record.source
+
+
+def load_images(sample: Any) -> None:
+    """Makes the pixels of all lazy images in a sample: in lists, tuples and dicts."""
+    if isinstance(sample, LazyImage):
+        sample.load()
+    elif isinstance(sample, (list, tuple)):
+        for part in sample:
+            load_images(part)
+    elif isinstance(sample, dict):
+        for part in sample.values():
+            load_images(part)
+
+
+def copied_info(image: Image.Image) -> dict[Any, Any]:
+    """A copy of an image's ``info``, as Pillow hands it on."""
+    copied: dict[Any, Any] = image._copy_info() if _COPIES_LISTS else image.info.copy()
+    return copied
+
+
+def _whole_box(box: Any) -> Box | None:
+    """A crop's box as Pillow rounds it; None for one without pixels, and for what is no box."""
+    try:
+        left, top, right, bottom = map(int, map(round, box))
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return Box(top, left, bottom - top, right - left) if right > left and bottom > top else None
+
+
+def _whole_size(size: Any) -> Size | None:
+    """The ``(height, width)`` of a size in whole pixels; None where Pillow has to look at it."""
+    try:
+        width, height = map(operator.index, size)
+    except (TypeError, ValueError):
+        return None
+    return Size(height, width) if 0 < min(width, height) <= max(width, height) <= _LARGEST else None
+
+
+def _is_radius(given: Any) -> bool:
+    """Whether a blur's radius is one or two numbers that the core takes."""
+    radii = given if isinstance(given, tuple) else (given, given)
+    return len(radii) == 2 and all(isinstance(one, (int, float)) and 0 <= one <= _LARGEST_RADIUS for one in radii)
+
+
+def _is_one_step(box: Sequence[float], size: Size, mode: str, reducing_gap: Any) -> bool:
+    """Whether Pillow resizes in one step, with this ``reducing_gap``."""
+    if not isinstance(reducing_gap, (int, float)) or reducing_gap < 1.0:
+        return False
+    factors = ((box[2] - box[0]) / size.width, (box[3] - box[1]) / size.height)
+    return mode == "nearest" or all(int(factor / reducing_gap) <= 1 for factor in factors)

@@ -1,0 +1,131 @@
+"""Operations of Pillow's images that lazy images record, beside those that transforms draw."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+
+from fastpipe.kernels import resizing
+from fastpipe.ops import HFlip, Operation, Transpose, VFlip
+from fastpipe.types import Box, ImageShape, Size
+
+if TYPE_CHECKING:
+    from fastpipe.core import Job
+
+_HFLIP, _VFLIP, _TRANSPOSE = HFlip(), VFlip(), Transpose()
+
+TRANSPOSITIONS: dict[int, tuple[Operation, ...]] = {
+    Image.Transpose.FLIP_LEFT_RIGHT: (_HFLIP,),
+    Image.Transpose.FLIP_TOP_BOTTOM: (_VFLIP,),
+    Image.Transpose.ROTATE_90: (_TRANSPOSE, _VFLIP),
+    Image.Transpose.ROTATE_180: (_HFLIP, _VFLIP),
+    Image.Transpose.ROTATE_270: (_TRANSPOSE, _HFLIP),
+    Image.Transpose.TRANSPOSE: (_TRANSPOSE,),
+    Image.Transpose.TRANSVERSE: (_TRANSPOSE, _HFLIP, _VFLIP),
+}
+"""What `PIL.Image.Image.transpose` does, by its method."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PointTable(Operation):
+    """Each channel's values looked up in a table of its own: Pillow's ``point``.
+
+    Attributes:
+        entries: 256 values for each of three channels, one after the other.
+    """
+
+    op: ClassVar[str] = "point"
+    pointwise: ClassVar[bool] = True
+    takes_arrays_alone: ClassVar[bool] = True
+    entries: bytes
+
+    def apply(self, image: Any) -> Any:
+        table = np.frombuffer(self.entries, np.uint8).reshape(3, 256)
+        return np.stack([table[channel][image[..., channel]] for channel in range(3)], axis=-1)
+
+    def to_core(self, job: Job, shape: ImageShape) -> bool:
+        if shape.channels != 3:
+            return False
+        job.look_up(self.entries)
+        return True
+
+    def __str__(self) -> str:
+        return "point(table)"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BoxResize(Operation):
+    """A window of what Pillow's ``resize(size, resample, box)`` makes of an image.
+
+    Attributes:
+        whole: ``(height, width)`` of the image.
+        part: the part of it that is there.
+        result: ``(height, width)`` of the resized image.
+        window: the part of that which is made.
+        mode: the name of Pillow's filter, any but ``"nearest"``.
+        box: left, top, right and bottom of the source, in the whole image.
+    """
+
+    op: ClassVar[str] = "resize"
+    takes_arrays_alone: ClassVar[bool] = True
+    whole: Size
+    part: Box
+    result: Size
+    window: Box
+    mode: str
+    box: tuple[float, float, float, float]
+
+    @classmethod
+    def of(cls, whole: Size, result: Size, mode: str, box: Sequence[float]) -> BoxResize | None:
+        """The operation; None where Pillow refuses the box, or has to round its sides."""
+        left, top, right, bottom = map(float, np.asarray(box, np.float32))  # as Pillow takes them
+        if left < 0 or top < 0 or right > whole.width or bottom > whole.height or right <= left or bottom <= top:
+            return None
+        if any(np.float32(high - low) != high - low for low, high in ((left, right), (top, bottom))):
+            return None
+        return cls(whole, Box(0, 0, *whole), result, Box(0, 0, *result), mode, (left, top, right, bottom))
+
+    def output_shape(self, shape: ImageShape) -> ImageShape:
+        return ImageShape(self.window.height, self.window.width, shape.channels)
+
+    def required_region(self, region: Box, shape: ImageShape) -> tuple[Box, tuple[Operation, ...]] | None:
+        if self.part.size != self.whole:
+            return None
+        window = Box(self.window.top + region.top, self.window.left + region.left, region.height, region.width)
+        left, top, right, bottom = self.box
+        first, end = _range(self.whole.height, top, bottom, self.result.height, window.top, window.bottom, self.mode)
+        start, stop = _range(self.whole.width, left, right, self.result.width, window.left, window.right, self.mode)
+        part = Box(first, start, end - first, stop - start)
+        return part, (BoxResize(self.whole, part, self.result, window, self.mode, self.box),)
+
+    def apply(self, image: Any) -> Any:
+        picture = Image.fromarray(image[..., 0] if image.shape[2] == 1 else image)
+        if self.part.size != self.whole:
+            there, picture = picture, Image.new(picture.mode, self.whole[::-1])  # what isn't there isn't looked at
+            picture.paste(there, (self.part.left, self.part.top))
+        resized = picture.resize(self.result[::-1], Image.Resampling[self.mode.upper()], self.box)
+        window = self.window
+        cut: NDArray[np.uint8] = np.array(resized.crop((window.left, window.top, window.right, window.bottom)))
+        return cut.reshape(*window.size, image.shape[2])
+
+    def to_core(self, job: Job, shape: ImageShape) -> bool:
+        resizing.add_resize(job, self.whole, self.part[:2], self.result, self.window, self.mode, self.box)
+        return True
+
+    def __str__(self) -> str:
+        box = ", ".join(f"{edge:g}" for edge in self.box)
+        return f"resize(size=[{self.result.height}, {self.result.width}], interpolation={self.mode}, box=[{box}])"
+
+
+def _range(size: int, low: float, high: float, new_size: int, start: int, stop: int, mode: str) -> tuple[int, int]:
+    """`resizing.source_range` of a box's edges: ``precompute_coeffs`` in Pillow's Resample.c."""
+    step = (high - low) / new_size
+    reach = resizing.SUPPORTS[mode] * max(step, 1.0)
+    first = int(low + (start + 0.5) * step - reach + 0.5)
+    last = int(low + (stop - 0.5) * step + reach + 0.5)
+    return max(min(first, size - 1), 0), min(max(last, 1), size)

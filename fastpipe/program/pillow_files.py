@@ -1,0 +1,392 @@
+"""JPEG and PNG files that Pillow opens, decoded by fastpipe's core: `open_image`, and an opener for ``Image.open``.
+
+Pillow reads the header, and the image is of its own class, with everything that this has. Its pixels are the core's,
+and cropping, resizing, converting and the like give a `LazyImage`. What the core refuses is Pillow's to decode.
+"""
+
+from __future__ import annotations
+
+import copyreg
+import io
+import os
+import threading
+from collections.abc import Callable
+from functools import partial
+from struct import unpack_from
+from types import TracebackType
+from typing import IO, TYPE_CHECKING, Any, ClassVar
+
+from PIL import Image, ImageFile, JpegImagePlugin, PngImagePlugin
+
+from fastpipe import core, readers
+from fastpipe.errors import DecodeError
+from fastpipe.program.encoded import Encoded
+from fastpipe.program.lazy_image import LazyImage, copied_info
+from fastpipe.program.lazy_source import LazySource
+from fastpipe.types import Header
+
+_OWN_MODES = ("RGB", "L")
+_TO_RGB = ("1", "LA", "P", "RGBA")
+"""Modes of which the core gives what Pillow's ``convert("RGB")`` makes."""
+
+_FORMATS = ("JPEG", "PNG")
+_END_OF_JPEG = 1 << 12
+"""Bytes at a file's end among which a JPEG has its end marker."""
+
+if TYPE_CHECKING:
+    _Base = ImageFile.ImageFile
+else:
+    _Base = object
+
+
+class _LazyFile(_Base):
+    """Before Pillow's class of a file: decodes by the core, and records what is done before."""
+
+    pillow: ClassVar[type[ImageFile.ImageFile]]
+    """Pillow's class."""
+    codec: ClassVar[str]
+    """Pillow's name of the decoder."""
+
+    _fastpipe_lock: threading.RLock
+    _fastpipe_source: LazySource | None
+    _fastpipe_is_used = False
+    _fastpipe_is_loading = False
+
+    # -- the file
+
+    @property
+    def _is_untouched(self) -> bool:
+        """Whether it is as it was opened: neither decoded nor closed, nor to be decoded at another size or mode."""
+        if self._im is not None or len(self.tile) != 1 or self.decoderconfig not in ((), (1, 0)):
+            return False
+        codec, extents, _, arguments = self.tile[0]
+        mode = arguments[0] if isinstance(arguments, tuple) else self.mode
+        return (
+            (codec, mode) == (self.codec, self.mode)
+            and tuple(extents or ()) == (0, 0, *self.size)
+            and (self.fp is not None or "_fastpipe_source" in vars(self))
+        )
+
+    def source(self) -> LazySource | None:
+        """The bytes, which are read now if they weren't; None where Pillow has to decode them."""
+        with self._fastpipe_lock:  # a file has one position
+            if not self._is_untouched:
+                return None
+            if "_fastpipe_source" not in vars(self):
+                self._fastpipe_source = self._read()
+            return self._fastpipe_source
+
+    def _read(self) -> LazySource | None:
+        file = self.fp
+        assert file is not None
+        limit = readers.longest_file(readers.pixel_limit())
+        position = file.tell()
+        file.seek(0, os.SEEK_END)
+        is_short = not limit or file.tell() <= limit
+        file.seek(0)
+        data = file.read() if is_short else b""
+        file.seek(position)
+        name = os.fsdecode(self.filename) if self.filename else "<file>"
+        try:
+            header = readers.parse_header(data, name)
+        except DecodeError:
+            return None
+        known = (header.format, header.width, header.height) == (self.format, *self.size)
+        if not known or not readers.get_reader("core").accepts(header) or not _is_whole(data, header):
+            return None
+        if self._exclusive_fp:  # as Pillow, which closes a file of its own when it has decoded it
+            copy = io.BytesIO(data)
+            copy.seek(position)
+            self._read_from(copy)
+            file.close()
+        return LazySource(Encoded(data, header, name), open_by_pillow=partial(_opened, self.pillow, self.filename))
+
+    def _read_from(self, file: IO[bytes]) -> None:
+        """Goes on with another file of the same content."""
+        self.fp = file
+
+    # -- the pixels
+
+    def lazy(self, modes: tuple[str, ...] = _OWN_MODES) -> LazyImage | None:
+        """The image as one that records what is done to it, if its mode is one of these; None where Pillow does it.
+
+        It is in RGB where a lazy image can't have its mode.
+        """
+        source = self.source() if self.mode in modes else None
+        if source is None:
+            return None
+        self._fastpipe_is_used = True
+        return LazyImage(source, self.mode if self.mode in _OWN_MODES else "RGB", copied_info(self))
+
+    def claim(self, *given: Any) -> Any:
+        """See `LazyImage.claim`."""
+        lazy = self.lazy()
+        return None if lazy is None else lazy.claim(*given)
+
+    def load(self) -> Any:
+        with self._fastpipe_lock:
+            if self._is_untouched:
+                self._decode()
+            self._fastpipe_is_loading = True  # Pillow sets `im` before it has the pixels
+            try:
+                return super().load()
+            finally:
+                self._fastpipe_is_loading = False
+
+    @property
+    def im(self) -> Any:
+        return Image.Image.im.__get__(self)
+
+    @im.setter
+    def im(self, im: Any) -> None:
+        Image.Image.im.__set__(self, im)  # type: ignore[attr-defined] # a property
+        if self._fastpipe_is_used and not self._fastpipe_is_loading:
+            self._end_loading()  # as `thumbnail` does, behind a resize that has loaded the image, in Pillow's eyes
+
+    def _end_loading(self) -> None:
+        """Leaves the file as Pillow does when it has decoded it."""
+        self.tile = []
+        self.readonly = 0
+        if self._exclusive_fp and self.fp is not None:
+            self.fp.close()
+        self.fp = None
+
+    def _decode(self) -> None:
+        """Decodes where Pillow's ``load`` needn't, or can't since the file has been closed."""
+        source = self._fastpipe_source if self.fp is None and self._fastpipe_is_used else None
+        if source is not None:
+            opened = _opened(self.pillow, self.filename, source.encoded.content)
+            opened.load()
+            vars(self).update({**vars(opened), "info": self.info})
+
+    # -- what Pillow gives of an image that is decoded, as one is behind what has been recorded
+
+    def draft(self, mode: Any, size: Any) -> Any:
+        self._catch_up()
+        return super().draft(mode, size)
+
+    def verify(self) -> None:
+        self._catch_up()
+        super().verify()
+
+    def _catch_up(self) -> None:
+        if self._fastpipe_is_used:
+            self.load()
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        # As protocols 0 and 1 write it, whose function doesn't look at the class.
+        return copyreg._reconstructor, (self.pillow, object, None), self.__getstate__()  # type: ignore[attr-defined]
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, self.pillow) or type(other) not in (type(self), self.pillow):
+            return False
+        own, others = ((one.mode, one.size, one.info, one.getpalette(), one.tobytes()) for one in (self, other))
+        return own == others
+
+    __hash__ = None  # type: ignore[assignment] # as Pillow's
+
+    # -- what is recorded
+
+    def copy(self) -> Image.Image:
+        lazy = self.lazy()
+        return super().copy() if lazy is None else lazy
+
+    __copy__ = copy
+
+    def crop(self, box: Any = None) -> Image.Image:
+        lazy = self.lazy()
+        return super().crop(box) if lazy is None else lazy.crop(box)
+
+    def resize(self, size: Any, resample: Any = None, box: Any = None, reducing_gap: Any = None) -> Image.Image:
+        lazy = self.lazy()
+        if lazy is None:
+            return super().resize(size, resample, box, reducing_gap)
+        return lazy.resize(size, resample, box, reducing_gap)
+
+    def reduce(self, factor: Any, box: Any = None) -> Image.Image:
+        lazy = self.lazy()
+        return super().reduce(factor, box) if lazy is None else lazy.reduce(factor, box)
+
+    def transpose(self, method: Any) -> Image.Image:
+        lazy = self.lazy()
+        return super().transpose(method) if lazy is None else lazy.transpose(method)
+
+    def convert(self, mode: Any = None, *arguments: Any, **options: Any) -> Image.Image:
+        to_rgb = mode == "RGB" and not arguments and not options and "transparency" not in self.info
+        lazy = self.lazy((*_OWN_MODES, *_TO_RGB) if to_rgb else _OWN_MODES)
+        return (
+            super().convert(mode, *arguments, **options) if lazy is None else lazy.convert(mode, *arguments, **options)
+        )
+
+    def point(self, lut: Any, mode: Any = None) -> Image.Image:
+        lazy = self.lazy()
+        return super().point(lut, mode) if lazy is None else lazy.point(lut, mode)
+
+    def filter(self, filter: Any) -> Image.Image:
+        lazy = self.lazy()
+        return super().filter(filter) if lazy is None else lazy.filter(filter)
+
+
+class _LazyJpeg(_LazyFile, JpegImagePlugin.JpegImageFile):
+    pillow = JpegImagePlugin.JpegImageFile
+    codec = "jpeg"
+
+    @property
+    def _is_untouched(self) -> bool:
+        return super()._is_untouched and self.mode == ("L" if self.layers == 1 else "RGB")  # which `draft` changes
+
+    def _decode(self) -> None:
+        lazy = self.lazy()
+        if lazy is not None:
+            self.im = lazy.im
+
+
+class _LazyPng(_LazyFile, PngImagePlugin.PngImageFile):
+    pillow = PngImagePlugin.PngImageFile
+    codec = "zip"
+
+    def _read_from(self, file: IO[bytes]) -> None:
+        super()._read_from(file)
+        self._fp = file
+        if self.png is not None:
+            self.png.fp = file
+
+    def _end_loading(self) -> None:
+        if self.png is not None:  # there is nothing behind the pixels: see `_is_whole`
+            self._text = self.png.im_text
+            self.png.close()
+            self.png = None
+        super()._end_loading()
+
+
+for _kind in (_LazyJpeg, _LazyPng):  # as they call themselves where Pillow's do
+    _kind.__module__, _kind.__qualname__ = _kind.pillow.__module__, _kind.pillow.__qualname__
+    _kind.__name__ = _kind.pillow.__name__
+
+
+def _opened(kind: type[ImageFile.ImageFile], filename: Any, data: bytes) -> Image.Image:
+    return kind(io.BytesIO(data), filename)
+
+
+def _is_whole(data: bytes, header: Header) -> bool:
+    """Whether a file ends as it should: one that is cut off raises its error at once. A PNG, behind its pixels."""
+    if header.data_offset < 0:
+        return False
+    if header.format == "JPEG":
+        return data.rfind(b"\xff\xd9", max(header.data_offset, len(data) - _END_OF_JPEG)) >= 0
+    position = header.data_offset
+    kind = b"IDAT"
+    while kind == b"IDAT" and position + 12 <= len(data):
+        length, kind = unpack_from(">I4s", data, position)
+        position += 12 + length
+    return kind == b"IEND"
+
+
+def adopt(image: Image.Image) -> Image.Image:
+    """A file that Pillow has just opened: the same object, decoded by the core from now on if the core can."""
+    if type(image) is JpegImagePlugin.JpegImageFile and image.mode in _OWN_MODES:
+        kind: Any = _LazyJpeg
+    elif type(image) is PngImagePlugin.PngImageFile and not image.is_animated and image.mode in (*_OWN_MODES, *_TO_RGB):
+        kind = _LazyPng
+    else:
+        return image
+    if core.available():
+        vars(image)["_fastpipe_lock"] = threading.RLock()
+        image.__class__ = kind
+    return image
+
+
+def open_image(source: str | os.PathLike[str] | bytes | bytearray | memoryview | IO[bytes]) -> Image.Image:
+    """Opens an image as ``PIL.Image.open`` does, to be decoded by fastpipe when, and as far as, its pixels are used.
+
+    Size, mode, format, ``info``, ``getexif()`` and the like are known at once. ``crop``, ``resize``, ``transpose``,
+    ``convert``, ``point`` and ``copy`` are recorded and give further images without pixels, and so do transforms that
+    give images. Whatever else takes the pixels, ``numpy.asarray`` or ``save``, has them made, of the file only what is
+    left: by one call of the core, with Pillow's bytes. A transform to a tensor goes straight from the file to the
+    tensor.
+
+    A file that the core doesn't decode is decoded by Pillow, with Pillow's errors and warnings.
+
+    .. code:: python
+
+        image = fastpipe.open_image(path).convert("RGB")  # in place of PIL.Image.open
+        sample = transform(image)
+
+    Args:
+        source: a path, the bytes of a file, or a file that is open for reading bytes. It is read to its end.
+
+    Returns:
+        The image, of the class that Pillow has for the format, or of one derived from it.
+
+    Raises:
+        Exception: the errors of ``PIL.Image.open``.
+    """
+    file: Any = io.BytesIO(source) if isinstance(source, (bytes, bytearray, memoryview)) else source
+    image = adopt(Image.open(file))
+    if isinstance(image, _LazyFile):
+        image.source()
+    return image
+
+
+class _LazyOpener:
+    """Opens files as another opener does, to be decoded by the core.
+
+    Args:
+        opener: the one that was registered before.
+    """
+
+    def __init__(self, opener: Callable[..., Any]) -> None:
+        self.opener = opener
+
+    def __call__(self, file: Any = None, filename: Any = None) -> Any:
+        return adopt(self.opener(file, filename))
+
+
+class PillowOpener:
+    """The registration of `register_pillow_opener`, which ends with the ``with`` block that it is given to."""
+
+    def __init__(self, is_new: bool) -> None:
+        self._is_new = is_new
+
+    def __enter__(self) -> PillowOpener:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._is_new:
+            unregister_pillow_opener()
+
+
+def register_pillow_opener() -> PillowOpener:
+    """Has the core decode the JPEG and PNG files that ``PIL.Image.open`` opens, in this process and those it forks.
+
+    What is opened is of Pillow's classes, as `open_image` gives it: pixels are decoded when, and as far as, they are
+    used. Nothing else in Pillow changes, and images that are open already stay as they are.
+
+    .. code:: python
+
+        fastpipe.register_pillow_opener()
+
+        with fastpipe.register_pillow_opener():  # or for a while
+            ...
+
+    Returns:
+        A context manager, which undoes it; not where it was registered before.
+    """
+    Image.preinit()  # what comes later would register itself again
+    is_new = False
+    for name in _FORMATS:
+        opener, accept = Image.OPEN[name]
+        if not isinstance(opener, _LazyOpener):
+            Image.OPEN[name] = _LazyOpener(opener), accept
+            is_new = True
+    return PillowOpener(is_new)
+
+
+def unregister_pillow_opener() -> None:
+    """Undoes `register_pillow_opener`: Pillow opens files as before. Images that are open stay as they are."""
+    for name in _FORMATS:
+        opener, accept = Image.OPEN.get(name, (None, None))
+        if isinstance(opener, _LazyOpener):
+            Image.OPEN[name] = opener.opener, accept

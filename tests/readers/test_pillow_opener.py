@@ -1,0 +1,276 @@
+"""Files that ``Image.open`` opens behind `register_pillow_opener`: Pillow's images, whatever is done to them."""
+
+from __future__ import annotations
+
+import copy
+import io
+import multiprocessing
+import pickle
+import threading
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import corpus
+import numpy as np
+import pytest
+import torch
+from PIL import Image, ImageOps, JpegImagePlugin, PngImagePlugin
+from torchvision_here import torchvision
+
+import fastpipe
+from fastpipe.program.lazy_image import LazyImage
+
+FILES = corpus.files()
+PHOTO, PNG = corpus.jpeg(97, 131, "420", seed=5), corpus.save(corpus.photo(97, 131, 6), "PNG")
+TV = torchvision.transforms
+
+
+@pytest.fixture(autouse=True)
+def _pillow_as_it_was() -> Iterator[None]:
+    before = dict(Image.OPEN)
+    yield
+    fastpipe.unregister_pillow_opener()
+    assert before == Image.OPEN
+
+
+def shown(image: Any) -> Any:
+    raw = "RGBX" if image.mode == "RGB" else image.mode
+    content = image.tobytes("raw", raw) if image.mode in ("RGB", "L") else image.tobytes()
+    return image.mode, image.size, image.info, image.getpalette(), content
+
+
+def outcome(data: bytes, change: Callable[[Any], Any]) -> Any:
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        try:
+            made = change(Image.open(io.BytesIO(data)))
+            found = shown(made) if isinstance(made, Image.Image) else made
+        except Exception as error:
+            found = type(error), str(error).partition("<_io")[0]
+    return found, sorted({str(one.message) for one in told if one.category is not ResourceWarning})
+
+
+def both(data: bytes, change: Callable[[Any], Any]) -> tuple[Any, Any]:
+    """The outcome of a change without the opener, and with it."""
+    theirs = outcome(data, change)
+    with fastpipe.register_pillow_opener():
+        return theirs, outcome(data, change)
+
+
+def closed_and_converted(image: Any) -> Any:
+    with image:
+        converted = image.convert("RGB")
+    return converted.crop((0, 0, 1, 1)), image.size, shown(image)
+
+
+def drafted(image: Any) -> Any:
+    told = image.draft("L", (image.width // 2 + 1, image.height // 2 + 1))
+    return told, shown(image)
+
+
+def drafted_behind(image: Any) -> Any:
+    part = image.convert("RGB")
+    return image.draft("L", (40, 40)), shown(image), shown(part)
+
+
+def thumbnail(image: Any) -> Any:
+    image.thumbnail((40, 30))
+    return image
+
+
+def turned(image: Any) -> Any:
+    image.getexif()[0x0112] = 6
+    ImageOps.exif_transpose(image, in_place=True)
+    return shown(image), getattr(image, "text", None), shown(image.copy())
+
+
+def verified(image: Any) -> Any:
+    image.verify()
+    return image.fp is None
+
+
+def rewound(image: Any) -> Any:
+    image.seek(0)
+    return image.tell(), getattr(image, "n_frames", 1), shown(image)
+
+
+def painted(image: Any) -> Any:
+    before = image.convert("RGB")
+    image.paste(3, (1, 1, 5, 5))
+    return shown(before), shown(image), shown(image.crop((0, 0, 9, 9)))
+
+
+CHANGES: dict[str, Callable[[Any], Any]] = {
+    "as it is": lambda image: image,
+    "RGB": lambda image: image.convert("RGB"),
+    "a view": lambda image: image.convert("RGB").crop((0, 0, 12, 9)).resize((20, 20), 2).transpose(0),
+    "gray": lambda image: image.convert("L"),
+    "copied": lambda image: image.copy(),
+    "resized": lambda image: image.resize((9, 8)),
+    "loaded twice": lambda image: (image.load() is not None, image.load() is not None, shown(image)),
+    "drafted": drafted,
+    "drafted behind": drafted_behind,
+    "a thumbnail": thumbnail,
+    "turned in place": turned,
+    "verified": verified,
+    "verified behind a copy": lambda image: (image.copy(), verified(image))[1],
+    "rewound": rewound,
+    "painted": painted,
+    "pickled": lambda image: pickle.loads(pickle.dumps(image)),
+    "of a pickle's first protocol": lambda image: type(pickle.loads(pickle.dumps(image, 0))).__name__,
+    "copied deeply": copy.deepcopy,
+    "its EXIF data": lambda image: (dict(image.getexif()), image.info),
+    "its header": lambda image: (image.format, image.format_description, image.get_format_mimetype(), image.filename),
+    "what a JPEG has": lambda image: (image.quantization, image.layers, image.layer, image.applist, image._getexif()),
+    "what a PNG has": lambda image: (image.text, image.n_frames, image.is_animated, image.info.get("icc_profile")),
+    "named": lambda image: (type(image).__name__, type(image).__module__, repr(image).partition(" at ")[0]),
+    "saved as it was": lambda image: (
+        lambda file: (image.save(file, image.format, quality="keep"), file.getvalue())[1]
+    )(io.BytesIO()),
+}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_every_file_is_pillows(name: str) -> None:
+    for change in ("as it is", "RGB", "a view", "drafted", "rewound", "its EXIF data", "its header"):
+        theirs, ours = both(FILES[name], CHANGES[change])
+        assert ours == theirs, change
+
+
+@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize(
+    "name", ["jpeg-420", "jpeg-gray", "jpeg-exif-6", "jpeg-cmyk", "png-rgb", "png-palette", "png-icc"]
+)
+def test_whatever_is_done_to_it_is_pillows(name: str, change: str) -> None:
+    theirs, ours = both(FILES[name], CHANGES[change])
+    assert ours == theirs
+
+
+def test_closed_files(tmp_path: Path) -> None:
+    for data, name in ((PHOTO, "a.jpg"), (PNG, "a.png"), (FILES["png-palette"], "b.png")):
+        path = tmp_path / name
+        path.write_bytes(data)
+        expected = shown(Image.open(path).convert("RGB"))
+        own = shown(Image.open(path))
+        with fastpipe.register_pillow_opener(), warnings.catch_warnings():
+            warnings.simplefilter("error")  # of a file that isn't closed
+            with Image.open(path) as image:
+                made = image.convert("RGB")
+            assert shown(made) == expected
+            assert shown(image) == own  # as it has been decoded, in Pillow's eyes
+            with path.open("rb") as file:
+                made = Image.open(file).convert("RGB")
+            path.unlink()
+            assert type(made) is LazyImage
+            assert shown(made) == expected
+            path.write_bytes(data)
+            converted = Image.open(path).convert("RGB")
+            del converted
+            image = Image.open(path)
+            copied = image.copy()
+            image.close()
+            assert shown(copied) == own
+            with pytest.raises(ValueError, match="Operation on closed image"):
+                image.getpixel((0, 0))
+
+
+def test_its_classes_are_pillows() -> None:
+    with fastpipe.register_pillow_opener():
+        jpeg, png = Image.open(io.BytesIO(PHOTO)), Image.open(io.BytesIO(PNG))
+        assert isinstance(jpeg, JpegImagePlugin.JpegImageFile)
+        assert isinstance(png, PngImagePlugin.PngImageFile)
+        assert type(Image.open(io.BytesIO(FILES["jpeg-cmyk"]))) is JpegImagePlugin.JpegImageFile
+        assert type(Image.open(io.BytesIO(FILES["mpo"]))).__name__ == "MpoImageFile"
+        assert type(jpeg.convert("RGB")) is LazyImage
+        assert type(pickle.loads(pickle.dumps(jpeg))) is JpegImagePlugin.JpegImageFile
+        assert jpeg == pickle.loads(pickle.dumps(jpeg))
+    plain = Image.open(io.BytesIO(PHOTO))
+    assert plain == jpeg
+    assert jpeg == plain
+
+
+def test_registering_and_taking_it_back() -> None:
+    before = dict(Image.OPEN)
+    with fastpipe.register_pillow_opener():
+        with fastpipe.register_pillow_opener():
+            pass
+        assert before != Image.OPEN
+        assert type(Image.open(io.BytesIO(PHOTO)).copy()) is LazyImage
+        Image.init()
+        assert type(Image.open(io.BytesIO(PHOTO), formats=["JPEG"]).copy()) is LazyImage
+    assert before == Image.OPEN
+    fastpipe.register_pillow_opener()
+    fastpipe.register_pillow_opener()
+    assert list(Image.OPEN) == list(before)
+    fastpipe.unregister_pillow_opener()
+    assert before == Image.OPEN
+    fastpipe.unregister_pillow_opener()
+    assert type(Image.open(io.BytesIO(PHOTO)).copy()) is Image.Image
+
+
+def test_threads_open_and_share_files() -> None:
+    expected = shown(Image.open(io.BytesIO(PHOTO)).convert("RGB").crop((3, 4, 90, 80)))
+    found: list[Any] = []
+    with fastpipe.register_pillow_opener():
+        shared = Image.open(io.BytesIO(PHOTO))
+
+        def work() -> None:
+            own = Image.open(io.BytesIO(PHOTO))
+            found.extend(shown(image.convert("RGB").crop((3, 4, 90, 80))) for image in (own, shared))
+            shared.load()
+
+        threads = [threading.Thread(target=work) for _ in range(6)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert found == [expected] * 12
+
+
+def _in_child(path: str) -> bytes:
+    return Image.open(path).convert("RGB").resize((20, 20)).tobytes()
+
+
+@pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="needs fork")
+def test_forked_workers(tmp_path: Path) -> None:
+    path = tmp_path / "a.jpg"
+    path.write_bytes(PHOTO)
+    expected = _in_child(str(path))
+    with fastpipe.register_pillow_opener(), multiprocessing.get_context("fork").Pool(2) as pool:
+        assert pool.map(_in_child, [str(path)] * 4) == [expected] * 4
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_torchvisions_dataset_and_transforms(tmp_path: Path, workers: int) -> None:
+    names = [name for name in FILES if name.startswith(("jpeg-4", "jpeg-gray-1", "png-r", "jpeg-p", "gif"))][:24]
+    for number, name in enumerate(names):
+        path = tmp_path / "ab"[number % 2] / f"{number:02}.{name.partition('-')[0]}"
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(FILES[name])
+    normalize = TV.Normalize((0.5, 0.4, 0.3), (0.2, 0.3, 0.4))
+    training = TV.Compose([TV.RandomResizedCrop(24), TV.RandomHorizontalFlip(), TV.ToTensor(), normalize])
+    evaluation = TV.Compose([TV.Resize(32), TV.CenterCrop(24), TV.ToTensor(), normalize])
+    policies = TV.Compose(
+        [TV.RandAugment(), TV.ColorJitter(0.3, 0.3, 0.3, 0.1), TV.RandomCrop(24, 4, True), TV.ToTensor()]
+    )
+    for transform in (training, evaluation, policies):
+        dataset = torchvision.datasets.ImageFolder(tmp_path, transform)
+        loader = torch.utils.data.DataLoader(dataset, batch_size=5, num_workers=workers)
+        torch.manual_seed(3)
+        expected = list(loader)
+        with fastpipe.register_pillow_opener():
+            torch.manual_seed(3)
+            for ours, theirs in zip(loader, expected, strict=True):
+                assert torch.equal(ours[0], theirs[0])
+                assert torch.equal(ours[1], theirs[1])
+
+
+def test_a_file_that_is_read_on_is_where_pillow_leaves_off() -> None:
+    file = io.BytesIO(PHOTO)
+    with fastpipe.register_pillow_opener():
+        image = Image.open(file)
+        part = image.crop((1, 2, 30, 40))
+        assert not file.closed
+        assert np.array_equal(np.asarray(part), np.asarray(image)[2:40, 1:30])
