@@ -222,15 +222,17 @@ class DecodeRequest(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Generators:
-    """The generators that random numbers come from: torchvision draws from torch's and from Python's.
+    """The generators of random numbers: torchvision draws from torch's and Python's, timm also from numpy's.
 
     Attributes:
         torch: None for torch's global generator.
         python: ``random.Random`` or, for the global one, the module ``random`` itself.
+        numpy: ``numpy.random.RandomState``; None for numpy's global generator.
     """
 
     torch: torch.Generator | None = None
     python: Any = field(default=random)
+    numpy: Any = None
 
 
 class Step(Protocol):

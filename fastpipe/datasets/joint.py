@@ -18,7 +18,7 @@ from fastpipe.datasets.bad_file_policy import BadFileHandler
 from fastpipe.datasets.base import ImageDataset
 from fastpipe.datasets.joint_stages import JointStages, TargetStages, v2_samples, with_masks
 from fastpipe.datasets.options import ImageOptions, Unpack, with_options
-from fastpipe.datasets.standard_transform import StandardTransform
+from fastpipe.datasets.standard_transform import StandardTransform, is_standard
 from fastpipe.errors import DatasetError, PlanError
 from fastpipe.transforms.pipeline import Pipeline
 from fastpipe.types import Box, Recipe
@@ -113,6 +113,9 @@ class JointDataset(ImageDataset):
     ) -> None:
         if transforms is not None and (transform is not None or target_transform is not None):
             raise ValueError("Only transforms or transform/target_transform can be passed as argument")
+        if is_standard(transforms):
+            both: Any = transforms
+            transform, target_transform, transforms = both.transform, both.target_transform, None
         super().__init__(transform, target_transform, **options)
         if transforms is not None:
             self.transforms = transforms

@@ -14,6 +14,7 @@ from fastpipe.errors import PlanError
 from fastpipe.executor import ImageStages, SampleTask
 from fastpipe.program import execute, lower, mark, needed
 from fastpipe.rng import drawing, rewound_on
+from fastpipe.transforms.adapters import planned
 from fastpipe.types import Generators, ImageShape, Recipe
 
 _SAMPLES = "fastpipe.transforms.v2._samples"
@@ -110,7 +111,7 @@ class JointStages(TargetStages):
     ) -> tuple[Recipe | None, Any]:
         """Draws for the image, and gives the sample without its pixels; no recipe if transforms look at pixels."""
         v2 = v2_samples()
-        drawn = self.pipeline.drawn
+        drawn = [planned(transform) for transform in self.pipeline.drawn]
         with drawing(generators) as held:
             with contextlib.suppress(v2.Untraceable), rewound_on(v2.Untraceable, held.torch):
                 found = v2.draw_sample(drawn, shape, targets, held)

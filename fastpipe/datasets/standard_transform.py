@@ -37,3 +37,12 @@ class StandardTransform:
                 head, *rest = repr(transform).splitlines()
                 lines += [name + head, *(" " * len(name) + line for line in rest)]
         return "\n".join(lines)
+
+
+def is_standard(transforms: Any) -> bool:
+    """Whether an object is a `StandardTransform`, this one or torchvision's: each half sees its own part alone."""
+    kind = type(transforms)
+    return kind is StandardTransform or (kind.__module__, kind.__name__) == _THEIRS
+
+
+_THEIRS = ("torchvision.datasets.vision", "StandardTransform")

@@ -14,7 +14,7 @@ from fastpipe.datasets.wrappers import behind_subsets
 from fastpipe.environment import line_width
 from fastpipe.errors import PlanError
 from fastpipe.explanation.foreign_loading import foreign_loading, path_of, shape_in_memory
-from fastpipe.explanation.graph_breaks import Break, diagnose, one_line
+from fastpipe.explanation.graph_breaks import Break, diagnose, named_with_library, one_line
 from fastpipe.explanation.loader_advice import advise_loader
 from fastpipe.ops import ToPlanarTensor, contracts_of
 from fastpipe.program.lower import lower
@@ -241,7 +241,7 @@ def explain(subject: Any, *, shape: ImageShape | None = None, fidelity: Fidelity
         fidelity=chosen,
         example=example,
         shape=(size.height, size.width),
-        drawn=tuple(map(one_line, pipeline.drawn)),
+        drawn=tuple(map(named_with_library, pipeline.drawn)),
         recipe=tuple(steps_in_words(recipe.steps)),
         box=(box.top, box.left, box.height, box.width),
         share=box.height * box.width / max(1, size.height * size.width),

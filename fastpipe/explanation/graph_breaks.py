@@ -16,8 +16,11 @@ import torch
 
 from fastpipe.transforms import autoaugment, transforms
 from fastpipe.transforms._base import drawable
+from fastpipe.transforms.adapters import RECIPES, planned, why_not
 
 _OWN = {name: getattr(module, name) for module in (transforms, autoaugment) for name in module.__all__}
+_V2 = "torchvision.transforms.v2"
+_OURS_AND_KNOWN = ("fastpipe.", *RECIPES)
 _ADDRESS = re.compile(r"( object)? at 0x[0-9a-fA-F]+")
 _DRAW = "draw(self, shape, generators)"
 _GIVE_DRAW = (
@@ -53,7 +56,7 @@ class Break:
     Attributes:
         transform: it, in one line.
         cause: ``"albumentations"``, ``"dataset"`` (its own code makes samples), ``"draw"``, ``"foreign"``, ``"hook"``,
-            ``"lambda"``, ``"member"``, ``"pixels"``, ``"subclass"`` or ``"torchvision"``.
+            ``"lambda"``, ``"member"``, ``"pixels"``, ``"subclass"``, ``"timm"`` or ``"torchvision"``.
         reason: why its random numbers can't be drawn from the image's size.
         advice: what mends it, one sentence each, the best first.
         runs: it runs as it is, only slower; else it raises until it is mended.
@@ -87,6 +90,13 @@ def _joined(text: str) -> str:
     return joined
 
 
+def named_with_library(transform: Any) -> str:
+    """`one_line`; for another library's transform that has an adapter, with the library's name."""
+    library = type(transform).__module__.partition(".")[0]
+    text = one_line(transform)
+    return text if library == "fastpipe" or planned(transform) is transform else f"{library}'s {text}, planned"
+
+
 def shortened(transform: Any, length: int = 100) -> str:
     """`one_line`, or only the class's name where that is longer."""
     text = one_line(transform)
@@ -103,18 +113,17 @@ def diagnose(transform: Any) -> Break:
 def _found(transform: Any) -> tuple[str, str, tuple[str, ...]]:
     kind = type(transform)
     home = kind.__module__.partition(".")[0]
-    if kind is transforms.Lambda:
+    is_v1 = kind.__module__.startswith("torchvision.transforms.") and not kind.__module__.startswith(_V2)
+    if kind is transforms.Lambda or (is_v1 and kind.__name__ == "Lambda"):
         return "lambda", "what a Lambda's function does isn't known before it runs", _about_function(transform.lambd)
     if home == "fastpipe" and kind.__name__ == "Albumentations":
         return _about_albumentations(transform)
     if home == "albumentations":
         wrapped = f"wrap it: fastpipe.transforms.Albumentations({kind.__name__}(…))"
         return "albumentations", "albumentations takes and gives named arrays, not images", (wrapped,)
-    if home == "torchvision":
-        return "torchvision", "it is torchvision's, which draws while it sees pixels", _about_torchvision(transform)
-    is_v2 = kind.__module__ == "fastpipe.transforms.v2"
+    is_v2 = kind.__module__.startswith(("fastpipe.transforms.v2", _V2))
     known = _WITHOUT_DRAW_V2 if is_v2 else _WITHOUT_DRAW
-    if kind.__name__ in known and (is_v2 or _OWN.get(kind.__name__) is kind):
+    if kind.__name__ in known and (is_v2 or is_v1 or _OWN.get(kind.__name__) is kind):
         reason, tip = known[kind.__name__]
         return "pixels", reason, (tip,)
     if getattr(transform, "_forward_hooks", None) or getattr(transform, "_forward_pre_hooks", None):
@@ -130,6 +139,8 @@ def _found(transform: Any) -> tuple[str, str, tuple[str, ...]]:
         several = "these" if len(names) > 1 else "this"
         advice = (f"override draw as well, {_DRAW}, so that it does what your {names[0]} does",)
         return "subclass", f"it changes {', '.join(names)} of {base}, whose draw knows nothing of {several}", advice
+    if home in ("timm", "torchvision"):
+        return home, why_not(transform), (_LAST,)
     if "draw" in {name for base in kind.__mro__ for name in vars(base)}:
         return "draw", "its method draw is another one than fastpipe's", (f"define it as {_DRAW}, or rename yours",)
     if isinstance(transform, torch.nn.Sequential):
@@ -143,22 +154,24 @@ def _found(transform: Any) -> tuple[str, str, tuple[str, ...]]:
 
 def _members(transform: Any) -> Sequence[Any]:
     """The members of a composite of fastpipe's own."""
-    if getattr(transform, "_can_draw", None) is None:
+    if not any(getattr(planned(transform), name, None) for name in ("_can_draw", "_plans_itself")):
         return ()
     members = getattr(transform, "transforms", None)
     if members is not None:
         return tuple(members)
     inner = getattr(transform, "transform", None)
-    return () if inner is None else (inner,)
+    return () if inner is None or isinstance(transform, torch.nn.Module) else (inner,)
 
 
 def _replaced(transform: Any) -> tuple[str, list[str]] | None:
     """The fastpipe class that a subclass is of, and the methods of it that the subclass replaces."""
     lineage = type(transform).__mro__
-    position = next((i for i, base in enumerate(lineage) if base.__module__.startswith("fastpipe.")), None)
-    if position is None or not hasattr(lineage[position], "draw"):
+    position = next((i for i, base in enumerate(lineage) if base.__module__.startswith(_OURS_AND_KNOWN)), None)
+    if position is None:
         return None
     base = lineage[position]
+    if base.__module__.startswith("fastpipe.") and not hasattr(base, "draw"):
+        return None
     changed = {name for cls in lineage[:position] for name in vars(cls)} | set(getattr(transform, "__dict__", ()))
     methods = [name for name in sorted(changed) if callable(getattr(base, name, None))]
     names = [name for name in methods if not name.startswith("__") or name == "__call__"]
@@ -199,14 +212,3 @@ def _not_in_place(transform: Any) -> Iterator[str]:
     image_only = any(base.__name__ == "ImageOnlyTransform" for base in type(transform).__mro__)
     if not image_only or getattr(transform, "num_output_channels", 3) != 3:
         yield type(transform).__name__
-
-
-def _about_torchvision(transform: Any) -> tuple[str, ...]:
-    kind = type(transform)
-    module = kind.__module__
-    name = kind.__name__
-    if ".v2" in module:
-        return (f"take fastpipe.transforms.v2.{name}: the same arguments, draws and results (swap the import)",)
-    if name not in _OWN:
-        return (f"fastpipe.transforms has no {name}: put it last",)
-    return (f"take fastpipe.transforms.{name}: the same arguments, draws and pixels (swap the import)",)

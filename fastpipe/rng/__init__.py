@@ -1,11 +1,11 @@
-"""torch's and Python's generators: emulated, keyed, saved and restored.
+"""torch's, Python's and numpy's generators: emulated, keyed, saved and restored.
 
 `drawing` and `keyed_generators` say which generators a draw comes from, `stream_of` gives the stream that a transform
 draws from: an `MT19937Stream`, which has torch's numbers without torch's calls, or a `TorchStream`, which calls torch.
 `fastpipe.rng.state` saves and restores the generators.
 """
 
-from fastpipe.rng.generators import Stream, StreamGenerators, drawing, keyed_generators, stream_of
+from fastpipe.rng.generators import Stream, StreamGenerators, drawing, keyed_generators, numpy_of, stream_of
 from fastpipe.rng.keys import sample_key, sample_keys
 from fastpipe.rng.mt19937 import MT19937Stream
 from fastpipe.rng.state import (
@@ -29,6 +29,7 @@ __all__ = [
     "drawing",
     "keyed_generators",
     "keyed_globals",
+    "numpy_of",
     "preserved_globals",
     "rewound_on",
     "sample_key",

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+import numpy as np
 import torch
 from torch import Generator
 
@@ -33,22 +34,27 @@ class StreamGenerators(Generators):
     Args:
         stream: of the generator, or of a seed.
         python: Python's generator.
-        key: what Python's generator is seeded with when it's asked for; None for the one that is given.
+        key: what Python's and numpy's generator are seeded with when they're asked for; None for those that are given.
+        numpy: numpy's generator; None for the global one.
     """
 
-    __slots__ = ("_key", "_python", "_stream", "stream")
+    __slots__ = ("_key", "_numpy", "_numpy_key", "_python", "_stream", "stream")
 
     _key: int | None
+    _numpy: Any
+    _numpy_key: int | None
     _python: Any
     _stream: MT19937Stream
     stream: Stream
 
-    def __init__(self, stream: MT19937Stream, python: Any = random, key: int | None = None) -> None:
+    def __init__(self, stream: MT19937Stream, python: Any = random, key: int | None = None, numpy: Any = None) -> None:
         set_ = object.__setattr__  # the base is frozen
         set_(self, "stream", stream)
         set_(self, "_stream", stream)
         set_(self, "_python", python)
         set_(self, "_key", key)
+        set_(self, "_numpy", numpy)
+        set_(self, "_numpy_key", key)
 
     @property
     def torch(self) -> Generator | None:
@@ -63,13 +69,20 @@ class StreamGenerators(Generators):
             object.__setattr__(self, "_key", None)
         return self._python
 
+    @property
+    def numpy(self) -> Any:
+        if self._numpy_key is not None:
+            object.__setattr__(self, "_numpy", numpy_keyed(self._numpy_key))
+            object.__setattr__(self, "_numpy_key", None)
+        return self._numpy
+
     def plain(self) -> Generators:
         """The generators themselves, up to date, for code that knows no streams; the stream reads them anew behind."""
         source = self._stream.generator()
-        return Generators(None if source is torch.default_generator else source, self.python)
+        return Generators(None if source is torch.default_generator else source, self.python, self.numpy)
 
     def __reduce__(self) -> Any:
-        return Generators, (self.torch, self.python)
+        return Generators, (self.torch, self.python, self.numpy)
 
     __eq__ = object.__eq__
     __hash__ = object.__hash__
@@ -83,6 +96,17 @@ def stream_of(generators: Generators) -> Stream:
     return generators.stream if isinstance(generators, StreamGenerators) else TorchStream(generators.torch)
 
 
+def numpy_of(generators: Generators) -> Any:
+    """numpy's generator, with the methods of ``numpy.random.RandomState``; its module for the global one."""
+    return np.random if generators.numpy is None else generators.numpy
+
+
+def numpy_keyed(key: int) -> Any:
+    """numpy's legacy generator, which libraries draw from, seeded by a key."""
+    legacy: Any = np.random
+    return legacy.RandomState(key & 0xFFFFFFFF)
+
+
 class drawing:
     """``with drawing(generators) as held:`` reads their state once for many draws, and writes it back at the end.
 
@@ -91,10 +115,10 @@ class drawing:
     Args:
         generators: as for a draw; None for the global ones.
         globally: the global ones even where a thread's own take their place.
-        with_python: `rewind` puts Python's generator back, too.
+        with_python: `rewind` puts Python's and numpy's generators back, too.
     """
 
-    __slots__ = ("_before", "_given", "_globally", "_lock", "_python", "_stream", "_with_python")
+    __slots__ = ("_before", "_given", "_globally", "_lock", "_others", "_stream", "_with_python")
 
     def __init__(
         self, generators: Generators | None = None, *, globally: bool = False, with_python: bool = False
@@ -104,34 +128,34 @@ class drawing:
         self._stream: MT19937Stream | None = None
         self._lock: Any = None
         self._before = b""
-        self._python: Any = None
+        self._others: Any = None
 
     def __enter__(self) -> Generators:
         given = self._given
         if isinstance(given, StreamGenerators):
             return given
-        source, python = given.torch, given.python
+        source, python, numpy = given.torch, given.python, given.numpy
         if self._with_python:
-            self._python = python.getstate()
+            self._others = python.getstate(), numpy_of(given).get_state()
         if source is None or source is torch.default_generator:
             own = None if self._globally else _own.get()
             if own is not None:
-                source, python = own.torch, own.python
+                source, python, numpy = own.torch, own.python, own.numpy
             if not usable():
                 self._before = (torch.default_generator if source is None else source).get_state().numpy().tobytes()
-                return Generators(source, python) if own is not None else given
+                return Generators(source, python, numpy) if own is not None else given
             kept = own or _shared
             self._lock = kept.lock
             self._lock.acquire()
             stream = self._stream = kept.stream
             stream.flush()  # of a draw that this one is part of
             stream.found = b""
-            return kept.streamed(python)
+            return kept.streamed(python, numpy)
         if source.device.type == "cpu" and usable():
             self._stream = MT19937Stream(source)
         else:
             return given
-        return StreamGenerators(self._stream, python)
+        return StreamGenerators(self._stream, python, numpy=numpy)
 
     def __exit__(self, kind: Any, error: Any, traceback: Any) -> None:
         if self._stream is not None:
@@ -144,8 +168,10 @@ class drawing:
         """Puts the global generators, behind a block that drew from them, back to where it found them."""
         if self._before:
             torch.default_generator.set_state(torch.frombuffer(bytearray(self._before), dtype=torch.uint8))
-        if self._python is not None:
-            random.setstate(self._python)
+        if self._others is not None:
+            python, numpy = self._others
+            random.setstate(python)
+            numpy_of(_GLOBAL).set_state(numpy)
 
 
 _GLOBAL = Generators()
@@ -155,22 +181,24 @@ class ThreadGenerators:
     """Generators that take the global ones' place in a thread: see `active`.
 
     Attributes:
-        torch, python: the generators themselves.
+        torch, python, numpy: the generators themselves; None for numpy's global one.
         stream: of torch's, kept from draw to draw.
     """
 
-    def __init__(self, torch: Generator, python: Any) -> None:
+    def __init__(self, torch: Generator, python: Any, numpy: Any = None) -> None:
         self.lock = threading.RLock()
         self.torch = torch
         self.python = python
+        self.numpy = numpy
         self.stream = MT19937Stream(torch)
-        self._streamed = StreamGenerators(self.stream, python)
+        self._streamed = StreamGenerators(self.stream, python, numpy=numpy)
 
-    def streamed(self, python: Any) -> StreamGenerators:
-        """The generators with the kept stream, and this one of Python's: the same object as long as it will do."""
+    def streamed(self, python: Any, numpy: Any) -> StreamGenerators:
+        """The generators with the kept stream and these two: the same object as long as it will do."""
         kept = self._streamed
-        if kept.stream is not self.stream or kept._python is not python:  # or somebody has had torch's generator
-            kept = self._streamed = StreamGenerators(self.stream, python)
+        changed = kept._python is not python or kept._numpy is not numpy
+        if changed or kept.stream is not self.stream:  # or somebody has had torch's generator
+            kept = self._streamed = StreamGenerators(self.stream, python, numpy=numpy)
         return kept
 
     @contextlib.contextmanager
@@ -213,4 +241,4 @@ def keyed_generators(key: int) -> Generators:
     seed = torch_seed(key)
     if usable():
         return StreamGenerators(MT19937Stream.seeded(seed), key=key)
-    return Generators(torch.Generator().manual_seed(seed), random.Random(key))
+    return Generators(torch.Generator().manual_seed(seed), random.Random(key), numpy_keyed(key))

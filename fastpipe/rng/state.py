@@ -31,17 +31,25 @@ class GeneratorStates(NamedTuple):
         """The states of these generators; None for the global ones."""
         if generators is None or generators.torch is None:
             return cls(torch.get_rng_state(), random.getstate(), _numpy.get_state())
-        return cls(generators.torch.get_state(), generators.python.getstate())
+        numpy = None if generators.numpy is None else generators.numpy.get_state()
+        return cls(generators.torch.get_state(), generators.python.getstate(), numpy)
 
     def draws_like(self, other: GeneratorStates) -> bool:
-        """Whether torch's and Python's generators, which torchvision draws from, are in the same state."""
-        return torch.equal(self.torch, other.torch) and bool(self.python == other.python)
+        """Whether the generators are in the same state; numpy's, where both have one."""
+        same = torch.equal(self.torch, other.torch) and bool(self.python == other.python)
+        return same and (None in (self.numpy, other.numpy) or _listed(self.numpy) == _listed(other.numpy))
 
     def restore(self) -> None:
         """Puts the global generators into these states."""
         torch.set_rng_state(self.torch)
         random.setstate(self.python)
         _numpy.set_state(self.numpy)
+
+
+def _listed(state: Any) -> Any:
+    """numpy's state, comparable."""
+    name, words, *rest = state
+    return name, words.tolist(), rest
 
 
 @contextlib.contextmanager
@@ -81,10 +89,11 @@ def rewound_on(error: type[Exception], generator: torch.Generator | None = None)
 
 def copied_generators() -> Generators:
     """Generators that will draw what the global ones would, and leave them where they are."""
-    copied, python = torch.Generator(), random.Random()
+    copied, python, numpy = torch.Generator(), random.Random(), _numpy.RandomState()
     copied.set_state(torch.get_rng_state())
     python.setstate(random.getstate())
-    return Generators(copied, python)
+    numpy.set_state(_numpy.get_state())
+    return Generators(copied, python, numpy)
 
 
 class Streams:
@@ -97,8 +106,8 @@ class Streams:
     """
 
     def __init__(self, base_seed: int | GeneratorStates) -> None:
-        self._own = ThreadGenerators(torch.Generator(), random.Random())
         self._numpy: Any = _numpy.RandomState()
+        self._own = ThreadGenerators(torch.Generator(), random.Random(), self._numpy)
         if isinstance(base_seed, GeneratorStates):
             self._load(base_seed)
         else:

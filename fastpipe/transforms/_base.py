@@ -14,6 +14,7 @@ from fastpipe.errors import PlanError
 from fastpipe.ops import Operation
 from fastpipe.ops.interpolation import InterpolationMode, interpolation_from_int
 from fastpipe.rng import StreamGenerators, TorchStream, stream_of
+from fastpipe.transforms.adapters import planned
 from fastpipe.transforms.functional._types import Fill, Image
 from fastpipe.types import Generators, ImageShape, Step
 
@@ -31,7 +32,9 @@ def drawable(transform: Any) -> bool:
     planned with the draw of its base, unless it brings its own.
 
     A class of yours takes part by defining ``draw``: from an `ImageShape` and `Generators` to a tuple of steps.
+    Another library's transform that a recipe knows is asked through its adapter.
     """
+    transform = planned(transform)
     own_answer = getattr(transform, "_plans_itself", None)  # the classes of v2, which are torchvision's
     if own_answer is not None:
         return bool(own_answer())
@@ -79,6 +82,7 @@ def draws_from_stream(transform: Any) -> bool:
 
 def draw_steps(transform: Any, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
     """``transform.draw(shape, generators)``, with torch's own generator for a class that isn't fastpipe's."""
+    transform = planned(transform)
     if isinstance(generators, StreamGenerators) and not draws_from_stream(transform):
         generators = generators.plain()
     steps: tuple[Step, ...] = transform.draw(shape, generators)

@@ -113,12 +113,18 @@ class Normalize(Transform):
         return F.normalize(tensor, self.mean, self.std, self.inplace)
 
     def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
-        mean, std = self.mean, self.std
+        mean, std = _listed(self.mean), _listed(self.std)
         if isinstance(mean, (list, tuple)) and isinstance(std, (list, tuple)):
             return (ops.interned_once(ops.Normalize, tuple(mean), tuple(std)),)
         return (
             ops.Normalize(copy.deepcopy(mean), copy.deepcopy(std)),
         )  # a step doesn't change when the transform does
+
+
+def _listed(numbers: Any) -> Any:
+    """A vector of float32 as a list of the same numbers, by which operations are kept; others as they are."""
+    plain = isinstance(numbers, Tensor) and numbers.dtype == torch.float32 and numbers.ndim == 1
+    return numbers.tolist() if plain and numbers.device.type == "cpu" else numbers
 
 
 class LinearTransformation(torch.nn.Module):

@@ -23,6 +23,7 @@ from fastpipe.program.on_image import run_on_image, shape_of
 from fastpipe.program.profiling import profiled
 from fastpipe.rng import drawing
 from fastpipe.transforms._base import call, draws_from_stream
+from fastpipe.transforms.adapters import planned
 from fastpipe.transforms.pipeline import Pipeline, drawn_from, flatten, members_of
 from fastpipe.types import ImageShape
 
@@ -33,7 +34,7 @@ class _Run(NamedTuple):
     Attributes:
         transforms: the transforms.
         pipeline: draws for all of them; None where they are called.
-        draws_from_python: they may draw from Python's generator.
+        draws_from_python: they may draw from Python's generator or numpy's.
     """
 
     transforms: tuple[Any, ...]
@@ -143,6 +144,7 @@ _LISTS = (list, tuple, torch.nn.ModuleList)
 
 
 def _draws_from_python(transform: Any) -> bool:
+    transform = planned(transform)
     own = getattr(transform, "_draws_from_python", None)
     return not draws_from_stream(transform) if own is None else bool(own)
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from fastpipe.rng import StreamGenerators, drawing
 from fastpipe.transforms._base import drawable, draws_from_stream
+from fastpipe.transforms.adapters import planned
 from fastpipe.types import Generators, ImageShape, Recipe, Step
 
 
@@ -31,8 +32,9 @@ class Pipeline:
     )
 
     def __post_init__(self) -> None:
-        looks = max((number for number, one in enumerate(self.drawn) if _looks_at_shape(one)), default=0)
-        draws = ((one.draw, draws_from_stream(one), number < looks) for number, one in enumerate(self.drawn))
+        adapted = tuple(map(planned, self.drawn))
+        looks = max((number for number, one in enumerate(adapted) if _looks_at_shape(one)), default=0)
+        draws = ((one.draw, draws_from_stream(one), number < looks) for number, one in enumerate(adapted))
         object.__setattr__(self, "_draws", tuple(draws))  # frozen
         object.__setattr__(self, "_members", (*self.drawn, *self.rest))
 
@@ -81,13 +83,14 @@ def _looks_at_shape(transform: Any) -> bool:
 
 
 def members_of(transform: Any) -> Sequence[Any] | None:
-    """The transforms of a `Compose`, v1's or v2's; None for any other transform, a subclass included."""
-    if vars(type(transform)).get("_is_compose") and not (
-        getattr(transform, "_forward_hooks", None) or getattr(transform, "_forward_pre_hooks", None)
-    ):
-        members: Sequence[Any] = transform.transforms
-        return members
-    return None
+    """The transforms of a `Compose`, v1's or v2's, also torchvision's; None for others, a subclass included."""
+    if not vars(type(planned(transform))).get("_is_compose"):
+        return None
+    own = vars(transform)
+    if own.get("_forward_hooks") or own.get("_forward_pre_hooks") or "forward" in own:
+        return None
+    members: Sequence[Any] = transform.transforms
+    return members
 
 
 def flatten(transform: Any) -> Iterable[Any]:
@@ -128,4 +131,4 @@ def drawn_from(members: Sequence[Any], start: int, *, v2_alone: bool = False) ->
 
 
 def _is_v2(transform: Any) -> bool:
-    return hasattr(transform, "_plans_itself")
+    return hasattr(planned(transform), "_plans_itself")

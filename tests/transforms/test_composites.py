@@ -131,7 +131,7 @@ def test_what_is_drawable() -> None:
     assert drawable(T.ToTensor())
     assert drawable(T.Normalize([0.5], [0.5]))
     assert drawable(T.RandomErasing())
-    for transform in (T.Lambda(len), T.FiveCrop(3), T.TenCrop(3), T.ToPILImage(), len, None, V.CenterCrop(3)):
+    for transform in (T.Lambda(len), T.FiveCrop(3), T.TenCrop(3), T.ToPILImage(), len, None, V.FiveCrop(3)):
         assert not drawable(transform)
     assert not drawable(T.Compose([T.CenterCrop(3), T.Lambda(len)]))
     assert not drawable(T.RandomApply([T.Lambda(len)]))

@@ -21,6 +21,7 @@ from fastpipe.program.on_image import run_on_image
 from fastpipe.program.on_image import shape_of as image_shape
 from fastpipe.rng import rewound_on, stream_of
 from fastpipe.transforms._base import draw_all
+from fastpipe.transforms.adapters import planned
 from fastpipe.transforms.autoaugment import AutoAugmentPolicy
 from fastpipe.transforms.image_call import ImageCallSlot
 from fastpipe.transforms.v2 import _draws
@@ -137,13 +138,14 @@ def _is_planned(transform: Any) -> bool:
         return False
     if transform._forward_hooks or transform._forward_pre_hooks or any(name in vars(transform) for name in _METHODS):
         return False
-    members = getattr(transform, "transforms", ())
+    members = map(planned, getattr(transform, "transforms", ()))
     return all(isinstance(member, Planned) and _is_planned(member) for member in members)
 
 
-def planned_class(base: Any, module: str) -> type:
-    """torchvision's class with what is fastpipe's."""
+def planned_class(base: Any, module: str, **own: Any) -> type:
+    """torchvision's class with what is fastpipe's, and some attributes of its own."""
     body = {
+        **own,
         "__module__": module,
         "__qualname__": base.__name__,
         "__doc__": base.__doc__,

@@ -1,0 +1,72 @@
+"""The parts that recipes share: adapters, and which subclasses do what their base does."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from typing import Any
+
+from fastpipe.transforms.adapters import Adapt
+
+_FREE = frozenset({"__init__", "__repr__", "__str__", "extra_repr"})
+# Names that every class body has, or may have, which say nothing about what an object does.
+_METADATA = frozenset(
+    {"__annotations__", "__annotate__", "__annotate_func__", "__annotations_cache__", "__classdictcell__", "__dict__"}
+    | {"__doc__", "__firstlineno__", "__module__", "__orig_bases__", "__parameters__", "__qualname__"}
+    | {"__static_attributes__", "__type_params__", "__weakref__"}
+)
+
+
+_SAID = ("_draws_from_python", "_is_compose", "_looks_at_shape")  # by each class of itself alone
+
+
+def adapter_class(ours: type, **body: Any) -> Any:
+    """A class that does what ``ours`` does, for objects of another library's class; see `adapter`.
+
+    Args:
+        ours: defines ``draw``; its attributes have the names that the other library's have.
+        body: attributes and methods in place of ours.
+    """
+    kept = {name: vars(ours)[name] for name in _SAID if name in vars(ours)}
+    names = {"__slots__": ("original",), "__doc__": ours.__doc__}
+    kind = type(ours)
+    return kind(ours.__name__, (ours,), {**names, **kept, **body, "__module__": __name__})
+
+
+def adapter(kind: type) -> Adapt:
+    """Makes adapters of a class: objects that share the attributes of the object that they draw for."""
+    new, set_ = object.__new__, object.__setattr__
+
+    def adapt(original: Any) -> Any:
+        made: Any = new(kind)
+        set_(made, "__dict__", original.__dict__)  # not a copy: changes are seen
+        set_(made, "original", original)
+        return made
+
+    return adapt
+
+
+def known_base(kind: type, table: Mapping[type, Any], *, replaced: frozenset[str] = frozenset()) -> type | None:
+    """The class of a table that a class is, or is a subclass of that does the same; None if there is none.
+
+    A subclass may have a constructor and a repr of its own, and methods under new names.
+
+    Args:
+        kind: the class of an object.
+        table: the known classes.
+        replaced: the methods that a subclass has to replace, which the caller asks.
+    """
+    lineage = kind.__mro__
+    place = next((number for number, base in enumerate(lineage) if base in table), None)
+    if place is None:
+        return None
+    base = lineage[place]
+    found = set()
+    for between in lineage[:place]:
+        for name, value in vars(between).items():
+            if name in _FREE or name in _METADATA:
+                continue
+            plain = inspect.isfunction(inspect.unwrap(value) if callable(value) else value)
+            if hasattr(base, name) or not plain:
+                found.add(name)
+    return base if found == replaced else None

@@ -1,0 +1,202 @@
+"""Operations that timm does with Pillow, and torchvision doesn't: warps by a matrix, a look-up, mixtures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from PIL import Image, ImageOps
+
+from fastpipe import ops
+from fastpipe.core import Kind
+from fastpipe.kernels import color, warp
+from fastpipe.ops.interpolation import pil_modes_mapping
+from fastpipe.program.lower import lower
+from fastpipe.program.on_image import run_on_image
+from fastpipe.program.program import steps_in_words
+from fastpipe.types import ImageShape, Recipe, Step
+
+if TYPE_CHECKING:
+    from fastpipe.core import Job
+
+_LEVELS = np.arange(256)
+
+
+def _by_pillow(array: NDArray[Any], change: Callable[[Image.Image], Image.Image]) -> NDArray[Any]:
+    """A uint8 array, changed as a PIL image."""
+    gray = array.ndim == 3 and array.shape[2] == 1
+    changed = np.array(change(Image.fromarray(array[..., 0] if gray else array)))
+    return changed[..., None] if gray else changed
+
+
+def _like(image: Image.Image, array: NDArray[Any]) -> Image.Image:
+    """An array as a PIL image of the mode of another."""
+    return Image.fromarray(array if image.mode == "RGB" else array.reshape(image.height, image.width))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AffineBy(ops.Operation):
+    """``Image.transform`` by the matrix of the way back, from new pixels to old ones."""
+
+    op: ClassVar[str] = "affine_by"
+    takes_arrays_alone: ClassVar[bool] = True
+    matrix: tuple[float, ...]
+    interpolation: Any
+    fill: Any = None
+
+    def apply(self, image: Any) -> Any:
+        mode: Any = pil_modes_mapping[self.interpolation]
+        return _by_pillow(
+            image,
+            lambda one: one.transform(
+                one.size, Image.Transform.AFFINE, self.matrix, resample=mode, fillcolor=self.fill
+            ),
+        )
+
+    def to_core(self, job: Job, shape: ImageShape) -> bool:
+        fill = self.fill
+        whole = fill is None or (isinstance(fill, (list, tuple)) and len(fill) == shape.channels)
+        if not whole or self.interpolation.value not in warp.FILTERS:
+            return False
+        return warp.add_warp(job, Kind.AFFINE, shape.size, self.matrix, self.interpolation.value, fill)
+
+    def point_transform(self, shape: ImageShape) -> NDArray[np.float64]:
+        back = np.array([*self.matrix, 0, 0, 1], dtype=np.float64)
+        return np.linalg.inv(back.reshape(3, 3)).astype(np.float64)
+
+    def words(self) -> str:
+        _, b, c, d, _, f = self.matrix
+        shears = [f"{share:.2f}" for share in (b, d) if share]
+        if shears:
+            return "sheared by " + ", ".join(shears)
+        return f"shifted by {-c:g}, {-f:g} px"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LightenBelow(ops.Operation):
+    """A number added to what is below a threshold."""
+
+    op: ClassVar[str] = "lighten_below"
+    phrase: ClassVar[str] = "{add} added below {threshold}"
+    pointwise: ClassVar[bool] = True
+    takes_arrays_alone: ClassVar[bool] = True
+    threshold: int
+    add: int
+
+    def apply(self, image: Any) -> Any:
+        return color.apply_table(image, self.table())
+
+    def table(self) -> NDArray[np.uint8]:
+        table: NDArray[np.uint8] = np.where(self.threshold > _LEVELS, np.minimum(255, _LEVELS + self.add), _LEVELS)
+        return table.astype(np.uint8)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PosterizeByPillow(ops.Operation):
+    """`Posterize` to no bits, or fewer: some versions of Pillow refuse."""
+
+    op: ClassVar[str] = "posterize"
+    phrase: ClassVar[str] = "posterized to {bits} bits"
+    pointwise: ClassVar[bool] = True
+    takes_arrays_alone: ClassVar[bool] = True
+    bits: int
+
+    def apply(self, image: Any) -> Any:
+        return _by_pillow(image, lambda one: ImageOps.posterize(one, self.bits))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MixChains(ops.Operation):
+    """timm's AugMix: results of chains of operations, mixed with each other and with the image.
+
+    Attributes:
+        weights: of the chains.
+        chains: the steps of each.
+        share: of the mixed chains in the result; None for chains that are blended in one by one.
+    """
+
+    op: ClassVar[str] = "mix_chains"
+    moves: ClassVar[bool] = False
+    takes_arrays_alone: ClassVar[bool] = True
+    weights: Any
+    chains: tuple[tuple[Step, ...], ...]
+    share: Any = None
+
+    def apply(self, image: Any) -> Any:
+        results = zip(self.weights, (self._run(chain, image) for chain in self.chains), strict=True)
+        if self.share is None:
+            return _by_pillow(image, lambda one: self._blended(one, results))
+        mixed = np.zeros(image.shape, dtype=np.float32)
+        for weight, result in results:
+            mixed += weight * result.astype(np.float32)
+        np.clip(mixed, 0, 255.0, out=mixed)
+        other = mixed.astype(np.uint8)
+        return _by_pillow(image, lambda one: Image.blend(one, _like(one, other), self.share))
+
+    @staticmethod
+    def _run(chain: tuple[Step, ...], image: Any) -> Any:
+        if not chain:
+            return image
+        made = run_on_image(lower(Recipe(ImageShape(*(*image.shape, 1)[:3]), chain)), image)
+        return made.reshape(image.shape)
+
+    @staticmethod
+    def _blended(image: Image.Image, results: Any) -> Image.Image:
+        for weight, result in results:
+            image = Image.blend(image, _like(image, result), weight)
+        return image
+
+    def words(self) -> str:
+        chains = [", ".join(steps_in_words(chain)) or "itself" for chain in self.chains]
+        mixed = " + ".join(f"{weight:.0%} ({text})" for weight, text in zip(self.weights, chains, strict=True))
+        return f"mixed of {mixed}"
+
+    def __str__(self) -> str:
+        chains = [" → ".join(map(str, chain)) or "itself" for chain in self.chains]
+        mixed = " + ".join(f"{weight:.3f} × ({text})" for weight, text in zip(self.weights, chains, strict=True))
+        return f"mix_chains({mixed}{'' if self.share is None else f', share={self.share:.3f}'})"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AsNumpy(ops.Operation):
+    """A tensor as an array of its memory."""
+
+    op: ClassVar[str] = "as_numpy"
+    moves: ClassVar[bool] = False
+
+    def apply(self, image: Any) -> Any:
+        return image.numpy()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AsDtype(ops.Operation):
+    """A tensor in another dtype, its values as they are."""
+
+    op: ClassVar[str] = "as_dtype"
+    moves: ClassVar[bool] = False
+    dtype: torch.dtype
+
+    def apply(self, image: Any) -> Any:
+        return image.to(dtype=self.dtype)
+
+
+class ToTensorOnce(ops.ToTensor):
+    """`ToTensor` that leaves tensors as they are."""
+
+    __slots__ = ()
+
+    def apply(self, image: Any) -> Any:
+        return image if isinstance(image, torch.Tensor) else ops.Operation.apply(self, image)
+
+
+class PilToTensorOnce(ops.PilToTensor):
+    """`PilToTensor` that leaves tensors as they are."""
+
+    __slots__ = ()
+
+    def apply(self, image: Any) -> Any:
+        return image if isinstance(image, torch.Tensor) else ops.Operation.apply(self, image)

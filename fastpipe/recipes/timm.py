@@ -1,0 +1,451 @@
+"""timm's transforms, which draw from Python's, numpy's and torch's generators and compute with Pillow.
+
+Each class here draws what timm's of the same name draws, in its order, from an image's size alone, after the code whose
+fingerprint `_KNOWN` has. timm is imported by then: an object of it is there.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import timm
+import torch
+from timm.data import auto_augment as theirs
+from timm.data import random_erasing
+from timm.data import transforms as crops
+
+from fastpipe import ops
+from fastpipe.ops.interpolation import interpolation_of
+from fastpipe.recipes.base import adapter, adapter_class, known_base
+from fastpipe.recipes.pillow_ops import (
+    AffineBy,
+    AsDtype,
+    AsNumpy,
+    LightenBelow,
+    MixChains,
+    PosterizeByPillow,
+)
+from fastpipe.recipes.source_code import fingerprint
+from fastpipe.recipes.torchvision_v1 import GUARDED_PIL_TO_TENSOR, GUARDED_TO_TENSOR
+from fastpipe.rng import numpy_of, stream_of
+from fastpipe.transforms.adapters import Adapt
+from fastpipe.types import Generators, ImageShape, Step
+
+# -- crops and resizes
+
+
+class _Drawing:
+    """The base of classes that share the attributes of timm's objects."""
+
+    _draws_from_python = True
+
+    if TYPE_CHECKING:  # attributes are timm's
+
+        def __getattr__(self, name: str) -> Any: ...
+
+
+class RandomResizedCropAndInterpolation(_Drawing):
+    def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
+        python = generators.python
+        box = _resized_crop_box(shape.height, shape.width, self.scale, self.ratio, python)
+        return ops.Crop(*box), _resize(tuple(self.size), _one_of(self.interpolation, python))
+
+
+def _resized_crop_box(height: int, width: int, scale: Any, ratio: Any, python: Any) -> tuple[int, int, int, int]:
+    area = width * height
+    for _ in range(10):
+        target_area = python.uniform(*scale) * area
+        log_ratio = (math.log(ratio[0]), math.log(ratio[1]))
+        aspect_ratio = math.exp(python.uniform(*log_ratio))
+        target_w = round(math.sqrt(target_area * aspect_ratio))
+        target_h = round(math.sqrt(target_area / aspect_ratio))
+        if target_w <= width and target_h <= height:
+            i = python.randint(0, height - target_h)
+            j = python.randint(0, width - target_w)
+            return i, j, target_h, target_w
+    in_ratio = width / height
+    if in_ratio < min(ratio):
+        target_w, target_h = width, round(width / min(ratio))
+    elif in_ratio > max(ratio):
+        target_w, target_h = round(height * max(ratio)), height
+    else:
+        target_w, target_h = width, height
+    return (height - target_h) // 2, (width - target_w) // 2, target_h, target_w
+
+
+def _one_of(interpolation: Any, python: Any) -> Any:
+    """timm's random filter."""
+    return python.choice(interpolation) if isinstance(interpolation, (tuple, list)) else interpolation
+
+
+def _resize(size: tuple[int, int], interpolation: Any) -> ops.Operation:
+    resize: ops.Operation = ops.interned_once(_resize_to, *size, interpolation_of(interpolation))
+    return resize
+
+
+def _resize_to(height: int, width: int, interpolation: Any) -> ops.Resize:
+    return ops.Resize([height, width], interpolation, None, True)
+
+
+class ResizeKeepRatio(_Drawing):
+    def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
+        python = generators.python
+        size = self._draw_size(shape, python)
+        return (_resize(size, _one_of(self.interpolation, python)),)
+
+    def _draw_size(self, shape: ImageShape, python: Any) -> tuple[int, int]:
+        target_h, target_w = self.size
+        ratio_h, ratio_w = shape.height / target_h, shape.width / target_w
+        ratio = max(ratio_h, ratio_w) * self.longest + min(ratio_h, ratio_w) * (1.0 - self.longest)
+        factors = (1.0, 1.0)
+        if self.random_scale_prob > 0 and python.random() < self.random_scale_prob:
+            factor = python.uniform(self.random_scale_range[0], self.random_scale_range[1])
+            if self.random_scale_area:
+                factor = 1.0 / math.sqrt(factor)
+            factors = (factor, factor)
+        if self.random_aspect_prob > 0 and python.random() < self.random_aspect_prob:
+            low, high = self.random_aspect_range[0], self.random_aspect_range[1]
+            aspect = math.sqrt(math.exp(python.uniform(math.log(low), math.log(high))))
+            factors = (factors[0] / aspect, factors[1] * aspect)
+        return round(shape.height * factors[0] / ratio), round(shape.width * factors[1] / ratio)
+
+
+class CenterCropOrPad(_Drawing):
+    _draws_from_python = False
+
+    def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
+        crop_height, crop_width = self.size
+        across, down = max(crop_width - shape.width, 0), max(crop_height - shape.height, 0)
+        steps: list[Step] = []
+        if across or down:
+            padding = [across // 2, down // 2, (across + 1) // 2, (down + 1) // 2]
+            steps.append(ops.Pad(padding, _fill(self.fill), self.padding_mode))
+            shape = steps[0].output_shape(shape)
+            if (crop_height, crop_width) == shape.size:
+                return tuple(steps)
+        top, left = round((shape.height - crop_height) / 2.0), round((shape.width - crop_width) / 2.0)
+        return (*steps, ops.Crop(top, left, crop_height, crop_width))
+
+
+def _fill(fill: Any) -> Any:
+    return list(fill) if isinstance(fill, (list, tuple)) else fill
+
+
+class RandomCropOrPad(_Drawing):
+    def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
+        python = generators.python
+        height, width = self.size
+        delta_height, delta_width = shape.height - height, shape.width - width
+        top = int(math.copysign(python.randint(0, abs(delta_height)), delta_height))
+        left = int(math.copysign(python.randint(0, abs(delta_width)), delta_width))
+        right, bottom = left + width, top + height
+        steps: list[Step] = []
+        if left < 0 or top < 0 or right > shape.width or bottom > shape.height:
+            padding = [
+                max(-left + min(0, right), 0),
+                max(-top + min(0, bottom), 0),
+                max(right - max(shape.width, left), 0),
+                max(bottom - max(shape.height, top), 0),
+            ]
+            steps.append(ops.Pad(padding, _fill(self.fill), self.padding_mode))
+        return (*steps, ops.Crop(max(top, 0), max(left, 0), height, width))
+
+
+class RandomPad(_Drawing):
+    def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
+        python = generators.python
+        across, down = max(self.input_size[1] - shape.width, 0), max(self.input_size[0] - shape.height, 0)
+        left, top = python.randint(0, across), python.randint(0, down)
+        return (ops.Pad([left, top, across - left, down - top], _fill(self.fill)),)
+
+
+class TrimBorder(_Drawing):
+    _draws_from_python = False
+
+    def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
+        border, (height, width) = self.border_size, shape.size
+        size = max(0, height - 2 * border), max(0, width - 2 * border)
+        return (ops.Crop(min(border, height), min(border, height), *size),)
+
+
+# -- the operations of the policies
+
+
+def _affine(matrix: tuple[float, ...], given: Any, python: Any) -> tuple[Step, ...]:
+    return (AffineBy(matrix, _resampling(given, python), given.get("fillcolor")),)
+
+
+def _posterized(bits: int) -> tuple[Step, ...]:
+    if bits >= 8:
+        return ()
+    return (ops.Posterize(bits) if bits >= 1 else PosterizeByPillow(bits),)
+
+
+def _resampling(given: Any, python: Any) -> Any:
+    return interpolation_of(int(_one_of(given.get("resample", theirs._DEFAULT_INTERPOLATION), python)))
+
+
+_AUTOCONTRAST, _EQUALIZE, _INVERT = map(ops.interned_once, (ops.Autocontrast, ops.Equalize, ops.Invert))
+_OPERATIONS: dict[Any, Callable[..., tuple[Step, ...]]] = {
+    theirs.auto_contrast: lambda shape, given, python: (_AUTOCONTRAST,),
+    theirs.brightness: lambda shape, given, python, factor: (ops.AdjustBrightness(factor),),
+    theirs.color: lambda shape, given, python, factor: (ops.AdjustSaturation(factor),),
+    theirs.contrast: lambda shape, given, python, factor: (ops.AdjustContrast(factor),),
+    theirs.desaturate: lambda shape, given, python, factor: (ops.AdjustSaturation(min(1.0, max(0.0, 1.0 - factor))),),
+    theirs.equalize: lambda shape, given, python: (_EQUALIZE,),
+    theirs.gaussian_blur: lambda shape, given, python, factor: (ops.PillowGaussianBlur(factor),),
+    theirs.gaussian_blur_rand: lambda shape, given, python, factor: (
+        ops.PillowGaussianBlur(python.uniform(0.1, 2.0 * factor)),
+    ),
+    theirs.invert: lambda shape, given, python: (_INVERT,),
+    theirs.posterize: lambda shape, given, python, bits: _posterized(bits),
+    theirs.rotate: lambda shape, given, python, degrees: (
+        ops.Rotate(degrees, _resampling(given, python), fill=given.get("fillcolor")),
+    ),
+    theirs.sharpness: lambda shape, given, python, factor: (ops.AdjustSharpness(factor),),
+    theirs.shear_x: lambda shape, given, python, factor: _affine((1, factor, 0, 0, 1, 0), given, python),
+    theirs.shear_y: lambda shape, given, python, factor: _affine((1, 0, 0, factor, 1, 0), given, python),
+    theirs.solarize: lambda shape, given, python, thresh: (ops.Solarize(thresh),),
+    theirs.solarize_add: lambda shape, given, python, add: (LightenBelow(128, add),),
+    theirs.translate_x_abs: lambda shape, given, python, pixels: _affine((1, 0, pixels, 0, 1, 0), given, python),
+    theirs.translate_x_rel: lambda shape, given, python, share: _affine(
+        (1, 0, share * shape.width, 0, 1, 0), given, python
+    ),
+    theirs.translate_y_abs: lambda shape, given, python, pixels: _affine((1, 0, 0, 0, 1, pixels), given, python),
+    theirs.translate_y_rel: lambda shape, given, python, share: _affine(
+        (1, 0, 0, 0, 1, share * shape.height), given, python
+    ),
+}
+"""The steps of each of timm's functions on images, by its arguments behind the image."""
+
+_NEGATED: dict[Any, Callable[[float, Any], float]] = {
+    theirs._rotate_level_to_arg: lambda level, hparams: (level / theirs._LEVEL_DENOM) * 30.0,
+    theirs._shear_level_to_arg: lambda level, hparams: (level / theirs._LEVEL_DENOM) * 0.3,
+    theirs._translate_abs_level_to_arg: lambda level, hparams: (
+        (level / theirs._LEVEL_DENOM) * float(hparams["translate_const"])
+    ),
+    theirs._translate_rel_level_to_arg: lambda level, hparams: (
+        (level / theirs._LEVEL_DENOM) * hparams.get("translate_pct", 0.45)
+    ),
+}
+"""The arguments whose sign a coin decides; other levels are timm's functions of a level alone."""
+_LEVELS = frozenset(theirs.LEVEL_TO_ARG.values())
+
+
+def _arguments(level_fn: Any, level: float, hparams: Any, python: Any) -> tuple[Any, ...]:
+    if level_fn is None:
+        return ()
+    if level_fn in _NEGATED:
+        value = _NEGATED[level_fn](level, hparams)
+        return (-value if python.random() > 0.5 else value,)
+    if level_fn is theirs._enhance_increasing_level_to_arg:
+        value = (level / theirs._LEVEL_DENOM) * 0.9
+        return (max(0.1, 1.0 + (-value if python.random() > 0.5 else value)),)
+    found: tuple[Any, ...] = level_fn(level, hparams)
+    return found
+
+
+class AugmentOp(_Drawing):
+    def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
+        return _draw_op(self, shape, generators.python)
+
+    def _can_draw(self) -> bool:
+        return _is_known(self)
+
+
+def _draw_op(op: Any, shape: ImageShape, python: Any) -> tuple[Step, ...]:
+    if op.prob < 1.0 and python.random() > op.prob:
+        return ()
+    magnitude = op.magnitude
+    if op.magnitude_std > 0:
+        if op.magnitude_std == float("inf"):
+            magnitude = python.uniform(0, magnitude)
+        elif op.magnitude_std > 0:
+            magnitude = python.gauss(magnitude, op.magnitude_std)
+    magnitude = max(0.0, min(magnitude, op.magnitude_max or theirs._LEVEL_DENOM))
+    arguments = _arguments(op.level_fn, magnitude, op.hparams, python)
+    return _OPERATIONS[op.aug_fn](shape, op.kwargs, python, *arguments)
+
+
+def _is_known(op: Any) -> bool:
+    """Whether an operation is one of timm's, with timm's functions."""
+    known = type(op) in (theirs.AugmentOp, TABLE.get(theirs.AugmentOp))
+    return known and op.aug_fn in _OPERATIONS and op.level_fn in _LEVELS and set(op.kwargs) <= {"fillcolor", "resample"}
+
+
+def _drawn_ops(chosen: Any, shape: ImageShape, python: Any) -> tuple[Step, ...]:
+    return tuple(step for op in chosen for step in _draw_op(op, shape, python))
+
+
+class AutoAugment(_Drawing):
+    def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
+        return _drawn_ops(generators.python.choice(self.policy), shape, generators.python)
+
+    def _can_draw(self) -> bool:
+        return all(_is_known(op) for chosen in self.policy for op in chosen)
+
+
+class RandAugment(_Drawing):
+    def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
+        weights = self.choice_weights
+        places = numpy_of(generators).choice(len(self.ops), self.num_layers, replace=weights is None, p=weights)
+        return _drawn_ops([self.ops[place] for place in places.tolist()], shape, generators.python)
+
+    def _can_draw(self) -> bool:
+        return all(map(_is_known, self.ops))
+
+
+_AUGMIX: Any = theirs.AugMixAugment
+
+
+class AugMixAugment(_Drawing):
+    def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
+        numpy, python = numpy_of(generators), generators.python
+        weights = np.float32(numpy.dirichlet([self.alpha] * self.width))
+        share = np.float32(numpy.beta(self.alpha, self.alpha))
+        if self.blended:
+            weights = _AUGMIX._calc_blended_weights(self, weights, share)
+        chains = []
+        for _ in weights:
+            depth = self.depth if self.depth > 0 else numpy.randint(1, 4)
+            places = numpy.choice(len(self.ops), depth, replace=True)
+            chains.append(_drawn_ops([self.ops[place] for place in places.tolist()], shape, python))
+        return (MixChains(weights, tuple(chains), None if self.blended else share),)
+
+    def _can_draw(self) -> bool:
+        return all(map(_is_known, self.ops))
+
+
+# -- tensors
+
+
+class RandomErasing(_Drawing):
+    def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
+        python = generators.python
+        if python.random() > self.probability:
+            return ()
+        height, width, channels = shape
+        area = height * width
+        count = self.min_count if self.min_count == self.max_count else python.randint(self.min_count, self.max_count)
+        steps = []
+        for _ in range(count):
+            for _ in range(10):
+                target_area = python.uniform(self.min_area, self.max_area) * area / count
+                aspect_ratio = math.exp(python.uniform(*self.log_aspect_ratio))
+                h = round(math.sqrt(target_area * aspect_ratio))
+                w = round(math.sqrt(target_area / aspect_ratio))
+                if w < width and h < height:
+                    top, left = python.randint(0, height - h), python.randint(0, width - w)
+                    steps.append(ops.Erase(top, left, h, w, self._values(channels, h, w, generators)))
+                    break
+        return tuple(steps)
+
+    def _values(self, channels: int, height: int, width: int, generators: Generators) -> torch.Tensor:
+        if self.per_pixel:
+            return stream_of(generators).randn([channels, height, width])
+        if self.rand_color:
+            return stream_of(generators).randn([channels, 1, 1])
+        return torch.zeros((channels, 1, 1))
+
+    def _can_draw(self) -> bool:
+        return str(self.device) == "cpu"
+
+
+class ToNumpy(_Drawing):
+    _draws_from_python = False
+
+    def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
+        return ops.interned_once(ops.PilToTensor), AsNumpy()
+
+
+class ToTensor(_Drawing):
+    _draws_from_python = False
+
+    def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
+        return ops.interned_once(ops.PilToTensor), AsDtype(self.dtype)
+
+
+# -- the table
+
+_POLICIES = (
+    *(function for name, function in sorted(theirs.NAME_TO_OP.items())),
+    *(theirs._check_args_tf, theirs._interpolation, theirs._randomly_negate, theirs._minmax_level_to_arg),
+    *(value for name, value in sorted(theirs.LEVEL_TO_ARG.items()) if inspect.isfunction(value)),
+    theirs.AugmentOp,
+)
+"""The code behind each operation of a policy."""
+_ENTRIES: list[tuple[Any, str, Any, tuple[Any, ...]]] = [
+    (theirs, "AugMixAugment", AugMixAugment, _POLICIES),
+    (theirs, "AugmentOp", AugmentOp, _POLICIES),
+    (theirs, "AutoAugment", AutoAugment, _POLICIES),
+    (crops, "CenterCropOrPad", CenterCropOrPad, (crops.center_crop_or_pad, crops._setup_size)),
+    (crops, "MaybePILToTensor", GUARDED_PIL_TO_TENSOR, ()),
+    (crops, "MaybeToTensor", GUARDED_TO_TENSOR, ()),
+    (theirs, "RandAugment", RandAugment, _POLICIES),
+    (crops, "RandomCropOrPad", RandomCropOrPad, (crops.crop_or_pad, crops._setup_size)),
+    (random_erasing, "RandomErasing", RandomErasing, (random_erasing._get_pixels,)),
+    (crops, "RandomPad", RandomPad, ()),
+    (crops, "RandomResizedCropAndInterpolation", RandomResizedCropAndInterpolation, ()),
+    (crops, "ResizeKeepRatio", ResizeKeepRatio, ()),
+    (crops, "ToNumpy", ToNumpy, ()),
+    (crops, "ToTensor", ToTensor, ()),
+    (crops, "TrimBorder", TrimBorder, ()),
+]
+"""Module, name, the class that draws, and the functions that the class's code is made of besides."""
+_KNOWN = {
+    "AugMixAugment": "288d788d9ecf8aa5",
+    "AugmentOp": "cb3d820cc7b6259b",
+    "AutoAugment": "03627ad6e839b735",
+    "CenterCropOrPad": "1f3bd7e86a05af57",
+    "MaybePILToTensor": "1ac62437836fad3e",
+    "MaybeToTensor": "61e1330a24c3d99d",
+    "RandAugment": "ce54e6534f3e4b49",
+    "RandomCropOrPad": "f8932a4eceb3ca04",
+    "RandomErasing": "511fea0ce727a49b",
+    "RandomPad": "c8c7d00acfab7af0",
+    "RandomResizedCropAndInterpolation": "35bfaf5c9a2531b3",
+    "ResizeKeepRatio": "d907d060a730d087",
+    "ToNumpy": "1f5e3a320a8e5470",
+    "ToTensor": "e7f901d85440adac",
+    "TrimBorder": "303aaae7e40902df",
+}
+"""Fingerprints of the code that the classes here were written after: timm 1.0.3 to 1.0.31; of AugMix, the last."""
+
+
+def _classes() -> tuple[dict[type, Any], dict[type, str]]:
+    """The classes whose code is known, each with what draws for it; and those whose code is another."""
+    known, other = {}, {}
+    for module, name, draws, behind in _ENTRIES:
+        kind = getattr(module, name, None)
+        if kind is None:  # older versions lack some
+            continue
+        try:
+            same = fingerprint((kind, *behind)) == _KNOWN.get(name)
+        except (OSError, TypeError, SyntaxError):
+            same = False
+        if same:
+            known[kind] = adapter_class(draws) if issubclass(draws, _Drawing) else draws
+        else:
+            other[kind] = f"this timm, {timm.__version__}, has another {name} than the one that fastpipe knows"
+    return known, other
+
+
+TABLE, OTHER = _classes()
+"""The class that draws for each of timm's; and why others of its classes aren't planned."""
+
+
+def find_adapt(kind: type) -> Adapt | None:
+    """Makes adapters of objects of a class; None for a class that isn't known."""
+    base = known_base(kind, TABLE)
+    return None if base is None else adapter(TABLE[base])
+
+
+def why_not(kind: type) -> str:
+    """The reason why an object of a class of timm's isn't planned."""
+    if kind in TABLE:
+        return "it has an operation or an option that fastpipe doesn't know"
+    return OTHER.get(kind, "fastpipe doesn't know this class of timm's")

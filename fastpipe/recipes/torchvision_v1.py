@@ -1,0 +1,218 @@
+"""torchvision's v1 transforms, which fastpipe's own have the attributes, the draws and the pixels of."""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import PIL.Image
+import torch
+import torchvision
+from torchvision.transforms import functional as F
+from torchvision.transforms import transforms as theirs
+
+from fastpipe import ops
+from fastpipe.recipes.base import adapter, adapter_class, known_base
+from fastpipe.recipes.pillow_ops import PilToTensorOnce, ToTensorOnce
+from fastpipe.transforms import autoaugment, transforms
+from fastpipe.transforms.adapters import Adapt
+from fastpipe.types import Generators, ImageShape, Step
+
+_SAME = (
+    "AugMix",
+    "AutoAugment",
+    "CenterCrop",
+    "ColorJitter",
+    "Compose",
+    "ConvertImageDtype",
+    "ElasticTransform",
+    "GaussianBlur",
+    "Grayscale",
+    "Normalize",
+    "PILToTensor",
+    "Pad",
+    "RandAugment",
+    "RandomAdjustSharpness",
+    "RandomAffine",
+    "RandomApply",
+    "RandomAutocontrast",
+    "RandomChoice",
+    "RandomCrop",
+    "RandomEqualize",
+    "RandomErasing",
+    "RandomGrayscale",
+    "RandomHorizontalFlip",
+    "RandomInvert",
+    "RandomOrder",
+    "RandomPerspective",
+    "RandomPosterize",
+    "RandomResizedCrop",
+    "RandomRotation",
+    "RandomSolarize",
+    "RandomVerticalFlip",
+    "Resize",
+    "ToTensor",
+    "TrivialAugmentWide",
+)
+"""Classes that have the same name here and there."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OnPil(ops.PilOperation):
+    """One of torchvision's v1 functions on a PIL image, where ours may round otherwise, or takes more."""
+
+    op = "v1_on_pil"
+
+    def apply(self, image: Any) -> Any:
+        gray = image.ndim == 3 and image.shape[2] == 1
+        return np.array(getattr(F, self.name)(PIL.Image.fromarray(image[..., 0] if gray else image), **self.given))
+
+
+def _by_torchvision(ours: Any) -> Any:
+    """A class of ours whose steps torchvision's own function does."""
+
+    def draw(self: Any, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
+        steps = ours.draw(self, shape, generators)
+        if isinstance(self, transforms.RandomPosterize) and self.bits in range(1, 9):
+            return tuple(steps)
+        return tuple(OnPil(step.op, step.arguments(), shape) for step in steps)
+
+    return adapter_class(ours, draw=draw)
+
+
+def _classes() -> dict[type, Any]:
+    found = {}
+    for name in _SAME:
+        ours = getattr(transforms, name, None) or getattr(autoaugment, name)
+        found[getattr(torchvision.transforms, name)] = adapter_class(ours)
+    for name in ("ElasticTransform", "GaussianBlur", "RandomPosterize"):
+        found[getattr(theirs, name)] = _by_torchvision(getattr(transforms, name))
+    if tuple(map(int, torchvision.__version__.split(".")[:2])) < (0, 28):
+        del found[theirs.ElasticTransform]  # which draws other numbers there
+    return found
+
+
+TABLE = _classes()
+"""The class that draws for each of torchvision's."""
+
+
+def _guarded(ours: Any, step: ops.Operation) -> Any:
+    """A conversion that leaves tensors as they are."""
+    kept = (ops.interned(step),)
+
+    def draw(self: Any, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
+        return kept
+
+    return adapter_class(ours, draw=draw)
+
+
+GUARDED_TO_TENSOR = _guarded(transforms.ToTensor, ToTensorOnce())
+GUARDED_PIL_TO_TENSOR = _guarded(transforms.PILToTensor, PilToTensorOnce())
+
+
+# -- subclasses
+
+
+class SizedImage(PIL.Image.Image):
+    """A PIL image with a size and a mode, and no pixels."""
+
+    def __init__(self, shape: ImageShape) -> None:
+        super().__init__()
+        self._size = shape.width, shape.height
+        self._mode = "L" if shape.channels == 1 else "RGB"
+
+    def load(self) -> Any:
+        raise LookupError("this image has no pixels")
+
+    def tobytes(self, *args: Any, **kwargs: Any) -> Any:
+        return self.load()
+
+
+def _drawing_from(generators: Generators) -> Any:
+    from fastpipe.transforms.v2._rng_patch import drawing_from  # with all of v2, which hardly anybody needs here
+
+    return drawing_from(generators)
+
+
+def _draw_by_params(self: Any, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
+    """`RandomResizedCrop.draw`, with a subclass's own ``get_params``."""
+    with _drawing_from(generators):
+        box = self.original.get_params(SizedImage(shape), self.scale, self.ratio)
+    return ops.Crop(*map(int, box)), ops.Resize(list(self.size), self.interpolation, None, self.antialias)
+
+
+_RESIZED_CROP = adapter_class(transforms.RandomResizedCrop, draw=_draw_by_params)
+
+
+_MODULES = frozenset({"math", "torch", "torchvision"})
+_GUARDING = frozenset({"Tensor", "__call__", "functional", "is_tensor", "isinstance", "super", "to_tensor"})
+
+
+def _names(method: Any) -> tuple[Any, set[str]] | None:
+    """A method as a function, and the names in its body but for torch's and such; None if it uses other values."""
+    function = inspect.unwrap(method)
+    if not inspect.isfunction(function) or set(function.__code__.co_freevars) - {"__class__"}:
+        return None
+    names = set(function.__code__.co_names)
+    given = {name: function.__globals__[name] for name in names if name in function.__globals__}
+    homes = {_home(value) for value in given.values()}
+    return (function, names - given.keys()) if homes <= _MODULES else None
+
+
+def _home(value: Any) -> str:
+    name = getattr(value, "__name__", "") if inspect.ismodule(value) else getattr(value, "__module__", "")
+    return str(name).partition(".")[0]
+
+
+def _draws_from_size(get_params: Any) -> bool:
+    """Whether a `RandomResizedCrop`'s ``get_params`` draws from torch's generator by an image's size alone.
+
+    It may name torch, math, torchvision's functions and Python's own, and is tried on images without pixels.
+    """
+    found = _names(get_params)
+    if found is None:
+        return False
+    try:
+        with _drawing_from(Generators(torch.Generator())):
+            images = SizedImage(ImageShape(33, 50)), SizedImage(ImageShape(9, 4))
+            boxes = [found[0](image, (0.2, 1.0), (0.75, 1.33)) for image in images]
+        return all(len(box) == 4 and box == tuple(map(int, box)) for box in boxes)
+    except Exception:
+        return False
+
+
+def _only_guards(kind: Any) -> bool:
+    """Whether a `ToTensor`'s own ``__call__`` leaves tensors as they are, and calls torchvision for images."""
+    found = _names(kind.__call__)
+    if found is None or found[1] - _GUARDING:
+        return False
+    image, tensor = PIL.Image.new("RGB", (3, 2), (1, 20, 255)), torch.rand(3, 2, 2)
+    try:
+        one = object.__new__(kind)
+        kept, made = one(tensor), one(image)
+    except Exception:
+        return False
+    return kept is tensor and isinstance(made, torch.Tensor) and torch.equal(made, F.to_tensor(image))
+
+
+def _special(kind: Any) -> Any:
+    """The class that draws for a subclass which replaces a method that can be asked."""
+    if known_base(kind, {theirs.RandomResizedCrop: None}, replaced=frozenset({"get_params"})):
+        return _RESIZED_CROP if _draws_from_size(kind.get_params) else None
+    if known_base(kind, {theirs.ToTensor: None}, replaced=frozenset({"__call__"})):
+        return GUARDED_TO_TENSOR if _only_guards(kind) else None
+    return None
+
+
+def why_not(kind: type) -> str:
+    """The reason why an object of a class of torchvision's isn't planned."""
+    return "fastpipe doesn't know this class of torchvision's"
+
+
+def find_adapt(kind: type) -> Adapt | None:
+    """Makes adapters of objects of a class; None for a class that isn't known."""
+    base = known_base(kind, TABLE)
+    found = _special(kind) if base is None else TABLE[base]
+    return None if found is None else adapter(found)

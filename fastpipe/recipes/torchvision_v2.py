@@ -1,0 +1,58 @@
+"""torchvision's v2 transforms, whose own code draws on an image without pixels, as it does in fastpipe's v2 classes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torchvision.transforms.v2 as theirs
+
+from fastpipe.recipes.base import adapter, known_base
+from fastpipe.transforms import v2
+from fastpipe.transforms.adapters import Adapt, planned
+from fastpipe.transforms.v2._planned import planned_class
+
+
+class _Members:
+    """The members of a container, as adapters: torchvision's code calls them with images without pixels."""
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        own = vars(instance)
+        members = own["transforms"] if "transforms" in own else own["_modules"]["transforms"]
+        return [planned(member) for member in members]
+
+    def __set__(self, instance: Any, value: Any) -> None:
+        vars(instance)["transforms"] = value
+
+
+_CONTAINERS = ("Compose", "RandomApply", "RandomChoice", "RandomOrder")
+
+
+def _adapter_class(base: Any) -> Any:
+    members = {"transforms": _Members()} if base.__name__ in _CONTAINERS else {}
+    return planned_class(base, __name__, __slots__=("original",), **members)
+
+
+def _classes() -> dict[type, Any]:
+    found = {}
+    for name in theirs.__dict__:
+        base, ours = getattr(theirs, name), getattr(v2, name, None)
+        if isinstance(ours, type) and issubclass(ours, theirs.Transform) and ours is not base:
+            found[base] = _adapter_class(base)
+            if name in _CONTAINERS:  # ours may hold torchvision's
+                found[ours] = found[base]
+    return found
+
+
+TABLE = _classes()
+"""The class that draws for each of torchvision's."""
+
+
+def why_not(kind: type) -> str:
+    """The reason why an object of a class of torchvision's isn't planned."""
+    return "it draws or calculates in a way that fastpipe doesn't know"
+
+
+def find_adapt(kind: type) -> Adapt | None:
+    """Makes adapters of objects of a class; None for a class that isn't known, and for fastpipe's own."""
+    base = known_base(kind, TABLE)
+    return None if base is None else adapter(TABLE[base])

@@ -1,0 +1,60 @@
+"""Transforms of other libraries, recognised by their class, and planned as fastpipe's own are.
+
+A recipe (a module of `fastpipe.recipes`, one a library) has a table of a library's classes. It's imported once such an
+object is there: so nothing here imports a library that the user hasn't imported.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from typing import Any
+from weakref import WeakKeyDictionary
+
+RECIPES = {
+    "fastpipe.transforms.v2": "fastpipe.recipes.torchvision_v2",
+    "timm.data": "fastpipe.recipes.timm",
+    "torchvision.transforms": "fastpipe.recipes.torchvision_v1",
+    "torchvision.transforms.v2": "fastpipe.recipes.torchvision_v2",
+}
+"""The recipe for the classes of a module and of the modules in it; the longest name decides."""
+
+Adapt = Callable[[Any], Any]
+_ADAPTS: WeakKeyDictionary[type, Adapt | None] = WeakKeyDictionary()  # by class; found once
+
+
+def planned(transform: Any) -> Any:
+    """The object that draws for a transform.
+
+    For one that a recipe knows, an adapter: an object of a class of fastpipe's that shares its attributes, so that
+    whatever is changed later is seen. For any other the transform itself.
+    """
+    kind = type(transform)
+    try:
+        adapt = _ADAPTS[kind]
+    except KeyError:
+        adapt = _ADAPTS[kind] = _find_adapt(kind)
+    return transform if adapt is None else adapt(transform)
+
+
+def recipe_of(kind: type) -> str | None:
+    """The name of the recipe that is asked about a class: that of the first of its bases which has one."""
+    for base in kind.__mro__:
+        module = base.__module__
+        while module:
+            if module in RECIPES:
+                return RECIPES[module]
+            module = module.rpartition(".")[0]
+    return None
+
+
+def why_not(transform: Any) -> str:
+    """The reason why a recipe doesn't plan an object of its library; empty for objects of no such library."""
+    recipe = recipe_of(type(transform))
+    return "" if recipe is None else str(importlib.import_module(recipe).why_not(type(transform)))
+
+
+def _find_adapt(kind: type) -> Adapt | None:
+    recipe = recipe_of(kind)
+    found: Adapt | None = None if recipe is None else importlib.import_module(recipe).find_adapt(kind)
+    return found
