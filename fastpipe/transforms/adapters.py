@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
-from weakref import WeakKeyDictionary
 
 RECIPES = {
     "fastpipe.transforms.v2": "fastpipe.recipes.torchvision_v2",
@@ -20,7 +20,6 @@ RECIPES = {
 """The recipe for the classes of a module and of the modules in it; the longest name decides."""
 
 Adapt = Callable[[Any], Any]
-_ADAPTS: WeakKeyDictionary[type, Adapt | None] = WeakKeyDictionary()  # by class; found once
 
 
 def planned(transform: Any) -> Any:
@@ -29,11 +28,8 @@ def planned(transform: Any) -> Any:
     For one that a recipe knows, an adapter: an object of a class of fastpipe's that shares its attributes, so that
     whatever is changed later is seen. For any other the transform itself.
     """
-    kind = type(transform)
-    try:
-        adapt = _ADAPTS[kind]
-    except KeyError:
-        adapt = _ADAPTS[kind] = _find_adapt(kind)
+    kind: Any = type(transform)
+    adapt = find_adapt(kind)
     return transform if adapt is None else adapt(transform)
 
 
@@ -54,7 +50,9 @@ def why_not(transform: Any) -> str:
     return "" if recipe is None else str(importlib.import_module(recipe).why_not(type(transform)))
 
 
-def _find_adapt(kind: type) -> Adapt | None:
+@lru_cache(maxsize=512)
+def find_adapt(kind: Any) -> Adapt | None:
+    """Makes adapters of a class's objects; None for a class that no recipe knows."""
     recipe = recipe_of(kind)
     found: Adapt | None = None if recipe is None else importlib.import_module(recipe).find_adapt(kind)
     return found
