@@ -260,7 +260,7 @@ def _their_own() -> None:
 
 
 def _import(folder: Path) -> Iterator[tuple[str, Callable[[], Any]]]:
-    for library in ("albumentations", "imageio.v3", "kornia_rs", "pyarrow.parquet", "yaml"):
+    for library in ("albumentations", "imageio.v3", "kornia_rs", "PIL.JpegImagePlugin", "pyarrow.parquet", "yaml"):
         try:  # what these set when they are imported is theirs
             importlib.import_module(library)
         except ImportError:
@@ -272,6 +272,8 @@ def _import(folder: Path) -> Iterator[tuple[str, Callable[[], Any]]]:
         for module in pkgutil.walk_packages(fastpipe.__path__, "fastpipe."):
             if module.name.endswith(("__main__", ".worker", "readers.torchvision", "readers.torchcodec", "_core")):
                 continue  # programs, readers of packages that aren't everywhere, and the library in C
+            if module.name.startswith("fastpipe.recipes."):
+                continue  # imported only where the library of their transforms is already
             try:
                 importlib.import_module(module.name)
             except ImportError as error:

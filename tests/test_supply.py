@@ -213,6 +213,7 @@ OPTIONAL = {
     "matplotlib",
     "psutil",
     "pyarrow",
+    "timm",
     "torchcodec",
     "torchvision",
 }

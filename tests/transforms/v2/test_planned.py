@@ -87,6 +87,8 @@ def _quick() -> Iterator[tuple[Any, str]]:
     yield v2.ColorJitter(), "pil"
     yield v2.Normalize(MEAN, STD), "float"
     yield v2.PILToTensor(), "pil"
+    yield v2.RandAugment(3, 12), "pil"
+    yield v2.RandAugment(2, 30, 31, "bilinear", (1, 2, 3)), "pil"
     yield v2.RandomCrop((20, 31)), "pil"
     yield v2.RandomCrop((20, 31), padding=3), "pil"
     yield v2.RandomErasing(p=0.8), "float"
@@ -105,6 +107,8 @@ def _quick() -> Iterator[tuple[Any, str]]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield v2.ToTensor(), "pil"
+    yield v2.TrivialAugmentWide(), "pil"
+    yield v2.TrivialAugmentWide(20, "bilinear", 7), "pil"
 
 
 @pytest.mark.parametrize(("transform", "stage"), list(_quick()), ids=lambda value: type(value).__name__)
