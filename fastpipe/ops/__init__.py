@@ -69,7 +69,7 @@ from fastpipe.ops.tensors import (
     ahead_of,
     leaves_contiguous,
 )
-from fastpipe.ops.warps import Affine, ElasticTransform, Perspective, PerspectiveBy, Rotate
+from fastpipe.ops.warps import Affine, AffineOfV2, ElasticTransform, Perspective, PerspectiveBy, Rotate
 
 __all__ = [
     "APPROXIMATE",
@@ -85,6 +85,7 @@ __all__ = [
     "AdjustSaturation",
     "AdjustSharpness",
     "Affine",
+    "AffineOfV2",
     "AsTvImage",
     "Autocontrast",
     "CenterCrop",

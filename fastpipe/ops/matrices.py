@@ -78,3 +78,29 @@ def inverse_affine_matrix(
         matrix[2] += cx + tx
         matrix[5] += cy + ty
     return matrix
+
+
+def inverse_affine_matrix_of_v2(
+    center: list[float], angle: float, translate: list[float], scale: float, shear: list[float], inverted: bool = True
+) -> list[float]:
+    """`inverse_affine_matrix` as torchvision's v2 works it out: the last bits are other ones; the same arguments."""
+    rot = math.radians(angle)
+    sx = math.radians(shear[0])
+    sy = math.radians(shear[1])
+    cx, cy = center
+    shifted_x, shifted_y = cx + translate[0], cy + translate[1]
+
+    a = math.cos(rot - sy) / math.cos(sy)
+    b = -(a * math.tan(sx) + math.sin(rot))
+    c = math.sin(rot - sy) / math.cos(sy)
+    d = math.cos(rot) - c * math.tan(sx)
+
+    if inverted:
+        matrix = [d / scale, -b / scale, 0.0, -c / scale, a / scale, 0.0]
+        matrix[2] += cx - matrix[0] * shifted_x - matrix[1] * shifted_y
+        matrix[5] += cy - matrix[3] * shifted_x - matrix[4] * shifted_y
+    else:
+        matrix = [a * scale, b * scale, 0.0, c * scale, d * scale, 0.0]
+        matrix[2] += shifted_x - matrix[0] * cx - matrix[1] * cy
+        matrix[5] += shifted_y - matrix[3] * cx - matrix[4] * cy
+    return matrix

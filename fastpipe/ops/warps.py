@@ -12,7 +12,7 @@ from fastpipe.core import Kind
 from fastpipe.kernels import warp as kernels
 from fastpipe.ops.base import NEVER, WARP, Contract, Operation, register
 from fastpipe.ops.interpolation import InterpolationMode
-from fastpipe.ops.matrices import inverse_affine_matrix, perspective_coeffs
+from fastpipe.ops.matrices import inverse_affine_matrix, inverse_affine_matrix_of_v2, perspective_coeffs
 from fastpipe.ops.tensors import PilOperation
 from fastpipe.types import ImageShape
 
@@ -83,6 +83,7 @@ class Affine(Operation):
     """Turned clockwise by degrees, shifted by pixels, scaled, and sheared by degrees, about a centre."""
 
     op: ClassVar[str] = "affine"
+    _matrix_of: ClassVar[Any] = staticmethod(inverse_affine_matrix)
     angle: float
     translate: Any
     scale: float
@@ -105,7 +106,7 @@ class Affine(Operation):
     def matrix(self, shape: ImageShape, inverted: bool) -> list[float]:
         """The first two rows of the matrix on ``(x, y, 1)``, or of the way back."""
         shear = self._shears()
-        return inverse_affine_matrix(
+        matrix: list[float] = self._matrix_of(
             [shape.width * 0.5, shape.height * 0.5] if self.center is None else self.center,
             self.angle,
             self.translate,
@@ -113,6 +114,7 @@ class Affine(Operation):
             shear if len(shear) > 1 else [shear[0], shear[0]],
             inverted,
         )
+        return matrix
 
     def _shears(self) -> Any:
         return self.shear if isinstance(self.shear, (list, tuple)) else [self.shear, 0.0]
@@ -130,6 +132,20 @@ class Affine(Operation):
         if any(shears):
             parts.append("sheared by " + ", ".join(f"{degrees:.1f}°" for degrees in shears))
         return ", ".join(parts) or "affine, nothing moved"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AffineOfV2(Affine):
+    """`Affine` with the matrix that torchvision's v2 works out."""
+
+    _matrix_of: ClassVar[Any] = staticmethod(inverse_affine_matrix_of_v2)
+    takes_arrays_alone: ClassVar[bool] = True
+
+    def apply(self, image: Any) -> Any:
+        shape = ImageShape(*image.shape[:2])
+        return PilOperation("affine", {**self.arguments(), "interpolation": self.interpolation.value}, shape).apply(
+            image
+        )
 
 
 @register

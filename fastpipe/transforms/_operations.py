@@ -70,11 +70,15 @@ def apply_op(img: Image, op_name: str, magnitude: float, interpolation: Interpol
     return img
 
 
-def op_calls(op_name: str, magnitude: float, interpolation: InterpolationMode, fill: Any) -> tuple[ops.Operation, ...]:
+def op_calls(
+    op_name: str, magnitude: float, interpolation: InterpolationMode, fill: Any, affine: type[ops.Affine] = ops.Affine
+) -> tuple[ops.Operation, ...]:
     """The operations that `apply_op` does (TorchScript can't compile these, nor a look-up by name)."""
     if isinstance(fill, list):
-        return _op_calls(op_name, magnitude, interpolation, fill)
-    return _kept_calls(op_name, magnitude + 0.0, interpolation, fill)  # -0.0, equal to 0.0, gives the same pixels
+        return _op_calls(op_name, magnitude, interpolation, fill, affine)
+    kind: Any = affine
+    magnitude += 0.0  # -0.0, equal to 0.0, gives the same pixels
+    return _kept_calls(op_name, magnitude, interpolation, fill, kind)
 
 
 @functools.lru_cache(maxsize=4096)
@@ -82,7 +86,9 @@ def _kept_calls(*arguments: Any) -> tuple[ops.Operation, ...]:
     return tuple(map(ops.interned, _op_calls(*arguments)))
 
 
-def _op_calls(op_name: str, magnitude: float, interpolation: InterpolationMode, fill: Any) -> tuple[ops.Operation, ...]:
+def _op_calls(
+    op_name: str, magnitude: float, interpolation: InterpolationMode, fill: Any, affine: type[ops.Affine]
+) -> tuple[ops.Operation, ...]:
     if op_name == "Identity":
         return ()
     if op_name in _PLAIN:
@@ -102,7 +108,7 @@ def _op_calls(op_name: str, magnitude: float, interpolation: InterpolationMode, 
         shear[0 if across else 1] = math.degrees(math.atan(magnitude))
     else:
         translate[0 if across else 1] = int(magnitude)
-    return (ops.Affine(0.0, translate, 1.0, shear, interpolation, fill, center),)
+    return (affine(0.0, translate, 1.0, shear, interpolation, fill, center),)
 
 
 _PLAIN = {"AutoContrast": ops.Autocontrast(), "Equalize": ops.Equalize(), "Invert": ops.Invert()}

@@ -181,7 +181,7 @@ def _policy(transform: Any, shape: ImageShape, bins: int) -> tuple[Listed, Calla
     interpolation = interpolation_of(transform.interpolation)
     cls: Any = type(transform)
     listed = _listed(cls, bins, shape[:2], torch.get_default_dtype())
-    return listed, lambda name, magnitude: op_calls(name, magnitude, interpolation, fill)
+    return listed, lambda name, magnitude: op_calls(name, magnitude, interpolation, fill, ops.AffineOfV2)
 
 
 _REPLACEABLE = frozenset({"_AUGMENTATION_SPACE", "_apply_image_or_video_transform", "_get_random_item"})

@@ -160,10 +160,10 @@ def _affine(
     interpolation: Any = "nearest",
     fill: Any = None,
     center: Any = None,
-) -> ops.Affine:
+) -> ops.AffineOfV2:
     checked = F._geometry._affine_parse_args(angle, translate, scale, shear, F.InterpolationMode.NEAREST, center)
     angle, translate, shear, center = checked
-    return ops.Affine(angle, translate, scale, shear, interpolation_of(interpolation), fill, center)
+    return ops.AffineOfV2(angle, translate, scale, shear, interpolation_of(interpolation), fill, center)
 
 
 def _rotate(

@@ -201,3 +201,14 @@ def test_errors() -> None:
             actual = outcome(transforms(v2), 4, *inputs)
             assert isinstance(actual[0][0], str)
             assert same(actual, outcome(transforms(theirs), 4, *inputs))
+
+
+@pytest.mark.parametrize("size", [(61, 83), (21, 25), (1, 1)])
+def test_affine_has_the_matrix_of_v2(size: tuple[int, int]) -> None:
+    """v2's matrix differs from v1's in the last bits, and some pixels with it."""
+    image = Image.fromarray(corpus.photo(*size))
+    for make in (lambda of: of.RandomAffine(15, (0.1, 0.2), (0.8, 1.2), 7, "bilinear"), lambda of: of.AutoAugment()):
+        for kind in (image, np.asarray(image)):
+            for seed in range(60):
+                expected = outcome(theirs.Compose([make(theirs), theirs.PILToTensor()]), seed, image)
+                assert same(outcome(v2.Compose([make(v2), v2.PILToTensor()]), seed, kind), expected)
