@@ -41,7 +41,7 @@ class PillowMemory(NamedTuple):
 
 
 class _Pillow(NamedTuple):
-    """What is known of the Pillow that is installed.
+    """Facts about the installed Pillow.
 
     Attributes:
         plain: ``PIL.Image.Image``, of which an instance has nothing to load.

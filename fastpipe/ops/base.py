@@ -50,7 +50,7 @@ OWN = Contract("own", "its own pixels")
 
 
 NEVER = math.inf
-"""Of `Operation.least_pixels`: however many there are."""
+"""Value of `Operation.least_pixels`: the core takes longer however many pixels there are."""
 
 
 class Operation:
@@ -146,7 +146,7 @@ class Operation:
         return True
 
     def table_fourth(self) -> int:
-        """What becomes of the fourth byte that Pillow's images have behind red, green and blue; of one with a `table`.
+        """Fate of the fourth byte that Pillow's images have behind red, green and blue, of an operation with a `table`.
 
         0 in most, by ``Image.point``; `LOOK_UP_FOURTH` where Pillow treats it as a channel.
         """

@@ -31,6 +31,8 @@ class _Blur(Operation):
     """
 
     __slots__ = ()
+    moves: ClassVar[bool] = False
+    narrows: ClassVar[bool] = False
     kind: ClassVar[Kind]
     filter: ClassVar[type[Any]]
     passes: ClassVar[int]
@@ -81,8 +83,6 @@ class PillowGaussianBlur(_Blur):
 
     op: ClassVar[str] = "pillow_gaussian_blur"
     phrase: ClassVar[str] = "blurred by Pillow, Gaussian, radius {radius}"
-    moves: ClassVar[bool] = False
-    narrows: ClassVar[bool] = False
     kind: ClassVar[Kind] = Kind.GAUSSIAN_BLUR
     filter: ClassVar[type[Any]] = ImageFilter.GaussianBlur
     passes: ClassVar[int] = 3
@@ -99,8 +99,6 @@ class PillowBoxBlur(_Blur):
 
     op: ClassVar[str] = "pillow_box_blur"
     phrase: ClassVar[str] = "blurred by Pillow, box, radius {radius}"
-    moves: ClassVar[bool] = False
-    narrows: ClassVar[bool] = False
     kind: ClassVar[Kind] = Kind.BOX_BLUR
     filter: ClassVar[type[Any]] = ImageFilter.BoxBlur
     passes: ClassVar[int] = 1

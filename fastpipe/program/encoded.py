@@ -8,7 +8,8 @@ from typing import Any
 from fastpipe import core, readers
 from fastpipe.config import MachineConfig
 from fastpipe.readers import MaxPixels
-from fastpipe.types import Header
+from fastpipe.readers.base import WHOLE_IMAGE
+from fastpipe.types import DecodeRequest, Header
 
 
 @dataclass(slots=True)
@@ -42,6 +43,19 @@ class Encoded:
             files, number = self.held
             self.data = files.bytes(number)
         return self.data
+
+    def decode(self, request: DecodeRequest = WHOLE_IMAGE, *, refused: bool = False) -> tuple[Any, DecodeRequest]:
+        """Decodes the file by its reader; arguments and result as of `fastpipe.readers.decode`."""
+        return readers.decode(
+            self.content,
+            request,
+            header=self.header,
+            reader=self.reader,
+            config=self.config,
+            source=self.source,
+            max_pixels=self.max_pixels,
+            refused=refused,
+        )
 
     @classmethod
     def of(cls, data: bytes, source: str = "<bytes>", **options: Any) -> Encoded:

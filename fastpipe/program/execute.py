@@ -65,16 +65,7 @@ def _decoded(program: Program, encoded: Encoded, out: torch.Tensor | None, in_ro
         if done is not None:
             return done
     image: Any
-    image, got = readers.decode(
-        encoded.content,
-        program.request,
-        header=encoded.header,
-        reader=encoded.reader,
-        config=encoded.config,
-        source=encoded.source,
-        max_pixels=encoded.max_pixels,
-        refused=by_core,
-    )
+    image, got = encoded.decode(program.request, refused=by_core)
     mark("decode")
     steps = program.steps
     if steps and isinstance(steps[0], ScaledResize):

@@ -28,7 +28,7 @@ TRANSPOSITIONS: dict[int, tuple[Operation, ...]] = {
     Image.Transpose.TRANSPOSE: (_TRANSPOSE,),
     Image.Transpose.TRANSVERSE: (_TRANSPOSE, _HFLIP, _VFLIP),
 }
-"""What `PIL.Image.Image.transpose` does, by its method."""
+"""Operations of `PIL.Image.Image.transpose`, by its method."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

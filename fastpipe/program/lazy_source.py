@@ -121,15 +121,7 @@ class LazySource:
             opened = self._open_by_pillow(encoded.content)
             opened.load()
             return opened.convert("RGB")
-        pixels, _ = readers.decode(
-            encoded.content,
-            header=encoded.header,
-            reader=encoded.reader,
-            config=encoded.config,
-            source=encoded.source,
-            max_pixels=encoded.max_pixels,
-            refused=True,
-        )
+        pixels, _ = encoded.decode(refused=True)
         image: Image.Image = to_pil(pixels)
         return image
 

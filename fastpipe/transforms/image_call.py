@@ -118,7 +118,7 @@ def _runs(members: Sequence[Any]) -> Iterator[_Run]:
 
 
 def _planned(transforms: Iterable[Any], drawn: Collection[int]) -> Iterator[Any]:
-    """Of transforms, and those within them, each Compose that is taken apart, and what is drawn."""
+    """Yields each Compose that is taken apart, of transforms and those within them, and what is drawn."""
     for transform in transforms:
         if id(transform) in drawn:
             yield from _all_within(transform)

@@ -195,7 +195,7 @@ _PLAIN = frozenset({bool, bytes, float, int, str, type(None)})
 
 
 def _with_picture(compose: Any, inputs: tuple[Any, ...]) -> Any:
-    """What torchvision's code makes of a sample with one PIL image, whose pixels a program makes.
+    """Runs torchvision's code on a sample with one PIL image, whose pixels a program makes.
 
     None where that can't be, or something fails: then the generators are where they were.
     """
