@@ -30,7 +30,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 TRANSFORM = T.Compose([T.RandomResizedCrop(24), T.ToTensor()])
 QUIET = {"bad_files_log": None, "max_bad_fraction": 1}
 GROWTH = 700_000
-"""Bytes that the second half of the cycles may add to the process's memory.
+"""Bytes that a part of the cycles may add to the process's memory in each of its rounds.
 
 A page (4 KB) a cycle that stays behind is 0.8 MB for what is opened least often, threads and workers aside; measured
 are 0 to 0.1 MB, and 0.3 for threads: OpenCV keeps 0.9 KB for each that has used it and ended, which is one reason why a
@@ -75,15 +75,23 @@ def state() -> tuple[tuple[int, int, int], int]:
 
 
 def cycles(one: Callable[[], None], count: int) -> None:
-    for _ in range(count // 2):  # what is opened once, and the allocator's first growth
-        one()
-    left, memory = state()
+    """Runs half of the cycles to warm up, and the other half, again if memory grew, up to three times.
+
+    A leak grows in each of these rounds. The allocator takes a piece of 1 to 2 MB once, at a moment that depends on what
+    the process did before.
+    """
     for _ in range(count // 2):
         one()
-    left_after, memory_after = state()
-    assert left_after == left
-    more = memory_after - memory
-    assert more < GROWTH, f"{more / 1e6:.2f} MB more"
+    left, memory = state()
+    growths = []
+    while not growths or (growths[-1] >= GROWTH and len(growths) < 3):
+        for _ in range(count // 2):
+            one()
+        left_after, memory_after = state()
+        assert left_after == left
+        growths.append(memory_after - memory)
+        memory = memory_after
+    assert growths[-1] < GROWTH, f"{[round(more / 1e6, 2) for more in growths]} MB more in each round"
 
 
 COUNTS = {"readers": 3000, "indexes": 600, "datasets": 500, "threads": 120, "loaders": 400, "workers": 8}
