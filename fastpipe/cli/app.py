@@ -44,14 +44,17 @@ app = typer.Typer(
 
 def _show_version(asked: bool) -> None:
     if asked:
+        from fastpipe import core
+
         print(f"fastpipe {__version__}")
+        print(f"core: {core.build()}; {core.isa()}" if core.available() else f"core: none, {core.why_not()}")
         raise typer.Exit
 
 
 @app.callback()
 def _program(
     version: Annotated[
-        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version and exit.")
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version, how the core was built and its instruction set.")
     ] = False,
 ) -> None:
     """Decodes and augments images for PyTorch training, several times as fast."""

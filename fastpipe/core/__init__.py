@@ -21,7 +21,7 @@ from fastpipe.core.arrays import ArrayForm, ArrayPart, read_arrays
 from fastpipe.core.files import Files
 from fastpipe.core.headers import read_header
 from fastpipe.core.jobs import Job, Places
-from fastpipe.core.library import available, isa, status_text, why_not
+from fastpipe.core.library import available, build, isa, status_text, why_not
 from fastpipe.core.operations import MAX_OPERATIONS, Packed
 from fastpipe.core.pillow import PillowMemory, memory_of, new_image
 from fastpipe.core.pool import Batch, Context, Pool, Run, hue, run, thread_context
@@ -48,6 +48,7 @@ __all__ = [
     "Run",
     "Status",
     "available",
+    "build",
     "check",
     "give_back",
     "hue",

@@ -97,6 +97,7 @@ def _declare(functions: ctypes.CDLL) -> None:
     pointer, status = ctypes.c_void_p, ctypes.c_int
     for name, result, arguments in (
         ("fpc_status_text", ctypes.c_char_p, [status]),
+        ("fpc_build", ctypes.c_char_p, []),
         ("fpc_best_isa", ctypes.c_int, []),
         ("fpc_context_new", pointer, [ctypes.c_int]),
         ("fpc_context_free", None, [pointer]),
@@ -176,6 +177,15 @@ def isa() -> str:
     """The instruction set in use, as ``FASTPIPE_CORE`` names it; empty where the core isn't available."""
     here = loaded()
     return "" if here.functions is None else _WORD_OF[here.isa]
+
+
+def build() -> str:
+    """The compiler that the core was built by, and whether it is hardened; empty where the core isn't available.
+
+    For example ``gcc 12.2.0, hardened``.
+    """
+    here = loaded()
+    return "" if here.functions is None else here.functions.fpc_build().decode()
 
 
 def status_text(status: int) -> str:

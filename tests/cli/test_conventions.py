@@ -13,7 +13,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from fastpipe import __version__
+from fastpipe import __version__, core
 from fastpipe.cli import main
 from fastpipe.cli.app import app
 
@@ -121,7 +121,15 @@ def test_ctrl_c_while_everything_is_still_imported(
 
 def test_python_m_fastpipe() -> None:
     ran = run_python("-m", "fastpipe", "--version")
-    assert (ran.returncode, ran.stdout, ran.stderr) == (0, f"fastpipe {__version__}\n", "")
+    built = f"core: {core.build()}; {core.isa()}" if core.available() else f"core: none, {core.why_not()}"
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, f"fastpipe {__version__}\n{built}\n", "")
+
+
+def test_the_version_of_a_switched_off_core() -> None:
+    ran = run_python("-m", "fastpipe", "--version", FASTPIPE_CORE="off")
+    lines = ran.stdout.splitlines()
+    assert (ran.returncode, lines[0]) == (0, f"fastpipe {__version__}")
+    assert lines[1].startswith("core: none, the core is switched off by FASTPIPE_CORE=off")
 
 
 def test_help_needs_no_torch() -> None:

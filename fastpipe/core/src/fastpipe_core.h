@@ -57,6 +57,9 @@ FPC_API const char *fpc_status_text(int status);
 /* FPC_ABI of the library that was loaded. */
 FPC_API int fpc_abi(void);
 
+/* How the library was built: the compiler with its version, and "hardened" where CMake's FPC_HARDEN was on. */
+FPC_API const char *fpc_build(void);
+
 /* ---- instruction sets ------------------------------------------------------------------------------------------ */
 
 /* FPC_ISA_AVX512 is AVX2 with AVX-512's VNNI on vectors of the same width, and its VBMI where there is that. */

@@ -26,3 +26,22 @@ const char *fpc_status_text(int status) {
 }
 
 int fpc_abi(void) { return FPC_ABI; }
+
+#define STRING(value) STRING_OF(value)
+#define STRING_OF(value) #value
+#if defined(__clang__)
+#define COMPILER "clang " STRING(__clang_major__) "." STRING(__clang_minor__) "." STRING(__clang_patchlevel__)
+#elif defined(__GNUC__)
+#define COMPILER "gcc " STRING(__GNUC__) "." STRING(__GNUC_MINOR__) "." STRING(__GNUC_PATCHLEVEL__)
+#elif defined(_MSC_VER)
+#define COMPILER "msvc " STRING(_MSC_VER)
+#else
+#define COMPILER "an unknown compiler"
+#endif
+#if defined(FPC_HARDENED)
+#define HARDENED ", hardened"
+#else
+#define HARDENED ""
+#endif
+
+const char *fpc_build(void) { return COMPILER HARDENED; }
