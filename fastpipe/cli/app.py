@@ -54,7 +54,13 @@ def _show_version(asked: bool) -> None:
 @app.callback()
 def _program(
     version: Annotated[
-        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version, how the core was built and its instruction set.")
+        bool,
+        typer.Option(
+            "--version",
+            callback=_show_version,
+            is_eager=True,
+            help="Print the version, how the core was built and its instruction set.",
+        ),
     ] = False,
 ) -> None:
     """Decodes and augments images for PyTorch training, several times as fast."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from torch.utils.data import DataLoader as TorchDataLoader
@@ -38,9 +39,18 @@ def prepare_loader(loader: Any, accelerator: Any) -> Any:
     )
     if ours._resumable() is None:  # Accelerate asks after each batch, and keeps the answer to itself
         ours.state_dict = dict
+    else:
+        result.load_state_dict = lambda state: _load(result, ours, state)
     result.base_dataloader = ours
     result._is_accelerate_prepared = True  # accelerator.prepare leaves it as it is
     return result
+
+
+def _load(prepared: Any, ours: Any, state: Mapping[str, Any]) -> None:
+    """Loads a state, and has Accelerate's loader, which counts epochs itself, go on with the one of the state."""
+    ours.load_state_dict(state)
+    prepared.iteration = ours._sampler().next_epoch
+    prepared.dl_state_dict = ours.state_dict()
 
 
 def warn_lost(loader: Any, why: str) -> None:

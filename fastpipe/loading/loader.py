@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -35,6 +35,7 @@ from fastpipe.loading.checks import (
     warn_of_whole_epochs,
 )
 from fastpipe.loading.collate import DRAW_NOTHING, BatchCollate, CollateGood
+from fastpipe.loading.dataset_state import check_dataset, describe_dataset
 from fastpipe.loading.fetcher import BatchFetcher, gives_batches
 from fastpipe.loading.iteration import Iteration, Progress, begin_epoch, current_progress, running
 from fastpipe.loading.mixing import mixes_alone
@@ -383,10 +384,8 @@ class DataLoader(TorchDataLoader[Any]):
         """
         self._resumable_or_refuse()
         now = current_progress(self)
-        batches: Any = self.batch_sampler
-        size = 1 if batches is None else batches.batch_size
-        length = len(now.sampler)
-        done = length if now.finished else min(now.start + now.batches * size, length)
+        length = now.sampler.epoch_length
+        done = length if now.finished else min(now.start + now.batches * self._samples_a_step(), length)
         state = now.sampler.state_dict(done, now.finished)
         new = now.finished and not now.is_loaded and self._iterator is None and not self._keeps_streams
         if new and self.generator is not None and state.get("generator") is not None:
@@ -395,18 +394,31 @@ class DataLoader(TorchDataLoader[Any]):
             behind.set_state(state["generator"])
             torch.empty((), dtype=torch.int64).random_(generator=behind)
             state["generator"] = behind.get_state()
-        return {"sampler": state}
+        return {"sampler": state, "dataset": describe_dataset(self.dataset)}
 
-    def load_state_dict(self, state: dict[str, Any]) -> None:
+    def load_state_dict(self, state: Mapping[str, Any], *, allow_changes: bool = False) -> None:
         """Goes on where the state was taken: the next iteration gives the remaining batches of its epoch.
 
+        The number of ranks, the batch size, workers and threads may be others. Other ranks divide what is left of the
+        epoch's order among them, so give each the same state: any rank's, or where they may have been saved at
+        different moments, what `samplers.merge_states` makes of all.
+
+        Args:
+            state: what `state_dict` returned.
+            allow_changes: go on also where the dataset isn't the one that the state was saved with, with a warning:
+                samples may then come twice in this epoch, or not at all.
+
         Raises:
-            DatasetError: the sampler is none of `fastpipe.samplers`, or the state is of another run, of a loader with
-                another ``shuffle``, or of something else.
+            DatasetError: the sampler is none of `fastpipe.samplers`, the dataset has changed, or the state is of
+                another run, of a loader with another ``shuffle``, or of something else.
         """
         sampler = self._resumable_or_refuse()
         check_state(state)
-        sampler.load_state_dict(state["sampler"])
+        changed = check_dataset(state.get("dataset"), self.dataset, allow_changes)
+        with warnings.catch_warnings():
+            if changed:  # it was told, in better words
+                warnings.simplefilter("ignore", FastpipeWarning)
+            sampler.load_state_dict(state["sampler"], allow_changes=allow_changes)
         self._set_datasets(sampler.next_epoch)
         self._epoch = None
         self._progress = Progress(sampler, is_loaded=True, finished=state["sampler"].get("finished", False))
@@ -446,11 +458,25 @@ class DataLoader(TorchDataLoader[Any]):
         return {**self.__dict__, "_making": None}  # threads can't be sent
 
     def _sampler(self) -> Any:
-        return self.sampler if self.batch_size is not None else getattr(self.batch_sampler, "sampler", self.sampler)
+        return self.sampler if self.batch_size is not None else getattr(self._all_batches(), "sampler", self.sampler)
+
+    def _all_batches(self) -> Any:
+        """The source of all ranks' batches: Accelerate's batch sampler takes this rank's from it."""
+        batches: Any = self.batch_sampler
+        return getattr(batches, "batch_sampler", batches)
+
+    def _samples_a_step(self) -> int:
+        """Indices that the sampler gives for one batch of this loader's, and of the other ranks' that share it."""
+        batches: Any = self.batch_sampler
+        if batches is None:
+            return 1
+        ranks = 1 if getattr(batches, "split_batches", False) else getattr(batches, "num_processes", 1)
+        step: int = self._all_batches().batch_size * ranks
+        return step
 
     def _resumable(self) -> Any:
         sampler = self._sampler()
-        batches = self.batch_sampler
+        batches = self._all_batches()
         ordinary = batches is None or isinstance(batches, BatchSampler)
         return sampler if ordinary and hasattr(sampler, "next_start") else None
 

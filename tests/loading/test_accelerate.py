@@ -70,3 +70,35 @@ def test_threads_that_are_lost_are_told_once(root, accelerator):
     accelerator.prepare(made)
     accelerator.prepare(loader(root, threads=None, num_workers=1))
     assert equal(batches(prepared, 1), batches(loader(root), 1))
+
+
+@pytest.mark.parametrize(("before", "after"), [(1, 1), (2, 1), (1, 2), (2, 2)])
+@pytest.mark.parametrize("stop", [1, 2])
+def test_resumes_on_other_processes(root, accelerator, monkeypatch, tmp_path, before, after, stop):
+    """Accelerate looks a batch ahead, counts epochs itself, and divides batches among processes."""
+    epochs = [batches(loader(root), 1), batches(loader(root), 2)[5:]]
+
+    def prepared(processes, rank):
+        monkeypatch.setattr(type(accelerator), "num_processes", processes)
+        monkeypatch.setattr(type(accelerator), "process_index", rank)
+        made = loader(root).prepare(accelerator)
+        made.rng_types = None  # there is nobody to agree with
+        return made
+
+    saved = prepared(before, before - 1)
+    batches(saved, 1)  # it stops in the second epoch
+    walk = iter(saved)
+    for _ in range(stop):
+        next(walk)
+    accelerator.register_for_checkpointing(saved)
+    accelerator.save_state(tmp_path / "saved")
+    found = []
+    for rank in range(after):
+        again = prepared(after, rank)
+        accelerator._custom_objects[:] = [again]
+        accelerator.load_state(tmp_path / "saved")
+        found.append(batches(again, 1))
+    accelerator._custom_objects.clear()
+    rest = torch.cat([images for images, _ in epochs[1][stop * before :]])
+    images = torch.cat([images for row in zip(*found, strict=True) for images, _ in row])
+    assert torch.equal(images[: len(rest)], rest)  # behind it comes Accelerate's padding

@@ -345,7 +345,7 @@ class TestResume:
         for wrong in ({}, None, states[0]["sampler"], {"sampler": {}}):
             with pytest.raises(DatasetError, match=r"takes what DataLoader\.state_dict\(\) returned"):
                 shuffled.load_state_dict(wrong)
-        with pytest.raises(DatasetError, match=r"got dict \['sampler'\]: give what a sampler's state_dict"):
+        with pytest.raises(DatasetError, match=r"got dict \['dataset', 'sampler'\]: give what a sampler's state_dict"):
             shuffled.sampler.load_state_dict(states[0])
 
     def test_needs_a_sampler_that_can(self, root):

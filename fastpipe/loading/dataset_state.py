@@ -1,0 +1,97 @@
+"""A dataset's description in a loader's state, from which a run that goes on sees that it has another dataset."""
+
+from __future__ import annotations
+
+import hashlib
+import warnings
+from collections.abc import Mapping
+from pathlib import PurePath
+from typing import Any
+
+import numpy as np
+
+from fastpipe.datasets.base import ImageDataset
+from fastpipe.datasets.wrappers import EpochSubset, is_transparent, is_wrapper, locate
+from fastpipe.errors import DatasetError, FastpipeWarning
+
+_COMPARED = 64
+"""Samples that are described, spread over the dataset."""
+
+
+def describe_dataset(dataset: Any) -> dict[str, Any]:
+    """The length of a dataset, and a short digest of some of its samples' names and targets.
+
+    A file's name is its last two folders and its own, so that a dataset may lie elsewhere on another machine. Of a
+    dataset whose samples have no names that are known without reading them, and of one that grows, neither is there.
+    """
+    if not _has_names(dataset) or not hasattr(dataset, "__len__"):
+        return {}
+    return {"length": len(dataset), "samples": [_digest(dataset, index) for index in _compared(len(dataset))]}
+
+
+def check_dataset(saved: Mapping[str, Any] | None, dataset: Any, allow_changes: bool) -> bool:
+    """Whether this isn't the dataset that a state was saved with; warns then.
+
+    Args:
+        saved: what `describe_dataset` gave of that one; None where it isn't known.
+        dataset: this one.
+        allow_changes: don't refuse another one.
+
+    Raises:
+        DatasetError: it is another one; says what differs.
+    """
+    changed = _difference(saved, dataset)
+    if not changed:
+        return False
+    told = f"the dataset isn't the one that this state was saved with: {changed}."
+    if not allow_changes:
+        raise DatasetError(
+            f"{told} Resume with that one, begin a new epoch, or go on all the same with load_state_dict(state, "
+            "allow_changes=True)."
+        )
+    warnings.warn(f"{told} Samples may come twice in this epoch, or not at all.", FastpipeWarning, stacklevel=3)
+    return True
+
+
+def _difference(saved: Mapping[str, Any] | None, dataset: Any) -> str:
+    """The difference in words; empty where none is seen."""
+    now = describe_dataset(dataset)
+    if not saved or not now:
+        return ""
+    if saved["length"] != now["length"]:
+        return f"it has {now['length']:,} samples, and had {saved['length']:,}"
+    pairs = zip(_compared(now["length"]), saved["samples"], now["samples"], strict=True)
+    others = [index for index, before, after in pairs if before != after]
+    if not others:
+        return ""
+    name, target = _named(dataset, others[0])
+    return (
+        f"{len(others)} of {len(now['samples'])} samples that were compared are others; the first is {others[0]:,}, "
+        f"now {name} with target {target!r:.40}"
+    )
+
+
+def _compared(length: int) -> list[int]:
+    return np.unique(np.linspace(0, length - 1, min(length, _COMPARED)).astype(np.int64)).tolist() if length else []
+
+
+def _has_names(dataset: Any) -> bool:
+    if isinstance(dataset, EpochSubset):
+        return False
+    if is_wrapper(dataset):
+        parts = dataset.datasets if hasattr(dataset, "datasets") else [dataset.dataset]
+        return is_transparent(dataset) and all(_has_names(part) for part in parts)
+    return isinstance(dataset, ImageDataset)
+
+
+def _named(dataset: Any, index: int) -> tuple[str, Any]:
+    inner, place = locate(dataset, index)
+    named: tuple[str, Any] = inner.sample(place)
+    return named
+
+
+def _digest(dataset: Any, index: int) -> str:
+    name, target = _named(dataset, index)
+    short = "/".join(PurePath(name).parts[-3:]) if isinstance(name, str) else repr(name)
+    known = target if isinstance(target, (int, str, float, np.generic)) else ""
+    return hashlib.blake2b(f"{short}\0{known}".encode("utf-8", "surrogateescape"), digest_size=4).hexdigest()

@@ -1,0 +1,176 @@
+"""Samplers that draw indices by weights, from a seed: resumable, and divided among ranks, without a list of draws."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Sequence, Sized
+from typing import Any
+
+import numpy as np
+import torch
+import torch.distributed as dist
+from numpy.typing import NDArray
+from torch.utils.data import ConcatDataset, Sampler, Subset
+
+from fastpipe.errors import DatasetError
+from fastpipe.loading.epoch_position import EpochPosition
+
+_Positions = NDArray[np.int64]
+
+
+class WeightedSampler(EpochPosition, Sampler[int]):
+    """Indices drawn by weights, as torch's ``WeightedRandomSampler`` does, in an order that ``(seed, epoch)`` fixes.
+
+    It keeps 8 bytes for each weight and works out the indices where they are asked for; torch's draws all of an epoch's
+    at its beginning. Each epoch draws anew. Ranks take turns in one order, as `DistributedSampler`'s do.
+
+    Args:
+        weights: one for each sample, not negative, not necessarily with a sum of 1.
+        num_samples: indices in an epoch, of all ranks together; None for as many as there are weights.
+        replacement: an index may be drawn again. False draws each at most once in an epoch, which sorts a key for each
+            weight when an epoch begins.
+        seed: chooses the draws; the same on all ranks.
+        num_replicas: how many ranks; None for those of ``torch.distributed``, one where that isn't initialised.
+        rank: this one, from 0; None likewise.
+        drop_last: leave out the indices that don't make one for each rank, in place of going on from the order's front.
+
+    Raises:
+        DatasetError: no weight is positive, one is negative or not finite, there are fewer positive ones than
+            ``num_samples`` without replacement, or the rank isn't below ``num_replicas``.
+    """
+
+    def __init__(
+        self,
+        weights: Sequence[float] | NDArray[Any] | torch.Tensor,
+        num_samples: int | None = None,
+        replacement: bool = True,
+        seed: int = 0,
+        num_replicas: int | None = None,
+        rank: int | None = None,
+        drop_last: bool = False,
+    ) -> None:
+        values = np.asarray(weights, dtype=np.float64)
+        if values.ndim != 1 or not len(values) or not np.isfinite(values).all() or values.min() < 0 or not values.any():
+            raise DatasetError(
+                f"weights of shape {values.shape}: give one finite number for each sample, none negative, not all 0."
+            )
+        self.num_samples = len(values) if num_samples is None else num_samples
+        self.replacement, self.seed, self.drop_last = replacement, seed, drop_last
+        positive = int(np.count_nonzero(values))
+        if self.num_samples < 1 or (not replacement and self.num_samples > positive):
+            raise DatasetError(
+                f"num_samples={self.num_samples}: give a number from 1"
+                + ("." if replacement else f" to {positive}, the positive weights, or replacement=True.")
+            )
+        ranks = dist.is_available() and dist.is_initialized()
+        self.num_replicas = num_replicas if num_replicas is not None else dist.get_world_size() if ranks else 1
+        self.rank = rank if rank is not None else dist.get_rank() if ranks else 0
+        if not 0 <= self.rank < self.num_replicas:
+            raise DatasetError(f"rank={self.rank}: give one from 0 to {self.num_replicas - 1}, below num_replicas.")
+        self._weights_digest = hashlib.blake2b(np.ascontiguousarray(values).data, digest_size=8).hexdigest()
+        self._last = int(np.flatnonzero(values)[-1])
+        # What draws are looked up in: the sum of the weights up to each; without replacement the weights.
+        self._table = np.cumsum(values) if replacement else values.copy()
+
+    def __len__(self) -> int:
+        """Indices of this rank in an epoch."""
+        return self._rank_share(self.num_samples)
+
+    def _order_length(self) -> int:
+        return self.num_samples
+
+    def _settings(self) -> dict[str, Any]:
+        drawn = "with" if self.replacement else "without"
+        return {
+            "length": self.num_samples,
+            "seed": self.seed,
+            "weights": f"{self._weights_digest}, {drawn} replacement",
+        }
+
+    def _index_at(self) -> Callable[[_Positions], _Positions]:
+        if not self.replacement:
+            return self._drawn_once().__getitem__
+        sums, seed, epoch, last = self._table, self.seed, self.epoch, self._last
+
+        def at(places: _Positions) -> _Positions:
+            found = np.searchsorted(sums, _uniform(places, seed, epoch) * sums[-1], side="right")
+            within: _Positions = np.minimum(found, last)  # a product may round to the sum of all
+            return within
+
+        return at
+
+    def _drawn_once(self) -> _Positions:
+        """All of an epoch's indices, each once, the likelier the earlier.
+
+        Source: P. Efraimidis, P. Spirakis, Weighted random sampling with a reservoir, 2006: the largest of
+        ``log(u) / weight``.
+        """
+        uniform = _uniform(np.arange(len(self._table)), self.seed, self.epoch)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            keys = np.where(self._table > 0, np.log1p(-uniform) / self._table, -np.inf)
+        order: _Positions = np.argsort(-keys, kind="stable")[: self.num_samples]
+        return order
+
+
+class ClassBalancedSampler(WeightedSampler):
+    """Indices drawn so that each class comes equally often, whatever the number of its samples.
+
+    Args:
+        targets: the class of each sample, or a dataset whose ``targets`` are that, also in a ``Subset`` or
+            ``ConcatDataset``.
+        num_samples, replacement, seed, num_replicas, rank, drop_last: as `WeightedSampler`'s.
+
+    Raises:
+        DatasetError: as `WeightedSampler`; or a dataset that has no ``targets``, or targets that aren't one value each.
+    """
+
+    def __init__(
+        self,
+        targets: Sized | Sequence[Any] | NDArray[Any] | torch.Tensor,
+        num_samples: int | None = None,
+        replacement: bool = True,
+        seed: int = 0,
+        num_replicas: int | None = None,
+        rank: int | None = None,
+        drop_last: bool = False,
+    ) -> None:
+        values = targets_of(targets)
+        if values.ndim != 1 or not len(values):
+            raise DatasetError(f"targets of shape {values.shape}: give one class for each sample, and at least one.")
+        _, classes, counts = np.unique(values, return_inverse=True, return_counts=True)
+        super().__init__(1.0 / counts[classes], num_samples, replacement, seed, num_replicas, rank, drop_last)
+
+
+def targets_of(thing: Any) -> NDArray[Any]:
+    """The class of each sample of a dataset, or of a sequence of classes, as an array ``(n,)``."""
+    if isinstance(thing, Subset):
+        return targets_of(thing.dataset)[np.asarray(thing.indices, dtype=np.int64)]
+    if isinstance(thing, ConcatDataset):
+        return np.concatenate([targets_of(part) for part in thing.datasets])
+    labels = thing._fastpipe_labels() if hasattr(thing, "_fastpipe_labels") else None
+    if labels is not None:
+        return np.asarray(labels)
+    if isinstance(thing, (Sequence, np.ndarray, torch.Tensor, Iterator)) and not hasattr(thing, "targets"):
+        return np.asarray(thing)
+    targets = getattr(thing, "targets", None)
+    if targets is None:
+        raise DatasetError(
+            f"a {type(thing).__name__} has no targets: give ClassBalancedSampler the class of each sample, as a list "
+            "or an array."
+        )
+    return np.asarray(targets)
+
+
+def _uniform(places: _Positions, seed: int, epoch: int) -> NDArray[np.float64]:
+    """A number in [0, 1) for each place of an epoch's order: 53 bits of a keyed hash, splitmix64 of a counter.
+
+    Source: G. Steele, D. Lea, C. Flood, Fast splittable pseudorandom number generators, 2014.
+    """
+    digest = hashlib.shake_128(f"fastpipe weighted {seed},{epoch}".encode()).digest(16)
+    start, gamma = (int(word) for word in np.frombuffer(digest, dtype="<u8"))
+    mixed = places.astype(np.uint64) * np.uint64(gamma | 1) + np.uint64(start)
+    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    mixed ^= mixed >> np.uint64(31)
+    uniform: NDArray[np.float64] = (mixed >> np.uint64(11)) * 2.0**-53
+    return uniform
