@@ -134,6 +134,16 @@ def no_descriptors_left(error: BaseException) -> str:
     )
 
 
+def busy_cpu_seconds(stat: Path = Path("/proc/stat")) -> tuple[float, float] | None:
+    """Seconds that all CPUs of the machine have worked, and that have passed for each; None where Linux isn't."""
+    line = _text(stat).partition("\n")[0].split()
+    if len(line) < 9 or line[0] != "cpu":
+        return None
+    user, nice, system, idle, waiting, *others = (int(ticks) / os.sysconf("SC_CLK_TCK") for ticks in line[1:9])
+    busy = user + nice + system + sum(others)
+    return busy, (busy + idle + waiting) / (os.cpu_count() or 1)
+
+
 def usable_cpus(groups: Path = _GROUPS) -> int:
     """CPUs that this process may use: its affinity, and a container's quota, which the affinity doesn't show."""
     cpus = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

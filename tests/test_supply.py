@@ -211,6 +211,7 @@ OPTIONAL = {
     "imageio",
     "kornia_rs",
     "matplotlib",
+    "prometheus_client",
     "psutil",
     "pyarrow",
     "timm",

@@ -211,6 +211,7 @@ class ImageDataset(Dataset[tuple[Any, Any]]):
             known = state.executor = BatchExecutor(
                 lambda indices, epoch: dataset._fastpipe_tasks(indices, epoch), stages, policy, self.threads
             )
+            known.times = state.times
         return known
 
     def _fastpipe_handler(self) -> BadFileHandler:

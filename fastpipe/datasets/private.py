@@ -8,7 +8,7 @@ from typing import Any
 
 from fastpipe.datasets.bad_file_policy import BadFilePolicy
 from fastpipe.datasets.bad_files import BadFileRecord
-from fastpipe.executor import BatchExecutor, SharedEpoch
+from fastpipe.executor import BatchExecutor, Row, SharedEpoch
 from fastpipe.transforms.pipeline import Pipeline
 
 
@@ -22,6 +22,7 @@ class PrivateState:
         record: which samples were bad; None until it is needed.
         executor: makes the samples; each process makes its own, and its own `pipeline`.
         pipeline: the compiled transform.
+        times: what the executor adds the time of its stages to; None where nobody asks.
     """
 
     policy: BadFilePolicy
@@ -29,6 +30,13 @@ class PrivateState:
     record: BadFileRecord | None = None
     executor: BatchExecutor | None = None
     pipeline: Pipeline | None = None
+    times: Row | None = None
+
+    def measure(self, times: Row | None) -> None:
+        """Has the executor, and those that are made later, add the time of their stages to a row of `StageTimes`."""
+        self.times = times
+        if self.executor is not None:
+            self.executor.times = times
 
     def bad_record(self, count: int) -> BadFileRecord:
         """Which of so many samples were bad."""
@@ -44,7 +52,7 @@ class PrivateState:
 
     def sendable(self) -> PrivateState:
         """A copy without what each process makes for itself."""
-        return replace(self, executor=None, pipeline=None)
+        return replace(self, executor=None, pipeline=None, times=None)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return PrivateState, (self.policy, self.epoch, self.record)

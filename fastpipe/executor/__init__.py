@@ -5,6 +5,7 @@ from fastpipe.executor.batch_executor import BatchExecutor, CoreRun, PendingBatc
 from fastpipe.executor.epochs import SharedEpoch
 from fastpipe.executor.image_stages import DecodeOptions, ImageStages, upright
 from fastpipe.executor.shm_pool import Slots, too_small
+from fastpipe.executor.stage_times import Row, Stage, StageTimes
 from fastpipe.executor.tasks import SampleTask
 
 __all__ = [
@@ -16,9 +17,12 @@ __all__ = [
     "ImageBatch",
     "ImageStages",
     "PendingBatch",
+    "Row",
     "SampleTask",
     "SharedEpoch",
     "Slots",
+    "Stage",
+    "StageTimes",
     "Workspace",
     "batch_bytes",
     "batch_memory",

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
+import time
 import weakref
 from collections import Counter, deque
 from collections.abc import Iterator, Mapping
 from typing import Any, TypeVar
+
+from torch.autograd.profiler import record_function
 
 from fastpipe.datasets.wrappers import image_datasets, shares
 from fastpipe.executor import SharedEpoch
 from fastpipe.loading.checks import note_given
 from fastpipe.loading.collate import EmptyBatch
 from fastpipe.loading.device import on_device
+from fastpipe.loading.statistics import LoaderMeter
 from fastpipe.loading.threads import ThreadIterator
 
 _Batch = TypeVar("_Batch")
@@ -48,15 +53,23 @@ class Iteration(Iterator[_Batch]):
         batches: torch's iterator.
         progress: counts them.
         epochs: the epoch of each dataset with a seed.
+        meter: for `DataLoader.stats`.
     """
 
     def __init__(
-        self, loader: Any, batches: Iterator[_Batch], progress: Progress, epochs: Mapping[SharedEpoch, int]
+        self,
+        loader: Any,
+        batches: Iterator[_Batch],
+        progress: Progress,
+        epochs: Mapping[SharedEpoch, int],
+        meter: LoaderMeter,
     ) -> None:
         self.loader = loader
         self.datasets = set(image_datasets(loader.dataset))
         self.iterator = batches
         self.progress = progress
+        self.meter = meter
+        self._collated = loader._auto_collation
         self._epochs = epochs
         running.add(self)
         if isinstance(batches, ThreadIterator):
@@ -66,9 +79,14 @@ class Iteration(Iterator[_Batch]):
         self._batches = made if loader.device is None else on_device(made, loader.device)
 
     def __next__(self) -> _Batch:
+        # The first batch is waited for from where the iteration began: workers were started before it was asked for.
+        asked = time.perf_counter() if self.meter.waits else self.meter.began
+        ready = batches_ready(self.iterator)
         try:
-            batch = next(self._batches)
+            with record_function(f"fastpipe: batch {self.progress.batches}"):
+                batch = next(self._batches)
         except StopIteration:
+            self.meter.ended = asked
             self.progress.finished = True  # with drop_last, some samples are left that don't make a batch
             self._touch()
             running.discard(self)
@@ -84,11 +102,13 @@ class Iteration(Iterator[_Batch]):
             raise error.with_traceback(None) from None
         self.progress.batches += 1 + self._left_out.popleft()
         self._touch()
+        self.meter.note(asked, time.perf_counter(), batch, self._collated, ready)
         return batch
 
     def _touch(self) -> None:
         self.progress.tick = next(_ticks)
         self.loader._progress = self.progress
+        self.loader._meter = self.meter
 
     def __len__(self) -> int:
         return len(self.loader)
@@ -96,6 +116,19 @@ class Iteration(Iterator[_Batch]):
 
 running: weakref.WeakSet[Iteration[Any]] = weakref.WeakSet()
 """Iterations that somebody is in the middle of."""
+
+
+def batches_ready(iterator: Any) -> int:
+    """Batches of torch's iterator that are made and wait to be asked for."""
+    if isinstance(iterator, ThreadIterator):
+        return iterator.ready
+    known = getattr(iterator, "_task_info", None)
+    if known is None:
+        return 0
+    ready = sum(len(info) == 2 for info in known.values())
+    with contextlib.suppress(NotImplementedError, OSError):  # macOS doesn't tell the size of a process's queue
+        ready += iterator._data_queue.qsize()
+    return ready
 
 
 def current_progress(loader: Any) -> Progress:

@@ -24,7 +24,7 @@ from fastpipe.datasets import BadFileCounts, ImageDataset
 from fastpipe.datasets.wrappers import image_datasets
 from fastpipe.environment import usable_cpus
 from fastpipe.errors import DatasetError, FastpipeWarning
-from fastpipe.executor import BatchSpec, SharedEpoch, Slots
+from fastpipe.executor import BatchSpec, SharedEpoch, Slots, StageTimes
 from fastpipe.loading.accelerate import prepare_loader, warn_lost
 from fastpipe.loading.checks import (
     check_output,
@@ -40,6 +40,7 @@ from fastpipe.loading.fetcher import BatchFetcher, gives_batches
 from fastpipe.loading.iteration import Iteration, Progress, begin_epoch, current_progress, running
 from fastpipe.loading.mixing import mixes_alone
 from fastpipe.loading.samplers import RandomSampler, SequentialSampler, ShuffledSampler
+from fastpipe.loading.statistics import LoaderMeter, LoaderStatistics, gathered
 from fastpipe.loading.threads import Ahead, ThreadIterator, gil_bound_part_within
 from fastpipe.loading.worker import WorkerInit
 from fastpipe.loading.worker_monitor import (
@@ -178,6 +179,7 @@ class DataLoader(TorchDataLoader[Any]):
         if self._by_threads:
             self.prefetch_factor = prefetch_factor
         self._progress = Progress(self._sampler(), is_loaded=True)
+        self._meter = LoaderMeter()
 
     def __iter__(self) -> Any:
         """The batches of the next epoch, or after `load_state_dict` of the rest of the one that was saved."""
@@ -191,6 +193,7 @@ class DataLoader(TorchDataLoader[Any]):
         begin_epoch(self.dataset, len(indices) if hasattr(indices, "__len__") else _ENDLESS)
         self._order, sampler = self._order_of_its_own()
         self._progress = progress = Progress(sampler)
+        self._meter = meter = LoaderMeter(self._epoch, tuple(image_datasets(self.dataset)))
         try:
             # Workers that stay serve one iteration at a time; another one meanwhile gets workers of its own.
             batches = self._get_iterator(stays=False) if busy else super().__iter__()
@@ -199,7 +202,18 @@ class DataLoader(TorchDataLoader[Any]):
             raise
         finally:
             self._order = None
-        return Iteration(self, batches, progress, epochs)
+        meter.listen(batches)
+        return Iteration(self, batches, progress, epochs, meter)
+
+    def stats(self, gather: bool = False) -> LoaderStatistics:
+        """Statistics of this epoch so far, and of its last minute: rates, waits, where the time of an image goes.
+
+        Args:
+            gather: also those of all ranks of ``torch.distributed``, and which is the slowest. All ranks have to ask.
+        """
+        threads = 0 if self.threads is None else self.threads
+        own = self._meter.statistics(self.num_workers, threads, self.bad_files)
+        return gathered(own) if gather else own
 
     @property
     def _index_sampler(self) -> Any:
@@ -242,12 +256,13 @@ class DataLoader(TorchDataLoader[Any]):
             slots = Slots(self.num_workers, (self.prefetch_factor or 2) + 2) if sys.platform == "linux" else None
             requested = None if isinstance(self.dataset, IterableDataset) else self._requested
         user = self.worker_init_fn
-        self.worker_init_fn = WorkerInit(user, heartbeats, slots, epochs)
+        times = StageTimes(self.num_workers) if datasets else None
+        self.worker_init_fn = WorkerInit(user, heartbeats, slots, epochs, times)
         try:
             iterator = MonitoredIterator(self, requested)
         finally:
             self.worker_init_fn = user
-        iterator.heartbeats, iterator.datasets, iterator.slots = heartbeats, datasets, slots
+        iterator.heartbeats, iterator.datasets, iterator.slots, iterator.times = heartbeats, datasets, slots, times
         return iterator
 
     def _in_threads(self) -> ThreadIterator:
@@ -298,14 +313,6 @@ class DataLoader(TorchDataLoader[Any]):
             return iter(BatchSampler(order, size, cut)), dict.fromkeys(_seeded(parts).values(), epoch)
 
         return ahead
-
-    def _settings_now(self) -> list[Any]:
-        """The objects that batches depend on besides indices and epochs; batches are made anew if one is replaced."""
-        found: list[Any] = [self.collate_fn, self._requested, self.dataset]
-        for part in image_datasets(self.dataset):
-            found.append(part.pipeline)
-            found += (value for name, value in vars(part).items() if name not in _OF_NO_ACCOUNT)
-        return found
 
     def _explain(self, iterator: Any, error: Exception) -> None:
         """Raises what happened, where an error is about the iterator's workers."""
@@ -489,7 +496,3 @@ def _shuffled(dataset: Any, generator: torch.Generator | None) -> Sampler[int]:
 def _seeded(datasets: Iterable[ImageDataset]) -> dict[ImageDataset, SharedEpoch]:
     """The datasets that have a seed, and the epoch of each."""
     return {one: epoch for one in datasets if (epoch := one._fastpipe.epoch) is not None}
-
-
-_OF_NO_ACCOUNT = frozenset({"_fastpipe", "on_begin"})
-"""Attributes of a dataset that come and go."""

@@ -27,7 +27,7 @@ from torch.utils.data._utils import pin_memory
 from torch.utils.data.dataloader import _BaseDataLoaderIter
 
 from fastpipe.datasets import ImageDataset
-from fastpipe.datasets.wrappers import behind_subsets, is_transparent, wrapped
+from fastpipe.datasets.wrappers import behind_subsets, image_datasets, is_transparent, wrapped
 from fastpipe.errors import LoaderError
 from fastpipe.executor import BatchSpec, PendingBatch, SharedEpoch
 from fastpipe.loading.fetcher import batch_of, in_epochs, sample_of
@@ -274,6 +274,11 @@ class ThreadIterator(_BaseDataLoaderIter):
         """The process that it is good for."""
         return self._maker.owner
 
+    @property
+    def ready(self) -> int:
+        """Batches of this epoch that are made."""
+        return sum(task.done for task in self._tasks)
+
     def again(self, loader: Any, obstacle: str, mixes: bool) -> None:
         """Begins the next epoch; what is left of this one isn't made any more."""
         self.stop_epoch(self.number)
@@ -302,7 +307,7 @@ class ThreadIterator(_BaseDataLoaderIter):
         self._more = True  # the sampler may give more
         self._options = replace(loader._requested or BatchSpec(), pinned=self._pin_memory, epochs=loader._epochs)
         self._next_epoch: Callable[[], Ahead | None] = loader._epoch_ahead()
-        before, self._snapshot = self._snapshot, loader._settings_now()
+        before, self._snapshot = self._snapshot, _settings_of(loader)
         if self._ahead and (obstacle or not _same(before, self._snapshot)):
             self._drop_ahead()
         self._indices_ahead: Ahead | None = None
@@ -399,6 +404,19 @@ class ThreadIterator(_BaseDataLoaderIter):
             self._tasks.clear()
             self._ahead.clear()
         self._maker.end()
+
+
+_OF_NO_ACCOUNT = frozenset({"_fastpipe", "on_begin"})
+"""Attributes of a dataset that come and go."""
+
+
+def _settings_of(loader: Any) -> list[Any]:
+    """The objects that batches depend on besides indices and epochs; batches are made anew if one is replaced."""
+    found: list[Any] = [loader.collate_fn, loader._requested, loader.dataset]
+    for part in image_datasets(loader.dataset):
+        found.append(part.pipeline)
+        found += (value for name, value in vars(part).items() if name not in _OF_NO_ACCOUNT)
+    return found
 
 
 def _same(one: Any, other: Any) -> bool:

@@ -12,7 +12,7 @@ import cv2
 from torch.utils.data import get_worker_info
 
 from fastpipe.datasets.wrappers import image_datasets
-from fastpipe.executor import Slots
+from fastpipe.executor import Slots, StageTimes
 from fastpipe.loading.fetcher import BatchFetcher
 from fastpipe.loading.worker_monitor import Heartbeats, exit_on_unsendable_batch, silence_exit
 
@@ -26,12 +26,14 @@ class WorkerInit:
         heartbeats: where the worker notes the samples that it begins.
         slots: memory that batches are made in.
         epochs: of each image dataset with a seed, None for one without; None for what the main process sets.
+        times: what the time of the stages is added to.
     """
 
     user: Callable[[int], None] | None
     heartbeats: Heartbeats | None
     slots: Slots | None
     epochs: tuple[int | None, ...] | None
+    times: StageTimes | None = None
 
     def __call__(self, worker: int) -> None:
         silence_exit()
@@ -51,6 +53,9 @@ class WorkerInit:
                     part._fastpipe.epoch.stay(epoch)
         if self.heartbeats is not None and info is not None:
             self._note(self.heartbeats, worker, info.dataset)
+        if self.times is not None and info is not None:
+            for part in image_datasets(info.dataset):
+                part._fastpipe.measure(self.times.row(worker))
         if self.user is not None:
             self.user(worker)
         parent = multiprocessing.parent_process()

@@ -28,7 +28,7 @@ from torch.utils.data.dataloader import _MultiProcessingDataLoaderIter
 from fastpipe.datasets import ImageDataset
 from fastpipe.environment import no_descriptors_left
 from fastpipe.errors import FastpipeWarning, LoaderError
-from fastpipe.executor import BatchSpec, Slots
+from fastpipe.executor import BatchSpec, Slots, StageTimes
 from fastpipe.loading.fetcher import BatchFetcher
 
 PATIENCE_S = 60.0
@@ -120,6 +120,7 @@ class MonitoredIterator(_MultiProcessingDataLoaderIter):
     heartbeats: Heartbeats | None = None
     datasets: tuple[ImageDataset, ...] = ()
     slots: Slots | None = None
+    times: StageTimes | None = None
     _waiting_since: float | None = None
     _warned = False
 

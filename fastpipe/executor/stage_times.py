@@ -1,0 +1,40 @@
+"""Seconds that the stages of a batch take, added up for whoever asks for them."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+Row = NDArray[np.float64]
+
+
+class Stage(IntEnum):
+    """The stages of making a batch, each with its place in a row of `StageTimes`; `IMAGES` is a count."""
+
+    IMAGES = 0
+    READ = 1  # files, and their headers
+    DRAW = 2  # random numbers, and the programs that are made of them
+    CORE = 3  # waiting for the core to decode and transform
+    PYTHON = 4  # what the core leaves to others, and the user's functions
+    COLLATE = 5  # samples to a batch
+
+
+class StageTimes:
+    """A row for each process that makes batches, which adds to its own; in memory that all of them share."""
+
+    def __init__(self, processes: int) -> None:
+        zeros = torch.zeros((processes, len(Stage)), dtype=torch.float64)
+        self._rows: torch.Tensor = zeros.share_memory_()  # type: ignore[no-untyped-call]
+
+    def row(self, process: int) -> Row:
+        """The row of a process, to add to: images, then seconds by `Stage`."""
+        row: Row = self._rows[process].numpy()
+        return row
+
+    def total(self) -> Row:
+        """The sum of all processes so far."""
+        total: Row = self._rows.sum(0).numpy()
+        return total

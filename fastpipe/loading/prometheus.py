@@ -1,0 +1,65 @@
+"""A loader's statistics for Prometheus, which asks for them as it likes."""
+
+from __future__ import annotations
+
+import re
+import weakref
+from collections.abc import Iterator
+from typing import Any
+
+from fastpipe.errors import ConfigError
+
+_UNIT = {"_s": "_seconds", "_us": "_microseconds"}
+
+
+def export_to_prometheus(loader: Any, registry: Any = None, name: str = "fastpipe_loader") -> Any:
+    """Shows `DataLoader.stats` of a loader to Prometheus, as gauges such as ``fastpipe_loader_this_epoch_wait_share``.
+
+    Needs ``prometheus-client`` (``pip install 'fastpipe[prometheus]'``). Serve it with
+    ``prometheus_client.start_http_server(9000)``, or print ``prometheus_client.generate_latest()``.
+
+    Args:
+        loader: a `fastpipe.DataLoader`; the exporter doesn't keep it alive.
+        registry: where it is registered; None for ``prometheus_client.REGISTRY``.
+        name: the beginning of the names; another one for each loader of a registry.
+
+    Returns:
+        The collector, for ``registry.unregister``.
+
+    Raises:
+        ConfigError: ``prometheus-client`` isn't installed.
+    """
+    try:
+        from prometheus_client import REGISTRY
+        from prometheus_client.core import GaugeMetricFamily
+    except ImportError as error:
+        raise ConfigError(
+            f"export_to_prometheus needs prometheus-client ({error}): pip install 'fastpipe[prometheus]'"
+        ) from error
+    known = weakref.ref(loader)
+
+    class Collector:
+        def collect(self) -> Iterator[Any]:
+            alive = known()
+            if alive is None:
+                return
+            statistics = alive.stats()
+            labels = {"rank": str(statistics["rank"]), "host": statistics["host"]}
+            for key, value in statistics.flat().items():
+                family = GaugeMetricFamily(f"{name}_{_metric(key)}", f"DataLoader.stats(): {key}", labels=[*labels])
+                family.add_metric([*labels.values()], value)
+                yield family
+
+    collector = Collector()
+    (REGISTRY if registry is None else registry).register(collector)
+    return collector
+
+
+def _metric(key: str) -> str:
+    """A name in Prometheus's form: units in words, and nothing but letters, digits and underscores."""
+    head, *rest = key.split("/")
+    for short, long in _UNIT.items():
+        if head.endswith(short):
+            head = head.removesuffix(short) + long
+    name = "_".join([head, *rest]).replace("_per_s", "_per_second").replace("wait_s_", "wait_seconds_")
+    return re.sub(r"\W", "_", name)

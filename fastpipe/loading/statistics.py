@@ -1,0 +1,285 @@
+"""Statistics of a loader: its rates, the training loop's wait for batches, and where the time of an image goes."""
+
+from __future__ import annotations
+
+import math
+import os
+import socket
+import time
+from array import array
+from collections import deque
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+import torch.distributed as dist
+
+from fastpipe.environment import busy_cpu_seconds, usable_cpus
+from fastpipe.executor import Row, Stage, StageTimes
+from fastpipe.sources import CachedSource
+
+WINDOW_S = 60.0
+_NO_MATTER = 0.05
+"""A share of the wall time that waits may take before anything is advised."""
+
+
+class LoaderStatistics(dict[str, Any]):
+    """Statistics of a `fastpipe.DataLoader`, as a plain dict; ``str()`` of it is one line.
+
+    Keys:
+        epoch: the number of the epoch that they are of; None where nothing counts epochs.
+        this_epoch, last_minute: each a dict with
+
+            - ``images``, ``batches``: handed out
+            - ``seconds``: wall time since the iteration began, or since the minute did
+            - ``images_per_s``, ``batches_per_s``
+            - ``wait_s``: the loop's wait for batches, a dict of ``total``, ``p50``, ``p95`` and ``p99``, in seconds
+            - ``wait_share``: of the wall time
+            - ``ready``: batches that were ready when one was asked for, in the mean
+            - ``starved``: share of the batches for which none was ready
+
+        first_batch_s: wait for the epoch's first batch, which starting workers is part of; it is in ``wait_s`` too.
+        image_us: time of an image by stage, in microseconds of the process or thread that makes batches: ``read``
+            (files and headers), ``draw`` (random numbers, programs), ``core`` (waiting for the core), ``python`` (what
+            the core leaves to others, user's code), ``collate``. Empty for datasets that aren't fastpipe's.
+        bad_files: ``skipped`` and ``replaced`` in this epoch, and ``total``.
+        cache: ``hits``, ``misses`` and ``fetched_bytes`` of this epoch where files come through a `fastpipe.Cache`, of
+            all processes that share it; else empty.
+        workers, threads: of the loader.
+        cpus, idle_cpus: that this process may use, and how many of the machine's were idle in this epoch; None where
+            the system doesn't tell.
+        rank, host: where this is from.
+        ranks: with ``gather=True`` the statistics of all ranks, in their order; ``slowest``: the one whose batches were
+            waited for longest, as ``"rank 3 (host)"``.
+    """
+
+    @property
+    def advice(self) -> str:
+        """A sentence on what to do, if anything."""
+        return _advice(self)
+
+    def flat(self) -> dict[str, float]:
+        """The numbers alone, under names such as ``"this_epoch/wait_s/p95"``, for loggers that take scalars."""
+        return {name: float(value) for name, value in _flattened("", self) if not name.startswith("ranks")}
+
+    def __str__(self) -> str:
+        now = self["this_epoch"]
+        wait = now["wait_s"]
+        parts = [
+            f"{now['images_per_s']:,.0f} images/s",
+            f"{now['batches_per_s']:,.1f} batches/s",
+            f"waits {now['wait_share']:.0%} of the time (p50 {_ms(wait['p50'])}, p95 {_ms(wait['p95'])}, "
+            f"p99 {_ms(wait['p99'])})",
+            f"{now['ready']:.1f} batches ready, none for {now['starved']:.0%}",
+        ]
+        if self["image_us"]:
+            parts.append(", ".join(f"{stage} {value:,.0f} µs" for stage, value in self["image_us"].items()))
+        if self["bad_files"]["total"]:
+            parts.append(f"{self['bad_files']['total']} bad files")
+        if self["cache"]:
+            parts.append(f"{self['cache']['hits']:,} hits, {self['cache']['fetched_bytes'] / 1e6:,.0f} MB fetched")
+        if "slowest" in self:
+            parts.append(f"slowest: {self['slowest']}")
+        epoch = "" if self["epoch"] is None else f"epoch {self['epoch']}: "
+        return epoch + "; ".join(parts)
+
+
+@dataclass(frozen=True, slots=True)
+class _Batch:
+    at: float
+    images: int
+    wait: float
+    ready: int
+
+
+@dataclass
+class LoaderMeter:
+    """What `LoaderStatistics` are made of: one iteration's batches as they are handed out.
+
+    Attributes:
+        epoch: its number.
+        datasets: the image datasets whose batches they are.
+        times: of the stages of whoever makes the batches; None for other datasets.
+    """
+
+    epoch: int | None = None
+    datasets: tuple[Any, ...] = ()
+    times: StageTimes | None = field(default=None, init=False)
+    began: float = field(default_factory=time.perf_counter)
+    ended: float | None = None
+    images: int = 0
+    ready: int = 0
+    starved: int = 0
+    waits: array[float] = field(default_factory=lambda: array("d"))
+    minute: deque[_Batch] = field(default_factory=deque)
+    busy_before: tuple[float, float] | None = field(default_factory=busy_cpu_seconds)
+
+    def __post_init__(self) -> None:
+        self.caches = {id(cache): (cache, cache.statistics()) for cache in _caches(self.datasets)}
+
+    def listen(self, batches: Any) -> None:
+        """Learns of the time of the stages: from workers, which may have been there before, or from this process."""
+        if not self.datasets:
+            return
+        self.times = getattr(batches, "times", None)
+        if self.times is None:
+            self.times = StageTimes(1)
+            for dataset in self.datasets:
+                dataset._fastpipe.measure(self.times.row(0))
+        self.times_before = self.times.total()
+
+    def note(self, asked: float, got: float, batch: Any, collated: bool, ready: int) -> None:
+        """Notes a batch: when it was asked for and when it came, and how many were ready then."""
+        images = images_in(batch) if collated else 1
+        self.images += images
+        self.ready += ready
+        self.starved += ready == 0
+        self.waits.append(got - asked)
+        self.minute.append(_Batch(got, images, got - asked, ready))
+        while self.minute[0].at < got - WINDOW_S:
+            self.minute.popleft()
+
+    def statistics(self, workers: int, threads: int, bad_files: Any) -> LoaderStatistics:
+        end = time.perf_counter() if self.ended is None else self.ended
+        recent = [one for one in self.minute if one.at >= end - WINDOW_S]
+        whole = _window(end - self.began, self.images, np.frombuffer(self.waits, np.float64), self.ready, self.starved)
+        minute = _window(
+            min(end - self.began, WINDOW_S),
+            sum(one.images for one in recent),
+            np.array([one.wait for one in recent]),
+            sum(one.ready for one in recent),
+            sum(one.ready == 0 for one in recent),
+        )
+        cache = {"hits": 0, "misses": 0, "fetched_bytes": 0} if self.caches else {}
+        for source, before in self.caches.values():
+            after = source.statistics()
+            for name in cache:
+                cache[name] += getattr(after, name) - getattr(before, name)
+        idle = None
+        if self.busy_before is not None and (now := busy_cpu_seconds()) is not None and now[1] > self.busy_before[1]:
+            busy, seconds = now[0] - self.busy_before[0], now[1] - self.busy_before[1]
+            idle = max(0.0, (os.cpu_count() or 1) - busy / seconds)
+        return LoaderStatistics(
+            epoch=self.epoch,
+            this_epoch=whole,
+            last_minute=minute,
+            first_batch_s=self.waits[0] if self.waits else 0.0,
+            image_us={} if self.times is None else _by_stage(self.times.total() - self.times_before),
+            bad_files={"skipped": bad_files.skipped, "replaced": bad_files.replaced, "total": bad_files.total},
+            cache=cache,
+            workers=workers,
+            threads=threads,
+            cpus=usable_cpus(),
+            idle_cpus=idle,
+            rank=dist.get_rank() if _has_ranks() else 0,
+            host=socket.gethostname(),
+        )
+
+
+def gathered(own: LoaderStatistics) -> LoaderStatistics:
+    """The statistics of this rank with those of all ranks in them; every rank has to ask."""
+    ranks: list[Any] = [own]
+    if _has_ranks():
+        ranks = [None] * dist.get_world_size()
+        dist.all_gather_object(ranks, own)
+    slowest = max(ranks, key=lambda one: one["this_epoch"]["wait_s"]["total"])
+    return LoaderStatistics(own, ranks=ranks, slowest=f"rank {slowest['rank']} ({slowest['host']})")
+
+
+def images_in(batch: Any) -> int:
+    """Samples in a batch: the first dimension of the first tensor in it, or the length of a list of samples."""
+    if isinstance(batch, torch.Tensor):
+        return len(batch) if batch.dim() else 1
+    if isinstance(batch, Mapping):
+        return images_in(next(iter(batch.values()))) if batch else 0
+    if isinstance(batch, (list, tuple)) and batch:
+        first = batch[0]
+        collated = isinstance(first, torch.Tensor) or (isinstance(batch, tuple) and isinstance(first, Mapping))
+        return images_in(first) if collated else len(batch)
+    return len(batch) if hasattr(batch, "__len__") else 1
+
+
+def _window(seconds: float, images: int, waits: Any, ready: int, starved: int) -> dict[str, Any]:
+    batches = len(waits)
+    p50, p95, p99 = np.percentile(waits, (50, 95, 99)).tolist() if batches else (0.0, 0.0, 0.0)
+    total = float(waits.sum())
+    return {
+        "images": images,
+        "batches": batches,
+        "seconds": seconds,
+        "images_per_s": images / seconds if seconds else 0.0,
+        "batches_per_s": batches / seconds if seconds else 0.0,
+        "wait_s": {"total": total, "p50": p50, "p95": p95, "p99": p99},
+        "wait_share": min(1.0, total / seconds) if seconds else 0.0,
+        "ready": ready / batches if batches else 0.0,
+        "starved": starved / batches if batches else 0.0,
+    }
+
+
+def _by_stage(row: Row) -> dict[str, float]:
+    images = row[Stage.IMAGES]
+    return {one.name.lower(): float(row[one] / images * 1e6) for one in Stage if one is not Stage.IMAGES and images}
+
+
+def _caches(datasets: tuple[Any, ...]) -> Iterator[Any]:
+    for dataset in datasets:
+        index = getattr(getattr(dataset, "samples", None), "index_", None)
+        source = getattr(index, "source", None)
+        if isinstance(source, CachedSource):
+            yield source.cache
+
+
+def _has_ranks() -> bool:
+    return dist.is_available() and dist.is_initialized()
+
+
+def _advice(now: Mapping[str, Any]) -> str:
+    epoch = now["this_epoch"]
+    if not epoch["batches"]:
+        return "No batch was handed out yet."
+    share, first = epoch["wait_share"], now["first_batch_s"]
+    if share < _NO_MATTER:
+        return f"The training waits {share:.0%} of the time: images aren't what holds it up."
+    waits = f"The training waits {share:.0%} of the time"
+    if first > epoch["wait_s"]["total"] / 2 and epoch["batches"] > 1:
+        keeps = ": persistent_workers=True keeps workers from epoch to epoch" if now["workers"] else ""
+        return f"{waits}, most of it for the epoch's first batch ({first:.1f} s){keeps}."
+    threads = max(now["threads"], 0)
+    makers = max(now["workers"], 1) * max(threads, 1)
+    what = "thread" if threads else "worker"
+    needed = max(1, math.ceil(makers * share / max(1 - share, 0.1)))
+    idle = now["idle_cpus"]
+    if not now["workers"] and not threads:
+        return f'{waits}, since batches are made within it: threads="auto" makes them ahead.'
+    python, whole = now["image_us"].get("python", 0.0), sum(now["image_us"].values())
+    if whole and python > whole / 2:
+        waits += f", and an image spends {python / whole:.0%} of its time in Python (fastpipe.explain shows where)"
+    if idle is not None and idle < 0.5:
+        return (
+            f"{waits}, and no core is idle: give it fewer pixels to decode (smaller files, a lighter transform), or "
+            "more cores."
+        )
+    there = "" if idle is None else f", {_cores(idle)} idle"
+    enough = idle is None or needed <= idle + 0.5
+    more = needed if enough else max(1, round(idle or 1))
+    does = "would do" if enough else "would help, and not suffice"
+    return f"{waits}: {more} more {what}{'s' * (more > 1)} {does}{there}."
+
+
+def _cores(idle: float) -> str:
+    count = max(1, round(idle))
+    return "1 core is" if count == 1 else f"{count} cores are"
+
+
+def _flattened(name: str, value: Any) -> Iterator[tuple[str, Any]]:
+    if isinstance(value, Mapping):
+        for key, part in value.items():
+            yield from _flattened(f"{name}/{key}" if name else str(key), part)
+    elif isinstance(value, (int, float)):
+        yield name, value
+
+
+def _ms(seconds: float) -> str:
+    return f"{seconds * 1e3:.3g} ms"
