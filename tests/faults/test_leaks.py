@@ -77,8 +77,8 @@ def state() -> tuple[tuple[int, int, int], int]:
 def cycles(one: Callable[[], None], count: int) -> None:
     """Runs half of the cycles to warm up, and the other half, again if memory grew, up to three times.
 
-    A leak grows in each of these rounds. The allocator takes a piece of 1 to 2 MB once, at a moment that depends on what
-    the process did before.
+    A leak grows in each of these rounds. The allocator takes a piece of 1 to 2 MB once, at a moment that depends on
+    what the process did before.
     """
     for _ in range(count // 2):
         one()
