@@ -26,6 +26,7 @@ __all__ = [
     "Size",
     "Source",
     "Step",
+    "named",
 ]
 
 
@@ -117,6 +118,13 @@ class RemoteFile(ArchiveMember):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return RemoteFile, (str(self), self.source, self.key, self.offset, self.length, self.version, self.whole)
+
+
+named: Any = tuple.__new__
+"""Makes a named tuple, `ImageShape` say, of all its fields: ``named(ImageShape, (height, width, channels))``.
+
+In a third of the time of its own constructor, which is a function in Python: for what is made for each image.
+"""
 
 
 class Size(NamedTuple):

@@ -17,8 +17,13 @@ import fastpipe
 
 torch.set_num_threads(1)
 # No deadline: speed belongs in benchmarks, and a slow machine is not a failed test.
-settings.register_profile("fastpipe", deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=60)
-settings.load_profile("fastpipe")
+settings.register_profile("all", deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=60)
+settings.register_profile("quick", settings.get_profile("all"), max_examples=20)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Without the slow tests, properties are tried on fewer examples, too; each test file is imported behind this."""
+    settings.load_profile("quick" if config.option.markexpr == "not slow" else "all")
 
 
 @pytest.fixture(autouse=True)

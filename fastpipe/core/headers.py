@@ -10,7 +10,7 @@ from typing import Any
 
 from fastpipe.core.library import native
 from fastpipe.core.structs import RawHeader, Status
-from fastpipe.types import Header
+from fastpipe.types import Header, named
 
 _HEADER = Struct("@16iq")
 
@@ -65,11 +65,8 @@ def read_header(data: bytes) -> Header | Status:
 def header_of(fields: tuple[int, ...]) -> Header:
     """Makes a `Header` of an fpc_header's fields, in their order."""
     format, known, plain = _kind(fields[2:16])
-    made: Header = _tuple(Header, (format, fields[0], fields[1], *known, fields[16], plain))
+    made: Header = named(Header, (format, fields[0], fields[1], *known, fields[16], plain))
     return made
-
-
-_tuple: Any = tuple.__new__  # a named tuple's own is slower
 
 
 @lru_cache(maxsize=256)

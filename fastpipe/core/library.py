@@ -47,7 +47,10 @@ class Loaded:
 _WORD_OF = {isa: isa.name.lower() for isa in (Isa.PORTABLE, Isa.AVX2, Isa.AVX512, Isa.NEON)}
 _WORDS = {"": Isa.BEST, "auto": Isa.BEST, **{word: isa for isa, word in _WORD_OF.items()}, "off": None}
 
+# A process forks only while no other thread loads the library: the child would wait for it for ever.
 _lock = threading.RLock()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
 _loaded: Loaded | None = None
 
 

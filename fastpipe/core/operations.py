@@ -36,19 +36,17 @@ class Packed(NamedTuple):
         content: the fpc_operation structs.
         number: how many they are.
         tables: look-up tables that they point to.
-        address: the content's.
     """
 
     content: bytes
     number: int
     tables: tuple[bytes, ...]
-    address: int = 0
 
 
 class JobOperations:
     """A job's operations, in the order in which they run; `Job` adds a source and a sink."""
 
-    __slots__ = ("_bytes", "_count", "_operations", "_own", "_tables", "raw")
+    __slots__ = ("_bytes", "_count", "_operations", "_tables", "raw")
 
     def __init__(self, raw: RawJob) -> None:
         self.raw = raw
@@ -57,7 +55,7 @@ class JobOperations:
         self._bytes = memoryview(self._operations).cast("B")
         self._count = 0
         self._tables: list[bytes] = []
-        self._own = raw.operations = ctypes.addressof(self._operations)
+        raw.operations = ctypes.addressof(self._operations)
 
     @property
     def room(self) -> int:
@@ -68,7 +66,6 @@ class JobOperations:
         """Removes all operations."""
         self._count = 0
         self._tables.clear()
-        self.raw.operations = self._own
         self.raw.operation_count = 0
 
     def mark(self) -> tuple[int, int]:
@@ -79,12 +76,11 @@ class JobOperations:
         """Packs the operations that were added since the mark, for other jobs."""
         count, tables = mark
         content = bytes(self._bytes[count * _SIZE : self._count * _SIZE])
-        address = ctypes.cast(ctypes.c_char_p(content), ctypes.c_void_p).value or 0
-        return Packed(content, self._count - count, tuple(self._tables[tables:]), address)
+        return Packed(content, self._count - count, tuple(self._tables[tables:]))
 
     def add(self, packed: Packed) -> bool:
         """Adds packed operations; False if they don't fit."""
-        content, number, tables, _ = packed
+        content, number, tables = packed
         before = self._count
         if before + number > MAX_OPERATIONS:
             return False

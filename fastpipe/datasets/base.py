@@ -7,7 +7,7 @@ import os
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, get_args
+from typing import Any, ClassVar, get_args
 
 import numpy as np
 from torch.utils.data import Dataset, get_worker_info
@@ -85,6 +85,7 @@ class ImageDataset(Dataset[tuple[Any, Any]]):
     """Called in a loader's worker with the index of each sample that is begun, so that a stall can name its file."""
 
     _fastpipe: PrivateState
+    _fastpipe_has_own_getitem: ClassVar[bool] = False  # whether a subclass says in `__getitem__` what a sample is
 
     def __init__(
         self,
@@ -136,6 +137,7 @@ class ImageDataset(Dataset[tuple[Any, Any]]):
         super().__init_subclass__(**options)
         if cls.__getitem__ is not ImageDataset.__getitem__:
             cls.__getitem__ = with_lazy_images(cls.__getitem__)  # type: ignore[method-assign]
+            cls._fastpipe_has_own_getitem = True
 
     # -- what a subclass says
 
@@ -246,7 +248,7 @@ class ImageDataset(Dataset[tuple[Any, Any]]):
             SampleTask(place, place, path, target, path, epoch, key)
             for place, (path, target), key in zip(places, found, keys, strict=True)
         ]
-        if wants_lazy_images(self):
+        if self._fastpipe_has_own_getitem and wants_lazy_images(self):
             for task in tasks:
                 task.for_own_code = True
         return tasks
@@ -260,7 +262,10 @@ class ImageDataset(Dataset[tuple[Any, Any]]):
     def one(self, index: int, epoch: int | None) -> tuple[Any, Any]:
         """``dataset[index]`` in an epoch; None without a seed."""
         made = self.executor.run([operator.index(index)], epoch)
-        return give(self, made[0]) if made else None  # type: ignore[return-value] # where the user leaves it out
+        sample: Any = made[0] if made else None  # where the user leaves it out
+        if made and self._fastpipe_has_own_getitem:
+            sample = give(self, sample)
+        return sample  # type: ignore[no-any-return]
 
     def __getitems__(self, indices: Sequence[int]) -> list[tuple[Any, Any]]:
         """Several samples: a list of what ``dataset[index]`` gives, made by `threads` threads.

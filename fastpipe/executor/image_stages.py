@@ -33,7 +33,7 @@ from fastpipe.rng import drawing, keyed_generators, keyed_globals
 from fastpipe.sources import fetched
 from fastpipe.transforms._base import call
 from fastpipe.transforms.pipeline import Pipeline
-from fastpipe.types import Box, DecodeRequest, Generators, Header, ImageShape, Recipe, RemoteFile
+from fastpipe.types import Box, DecodeRequest, Generators, Header, ImageShape, Recipe, RemoteFile, named
 
 _FORMATS = ("JPEG", "PNG")
 _WHOLE = Box(0, 0, 0, 0)  # all of a file, for a job
@@ -138,7 +138,7 @@ class ImageStages:
                 continue
             if type(header) is Header and header.format in _FORMATS:
                 task.encoded = Encoded(b"", header, task.path, reader, config, limit, (files, number), place)
-                task.shape = ImageShape(header.height, header.width)
+                task.shape = named(ImageShape, (header[1], header[2], 3))
                 if options.apply_exif:
                     self._orient(task)
             else:  # or nothing that can be read: errors are told there

@@ -27,6 +27,7 @@ from fastpipe.ops.color import (
     Posterize,
     RgbToGrayscale,
     Solarize,
+    TableOperation,
 )
 from fastpipe.ops.conversion import (
     ConvertImageDtype,
@@ -116,6 +117,7 @@ __all__ = [
     "Rotate",
     "ScaledResize",
     "Solarize",
+    "TableOperation",
     "TensorOperation",
     "TensorShape",
     "ToDtype",

@@ -65,7 +65,7 @@ class Operation:
         makes_tensor: the result is a tensor, whatever the input.
         changes_shape: the class says so in `output_shape`.
         narrows: all of the result may need a part of the input, or other operations: see `required_region`.
-        has_table: the class has a `table`.
+        has_table: the class is a `TableOperation`.
         drops_info: of a PIL image, the result is one without its ``info``.
         takes_arrays_alone: `apply` takes no PIL image.
     """
@@ -90,7 +90,6 @@ class Operation:
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         cls.changes_shape = cls.output_shape is not Operation.output_shape
-        cls.has_table = cls.table is not Operation.table
         if "required_region" in vars(cls) and "narrows" not in vars(cls):
             cls.narrows = True
         # The class's own, as arguments may be lists and tensors; not a method in Python: caches ask for every image.
@@ -139,18 +138,7 @@ class Operation:
 
     def to_core(self, job: Job, shape: ImageShape) -> bool:
         """Adds the operation, on a uint8 image of that shape, to a job of the core's; False where it has none such."""
-        table = self.table()
-        if table is None:
-            return False
-        job.look_up(table.tobytes() * shape.channels, self.table_fourth())
-        return True
-
-    def table_fourth(self) -> int:
-        """Fate of the fourth byte that Pillow's images have behind red, green and blue, of an operation with a `table`.
-
-        0 in most, by ``Image.point``; `LOOK_UP_FOURTH` where Pillow treats it as a channel.
-        """
-        return 0
+        return False
 
     def point_transform(self, shape: ImageShape) -> NDArray[np.float64] | None:
         """The motion of points: a 3×3 matrix on ``(x, y, 1)``, pixel edges at whole numbers.

@@ -31,9 +31,30 @@ _LEVELS32 = _LEVELS.astype(np.float32)
 _POSTERIZED = {bits: _constant(_LEVELS & (256 - (1 << (8 - bits)))) for bits in range(1, 9)}
 
 
+class TableOperation(Operation):
+    """An operation that maps each uint8 value to another, unless its arguments say otherwise: see `Operation.table`."""
+
+    __slots__ = ()
+    has_table: ClassVar[bool] = True
+
+    def to_core(self, job: Job, shape: ImageShape) -> bool:
+        table = self.table()
+        if table is None:
+            return False
+        job.look_up(table.tobytes() * shape.channels, self.table_fourth())
+        return True
+
+    def table_fourth(self) -> int:
+        """Fate of the fourth byte that Pillow's images have behind red, green and blue.
+
+        0 in most, by ``Image.point``; `LOOK_UP_FOURTH` where Pillow treats it as a channel.
+        """
+        return 0
+
+
 @register
 @dataclass(frozen=True, slots=True, eq=False)
-class AdjustBrightness(Operation):
+class AdjustBrightness(TableOperation):
     """Pixels times a factor."""
 
     op: ClassVar[str] = "adjust_brightness"
@@ -129,7 +150,7 @@ class AdjustHue(Operation):
 
 @register
 @dataclass(frozen=True, slots=True, eq=False)
-class AdjustGamma(Operation):
+class AdjustGamma(TableOperation):
     """Pixels to a power."""
 
     op: ClassVar[str] = "adjust_gamma"
@@ -156,7 +177,7 @@ def _gamma_table(gamma: float, gain: float) -> NDArray[np.uint8]:
 
 @register
 @dataclass(frozen=True, slots=True, eq=False)
-class Invert(Operation):
+class Invert(TableOperation):
     """The negative."""
 
     op: ClassVar[str] = "invert"
@@ -169,7 +190,7 @@ class Invert(Operation):
 
 @register
 @dataclass(frozen=True, slots=True, eq=False)
-class Posterize(Operation):
+class Posterize(TableOperation):
     """The upper bits alone."""
 
     op: ClassVar[str] = "posterize"
@@ -183,7 +204,7 @@ class Posterize(Operation):
 
 @register
 @dataclass(frozen=True, slots=True, eq=False)
-class Solarize(Operation):
+class Solarize(TableOperation):
     """The negative of what is at or above a threshold."""
 
     op: ClassVar[str] = "solarize"
@@ -252,7 +273,7 @@ class RgbToGrayscale(Operation):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class LookUp(Operation):
+class LookUp(TableOperation):
     """Consecutive operations that each map a value to a value: one look-up in their composed table.
 
     Attributes:
@@ -261,7 +282,7 @@ class LookUp(Operation):
 
     op: ClassVar[str] = "look_up"
     pointwise: ClassVar[bool] = True
-    operations: tuple[Operation, ...]
+    operations: tuple[TableOperation, ...]
 
     def apply(self, image: Any) -> Any:
         if isinstance(image, np.ndarray):

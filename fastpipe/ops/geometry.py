@@ -14,7 +14,7 @@ from fastpipe.kernels import resizing
 from fastpipe.ops.base import APPROXIMATE, NEVER, Contract, Operation, interned, register
 from fastpipe.ops.interpolation import InterpolationMode
 from fastpipe.ops.sizes import center_crop_box, padding_ltrb, resized_size
-from fastpipe.types import Box, DecodeRequest, ImageShape, Size
+from fastpipe.types import Box, DecodeRequest, ImageShape, Size, named
 
 if TYPE_CHECKING:
     from fastpipe.core import Job
@@ -62,17 +62,19 @@ class Crop(Operation):
         return NEVER
 
     def output_shape(self, shape: ImageShape) -> ImageShape:
-        return ImageShape(self.height, self.width, shape.channels)
+        made: ImageShape = named(ImageShape, (self.height, self.width, shape[2]))
+        return made
 
     def required_region(self, region: Box, shape: ImageShape) -> tuple[Box, tuple[Operation, ...]] | None:
         top, left, height, width = region
+        rows, columns, _ = shape
         top, left = top + self.top, left + self.left
         bottom, right = top + height, left + width
-        if height < 1 or width < 1 or bottom <= 0 or right <= 0 or top >= shape.height or left >= shape.width:
+        if height < 1 or width < 1 or bottom <= 0 or right <= 0 or top >= rows or left >= columns:
             return None  # nothing of it is in the image
-        if top >= 0 and left >= 0 and bottom <= shape.height and right <= shape.width:
-            return Box(top, left, height, width), ()
-        first, begin, last, end = max(top, 0), max(left, 0), min(bottom, shape.height), min(right, shape.width)
+        if top >= 0 and left >= 0 and bottom <= rows and right <= columns:
+            return named(Box, (top, left, height, width)), ()
+        first, begin, last, end = max(top, 0), max(left, 0), min(bottom, rows), min(right, columns)
         around = Margin([begin - left, first - top, right - end, bottom - last])
         return Box(first, begin, last - first, end - begin), (around,)
 
@@ -297,7 +299,9 @@ class Resize(Operation):
 
     def output_shape(self, shape: ImageShape) -> ImageShape:
         if self.fixed:
-            return ImageShape(self.size[0], self.size[1], shape.channels)
+            height, width = self.size
+            fixed: ImageShape = named(ImageShape, (height, width, shape[2]))
+            return fixed
         height, width = resized_size(shape.height, shape.width, self.size, self.max_size)
         return ImageShape(height, width, shape.channels)
 

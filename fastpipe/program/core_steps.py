@@ -12,7 +12,6 @@ _MOST_KEPT = 64
 
 def add_steps(job: core.Job, steps: tuple[Step, ...], shape: ImageShape) -> tuple[ImageShape, int]:
     """Adds the first steps that the core has to a job; the shape behind them, and how many they are."""
-    has_room = job.room >= _MOST_AT_ONCE * len(steps)
     for number, step in enumerate(steps):
         known = getattr(step, "interned", None)
         if known:
@@ -23,11 +22,7 @@ def add_steps(job: core.Job, steps: tuple[Step, ...], shape: ImageShape) -> tupl
                 shape = found[1]
                 continue
         begin = None if known is None else job.mark()
-        if (
-            not (has_room or job.room >= _MOST_AT_ONCE)
-            or not isinstance(step, Operation)
-            or not step.to_core(job, shape)
-        ):
+        if job.room < _MOST_AT_ONCE or not isinstance(step, Operation) or not step.to_core(job, shape):
             return shape, number
         behind = step.output_shape(shape) if step.changes_shape else shape
         if known is not None and begin is not None:

@@ -24,6 +24,7 @@ from fastpipe.ops import (
     Resize,
     ResizeWindow,
     ScaledResize,
+    TableOperation,
     TensorOperation,
     ToImage,
     ToNormalizedTensor,
@@ -38,7 +39,7 @@ from fastpipe.ops import (
     reduced_scale,
 )
 from fastpipe.program.program import Fidelity, Program, Views
-from fastpipe.types import Box, DecodeRequest, ImageShape, Recipe, Size, Step
+from fastpipe.types import Box, DecodeRequest, ImageShape, Recipe, Size, Step, named
 
 _WHOLE = DecodeRequest()
 _Tail: TypeAlias = "tuple[ToPlanarTensor | ToNormalizedTensor | None, tuple[Step, ...], bool]"
@@ -80,22 +81,24 @@ def _lowered(steps: tuple[Step, ...], stored: ImageShape, fidelity: Fidelity, or
         if orientation >= 5:
             stored = ImageShape(stored.width, stored.height, stored.channels)
     order = _order_of(tuple(map(type, steps)))
-    on_pixels, behind = steps[: order.pixels], steps[order.pixels :]
+    pixels = order.pixels
+    on_pixels, behind = steps[:pixels], steps[pixels:]
     shapes, does_nothing = _shapes(on_pixels, stored, order)
     tail = _tail_of(behind, shapes[-1][2])
     if tail is None:
         on_pixels, shapes, tail, in_rows = _moved_ahead(on_pixels, shapes, behind)
-        box, local = _regions(on_pixels, shapes)
+        box, local = _regions(on_pixels, shapes, len(on_pixels))
     else:
         in_rows = order.in_rows
-        cut = order.cut if order.simple and not does_nothing else len(on_pixels)
-        box, local = _regions(on_pixels[:cut], shapes[: cut + 1])
+        cut = order.cut if order.simple and not does_nothing else pixels
+        box, local = _regions(on_pixels, shapes, cut)
         local += on_pixels[cut:]
-    request = _WHOLE if box == (0, 0, stored[0], stored[1]) else DecodeRequest(box)
+    request = _WHOLE if box == (0, 0, stored[0], stored[1]) else named(DecodeRequest, (box, 1))
     if fidelity == "fast":
         request, local = _scaled(box, request, local)
-    keeps_info = _keeps_info(on_pixels, shapes) if order.pixels == len(steps) else None
-    return Program(stored, request, local, tail[0], tail[1], shapes[-1], tail[2], in_rows, keeps_info)
+    keeps_info = None if behind else _keeps_info(on_pixels, shapes)
+    made: Program = named(Program, (stored, request, local, *tail[:2], shapes[-1], tail[2], in_rows, keeps_info))
+    return made
 
 
 class _Order(NamedTuple):
@@ -141,7 +144,7 @@ def _shapes(steps: Sequence[Step], shape: ImageShape, order: _Order) -> tuple[li
     for step, reshapes in zip(steps, order.reshaping, strict=True):
         if reshapes:
             behind = step.output_shape(shape)
-            if behind == shape and type(step) is Resize:
+            if type(step) is Resize and behind == shape:
                 does_nothing = True
             shape = behind
         shapes.append(shape)
@@ -226,15 +229,20 @@ def needed(steps: Sequence[Step], shape: ImageShape) -> tuple[Box, tuple[Step, .
     shapes = [shape]
     for step in steps:
         shapes.append(step.output_shape(shapes[-1]))
-    return _regions(steps, shapes)
+    return _regions(steps, shapes, len(steps))
 
 
-def _regions(steps: Sequence[Step], shapes: Sequence[ImageShape]) -> tuple[Box, tuple[Step, ...]]:
-    """The box that is decoded, and the steps in its coordinates; ``shapes``: before each step, and behind the last."""
-    last = shapes[-1]
-    region = Box(0, 0, last.height, last.width)
+def _regions(steps: Sequence[Step], shapes: Sequence[ImageShape], count: int) -> tuple[Box, tuple[Step, ...]]:
+    """The box that the first steps need for all of their result, and these steps in its coordinates.
+
+    Args:
+        steps: at least so many.
+        shapes: before each step, and behind the last.
+        count: how many are looked at.
+    """
+    region = _all_of(shapes[count])
     local: list[Step] = []  # from the back
-    for number in range(len(steps) - 1, -1, -1):
+    for number in range(count - 1, -1, -1):
         step, before = steps[number], shapes[number]
         found: tuple[Box, tuple[Step, ...]] | None = None
         if isinstance(step, Operation):
@@ -246,13 +254,18 @@ def _regions(steps: Sequence[Step], shapes: Sequence[ImageShape]) -> tuple[Box, 
             if region != (0, 0, behind.height, behind.width):
                 local.append(Crop(*region))
             local.append(step)
-            region = Box(0, 0, before.height, before.width)
+            region = _all_of(before)
         else:
             region, made = found
             for operation in reversed(made):
                 _put_before(local, operation)
     local.reverse()
     return region, _tables_fused(local)
+
+
+def _all_of(shape: ImageShape) -> Box:
+    made: Box = named(Box, (0, 0, shape[0], shape[1]))
+    return made
 
 
 def _put_before(local: list[Step], operation: Step) -> None:
@@ -283,20 +296,20 @@ def _chain(steps: Sequence[Step], shape: ImageShape) -> tuple[Box, tuple[Step, .
 
 def _tables_fused(steps: Sequence[Step]) -> tuple[Step, ...]:
     """The steps with each run of look-ups made one."""
-    if len([step for step in steps if getattr(step, "has_table", False)]) < 2:
+    if len(steps) < 2 or sum([getattr(step, "has_table", False) for step in steps]) < 2:
         return tuple(steps)
     fused: list[Step] = []
     for are_look_ups, group in groupby(steps, _has_table):
         run = list(group)
         if are_look_ups and len(run) > 1:
-            fused.append(LookUp(tuple(step for step in run if isinstance(step, Operation))))
+            fused.append(LookUp(tuple(step for step in run if isinstance(step, TableOperation))))
         else:
             fused += run
     return tuple(fused)
 
 
 def _has_table(step: Step) -> bool:
-    return isinstance(step, Operation) and step.pointwise and step.table() is not None
+    return isinstance(step, TableOperation) and step.table() is not None
 
 
 def _scaled(box: Box, request: DecodeRequest, steps: tuple[Step, ...]) -> tuple[DecodeRequest, tuple[Step, ...]]:

@@ -7,6 +7,7 @@ None is imported before it is asked for. The order in which a format's readers a
 from __future__ import annotations
 
 import importlib
+import os
 import threading
 import warnings
 from dataclasses import dataclass, replace
@@ -51,7 +52,11 @@ _DEFAULT_ORDER: dict[str, tuple[str, ...]] = {
     "WEBP": ("cv2", "pil"),
 }
 
+# A process forks only while no other thread loads a reader: the child would wait for it, and for what it imports, for
+# ever.
 _lock = threading.RLock()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
 _registered: dict[str, Reader | str] = {}  # a reader, or the "module:class" of an entry point
 _loaded: dict[str, Reader] = {}
 _failed: dict[str, str] = {}

@@ -77,7 +77,7 @@ class AffineBy(ops.Operation):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class LightenBelow(ops.Operation):
+class LightenBelow(ops.TableOperation):
     """A number added to what is below a threshold."""
 
     op: ClassVar[str] = "lighten_below"

@@ -37,6 +37,7 @@ EXP_ERROR = 2.0**-21
 _FLOAT = struct.Struct("f")
 _pack, _unpack = _FLOAT.pack, _FLOAT.unpack
 _MASK = 0xFFFFFF
+_ONE_WORD = 1 << 28  # fewer integers than these are chosen by one word in every version
 
 
 class _Scratch(threading.local):
@@ -225,7 +226,7 @@ class MT19937Stream:
     def randint(self, low: int, high: int) -> int:
         """``torch.randint(low, high, [1]).item()``."""
         count = high - low
-        if not 0 < count < arithmetic().wide:
+        if not 0 < count < _ONE_WORD and not 0 < count < arithmetic().wide:
             if not 0 < count < 1 << 63:
                 return int(torch.randint(low, high, [1], generator=self.generator()).item())
             upper = self._words.pop() if self._words else self._refill()

@@ -113,18 +113,20 @@ class Normalize(Transform):
         return F.normalize(tensor, self.mean, self.std, self.inplace)
 
     def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
-        mean, std = _listed(self.mean), _listed(self.std)
-        if isinstance(mean, (list, tuple)) and isinstance(std, (list, tuple)):
-            return (ops.interned_once(ops.Normalize, tuple(mean), tuple(std)),)
-        return (
-            ops.Normalize(copy.deepcopy(mean), copy.deepcopy(std)),
-        )  # a step doesn't change when the transform does
+        mean, std = _numbers(self.mean), _numbers(self.std)
+        if mean is not None and std is not None:
+            return (ops.interned_once(ops.Normalize, mean, std),)
+        # Copies: a step doesn't change when the transform does.
+        return (ops.Normalize(copy.deepcopy(self.mean), copy.deepcopy(self.std)),)
 
 
-def _listed(numbers: Any) -> Any:
-    """A vector of float32 as a list of the same numbers, by which operations are kept; others as they are."""
-    plain = isinstance(numbers, Tensor) and numbers.dtype == torch.float32 and numbers.ndim == 1
-    return numbers.tolist() if plain and numbers.device.type == "cpu" else numbers
+def _numbers(given: Any) -> tuple[Any, ...] | None:
+    """The numbers in a list, a tuple or a vector of float32, by which operations are kept; None for others."""
+    if isinstance(given, (list, tuple)):
+        return tuple(given)
+    if isinstance(given, Tensor) and given.dtype == torch.float32 and given.ndim == 1 and given.device.type == "cpu":
+        return tuple(given.tolist())
+    return None
 
 
 class LinearTransformation(torch.nn.Module):

@@ -56,18 +56,16 @@ class Pipeline:
             generators: where the numbers come from; None for the global generators, as torchvision. For many
                 samples in a row, what ``with drawing(generators)`` gives: their state is then read only once.
         """
-        if not isinstance(generators, StreamGenerators):
+        streamed = isinstance(generators, StreamGenerators)
+        if not streamed:
             with drawing(generators) as held:
                 if held is not generators:
                     return self.draw(shape, held)
-        assert generators is not None
+        given: Any = generators
         start = shape
         steps: list[Step] = []
         for draw, takes_streams, is_seen in self._draws:
-            given = generators
-            if not takes_streams and isinstance(generators, StreamGenerators):
-                given = generators.plain()
-            drawn = draw(shape, given)
+            drawn = draw(shape, given if takes_streams or not streamed else given.plain())
             if drawn:
                 steps += drawn
                 if is_seen:
@@ -82,9 +80,14 @@ def _looks_at_shape(transform: Any) -> bool:
     return bool(vars(type(transform)).get("_looks_at_shape", True))
 
 
+def _is_compose(transform: Any) -> bool:
+    """Whether its class says so of itself: a class derived from it may do something else."""
+    return bool(vars(type(transform)).get("_is_compose"))
+
+
 def members_of(transform: Any) -> Sequence[Any] | None:
     """The transforms of a `Compose`, v1's or v2's, also torchvision's; None for others, a subclass included."""
-    if not vars(type(planned(transform))).get("_is_compose"):
+    if not (_is_compose(transform) or _is_compose(planned(transform))):
         return None
     own = vars(transform)
     if own.get("_forward_hooks") or own.get("_forward_pre_hooks") or "forward" in own:

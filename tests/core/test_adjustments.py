@@ -56,7 +56,7 @@ def check(image: np.ndarray, expected: Image.Image, *operations: tuple[Any, ...]
 
 
 @given(images(), st.sampled_from(list(ENHANCERS)), FACTORS)
-@settings(max_examples=400)
+@settings(max_examples=7 * settings.default.max_examples)
 def test_blends(image: np.ndarray, kind: Kind, factor: float) -> None:
     check(image, ENHANCERS[kind](as_picture(image)).enhance(factor), ("blend", kind, factor))
 
@@ -128,7 +128,7 @@ def coefficients(draw: st.DrawFn) -> list[float]:
 @given(
     images(), coefficients(), st.tuples(SIDES, SIDES), st.sampled_from(list(RESAMPLING)), st.integers(0, 255), st.data()
 )
-@settings(max_examples=400)
+@settings(max_examples=7 * settings.default.max_examples)
 def test_warps(
     image: np.ndarray, numbers: list[float], size: tuple[int, int], filter: Filter, level: int, data: Any
 ) -> None:

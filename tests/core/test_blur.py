@@ -60,7 +60,7 @@ def all_bytes(image: Image.Image) -> bytes:
 @example(200, 300, 3, 50.0, 0.1, False, PillowGaussianBlur)
 @example(1, 1, 3, 1000.0, 1000.0, True, PillowBoxBlur)
 @example(33, 17, 1, 70.0, 70.0, True, PillowBoxBlur)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=3 * settings.default.max_examples, deadline=None)
 def test_blurs(width: int, height: int, channels: int, x: float, y: float, same: bool, kind: Any) -> None:
     if not core.available():
         pytest.skip(core.why_not())

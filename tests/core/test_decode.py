@@ -176,7 +176,7 @@ def jpegs(draw: st.DrawFn) -> bytes:
 
 
 @given(data=jpegs(), seed=st.integers(0, 1 << 20))
-@settings(max_examples=200)
+@settings(max_examples=3 * settings.default.max_examples)
 def test_made_files(data: bytes, seed: int) -> None:
     if not core.available():
         pytest.skip(core.why_not())

@@ -84,7 +84,7 @@ FOURTHS = st.sampled_from([255, 255, 0, 100, None])
 
 @pytest.mark.filterwarnings("ignore")
 @given(st.data(), st.integers(1, 60), st.integers(1, 60), FOURTHS)
-@settings(max_examples=300)
+@settings(max_examples=5 * settings.default.max_examples)
 def test_the_fourth_byte_is_pillows(data: Any, height: int, width: int, fourth: int | None) -> None:
     image = expected = picture(height, width, fourth)
     shape, steps = ImageShape(height, width), []

@@ -57,7 +57,7 @@ def resizes(draw: st.DrawFn) -> dict[str, Any]:
 
 
 @given(case=resizes(), flip=st.booleans())
-@settings(max_examples=400)
+@settings(max_examples=7 * settings.default.max_examples)
 def test_resize(case: dict[str, Any], flip: bool) -> None:
     if not core.available():
         pytest.skip(core.why_not())
@@ -82,7 +82,7 @@ def test_resize(case: dict[str, Any], flip: bool) -> None:
 
 
 @given(case=resizes())
-@settings(max_examples=200)
+@settings(max_examples=3 * settings.default.max_examples)
 def test_the_order_of_passes_is_chosen_as_pillow_13_does(case: dict[str, Any]) -> None:
     """By the size of what is there, whichever Pillow is installed."""
     if not core.available():
@@ -304,7 +304,7 @@ def test_sinks(context: core.Context, layout: str, dtype: torch.dtype) -> None:
     mean=st.lists(st.floats(-1, 2, width=32), min_size=3, max_size=3),
     std=st.lists(st.floats(0.00390625, 4, width=32), min_size=3, max_size=3),
 )
-@settings(max_examples=150)
+@settings(max_examples=2 * settings.default.max_examples)
 def test_means_and_deviations(mean: list[float], std: list[float]) -> None:
     if not core.available():
         pytest.skip(core.why_not())

@@ -106,6 +106,7 @@ assert len(early) == len(dataset) == 4 and early[3][1] == 1
     )
 
 
+@pytest.mark.slow
 def test_a_class_that_derives_from_both_goes_on_working(root: Path) -> None:
     """torchvision's stands first in it, and can't stand behind ours as well."""
     run(

@@ -215,6 +215,7 @@ def test_a_pickled_dataset_is_small_whatever_it_holds(tmp_path):
     assert len(pickle.loads(data).samples) == 540
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["fork", "spawn"] if sys.platform != "win32" else ["spawn"])
 def test_workers_read_the_mapped_paths(tmp_path, method):
     from PIL import Image

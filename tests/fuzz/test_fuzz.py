@@ -70,7 +70,7 @@ def damaged(draw: st.DrawFn) -> bytes:
 
 
 @given(data=damaged(), number=st.integers(0, 64))
-@settings(max_examples=150)
+@settings(max_examples=2 * settings.default.max_examples)
 @pytest.mark.filterwarnings("ignore")
 def test_every_reader_gives_pillows_outcome(tmp_path_factory: pytest.TempPathFactory, data: bytes, number: int) -> None:
     folder = tmp_path_factory.getbasetemp()
@@ -78,7 +78,7 @@ def test_every_reader_gives_pillows_outcome(tmp_path_factory: pytest.TempPathFac
 
 
 @given(data=damaged())
-@settings(max_examples=300)
+@settings(max_examples=5 * settings.default.max_examples)
 @pytest.mark.filterwarnings("ignore")
 def test_a_header_is_read_or_refused(data: bytes) -> None:
     try:

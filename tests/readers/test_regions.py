@@ -43,7 +43,7 @@ def boxes(draw: st.DrawFn) -> tuple[tuple[str, tuple[int, int]], Box]:
 
 
 @given(case=boxes())
-@settings(max_examples=400)
+@settings(max_examples=7 * settings.default.max_examples)
 @pytest.mark.usefixtures("turbojpeg")
 def test_a_region_is_bit_equal_to_pillows(case: tuple[tuple[str, tuple[int, int]], Box]) -> None:
     key, box = case
@@ -53,7 +53,7 @@ def test_a_region_is_bit_equal_to_pillows(case: tuple[tuple[str, tuple[int, int]
 
 
 @given(case=boxes(), scale=st.sampled_from([2, 4, 8]))
-@settings(max_examples=200)
+@settings(max_examples=3 * settings.default.max_examples)
 def test_a_scaled_region_is_part_of_the_scaled_image(
     turbojpeg: readers.Reader, case: tuple[tuple[str, tuple[int, int]], Box], scale: int
 ) -> None:

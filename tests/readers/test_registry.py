@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
+import threading
 import types
 from importlib import metadata
 from typing import Any
@@ -141,3 +144,27 @@ def test_the_config_chooses_and_the_argument_wins() -> None:
 def test_defaults_end_with_the_reader_of_everything() -> None:
     for format in ("JPEG", "MPO", "PNG", "WEBP", "TIFF", "no such format"):
         assert readers.default_order(format)[-1] == "pil"
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+@pytest.mark.usefixtures("_clean_registry")
+def test_a_process_that_is_forked_while_a_thread_loads_a_reader_has_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun, go_on = threading.Event(), threading.Event()
+
+    def slowly(name: str) -> readers.Reader:
+        begun.set()
+        go_on.wait(10)
+        return Inverting()
+
+    monkeypatch.setattr(registry, "_load", slowly)
+    registry._registered["inverting"] = "a_module:Inverting"
+    loading = threading.Thread(target=readers.get_reader, args=["inverting"])
+    loading.start()
+    begun.wait(10)
+    threading.Timer(0.2, go_on.set).start()
+    if not (child := os.fork()):
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        signal.alarm(20)  # ends a child that waits for a thread which it doesn't have
+        os._exit(0 if readers.get_reader("inverting").name == "inverting" else 1)
+    assert os.waitpid(child, 0)[1] == 0
+    loading.join()

@@ -75,6 +75,7 @@ def test_whatever_create_transform_makes(photos: Path, seed: int) -> None:
     assert_same(photos, pipelines.transform(seed), seed)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("core", ["off", "portable"])
 def test_with_another_core(photos: Path, core: str) -> None:
     in_process("recipes.timm_pipelines", photos, core)

@@ -34,18 +34,19 @@ def test_each_class_alone(photos: Path, transform: Any) -> None:
     assert_same(photos, transform)
 
 
-@settings(max_examples=30)
+@settings(max_examples=settings.default.max_examples // 2)
 @given(st.integers(0, 2**32 - 1))
 def test_random_pipelines_of_v1(photos: Path, seed: int) -> None:
     assert_same(photos, pipelines.v1(seed), seed)
 
 
-@settings(max_examples=30)
+@settings(max_examples=settings.default.max_examples // 2)
 @given(st.integers(0, 2**32 - 1))
 def test_random_pipelines_of_v2(photos: Path, seed: int) -> None:
     assert_same(photos, pipelines.v2(seed), seed, drawn=False)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("core", ["off", "portable"])
 def test_with_another_core(photos: Path, core: str) -> None:
     in_process("recipes.torchvision_pipelines", photos, core)
@@ -329,6 +330,7 @@ def test_enums_of_both_are_taken_by_both() -> None:
             assert library.AutoAugment(policy)(image).size == (40, 30)
 
 
+@pytest.mark.slow
 def test_nothing_is_imported_for_it() -> None:
     code = (
         "import sys, fastpipe, fastpipe.transforms as T; T.Compose([T.CenterCrop(3), len]).draw; "

@@ -68,7 +68,7 @@ draws = st.one_of(
 
 
 @given(seed=st.one_of(st.sampled_from(SEEDS), st.integers(0, 2**63 - 1)), kinds=st.lists(draws, max_size=30))
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=7 * settings.default.max_examples, deadline=None)
 @pytest.mark.parametrize("own", [False, True])
 def test_any_draws_in_any_order(own: bool, seed: int, kinds: list[Any]) -> None:
     theirs = seeded(seed)

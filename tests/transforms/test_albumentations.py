@@ -168,6 +168,7 @@ def test_pickle_and_repr() -> None:
     np.testing.assert_array_equal(transform(array), expected)
 
 
+@pytest.mark.slow
 def test_the_package_does_not_import_albumentations() -> None:
     code = "import sys, fastpipe.transforms as T; T.Albumentations; sys.exit('albumentations' in sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -91,7 +91,7 @@ def pipelines(draw: st.DrawFn) -> list[tuple[str, dict[str, Any]]]:
     seed=st.integers(0, 2**32),
     kind=st.sampled_from(["pil", "tensor", "array"]),
 )
-@settings(max_examples=120)
+@settings(max_examples=2 * settings.default.max_examples)
 def test_random_pipelines(cases: Any, height: int, width: int, channels: int, seed: int, kind: str) -> None:
     theirs = V.Compose([getattr(V, name)(**arguments) for name, arguments in cases])
     ours = T.Compose([getattr(T, name)(**arguments) for name, arguments in cases])

@@ -183,7 +183,7 @@ def test_every_class(case: tuple[str, dict[str, Any]]) -> None:
     tensor=st.booleans(),
     seed=st.integers(0, 2**32),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=settings.default.max_examples, deadline=None)
 def test_random_recipes(
     cases: Any, height: int, width: int, channels: int, foreign: int, tensor: bool, seed: int
 ) -> None:

@@ -151,7 +151,7 @@ def test_a_result_beyond_a_block() -> None:
 
 
 @pytest.mark.filterwarnings("ignore")
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=settings.default.max_examples, deadline=None)
 @given(st.integers(1, 70), st.integers(1, 70), st.sampled_from(MODES), st.data())
 def test_any_size(height: int, width: int, mode: str, data: st.DataObject) -> None:
     op, arguments = data.draw(st.sampled_from(calls(height, width, len(mode))))

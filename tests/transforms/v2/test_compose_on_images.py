@@ -203,7 +203,7 @@ def test_errors() -> None:
             assert same(actual, outcome(transforms(theirs), 4, *inputs))
 
 
-@pytest.mark.parametrize("size", [(61, 83), (21, 25), (1, 1)])
+@pytest.mark.parametrize("size", [pytest.param((61, 83), marks=pytest.mark.slow), (21, 25), (1, 1)])
 def test_affine_has_the_matrix_of_v2(size: tuple[int, int]) -> None:
     """v2's matrix differs from v1's in the last bits, and some pixels with it."""
     image = Image.fromarray(corpus.photo(*size))

@@ -151,5 +151,6 @@ assert "torchvision" not in sys.modules
 """
 
 
+@pytest.mark.slow
 def test_v1_imports_no_torchvision() -> None:
     subprocess.run([sys.executable, "-c", WITHOUT], check=True)

@@ -79,6 +79,7 @@ def test_scripts_as_torchvision_does() -> None:
     assert torch.equal(torch.jit.script(v2.RandomHorizontalFlip(1.0))(image), image.flip(-1))
 
 
+@pytest.mark.slow
 def test_without_torchvision_the_import_says_so() -> None:
     code = (
         "import sys; sys.modules['torchvision'] = None; import fastpipe.transforms\n"
