@@ -62,7 +62,7 @@ class _LazyFile(_Base):
             self._im is None
             and (self.tile, self._mode, self._size) == self._fastpipe_opened
             and self.decoderconfig in ((), (1, 0))
-            and (self.fp is not None or "_fastpipe_source" in vars(self))
+            and (self.fp is not None or self._fastpipe_is_used)
         )
 
     def source(self) -> LazySource | None:
