@@ -57,6 +57,8 @@ class LazySource:
         """Whether the core does all steps of a program, in one job."""
         if not core.available() or profiled():
             return False
+        if not program.steps:
+            return True
         job = core.thread_job()
         _, taken = add_steps(job, program.steps, ImageShape(*program.box.size))
         core.give_back(job)
@@ -95,7 +97,7 @@ class LazySource:
         if made is None:
             self._whole = self._decode_by_pillow()
             made = run_on_image(program, self._whole, out, in_rows=in_rows)
-        return to_array(made) if as_array else made
+        return to_array(made) if as_array and isinstance(made, Image.Image) else made
 
     def run_by_core(self, program: Program, out: torch.Tensor | None, in_rows: bool) -> Any:
         """As `run`; None where the core refuses the file, or doesn't have all steps."""
