@@ -1,20 +1,23 @@
 """Whether finished samples are torchvision's, byte for byte: with the core, with its portable form, and without it.
 
-    python benchmarks/equality.py --photos PHOTOS [--inputs files pil] [--seeds 5] [--most N]
+    python benchmarks/equality.py --photos PHOTOS [--inputs files pil opened opener] [--seeds 5] [--most N]
                                   [--cores auto portable off] [--done FILE]
 
-PHOTOS is a folder as `ImageFolder` takes it. For each photo, transform and seed the sample of `fastpipe.ImageFolder`,
-and what fastpipe's transforms make of the loaded PIL image, are compared with what torchvision makes of that: as uint8
-and as normalised float32, by its hash, and the PIL image itself: class, mode, size, info and all four bytes of a pixel.
-Each of ``--cores`` is
-a value of `FASTPIPE_CORE` and runs in a process of its own; all have to give the same. What draws nothing, and what
-can't be equal and stands in docs/exactness.md with its bound, is compared at one seed. With ``--done`` a line a photo
-goes to FILE, and a run that was stopped goes on from there. Exit status 1 where anything else differs.
+PHOTOS is a folder as `ImageFolder` takes it. For each photo, transform and seed, torchvision's result on the loaded
+PIL image is compared with the sample of `fastpipe.ImageFolder` (``files``), with the results of fastpipe's transforms
+on that image (``pil``) and on the one of `fastpipe.open_image` (``opened``), and with that of torchvision's transforms
+on the one that ``Image.open`` gives behind `fastpipe.register_pillow_opener` (``opener``): as uint8 and as normalised
+float32, by its hash, and the PIL image itself: class, mode, size, info and all four bytes of a pixel. Each of
+``--cores`` is a value of `FASTPIPE_CORE` and runs in a process of its own; all have to give the same. What draws
+nothing, and what can't be equal and stands in docs/exactness.md with its bound, is compared at one seed. With
+``--done`` a line a photo goes to FILE, and a run that was stopped goes on from there. Exit status 1 where anything else
+differs.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import hashlib
 import json
 import multiprocessing
@@ -46,7 +49,7 @@ ONE_SEED = EXCEPTIONS | {"Resize", "Resize, bicubic", "Pad", "Grayscale", "evalu
 VIEWS = 3
 KINDS = ("uint8", "normalised")
 PIL = "PIL image"
-INPUTS = ("files", "pil")
+INPUTS = ("files", "pil", "opened", "opener")
 Samples: TypeAlias = dict[tuple[str, str, int], list[Any]]
 """By transform, kind and seed: each view's dtype, shape and hash, or all of its pixels where it needn't be equal."""
 Found: TypeAlias = dict[str, Any]
@@ -159,17 +162,24 @@ def expected(path: str, seeds: int) -> Samples:
 
 
 _datasets: dict[tuple[str, str], Any] = {}
-_composed: dict[tuple[str, str], Any] = {}
+_composed: dict[str, dict[tuple[str, str], Any]] = {}
 
 
 def begin(core: str, photos: str, inputs: list[str]) -> None:
     """In the process that has this core."""
     os.environ["FASTPIPE_CORE"] = core
     torch.set_num_threads(1)
+    T: Any
+    for given in inputs:
+        if given != "files":
+            T = torchvision.transforms if given == "opener" else fastpipe_transforms
+            _composed[given] = {
+                (name, kind): T.Compose([*chain, *ends(T, kind)])
+                for name, chain in transforms(T).items()
+                for kind in (*KINDS, PIL)
+            }
     T = fastpipe_transforms
     for name, chain in transforms(T).items():
-        if "pil" in inputs:
-            _composed.update({(name, kind): T.Compose([*chain, *ends(T, kind)]) for kind in (*KINDS, PIL)})
         for kind in KINDS if "files" in inputs else ():
             transform: Any = T.Compose([*chain, *ends(T, kind)])
             if name == "MultiView":
@@ -179,25 +189,40 @@ def begin(core: str, photos: str, inputs: list[str]) -> None:
 
 def given(index: int, path: str, seeds: int) -> dict[str, Samples]:
     """A photo's samples by fastpipe, by what they are made from."""
-    return {
-        name: made
-        for name, made in (("files", _from_file(index, path, seeds)), ("pil", _from_image(path, seeds)))
-        if made
-    }
+    found = {name: _from_image(name, path, seeds) for name in _composed}
+    return {"files": _from_file(index, path, seeds), **found} if _datasets else found
 
 
-def _from_image(path: str, seeds: int) -> Samples:
-    """Of a loaded PIL image, which stays as it is."""
+def _photo(given: str, path: str) -> Image.Image:
+    if given == "opened":
+        return fastpipe.open_image(path).convert("RGB")
+    with fastpipe.register_pillow_opener() if given == "opener" else contextlib.nullcontext():
+        photo: Image.Image = torchvision.datasets.folder.default_loader(path)
+        return photo
+
+
+def _from_image(given: str, path: str, seeds: int) -> Samples:
+    """Of a PIL image, which stays as it is; of a loaded one the same for all, as its pixels have been decoded."""
     found = {}
-    photo = torchvision.datasets.folder.default_loader(path)
-    before = _told_image(photo)
-    for (name, kind), transform in _composed.items():
+    photo = _photo(given, path)
+    before = _told_image(_photo(given, path))
+    for (name, kind), transform in _composed[given].items():
         for seed in seeds_of(name, seeds):
+            if given != "pil":
+                photo = _photo(given, path)
             seeded(seed)
             views = [transform(photo) for _ in range(VIEWS if name == "MultiView" else 1)]
-            plain = kind != PIL or all(type(view) is Image.Image for view in views)
-            found[name, kind, seed] = told(name, views) if plain and _told_image(photo) == before else [None]
+            if kind == PIL:
+                for view in views:
+                    view.load()
+            stays = given == "pil" or kind == PIL
+            is_right = (kind != PIL or _are_plain(views)) and (not stays or _told_image(photo) == before)
+            found[name, kind, seed] = told(name, views) if is_right else [None]
     return found
+
+
+def _are_plain(images: list[Any]) -> bool:
+    return all(type(image) is Image.Image for image in images)
 
 
 def _from_file(index: int, path: str, seeds: int) -> Samples:
@@ -264,7 +289,7 @@ def table(found: Found, photos: int) -> Table:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--photos", required=True, help="a folder with one folder a class")
-    parser.add_argument("--inputs", nargs="+", choices=INPUTS, default=INPUTS, help="files, and loaded PIL images")
+    parser.add_argument("--inputs", nargs="+", choices=INPUTS, default=INPUTS, help="as above; all by default")
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--most", type=int, help="only so many photos, spread over the folder")
     parser.add_argument("--cores", nargs="+", default=["auto", "portable", "off"], help="values of FASTPIPE_CORE")

@@ -35,6 +35,7 @@ __all__ = [
     "resize_to",
 ]
 
+_FILTERS = {int(filter): filter.name.lower() for filter in Image.Resampling}
 _PADDINGS = ("constant", "edge", "reflect", "symmetric")
 
 
@@ -286,7 +287,7 @@ class Resize(Operation):
         """The name of Pillow's filter for the interpolation: an `InterpolationMode` or one of Pillow's numbers."""
         given = self.interpolation
         if isinstance(given, int):
-            return Image.Resampling(given).name.lower()
+            return _FILTERS[given]
         return "nearest" if given.value == "nearest-exact" else str(given.value)
 
     def returns_input(self, shape: ImageShape) -> bool:

@@ -76,9 +76,19 @@ def _decoded(program: Program, encoded: Encoded, out: torch.Tensor | None, in_ro
 
 
 def decode_by_core(
-    program: Program, encoded: Encoded, out: torch.Tensor | None, limit: int | None, in_rows: bool, as_pil: bool
+    program: Program,
+    encoded: Encoded,
+    out: torch.Tensor | None,
+    limit: int | None,
+    in_rows: bool,
+    as_pil: bool,
+    *,
+    all_steps: bool = False,
 ) -> Any:
-    """Decodes by the core, and runs the steps that it has; kernels run the rest. None where it refuses the file."""
+    """Decodes by the core, and runs the steps that it has; kernels run the rest, unless the core is to have all steps.
+
+    None where it refuses the file, or hasn't all steps.
+    """
     job = core.thread_job()
     box = program.box
     job.read(encoded.content, box, (0, readers.most_scratch(limit)))
@@ -86,14 +96,17 @@ def decode_by_core(
     taken = 0
     if not profiled():  # who listens wants to hear the decode alone
         shape, taken = add_steps(job, program.steps, shape)
-    whole = taken == len(program.steps) and not profiled()
-    result: Any
-    if whole and program.conversion is not None:
+    is_all = taken == len(program.steps) and not profiled()
+    if all_steps and not is_all:
+        core.give_back(job)
+        return None
+    result: Any = None
+    if is_all and program.conversion is not None:
         result = tensor_sink(job, program.conversion, shape, out, in_rows)
-    else:
-        result = pillow_sink(job, shape) if whole and as_pil else None
-        whole = result is not None
+    elif is_all and as_pil:
+        result = pillow_sink(job, shape)
     if result is None:
+        is_all = is_all and program.conversion is None
         result = readers.thread_scratch().take(shape.height, shape.width, shape.channels)
         job.write_array(result)
     status = core.run_thread_job(job)
@@ -102,4 +115,4 @@ def decode_by_core(
             return None
         core.check(status)
     mark("decode")
-    return result if whole else on_pixels(result, program.steps[taken:], program.conversion, out, None, in_rows)
+    return result if is_all else on_pixels(result, program.steps[taken:], program.conversion, out, None, in_rows)

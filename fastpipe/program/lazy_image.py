@@ -9,17 +9,17 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
-import numpy as np
 import torch
 from PIL import Image, ImageFilter
 
-from fastpipe import core
-from fastpipe.ops import Crop, Operation, PillowBoxBlur, PillowGaussianBlur, Resize, RgbToGrayscale
+from fastpipe.ops import Crop, Operation, PillowBoxBlur, PillowGaussianBlur, RgbToGrayscale, resize_to
 from fastpipe.program.lazy_operations import TRANSPOSITIONS, BoxResize, PointTable
 from fastpipe.program.lazy_source import LazySource
-from fastpipe.types import Box, Size, Step
+from fastpipe.program.on_image import copied_info, to_array
+from fastpipe.types import Box, ImageShape, Size, Step
 
 _GRAY_IN_ONE, _GRAY_IN_THREE = RgbToGrayscale(1), RgbToGrayscale(3)
 _MOST_STEPS = 10
@@ -38,16 +38,19 @@ _LARGEST_RADIUS = 1 << 10
 """Radius up to which a blur is recorded."""
 
 
-class _Record(NamedTuple):
+@dataclass(slots=True, eq=False)
+class _Record:
     """Where the pixels of a lazy image come from.
 
     Attributes:
         source: the file.
         steps: on its pixels in RGB; gray ones are RGB, too, until the pixels are made.
+        gave_array: an array has been made of it, without the image's own pixels.
     """
 
     source: LazySource
     steps: tuple[Step, ...] = ()
+    gave_array: bool = False
 
 
 class LazyImage(Image.Image):
@@ -100,19 +103,21 @@ class LazyImage(Image.Image):
         record = _record_of(self)
         if record is None:
             return None
-        crop = () if box is None else (Crop(*box),)
-        whole = (*_shown(self, record), *crop, *steps)
-        program = record.source.program(whole)
-        if not record.source.takes(program):
+        source, shown = record.source, _shown(self, record)
+        program = source.program(shown, box, steps)
+        if conversion is not None:
+            made = source.run_by_core(program._replace(conversion=conversion, in_rows=in_rows), out, in_rows)
+            return None if made is None else (made, len(steps), True)
+        if not source.takes(program):
             return None
-        if conversion is None and self.mode == "RGB" and program.result.channels == 3 and len(whole) <= _MOST_STEPS:
+        crop = () if box is None else (Crop(*box),)
+        whole = (*shown, *crop, *steps)
+        if self.mode == "RGB" and program.result.channels == 3 and len(whole) <= _MOST_STEPS:
             size = program.result.width, program.result.height
-            return LazyImage(record.source, "RGB", copied_info(self), whole, size), len(steps), False
-        program = program._replace(conversion=conversion, in_rows=in_rows)
-        made = record.source.run(program, out, in_rows=in_rows)
-        if conversion is None:
-            made.info = copied_info(self)
-        return made, len(steps), conversion is not None
+            return LazyImage(source, "RGB", copied_info(self), whole, size), len(steps), False
+        made = source.run(program)
+        made.info = copied_info(self)
+        return made, len(steps), False
 
     @property
     def im(self) -> Any:
@@ -127,17 +132,15 @@ class LazyImage(Image.Image):
 
     @property
     def __array_interface__(self) -> Any:
-        """As Pillow's, with the bytes copied by the core, which takes a tenth of the time."""
-        made = _made(self)
-        memory = core.memory_of(made) if core.available() else None
-        if memory is None:
-            return made.__array_interface__
-        pixels = np.empty((made.height, made.width, 3) if made.mode == "RGB" else (made.height, made.width), np.uint8)
-        job = core.thread_job()
-        job.read_image(memory)
-        job.write_array(pixels)
-        core.check(core.run_thread_job(job))
-        return {"version": 3, "data": pixels.tobytes(), "shape": pixels.shape, "typestr": "|u1"}
+        """As Pillow's. The first time, the image gets no pixels of its own: many end as one array."""
+        record = _record_of(self)
+        if record is None or record.gave_array:
+            pixels = to_array(_made(self))
+        else:
+            record.gave_array = True
+            pixels = record.source.run(record.source.program(_shown(self, record)), as_array=True)
+        shape = pixels.shape if self.mode == "RGB" else pixels.shape[:2]
+        return {"version": 3, "data": pixels.tobytes(), "shape": shape, "typestr": "|u1"}
 
     def close(self) -> None:
         _plain(self).close()
@@ -220,7 +223,6 @@ class LazyImage(Image.Image):
 
 
 _FILTERS = {number: number.name.lower() for number in Image.Resampling if number <= Image.Resampling.HAMMING}
-_COPIES_LISTS = hasattr(Image.Image, "_copy_info")  # since Pillow 13
 
 
 def _record_of(image: Image.Image) -> _Record | None:
@@ -258,11 +260,12 @@ def _plain(image: Image.Image) -> Image.Image:
 
 def _then(image: Image.Image, record: _Record, *steps: Operation, mode: str | None = None) -> LazyImage:
     """The image behind further steps."""
-    shape = record.source.shape._replace(height=image.height, width=image.width)
+    width, height = image._size
+    shape = ImageShape(height, width)
     for step in steps:
         shape = step.output_shape(shape)
     size = shape.width, shape.height
-    return LazyImage(record.source, mode or image.mode, copied_info(image), (*record.steps, *steps), size)
+    return LazyImage(record.source, mode or image._mode, copied_info(image), (*record.steps, *steps), size)
 
 
 def _resizing(
@@ -273,13 +276,14 @@ def _resizing(
     mode, target = _FILTERS.get(number), _whole_size(size)
     if mode is None or target is None:
         return None
-    whole = Size(image.height, image.width)
-    edges = (0, 0, whole.width, whole.height) if box is None else tuple(box)
+    whole = (0, 0, *image._size)
+    edges = whole if box is None else tuple(box)
     if reducing_gap is not None and not _is_one_step(edges, target, mode, reducing_gap):
         return None
-    if edges == (0, 0, whole.width, whole.height):
-        return () if target == whole else (Resize(list(target), int(number)),)
-    found = BoxResize.of(whole, target, mode, edges) if len(edges) == 4 and mode != "nearest" else None
+    size = Size(image.height, image.width)
+    if edges == whole:
+        return () if target == size else (resize_to([*target], int(number)),)
+    found = BoxResize.of(size, target, mode, edges) if len(edges) == 4 and mode != "nearest" else None
     return None if found is None else (found,)
 
 
@@ -299,12 +303,6 @@ def load_images(sample: Any) -> None:
     elif isinstance(sample, dict):
         for part in sample.values():
             load_images(part)
-
-
-def copied_info(image: Image.Image) -> dict[Any, Any]:
-    """A copy of an image's ``info``, as Pillow hands it on."""
-    copied: dict[Any, Any] = image._copy_info() if _COPIES_LISTS else image.info.copy()
-    return copied
 
 
 def _whole_box(box: Any) -> Box | None:

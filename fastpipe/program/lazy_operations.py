@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from fastpipe.kernels import resizing
-from fastpipe.ops import HFlip, Operation, Transpose, VFlip
+from fastpipe.ops import HFlip, Operation, Transpose, VFlip, interned_once
 from fastpipe.types import Box, ImageShape, Size
 
 if TYPE_CHECKING:
     from fastpipe.core import Job
 
-_HFLIP, _VFLIP, _TRANSPOSE = HFlip(), VFlip(), Transpose()
+_HFLIP, _VFLIP, _TRANSPOSE = map(interned_once, (HFlip, VFlip, Transpose))
 
 TRANSPOSITIONS: dict[int, tuple[Operation, ...]] = {
     Image.Transpose.FLIP_LEFT_RIGHT: (_HFLIP,),

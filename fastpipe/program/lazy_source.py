@@ -9,14 +9,15 @@ import torch
 from PIL import Image
 
 from fastpipe import core, readers
+from fastpipe.ops import Crop
 from fastpipe.program.core_steps import add_steps
 from fastpipe.program.encoded import Encoded
 from fastpipe.program.execute import decode_by_core
 from fastpipe.program.lower import lower
-from fastpipe.program.on_image import run, run_on_image, to_pil
+from fastpipe.program.on_image import run, run_on_image, to_array, to_pil
 from fastpipe.program.profiling import profiled
 from fastpipe.program.program import Program
-from fastpipe.types import Box, ImageShape, Recipe, Step
+from fastpipe.types import Box, DecodeRequest, ImageShape, Recipe, Step
 
 Opener = Callable[[bytes], Image.Image]
 
@@ -56,41 +57,82 @@ class LazySource:
         """Whether the core does all steps of a program, in one job."""
         if not core.available() or profiled():
             return False
+        if not program.steps:
+            return True
         job = core.thread_job()
         _, taken = add_steps(job, program.steps, ImageShape(*program.box.size))
         core.give_back(job)
         return taken == len(program.steps)
 
-    def program(self, steps: tuple[Step, ...]) -> Program:
-        """The program that makes the result of steps from the file."""
-        return lower(Recipe(self.shape, steps), orientation=self._orientation)
+    def program(self, recorded: tuple[Step, ...], box: Box | None = None, steps: tuple[Step, ...] = ()) -> Program:
+        """The program from the file to the result of recorded steps, and of further ones on a box of that.
 
-    def run(self, program: Program, out: torch.Tensor | None = None, *, in_rows: bool = False) -> Any:
+        Args:
+            recorded: on the upright image.
+            box: of what they make; None for all of it.
+            steps: lowered for the box.
+        """
+        if recorded or self._orientation != 1:
+            crop = () if box is None else (Crop(*box),)
+            return lower(Recipe(self.shape, (*recorded, *crop, *steps)), orientation=self._orientation)
+        result = self.shape if box is None else ImageShape(box.height, box.width)
+        for step in steps:
+            result = step.output_shape(result)
+        return Program(self.shape, DecodeRequest(box), steps, None, (), result)
+
+    def run(
+        self, program: Program, out: torch.Tensor | None = None, *, in_rows: bool = False, as_array: bool = False
+    ) -> Any:
         """Decodes what a program needs, and does what it says; what is no tensor is a new PIL image.
 
         Args:
             program: that starts from the file.
             out, in_rows: as of `fastpipe.program.execute`.
+            as_array: what is no tensor is an array instead, which may be a view, as `execute` says.
 
         Raises:
             Exception: the file can't be decoded.
         """
-        whole = self._whole
-        if whole is None and self._pays_whole(program.box):
-            whole = self._whole = self._decode_whole()
-        if whole is None:
-            try:
-                return run(program, self._from_file, out, in_rows)
-            except _RefusedError:
-                whole = self._whole = self._decode_by_pillow()
-        return run_on_image(program, whole, out, in_rows=in_rows)
-
-    def _from_file(self, program: Program, into: torch.Tensor | None, in_rows: bool) -> Any:
-        limit = readers.pixel_limit(self.encoded.max_pixels)
-        made = decode_by_core(program, self.encoded, into, limit, in_rows, True) if core.available() else None
+        made = self._run(program, out, in_rows, as_pil=not as_array)
         if made is None:
-            raise _RefusedError
-        return to_pil(made)
+            self._whole = self._decode_by_pillow()
+            made = run_on_image(program, self._whole, out, in_rows=in_rows)
+        return to_array(made) if as_array and isinstance(made, Image.Image) else made
+
+    def run_by_core(self, program: Program, out: torch.Tensor | None, in_rows: bool) -> Any:
+        """As `run`; None where the core refuses the file, or doesn't have all steps."""
+        return self._run(program, out, in_rows, all_steps=True)
+
+    def _run(self, program: Program, out: torch.Tensor | None, in_rows: bool, **options: bool) -> Any:
+        if self._whole is None and self._pays_whole(program.box):
+            self._whole = self._decode_whole()
+        if self._whole is not None:
+            return run_on_image(program, self._whole, out, in_rows=in_rows)
+
+        def from_file(program: Program, into: torch.Tensor | None, in_rows: bool) -> Any:
+            made = self._decoded_by_core(program, into, in_rows, **options)
+            if made is None:
+                raise _RefusedError
+            return made
+
+        try:
+            return run(program, from_file, out, in_rows)
+        except _RefusedError:
+            return None
+
+    def _decoded_by_core(
+        self,
+        program: Program,
+        into: torch.Tensor | None = None,
+        in_rows: bool = False,
+        as_pil: bool = True,
+        all_steps: bool = False,
+    ) -> Any:
+        if not core.available():
+            return None
+        limit = readers.pixel_limit(self.encoded.max_pixels)
+        made = decode_by_core(program, self.encoded, into, limit, in_rows, as_pil, all_steps=all_steps)
+        return to_pil(made) if as_pil else made
 
     def _pays_whole(self, box: Box) -> bool:
         """Counts a part that is wanted; whether all that were by now would have taken longer than the whole image."""
@@ -102,11 +144,8 @@ class LazySource:
 
     def _decode_whole(self) -> Image.Image:
         stored = lower(Recipe(ImageShape(*self.encoded.header.size), ()))
-        try:
-            image: Image.Image = run(stored, self._from_file, None, False)
-        except _RefusedError:
-            return self._decode_by_pillow()
-        return image
+        image: Image.Image | None = self._decoded_by_core(stored)
+        return self._decode_by_pillow() if image is None else image
 
     def _decode_by_pillow(self) -> Image.Image:
         try:
@@ -127,4 +166,4 @@ class LazySource:
 
 
 class _RefusedError(Exception):
-    """The core refuses a file."""
+    """The core refuses a file, or a step."""

@@ -153,10 +153,12 @@ def _shapes(steps: Sequence[Step], shape: ImageShape, order: _Order) -> tuple[li
 
 def _keeps_info(steps: Sequence[Step], shapes: Sequence[ImageShape]) -> bool | None:
     """`Program.keeps_info` of steps that have these shapes before them."""
-    if not all(isinstance(step, Operation) for step in steps):
-        return None
-    operations: Any = zip(steps, shapes, strict=False)
-    return all(step.keeps_info(shape) for step, shape in operations)
+    keeps = True
+    for step, shape in zip(steps, shapes, strict=False):
+        if not isinstance(step, Operation):
+            return None
+        keeps = keeps and step.keeps_info(shape)
+    return keeps
 
 
 def _tail_of(tail: Sequence[Step], channels: int) -> _Tail | None:

@@ -21,8 +21,10 @@ from PIL import Image, ImageFile, JpegImagePlugin, PngImagePlugin
 from fastpipe import core, readers
 from fastpipe.errors import DecodeError
 from fastpipe.program.encoded import Encoded
-from fastpipe.program.lazy_image import LazyImage, copied_info
+from fastpipe.program.lazy_image import LazyImage
 from fastpipe.program.lazy_source import LazySource
+from fastpipe.program.on_image import copied_info
+from fastpipe.readers.limits import SHORT_FILE
 from fastpipe.types import Header
 
 _OWN_MODES = ("RGB", "L")
@@ -44,9 +46,8 @@ class _LazyFile(_Base):
 
     pillow: ClassVar[type[ImageFile.ImageFile]]
     """Pillow's class."""
-    codec: ClassVar[str]
-    """Pillow's name of the decoder."""
-
+    _fastpipe_opened: tuple[list[Any], str, tuple[int, int]]
+    """``tile``, mode and size as it was opened."""
     _fastpipe_lock: threading.RLock
     _fastpipe_source: LazySource | None
     _fastpipe_is_used = False
@@ -57,14 +58,11 @@ class _LazyFile(_Base):
     @property
     def _is_untouched(self) -> bool:
         """Whether it is as it was opened: neither decoded nor closed, nor to be decoded at another size or mode."""
-        if self._im is not None or len(self.tile) != 1 or self.decoderconfig not in ((), (1, 0)):
-            return False
-        codec, extents, _, arguments = self.tile[0]
-        mode = arguments[0] if isinstance(arguments, tuple) else self.mode
         return (
-            (codec, mode) == (self.codec, self.mode)
-            and tuple(extents or ()) == (0, 0, *self.size)
-            and (self.fp is not None or "_fastpipe_source" in vars(self))
+            self._im is None
+            and (self.tile, self._mode, self._size) == self._fastpipe_opened
+            and self.decoderconfig in ((), (1, 0))
+            and (self.fp is not None or self._fastpipe_is_used)
         )
 
     def source(self) -> LazySource | None:
@@ -79,12 +77,12 @@ class _LazyFile(_Base):
     def _read(self) -> LazySource | None:
         file = self.fp
         assert file is not None
-        limit = readers.longest_file(readers.pixel_limit())
         position = file.tell()
         file.seek(0, os.SEEK_END)
-        is_short = not limit or file.tell() <= limit
+        length = file.tell()
+        limit = readers.longest_file(readers.pixel_limit()) if length > SHORT_FILE else 0
         file.seek(0)
-        data = file.read() if is_short else b""
+        data = file.read() if not limit or length <= limit else b""
         file.seek(position)
         name = os.fsdecode(self.filename) if self.filename else "<file>"
         try:
@@ -112,11 +110,11 @@ class _LazyFile(_Base):
 
         It is in RGB where a lazy image can't have its mode.
         """
-        source = self.source() if self.mode in modes else None
+        source = self.source() if self._mode in modes else None
         if source is None:
             return None
         self._fastpipe_is_used = True
-        return LazyImage(source, self.mode if self.mode in _OWN_MODES else "RGB", copied_info(self))
+        return LazyImage(source, "L" if self._mode == "L" else "RGB", copied_info(self))
 
     def claim(self, *given: Any) -> Any:
         """See `LazyImage.claim`."""
@@ -214,8 +212,10 @@ class _LazyFile(_Base):
     def convert(self, mode: Any = None, *arguments: Any, **options: Any) -> Image.Image:
         to_rgb = mode == "RGB" and not arguments and not options and "transparency" not in self.info
         lazy = self.lazy((*_OWN_MODES, *_TO_RGB) if to_rgb else _OWN_MODES)
+        if lazy is None:
+            return super().convert(mode, *arguments, **options)
         return (
-            super().convert(mode, *arguments, **options) if lazy is None else lazy.convert(mode, *arguments, **options)
+            lazy if mode == lazy.mode and not arguments and not options else lazy.convert(mode, *arguments, **options)
         )
 
     def point(self, lut: Any, mode: Any = None) -> Image.Image:
@@ -229,11 +229,6 @@ class _LazyFile(_Base):
 
 class _LazyJpeg(_LazyFile, JpegImagePlugin.JpegImageFile):
     pillow = JpegImagePlugin.JpegImageFile
-    codec = "jpeg"
-
-    @property
-    def _is_untouched(self) -> bool:
-        return super()._is_untouched and self.mode == ("L" if self.layers == 1 else "RGB")  # which `draft` changes
 
     def _decode(self) -> None:
         lazy = self.lazy()
@@ -243,7 +238,6 @@ class _LazyJpeg(_LazyFile, JpegImagePlugin.JpegImageFile):
 
 class _LazyPng(_LazyFile, PngImagePlugin.PngImageFile):
     pillow = PngImagePlugin.PngImageFile
-    codec = "zip"
 
     def _read_from(self, file: IO[bytes]) -> None:
         super()._read_from(file)
@@ -291,7 +285,8 @@ def adopt(image: Image.Image) -> Image.Image:
     else:
         return image
     if core.available():
-        vars(image)["_fastpipe_lock"] = threading.RLock()
+        opened = [*image.tile], image.mode, image.size
+        vars(image).update(_fastpipe_opened=opened, _fastpipe_lock=threading.RLock())
         image.__class__ = kind
     return image
 

@@ -319,6 +319,22 @@ def test_arrays_are_pillows(mode: str) -> None:
         assert (made.dtype, made.flags.writeable) == (expected.dtype, expected.flags.writeable)
 
 
+def test_the_first_array_leaves_the_image_without_pixels() -> None:
+    theirs = Image.open(io.BytesIO(PHOTO)).crop((3, 4, 90, 80))
+    ours = fastpipe.open_image(PHOTO).crop((3, 4, 90, 80))
+    assert np.array_equal(np.asarray(ours), theirs)
+    assert type(ours) is LazyImage
+    assert np.array_equal(np.asarray(ours), theirs)
+    assert type(ours) is Image.Image
+    assert shown(ours) == shown(theirs)
+
+
+def test_arrays_of_what_pillow_has_to_decode() -> None:
+    hidden = PHOTO[: len(PHOTO) // 2] + b"\xff\xd9"  # truncated, which isn't seen before it is decoded
+    theirs, ours = both(hidden, lambda image: np.asarray(image.convert("RGB").crop((3, 4, 90, 80))).tobytes())
+    assert ours == theirs
+
+
 def test_closed_it_is_pillows_closed_image() -> None:
     image = fastpipe.open_image(PHOTO).copy()
     image.close()
