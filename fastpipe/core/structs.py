@@ -6,7 +6,7 @@ import ctypes
 from enum import IntEnum, IntFlag
 from typing import Any
 
-ABI = 10
+ABI = 11
 """FPC_ABI of the structs below."""
 
 

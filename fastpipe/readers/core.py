@@ -1,4 +1,7 @@
-"""fastpipe's own decoder of JPEGs and PNGs: regions, bit-equal to Pillow's, or a refusal. See `fastpipe.core`."""
+"""fastpipe's own decoder of JPEGs, PNGs and packed images: regions, bit-equal to Pillow's, or a refusal.
+
+See `fastpipe.core`.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,7 @@ class CoreReader(Reader):
     """The core as a reader of whole images and regions."""
 
     name = "core"
-    capabilities = Capabilities(frozenset({"JPEG", "MPO", "PNG"}), regions=True, proves=True, indices=True)
+    capabilities = Capabilities(frozenset({"JPEG", "MPO", "PNG", "FPJ"}), regions=True, proves=True, indices=True)
 
     def __init__(self) -> None:
         if not core.available():

@@ -49,6 +49,7 @@ _DEFAULT_ORDER: dict[str, tuple[str, ...]] = {
     "MPO": _JPEG_ORDER,
     "PNG": ("core", "cv2", "pil"),
     "WEBP": ("cv2", "pil"),
+    "FPJ": ("core",),  # packed images, which nothing else reads
 }
 
 _lock = threading.RLock()

@@ -29,10 +29,11 @@ typedef struct fpc_codec {
     int (*finish)(void *decoder);
 } fpc_codec;
 
-extern const fpc_codec fpc_jpeg_codec; /* jpeg_rows.c */
-extern const fpc_codec fpc_png_codec;  /* png.c */
+extern const fpc_codec fpc_jpeg_codec;   /* jpeg_rows.c */
+extern const fpc_codec fpc_png_codec;    /* png.c */
+extern const fpc_codec fpc_packed_codec; /* jpeg_rows.c */
 
-enum { FPC_FORMAT_COUNT = FPC_FORMAT_PNG + 1 };
+enum { FPC_FORMAT_COUNT = FPC_FORMAT_PACKED + 1 };
 
 /* The format of a file by its first bytes. FPC_FORMAT_JPEG for an unknown one: its reader says so. */
 fpc_format fpc_format_of(const uint8_t *data, size_t length);
