@@ -261,7 +261,9 @@ typedef struct fpc_pixels {
 
 typedef struct fpc_job {
     /* The source: `path`, or `data` and `length`, or `pixels`; the others NULL. */
-    const char *path; /* a file of that name, UTF-8 on Windows; of it `length` bytes from `offset`, 0 for all */
+    /* A file of that name, UTF-8 on Windows; of it `length` bytes from `offset`, 0 for all. Of a packed image only the
+     * head and the box's rows are read. */
+    const char *path;
     const uint8_t *data;
     const fpc_pixels *pixels;
     int64_t offset;
@@ -280,6 +282,8 @@ typedef struct fpc_job {
     /* The outcome. */
     int32_t status;   /* fpc_status */
     int32_t os_error; /* errno, with FPC_IO_ERROR */
+    int32_t row;      /* of a packed image the row of MCUs that was read last, which is the one that failed; else -1 */
+    int32_t reserved;
 } fpc_job;
 
 /* Runs one job in the calling thread; returns its status. With any other than FPC_OK the sink's memory is undefined. */
@@ -308,7 +312,7 @@ typedef struct fpc_file {
     int32_t status;        /* of reading: FPC_OK, FPC_IO_ERROR, FPC_TOO_LARGE, FPC_NO_MEMORY, FPC_BAD_OPERATION */
     int32_t os_error;      /* errno, with FPC_IO_ERROR; EISDIR for a folder, EINVAL for what is no regular file */
     int32_t header_status; /* of fpc_read_header; of reading where it failed; FPC_TRUNCATED below `length` bytes */
-    int32_t reserved;
+    int32_t is_head;       /* of a packed image that is in a file the head alone was read: `data` has no more */
     fpc_header header;
 } fpc_file;
 

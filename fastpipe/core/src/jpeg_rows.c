@@ -87,6 +87,14 @@ static int open_file(void *decoder, const uint8_t *data, size_t length, bool ind
     return indices ? FPC_UNSUPPORTED_COLOR : FPC_OK;
 }
 
+static int open_parts(void *decoder, const fpc_parts *parts, int64_t max_bytes, const fpc_header **header) {
+    jpeg_rows *rows = decoder;
+    rows->status = FPC_BAD_REGION; /* not started */
+    const int status = rows->kind->open_parts(rows->source, parts, max_bytes, &rows->frame);
+    if (status == FPC_OK) *header = &rows->frame->header;
+    return status;
+}
+
 /* The part of the component that the box needs, and how it is upsampled. */
 static int start_component(component *one, const fpc_frame *frame, const fpc_plane *plane, int top, int left,
                            int height, int width) {
@@ -299,6 +307,11 @@ static int finish_file(void *decoder) {
     return status == FPC_OK ? rows->kind->finish(rows->source) : status;
 }
 
+static int32_t row_of(const void *decoder) {
+    const jpeg_rows *rows = decoder;
+    return rows->kind->row(rows->source);
+}
+
 static bool recognize(const uint8_t *data, size_t length) {
     return length >= 3 && data[0] == 0xFF && data[1] == 0xD8 && data[2] == 0xFF;
 }
@@ -322,7 +335,9 @@ const fpc_codec fpc_packed_codec = {
     .destroy = destroy,
     .bytes = bytes_of,
     .open = open_file,
+    .open_parts = open_parts,
     .start = start_box,
     .next = next_row,
     .finish = finish_file,
+    .row = row_of,
 };

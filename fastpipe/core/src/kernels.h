@@ -104,8 +104,8 @@ typedef struct fpc_kernels {
     /* The checksum goes on from the one of what came before; CRC-32 begins with 0, Adler-32 with 1. */
     uint32_t (*crc32)(uint32_t crc, const uint8_t *data, size_t size);
     uint32_t (*adler32)(uint32_t adler, const uint8_t *data, size_t size);
-    /* packed_row.h: finds the streams of a packed row of `row->blocks` blocks in so many bytes, which have to be exactly
-     * its own; FPC_OK or FPC_BAD_CODE. */
+    /* packed_row.h: finds the streams of a packed row of `row->blocks` blocks in so many bytes, which have to be
+     * exactly its own; FPC_OK or FPC_BAD_CODE. */
     int (*packed_layout)(const uint8_t *data, size_t size, fpc_packed_row *row);
     /* The row's coefficients that aren't zero, without those that don't fit into a byte: FPC_PACKED_ESCAPE stands for
      * these. `smalls` and `values` have room for FPC_PACKED_SLACK more. */

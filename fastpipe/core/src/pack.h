@@ -34,7 +34,7 @@ struct fpc_packer {
     fpc_buffer samples; /* of a row of blocks */
 };
 
-/* Begins with an image: nothing of the last one is needed, and after a very large one its memory isn't kept. (pack.c) */
+/* Begins with an image: nothing of the last one is needed, and of a very large one the memory isn't kept. (pack.c) */
 void fpc_packer_begin(fpc_packer *packer);
 /* The packer's source of JPEGs' or packed images' coefficients; NULL where there is no memory. (pack.c) */
 void *fpc_packer_jpeg(fpc_packer *packer);

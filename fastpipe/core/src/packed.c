@@ -8,8 +8,10 @@
 
 typedef struct packed {
     const fpc_kernels *kernels;
-    const uint8_t *data; /* of the file */
-    size_t length;
+    const fpc_parts *parts; /* NULL where the file is in memory */
+    const uint8_t *data;    /* bytes of the file from `begin` on, `length` of them */
+    uint64_t begin, length;
+    fpc_buffer head_bytes, row_bytes; /* of a file that is read by parts */
     fpc_packed_head head;
     bool is_open;
     int column, column_end, next, row_end;
@@ -24,11 +26,16 @@ static int packed_u16(const uint8_t *data) { return data[0] | data[1] << 8; }
 
 static void make_tables(fpc_packed_tables *tables) {
     for (int byte = 0; byte < 256; byte++) {
-        uint8_t places[8], count = 0;
-        for (int bit = 0; bit < 8; bit++) places[bit] = byte >> bit & 1 ? count++ : 0x80;
-        memcpy(&tables->spread[0][byte], places, 8);
-        for (int bit = 0; bit < 8; bit++) places[bit] = places[bit] < 8 ? (uint8_t)(places[bit] + 8) : 0x80;
-        memcpy(&tables->spread[1][byte], places, 8);
+        uint64_t low = 0, high = 0;
+        uint8_t count = 0;
+        for (int bit = 0; bit < 8; bit++) {
+            const bool set = byte >> bit & 1;
+            low |= (uint64_t)(set ? count : 0x80) << (8 * bit);
+            high |= (uint64_t)(set ? count + 8 : 0x80) << (8 * bit);
+            count = (uint8_t)(count + set);
+        }
+        tables->spread[0][byte] = low;
+        tables->spread[1][byte] = high;
         tables->counts[byte] = count;
     }
     memset(tables->orders, 0x80, sizeof tables->orders);
@@ -52,6 +59,8 @@ static void destroy(void *decoder) {
         fpc_buffer_free(&source->coefficients[i]);
         fpc_buffer_free(&source->last[i]);
     }
+    fpc_buffer_free(&source->head_bytes);
+    fpc_buffer_free(&source->row_bytes);
     fpc_buffer_free(&source->copy);
     fpc_buffer_free(&source->smalls);
     fpc_buffer_free(&source->values);
@@ -60,18 +69,14 @@ static void destroy(void *decoder) {
 
 static size_t bytes_of(const void *decoder) {
     const packed *source = decoder;
-    size_t bytes = sizeof *source + source->copy.size + source->smalls.size + source->values.size;
+    size_t bytes = sizeof *source + source->copy.size + source->smalls.size + source->values.size +
+                   source->head_bytes.size + source->row_bytes.size;
     for (int i = 0; i < 3; i++) bytes += source->coefficients[i].size + source->last[i].size;
     return bytes;
 }
 
-static int open_file(void *decoder, const uint8_t *data, size_t length, const fpc_frame **frame) {
-    packed *source = decoder;
-    source->data = data;
-    source->length = length;
-    source->is_open = false;
-    const int status = data ? fpc_packed_read_head(data, length, &source->head) : FPC_TRUNCATED;
-    if (status) return status;
+/* Whether the parts of a file of so many bytes are these, and the index is right; then it is open. */
+static int check_parts(packed *source, uint64_t length, const fpc_frame **frame) {
     const fpc_packed_head *head = &source->head;
     uint64_t left = length - head->size;
     const uint64_t parts[] = {head->rows_size, head->segments_size, head->trailer_size};
@@ -85,8 +90,58 @@ static int open_file(void *decoder, const uint8_t *data, size_t length, const fp
     return FPC_OK;
 }
 
+static int open_file(void *decoder, const uint8_t *data, size_t length, const fpc_frame **frame) {
+    packed *source = decoder;
+    source->parts = NULL;
+    source->data = data;
+    source->begin = 0;
+    source->length = length;
+    source->is_open = false;
+    source->next = -1;
+    const int status = data ? fpc_packed_read_head(data, length, &source->head) : FPC_TRUNCATED;
+    return status ? status : check_parts(source, length, frame);
+}
+
+/* Most heads have fewer bytes. */
+#define FIRST 4096
+
+static int open_parts(void *decoder, const fpc_parts *parts, int64_t max_bytes, const fpc_frame **frame) {
+    packed *source = decoder;
+    source->parts = parts;
+    source->is_open = false;
+    source->next = -1;
+    size_t size = parts->length < FIRST ? (size_t)parts->length : FIRST;
+    for (;;) {
+        uint8_t *to = fpc_buffer_need(&source->head_bytes, size);
+        if (!to) return FPC_NO_MEMORY;
+        int status = parts->read(parts->owner, 0, size, to);
+        if (!status) status = fpc_packed_read_head(to, size, &source->head);
+        if (!status) return check_parts(source, parts->length, frame);
+        /* Once more where it is longer; what it says of its size has been checked. */
+        if (status != FPC_TRUNCATED || size < FPC_PACKED_FIXED) return status;
+        const size_t wanted = fpc_packed_u32(to + FPC_PACKED_AT_SIZE);
+        if (wanted <= size || wanted > parts->length) return FPC_TRUNCATED;
+        if (max_bytes && wanted > (uint64_t)max_bytes) return FPC_TOO_LARGE;
+        size = wanted;
+    }
+}
+
 static uint32_t row_size(const fpc_packed_head *head, int row) {
     return fpc_packed_u32(head->index + FPC_PACKED_ENTRY * (size_t)row);
+}
+
+/* Reads the rows that are wanted. */
+static int read_rows(packed *source, int64_t max_bytes, size_t *total) {
+    uint64_t size = 0;
+    for (int i = source->next; i < source->row_end; i++) size += row_size(&source->head, i);
+    if ((max_bytes && size > (uint64_t)max_bytes) || size > SIZE_MAX / 4) return FPC_TOO_LARGE;
+    uint8_t *to = fpc_buffer_need(&source->row_bytes, (size_t)size + FPC_PACKED_SLACK);
+    if (!to) return FPC_NO_MEMORY;
+    source->data = to;
+    source->begin = source->offset;
+    source->length = size + FPC_PACKED_SLACK;
+    *total = (size_t)size;
+    return source->parts->read(source->parts->owner, source->offset, (size_t)size, to);
 }
 
 static int start(void *decoder, int column, int column_end, int row, int row_end, int64_t max_bytes) {
@@ -102,6 +157,8 @@ static int start(void *decoder, int column, int column_end, int row, int row_end
     source->offset = source->head.size;
     for (int i = 0; i < row; i++) source->offset += row_size(&source->head, i);
     size_t total = 0;
+    const int status = source->parts ? read_rows(source, max_bytes, &total) : FPC_OK;
+    if (status) return status;
     for (int i = 0; i < frame->header.components; i++) {
         fpc_plane *plane = &frame->planes[i];
         plane->first_block = column * plane->horizontal;
@@ -123,11 +180,12 @@ static int start(void *decoder, int column, int column_end, int row, int row_end
 static int find_streams(packed *source, fpc_packed_row *row) {
     const fpc_kernels *kernels = source->kernels;
     const size_t size = row_size(&source->head, source->next);
-    if (source->offset > source->length || size > source->length - source->offset) return FPC_TRUNCATED;
-    const uint8_t *data = source->data + source->offset;
+    const uint64_t at = source->offset - source->begin;
+    if (at > source->length || size > source->length - at) return FPC_TRUNCATED;
+    const uint8_t *data = source->data + at;
     const uint32_t sum = fpc_packed_u32(source->head.index + FPC_PACKED_ENTRY * (size_t)source->next + 4);
     if (kernels->crc32(0, data, size) != sum) return FPC_BAD_CHECKSUM;
-    if (source->length - source->offset - size < FPC_PACKED_SLACK) {
+    if (source->length - at - size < FPC_PACKED_SLACK) {
         uint8_t *copy = fpc_buffer_need(&source->copy, size + FPC_PACKED_SLACK);
         if (!copy) return FPC_NO_MEMORY;
         memcpy(copy, data, size);
@@ -208,12 +266,16 @@ static int next_row(void *decoder) {
 
 static int finish(void *decoder) { return ((packed *)decoder)->is_open ? FPC_OK : FPC_BAD_OPERATION; }
 
+static int32_t row_of(const void *decoder) { return ((const packed *)decoder)->next; }
+
 const fpc_coefficients fpc_packed_coefficients = {
     .create = create,
     .destroy = destroy,
     .bytes = bytes_of,
     .open = open_file,
+    .open_parts = open_parts,
     .start = start,
     .next_row = next_row,
     .finish = finish,
+    .row = row_of,
 };

@@ -155,78 +155,103 @@ static int packed_layout(const uint8_t *data, size_t size, fpc_packed_row *row) 
 
 /* ---- blocks ---- */
 
-/* Goes on to the next value that is an escape. */
-static FPC_NOINLINE void packed_find_wide(fpc_packed_cursor *cursor, const int8_t *from) {
-    const int8_t *found = memchr(from, FPC_PACKED_ESCAPE & 255, (size_t)(cursor->end - from));
-    cursor->wide = found ? found : cursor->end;
+/* What the loops over blocks keep in registers of a cursor. */
+typedef struct packed_place {
+    const uint8_t *masks;
+    const int8_t *values;
+    uint64_t seen;
+} packed_place;
+
+static FPC_INLINE packed_place packed_begin(const fpc_packed_cursor *cursor) {
+    return (packed_place){cursor->masks, cursor->values, cursor->seen};
 }
 
-/* Puts coefficients of 16 bits where there are escapes, in a block whose mask (bit k: zigzag index k) and values these
- * are. */
-static FPC_NOINLINE void packed_widen(fpc_packed_cursor *cursor, uint64_t mask, const int8_t *values, int16_t *block) {
-    for (; mask; mask &= mask - 1, values++) {
-        if (*values != FPC_PACKED_ESCAPE) continue;
-        block[fpc_natural_order[packed_lowest(mask) + 1]] = packed_int16(cursor->wide_values);
-        cursor->wide_values += 2;
-    }
-    packed_find_wide(cursor, values);
+static FPC_INLINE void packed_end(fpc_packed_cursor *cursor, const packed_place *place, size_t count) {
+    cursor->masks = place->masks;
+    cursor->values = place->values;
+    cursor->seen = place->seen;
+    cursor->block += count;
 }
 
-/* The next block's mask, as its bits come in the file. */
-static FPC_INLINE uint64_t packed_next_mask(fpc_packed_cursor *cursor) {
-    const uint32_t bytes = cursor->lengths[cursor->block / 2] >> (cursor->block % 2 * 4) & 15;
-    const uint64_t loaded = packed_load(cursor->masks);
+/* The mask of a block, as its bits come in the file. */
+static FPC_INLINE uint64_t packed_next_mask(packed_place *place, const uint8_t *lengths, size_t block) {
+    const uint32_t bytes = lengths[block / 2] >> (block % 2 * 4) & 15;
+    const uint64_t loaded = packed_load(place->masks);
     const uint64_t mask = bytes < 8 ? loaded & (((uint64_t)1 << (8 * bytes & 63)) - 1) : loaded;
-    cursor->block++;
-    cursor->masks += bytes;
-    cursor->seen |= mask;
+    place->masks += bytes;
+    place->seen |= mask;
     return mask;
 }
 
-static void packed_skip(fpc_packed_cursor *shared, size_t count) {
-    fpc_packed_cursor cursor = *shared;
-    for (; count; count--) cursor.values += packed_popcount(packed_next_mask(&cursor));
-    while (cursor.wide < cursor.values) {
-        cursor.wide_values += 2;
-        packed_find_wide(&cursor, cursor.wide + 1);
+/* Goes on to the next value that is an escape. */
+static void packed_find_wide(fpc_packed_cursor *cursor) {
+    const int8_t *from = cursor->wide + 1;
+    const int8_t *found = memchr(from, FPC_PACKED_ESCAPE & 255, (size_t)(cursor->end - from));
+    cursor->wide = found ? found : cursor->end;
+    cursor->wide_values += 2;
+}
+
+/* Puts coefficients of 16 bits where there are escapes, in a block whose mask (bit k: zigzag index k) and values these
+ * are. Returns the next escape's place. */
+static FPC_NOINLINE const int8_t *packed_widen(fpc_packed_cursor *cursor, uint64_t mask, const int8_t *values,
+                                               const int8_t *end, int16_t *block) {
+    while (cursor->wide < end) {
+        for (; values < cursor->wide; values++) mask &= mask - 1;
+        block[fpc_natural_order[packed_lowest(mask) + 1]] = packed_int16(cursor->wide_values);
+        packed_find_wide(cursor);
     }
-    *shared = cursor;
+    return cursor->wide;
+}
+
+static void packed_skip(fpc_packed_cursor *cursor, size_t count) {
+    packed_place place = packed_begin(cursor);
+    for (size_t i = 0; i < count; i++)
+        place.values += packed_popcount(packed_next_mask(&place, cursor->lengths, cursor->block + i));
+    packed_end(cursor, &place, count);
+    while (cursor->wide < cursor->values) packed_find_wide(cursor);
 }
 
 #if defined(FPC_PORTABLE)
 static void packed_values(const fpc_packed_row *row, const fpc_packed_tables *tables, int8_t *smalls, int8_t *values) {
-    (void)tables;
-    for (size_t i = 0; i < row->smalls; i++) {
-        const int nibble = row->small[i / 2] >> (i % 2 * 4) & 15;
-        const int value = (nibble & 7) + FPC_PACKED_SMALLEST;
-        smalls[i] = (int8_t)(nibble & 8 ? -value : value);
+    static const int8_t by_nibble[16] = {2, 3, 4, 5, 6, 7, 8, 9, -2, -3, -4, -5, -6, -7, -8, -9};
+    const fpc_packed_row in = *row; /* the results could lie in it, for all that compilers know */
+    for (size_t i = 0; i < in.smalls; i += 2) {
+        const uint8_t pair = in.small[i / 2];
+        smalls[i] = by_nibble[pair & 15];
+        smalls[i + 1] = by_nibble[pair >> 4];
     }
-    const int8_t *small = smalls;
-    const uint8_t *large = row->large;
-    for (size_t i = 0; i < row->coefficients; i += 8) {
-        const uint32_t kinds = row->kinds[i / 8], signs = row->signs[i / 8];
-        for (int k = 0; k < 8; k++) { /* without branches: all three are read, and one is taken */
-            const int kind = kinds >> k & 1, sign = signs >> k & 1;
-            const int one = 1 - 2 * sign, other = sign ? (int8_t)*large : *small;
-            values[i + (size_t)k] = (int8_t)(kind ? other : one);
-            large += kind & sign;
-            small += kind & ~sign;
-        }
+    const uint64_t every = 0x0101010101010101u;
+    uint8_t from[130]; /* eight small ones, eight large ones, and behind 0x80 1 and -1 */
+    from[0x80] = 1, from[0x81] = 0xFF;
+    const uint8_t *small = (const uint8_t *)smalls, *large = in.large;
+    for (size_t i = 0; i < in.coefficients; i += 8) {
+        const uint32_t kinds = in.kinds[i / 8], signs = in.signs[i / 8];
+        const uint32_t is_small = kinds & ~signs, is_large = kinds & signs, is_minus = signs & ~kinds;
+        memcpy(from, small, 8);
+        memcpy(from + 8, large, 8);
+        /* A byte for each bit: 1 where it is set. */
+        const uint64_t minus = (((is_minus * every) & 0x8040201008040201u) + 0x7F7F7F7F7F7F7F7Fu) >> 7 & every;
+        uint64_t places = (tables->spread[0][is_small] ^ tables->spread[1][is_large] ^ 128 * every) + minus;
+        for (size_t k = 0; k < 8; k++, places >>= 8) values[i + k] = (int8_t)from[places & 255];
+        small += tables->counts[is_small];
+        large += tables->counts[is_large];
     }
 }
 
-static void packed_blocks(fpc_packed_cursor *shared, size_t count, int16_t *coefficients, uint8_t *last) {
-    fpc_packed_cursor cursor = *shared;
-    for (; count; count--, coefficients += 64) {
-        const uint64_t mask = packed_next_mask(&cursor) << 1;
-        const int8_t *values = cursor.values;
-        *last++ = packed_highest(mask | 1);
-        memset(coefficients, 0, 64 * sizeof *coefficients);
+static void packed_blocks(fpc_packed_cursor *cursor, size_t count, int16_t *coefficients, uint8_t *last) {
+    packed_place place = packed_begin(cursor);
+    const uint8_t *lengths = cursor->lengths;
+    const int8_t *wide = cursor->wide;
+    for (size_t i = 0, block = cursor->block; i < count; i++, block++, coefficients += 64) {
+        const uint64_t mask = packed_next_mask(&place, lengths, block) << 1;
+        const int8_t *values = place.values;
+        last[i] = packed_highest(mask | 1);
+        fpc_clear_block(coefficients);
         for (uint64_t left = mask; left; left &= left - 1)
-            coefficients[fpc_natural_order[packed_lowest(left) + 1]] = *cursor.values++;
-        if (FPC_UNLIKELY(cursor.wide < cursor.values)) packed_widen(&cursor, mask, values, coefficients);
+            coefficients[fpc_natural_order[packed_lowest(left) + 1]] = *place.values++;
+        if (FPC_UNLIKELY(wide < place.values)) wide = packed_widen(cursor, mask, values, place.values, coefficients);
     }
-    *shared = cursor;
+    packed_end(cursor, &place, count);
 }
 #endif
 

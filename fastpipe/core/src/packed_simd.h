@@ -41,29 +41,32 @@ static void packed_values(const fpc_packed_row *row, const fpc_packed_tables *ta
     }
 }
 
-static void packed_blocks(fpc_packed_cursor *shared, size_t count, int16_t *coefficients, uint8_t *last) {
-    fpc_packed_cursor cursor = *shared;
-    const uint8_t (*orders)[4][32] = cursor.tables->orders;
-    for (; count; count--, coefficients += 64) {
-        const uint64_t mask = packed_next_mask(&cursor) << 1;
-        const int8_t *values = cursor.values;
+static void packed_blocks(fpc_packed_cursor *cursor, size_t count, int16_t *coefficients, uint8_t *last) {
+    packed_place place = packed_begin(cursor);
+    const fpc_packed_tables *tables = cursor->tables;
+    const uint8_t *lengths = cursor->lengths;
+    const int8_t *wide = cursor->wide;
+    for (size_t i = 0, block = cursor->block; i < count; i++, block++, coefficients += 64) {
+        const uint64_t mask = packed_next_mask(&place, lengths, block) << 1;
+        const int8_t *values = place.values;
         const uint8_t *next = (const uint8_t *)values;
         uint8_t zigzag[64];
-        v_store(zigzag, packed_spread(cursor.tables, (uint32_t)mask, &next));
-        v_store(zigzag + 32, packed_spread(cursor.tables, (uint32_t)(mask >> 32), &next));
+        v_store(zigzag, packed_spread(tables, (uint32_t)mask, &next));
+        v_store(zigzag + 32, packed_spread(tables, (uint32_t)(mask >> 32), &next));
         const vec a = v_load_twice(zigzag), b = v_load_twice(zigzag + 16);
         const vec c = v_load_twice(zigzag + 32), d = v_load_twice(zigzag + 48);
         for (int half = 0; half < 2; half++) {
-            const vec rows = v_or(v_or(v_shuffle8(a, v_load(orders[half][0])), v_shuffle8(b, v_load(orders[half][1]))),
-                                  v_or(v_shuffle8(c, v_load(orders[half][2])), v_shuffle8(d, v_load(orders[half][3]))));
+            const uint8_t (*order)[32] = tables->orders[half];
+            const vec rows = v_or(v_or(v_shuffle8(a, v_load(order[0])), v_shuffle8(b, v_load(order[1]))),
+                                  v_or(v_shuffle8(c, v_load(order[2])), v_shuffle8(d, v_load(order[3]))));
             v_store(coefficients + 32 * half, v_widen_low_s8(rows));
             v_store(coefficients + 32 * half + 16, v_widen_high_s8(rows));
         }
-        *last++ = packed_highest(mask | 1);
-        cursor.values = (const int8_t *)next;
-        if (FPC_UNLIKELY(cursor.wide < cursor.values)) packed_widen(&cursor, mask, values, coefficients);
+        last[i] = packed_highest(mask | 1);
+        place.values = (const int8_t *)next;
+        if (FPC_UNLIKELY(wide < place.values)) wide = packed_widen(cursor, mask, values, place.values, coefficients);
     }
-    *shared = cursor;
+    packed_end(cursor, &place, count);
 }
 #endif
 

@@ -29,23 +29,25 @@ static void packed_values(const fpc_packed_row *row, const fpc_packed_tables *ta
     }
 }
 
-static void packed_blocks(fpc_packed_cursor *shared, size_t count, int16_t *coefficients, uint8_t *last) {
-    fpc_packed_cursor cursor = *shared;
+static void packed_blocks(fpc_packed_cursor *cursor, size_t count, int16_t *coefficients, uint8_t *last) {
+    packed_place place = packed_begin(cursor);
+    const uint8_t *lengths = cursor->lengths;
+    const int8_t *wide = cursor->wide;
     uint8_t places[64];
     for (int k = 0; k < 64; k++) places[fpc_natural_order[k + 1]] = (uint8_t)k;
     const __m512i order = _mm512_loadu_si512(places);
-    for (; count; count--, coefficients += 64) {
-        const uint64_t mask = packed_next_mask(&cursor) << 1;
-        const int8_t *values = cursor.values;
+    for (size_t i = 0, block = cursor->block; i < count; i++, block++, coefficients += 64) {
+        const uint64_t mask = packed_next_mask(&place, lengths, block) << 1;
+        const int8_t *values = place.values;
         const __m512i zigzag = _mm512_maskz_expand_epi8(mask, _mm512_loadu_si512(values));
-        const __m512i block = _mm512_permutexvar_epi8(order, zigzag);
-        _mm512_storeu_si512(coefficients, _mm512_cvtepi8_epi16(_mm512_castsi512_si256(block)));
-        _mm512_storeu_si512(coefficients + 32, _mm512_cvtepi8_epi16(_mm512_extracti64x4_epi64(block, 1)));
-        *last++ = packed_highest(mask | 1);
-        cursor.values += packed_popcount(mask);
-        if (FPC_UNLIKELY(cursor.wide < cursor.values)) packed_widen(&cursor, mask, values, coefficients);
+        const __m512i natural = _mm512_permutexvar_epi8(order, zigzag);
+        _mm512_storeu_si512(coefficients, _mm512_cvtepi8_epi16(_mm512_castsi512_si256(natural)));
+        _mm512_storeu_si512(coefficients + 32, _mm512_cvtepi8_epi16(_mm512_extracti64x4_epi64(natural, 1)));
+        last[i] = packed_highest(mask | 1);
+        place.values += packed_popcount(mask);
+        if (FPC_UNLIKELY(wide < place.values)) wide = packed_widen(cursor, mask, values, place.values, coefficients);
     }
-    *shared = cursor;
+    packed_end(cursor, &place, count);
 }
 
 #endif
