@@ -361,7 +361,7 @@ def _fill(job: core.Job, program: Program, encoded: Encoded, limits: tuple[int, 
     if encoded.held is None:
         job.read(encoded.data, box or _WHOLE, limits)
     else:
-        job.read_address(*encoded.place, box or _WHOLE, limits)
+        job.read_place(encoded.place, box or _WHOLE, limits)
     return True
 
 

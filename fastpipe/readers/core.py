@@ -56,10 +56,14 @@ class CoreReader(Reader):
         job.raw.indices = indices
         status = core.run(job)
         job.raw.indices = False
+        row = job.raw.row
         core.give_back(job)
         if status == core.Status.BAD_REGION:
             raise UnsupportedRequestError(f"reader 'core' can't give {box}: {core.status_text(status)}")
         if core.refused(status):
-            raise DecodeError("<bytes>", guess_format(data), self.name, core.status_text(status))
+            reason = core.status_text(status)
+            if row >= 0:
+                reason = f"row {row} of its MCUs can't be read: {reason}"
+            raise DecodeError("<bytes>", guess_format(data), self.name, reason)
         core.check(status)
         return pixels
