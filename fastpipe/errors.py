@@ -12,6 +12,7 @@ FastpipeError
     ├── UnknownReaderError             no reader of that name is registered
     ├── ReaderUnavailableError         registered, but its package or library doesn't load here
     ├── UnsupportedRequestError        the reader can't give that box, scale or format
+    ├── NotPackableError               an image that can't be packed without changing or losing something
     └── DecodeError    (OSError)       a file that can't be decoded; names the file, format, reader, reason
 
 Each message says what was given, what is accepted and what to do. The second base in brackets is the
@@ -32,6 +33,7 @@ __all__ = [
     "FastpipeError",
     "FastpipeWarning",
     "LoaderError",
+    "NotPackableError",
     "PlanError",
     "ReaderError",
     "ReaderUnavailableError",
@@ -87,6 +89,21 @@ class ReaderUnavailableError(ReaderError):
 
 class UnsupportedRequestError(ReaderError):
     """The reader can't give that box or scale, or doesn't read that kind of file exactly."""
+
+
+class NotPackableError(ReaderError):
+    """An image that can't be packed: its file is to be kept as it is.
+
+    Attributes:
+        reason: why.
+    """
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"the image can't be packed: {self.reason}. Keep the file as it is: it is read as before"
 
 
 class DecodeError(ReaderError, OSError):

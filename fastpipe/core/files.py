@@ -1,7 +1,8 @@
 """The files of a batch: read, and their headers looked at, in one call, without the GIL.
 
 The draws need the size in each header: so the files of a batch are read first, then Python draws, then jobs decode what
-was read. The bytes stay in the library's memory: `Files.place` says where.
+was read. The bytes stay in the library's memory: `Files.outcomes` says where. Of packed images only the heads are read:
+a job reads the rows that its box needs from the file.
 """
 
 from __future__ import annotations
@@ -28,6 +29,10 @@ _OUTCOMES = tuple(Status)
 # CPython's object in front of the bytes, less the NUL behind them; 0 for others, who may have them elsewhere.
 _BYTES_HEAD = bytes.__basicsize__ - 1 if sys.implementation.name == "cpython" else 0
 _ENCODING, _ERRORS = ("utf-8", "strict") if os.name == "nt" else (sys.getfilesystemencoding(), "surrogateescape")
+
+
+Place = tuple[int, ...]
+"""Address and length of bytes in memory; or the address of a path, and offset and length (0: all) in that file."""
 
 
 class _FileList:
@@ -128,11 +133,14 @@ class Files:
         """
         return [header for header, _ in self.outcomes()]
 
-    def outcomes(self) -> list[tuple[Header | Status, tuple[int, int]]]:
-        """Header of each file, as of `headers`, with the address and length of its bytes, as of `place`."""
+    def outcomes(self) -> list[tuple[Header | Status, Place]]:
+        """Header of each file, as of `headers`, with the place of its bytes, as `Job.read_place` takes it."""
         used = self._list.bytes[: self._count * _SIZE]
         return [
-            (_OUTCOMES[fields[8]] if fields[8] else header_of(fields[10:]), (fields[3], fields[4]))
+            (
+                _OUTCOMES[fields[8]] if fields[8] else header_of(fields[10:]),
+                fields[:3] if fields[9] else fields[3:5],
+            )
             for fields in _FILE.iter_unpack(used)
         ]
 
@@ -151,12 +159,22 @@ class Files:
         return number
 
     def place(self, index: int) -> tuple[int, int]:
-        """Address and length of the file's bytes, until the next `read` or `clear`; ``(0, 0)`` where there are none."""
+        """Address and length of the bytes that were read, until the next `read` or `clear`; ``(0, 0)`` for none."""
         address, length = _PLACE.unpack_from(self._list.bytes, self._at(index))
         return address, length
 
     def bytes(self, index: int) -> bytes:
-        """A copy of the file's bytes, for readers that want an object; empty where there are none."""
+        """A copy of the file's bytes, for readers that want an object; empty where there are none.
+
+        Raises:
+            OSError: of a packed image, which is read once more: it isn't there any longer.
+        """
+        raw = self._raw(index)
+        if raw.is_head:
+            name = ctypes.string_at(raw.path).decode(_ENCODING, _ERRORS)
+            with open(name, "rb", buffering=0) as file:
+                file.seek(raw.offset)
+                return file.read(raw.length or -1) or b""
         address, length = self.place(index)
         return ctypes.string_at(address, length) if address else b""
 

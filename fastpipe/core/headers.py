@@ -1,4 +1,4 @@
-"""Headers of JPEGs and PNGs, as the library reads them."""
+"""Headers of JPEGs, PNGs and packed images, as the library reads them."""
 
 from __future__ import annotations
 
@@ -17,6 +17,10 @@ _HEADER = Struct("@16iq")
 MAYBE_MPO = "JPEG or MPO"
 """The format of a JPEG with a multi-picture index, as in `fastpipe.readers`: Pillow has to say what it takes it for."""
 
+PACKED_FORMAT = "FPJ"
+"""The format of packed images, as `fastpipe.types.Header` has it; see `fastpipe.core.packed`."""
+
+_FORMATS = ("JPEG", "PNG", PACKED_FORMAT)  # by fpc_format
 _COLORS = ("", "L", "YCbCr", "RGB", "CMYK", "YCCK", "P", "LA", "RGBA")
 _SUBSAMPLING = {
     (3, 0x11, 0x11, 0x11, 0): "4:4:4",
@@ -40,7 +44,9 @@ _local_headers: _LocalHeaders | None = None
 
 
 def read_header(data: bytes) -> Header | Status:
-    """Reads a JPEG's or PNG's header from its first bytes, or says why not: `Status.TRUNCATED` if more are needed.
+    """Reads the header of a JPEG, PNG or packed image from its first bytes, or says why not.
+
+    `Status.TRUNCATED` if more bytes are needed.
 
     The same as `fastpipe.readers.read_header` gives; the format is "JPEG or MPO" where there is a multi-picture index.
 
@@ -72,18 +78,19 @@ def header_of(fields: tuple[int, ...]) -> Header:
 @lru_cache(maxsize=256)
 def _kind(fields: tuple[int, ...]) -> tuple[str, tuple[Any, ...], bool]:
     """Fields of a header but for size and offset, which most files of a folder share: cached."""
-    components, bits, color, s0, s1, s2, s3, progressive, orientation, pictures, plain, png, transparency, animated = (
+    components, bits, color, s0, s1, s2, s3, progressive, orientation, pictures, plain, kind, transparency, animated = (
         fields
     )
     subsampling = _SUBSAMPLING.get((components, s0, s1, s2, s3), "unknown")
+    format = _FORMATS[kind]
     known = (
         components,
         bits,
         _COLORS[color],
-        None if png or components == 1 else subsampling,
+        None if format == "PNG" or components == 1 else subsampling,
         progressive == 1,
         orientation,
         animated == 1,
         transparency == 1,
     )
-    return "PNG" if png else MAYBE_MPO if pictures else "JPEG", known, plain == 1
+    return MAYBE_MPO if pictures else format, known, plain == 1

@@ -82,7 +82,7 @@ class Job(JobOperations):
     def read(
         self, data: bytes, box: tuple[int, int, int, int] = (0, 0, 0, 0), limits: tuple[int, int] = (0, 0)
     ) -> None:
-        """Sets the source: a JPEG or PNG in memory; ``box`` and ``limits`` as `box` and `limit` take them."""
+        """Sets the source: an image file in memory; ``box`` and ``limits`` as `box` and `limit` take them."""
         raw = self.raw
         raw.path = None
         raw.pixels = None
@@ -105,6 +105,19 @@ class Job(JobOperations):
             limits: as `limit` takes them.
         """
         _SOURCE.pack_into(self.raw, 0, 0, address, 0, 0, length, *box, 0, 0, *limits)
+
+    def read_place(
+        self, place: tuple[int, ...], box: tuple[int, int, int, int] = (0, 0, 0, 0), limits: tuple[int, int] = (0, 0)
+    ) -> None:
+        """Sets the source: a file's place, as `Files.outcomes` gives it, which the caller keeps.
+
+        Args:
+            place: address and length of its bytes; or the address of its path, and offset and length in that file.
+            box: as `box` takes it.
+            limits: as `limit` takes them.
+        """
+        path, data = (0, place[0]) if len(place) == 2 else (place[0], 0)
+        _SOURCE.pack_into(self.raw, 0, path, data, 0, 0 if data else place[1], place[-1], *box, 0, 0, *limits)
 
     def read_pixels(self, array: np.ndarray[Any, Any]) -> None:
         """Sets the source: uint8 pixels ``(H, W, C)`` or ``(H, W)`` with any strides; all of them, without limits."""

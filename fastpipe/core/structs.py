@@ -6,7 +6,7 @@ import ctypes
 from enum import IntEnum, IntFlag
 from typing import Any
 
-ABI = 10
+ABI = 11
 """FPC_ABI of the structs below."""
 
 
@@ -145,7 +145,7 @@ class RawFile(ctypes.Structure):
         *_of(ctypes.c_int64, "offset", "length"),
         ("data", ctypes.c_void_p),
         *_of(ctypes.c_int64, "size", "max_bytes"),
-        *_of(ctypes.c_int32, "status", "os_error", "header_status", "reserved"),
+        *_of(ctypes.c_int32, "status", "os_error", "header_status", "is_head"),
         ("header", RawHeader),
     )
 
@@ -286,5 +286,5 @@ class RawJob(ctypes.Structure):
         ("operations", ctypes.c_void_p),
         *_of(ctypes.c_int32, "operation_count", "indices"),
         ("sink", RawSink),
-        *_of(ctypes.c_int32, "status", "os_error"),
+        *_of(ctypes.c_int32, "status", "os_error", "row", "reserved"),
     )

@@ -13,6 +13,7 @@ from torch.utils.data import get_worker_info
 
 from fastpipe import core, readers
 from fastpipe.config import MachineConfig
+from fastpipe.core.packed import PACKED_FORMAT
 from fastpipe.errors import PlanError
 from fastpipe.executor.batch import BatchBuilder, BatchSpec
 from fastpipe.executor.batch_executor import CoreRun, Workspace
@@ -35,7 +36,7 @@ from fastpipe.transforms._base import call
 from fastpipe.transforms.pipeline import Pipeline
 from fastpipe.types import Box, DecodeRequest, Generators, Header, ImageShape, Recipe, RemoteFile, named
 
-_FORMATS = ("JPEG", "PNG")
+_FORMATS = ("JPEG", "PNG", PACKED_FORMAT)
 _WHOLE = Box(0, 0, 0, 0)  # all of a file, for a job
 
 
@@ -360,7 +361,7 @@ def _fill(job: core.Job, program: Program, encoded: Encoded, limits: tuple[int, 
     if encoded.held is None:
         job.read(encoded.data, box or _WHOLE, limits)
     else:
-        job.read_address(*encoded.place, box or _WHOLE, limits)
+        job.read_place(encoded.place, box or _WHOLE, limits)
     return True
 
 

@@ -5,7 +5,10 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-IMG_EXTENSIONS = (".jpg", ".jpeg", ".png", ".ppm", ".bmp", ".pgm", ".tif", ".tiff", ".webp")
+from fastpipe.core.packed import PACKED_EXTENSION
+
+IMG_EXTENSIONS = (".jpg", ".jpeg", ".png", ".ppm", ".bmp", ".pgm", ".tif", ".tiff", ".webp", PACKED_EXTENSION)
+"""torchvision's, and the one of packed images."""
 
 
 def has_file_allowed_extension(filename: str, extensions: str | tuple[str, ...]) -> bool:

@@ -24,7 +24,7 @@ class Encoded:
         config: the machine's config; None for the current one.
         max_pixels: what an image may have, as `fastpipe.readers.read_image` says.
         held: the files that the core has read, and the number of this one among them; until they are read anew.
-        place: address and length of the bytes, where `held` has them.
+        place: of the bytes, where `held` has them, as `fastpipe.core.Files.outcomes` gives it.
     """
 
     data: bytes
@@ -34,7 +34,7 @@ class Encoded:
     config: MachineConfig | None = None
     max_pixels: MaxPixels = "auto"
     held: tuple[core.Files, int] | None = None
-    place: tuple[int, int] = (0, 0)
+    place: tuple[int, ...] = (0, 0)
 
     @property
     def content(self) -> bytes:

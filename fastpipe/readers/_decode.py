@@ -10,6 +10,7 @@ from typing import Any, Literal, Protocol
 import numpy as np
 from PIL import Image
 
+from fastpipe.core.packed import PACKED_FORMAT
 from fastpipe.errors import (
     DecodeError,
     FastpipeWarning,
@@ -92,7 +93,8 @@ def decode(
     if header is None:
         header = parse_header(data, source)
     check_limit(header, max_pixels, source)
-    chosen = get_reader(_PILLOW) if refused else choose(header, request, reader, config)
+    decides = refused and header.format != PACKED_FORMAT  # of a packed image the core says once more what is wrong
+    chosen = get_reader(_PILLOW) if decides else choose(header, request, reader, config)
     return _decode(data, request, header, chosen, source, thread_scratch())
 
 
@@ -204,8 +206,9 @@ def _decode(
         got = chosen.resolve(header, request)
         try:
             return _trim(chosen.decode(data, got, out), got, request)
-        except ReaderError:
-            pass  # refused or warned about: Pillow decides
+        except ReaderError as error:  # refused or warned about: Pillow decides
+            if header.format == PACKED_FORMAT:
+                raise _about(error, source) from error.__cause__
         except Exception as error:  # another package's reader; a file must not stop training where Pillow can read it
             message = f"the reader {chosen.name!r} failed on {source} ({type(error).__name__}: {error}); Pillow read it"
             warnings.warn(message, FastpipeWarning, stacklevel=3)
@@ -221,6 +224,11 @@ def _decode(
         return _trim(pixels, got, request)
     except DecodeError as error:
         raise DecodeError(source, header.format or error.format, _PILLOW, error.reason) from error.__cause__
+
+
+def _about(error: ReaderError, source: str) -> ReaderError:
+    """The error of a file that no other reader has, with the file's name."""
+    return DecodeError(source, error.format, error.reader, error.reason) if isinstance(error, DecodeError) else error
 
 
 def _decode_indices(data: bytes, box: Box, header: Header, chosen: Reader, source: str) -> Pixels:
@@ -257,6 +265,8 @@ def choose(
 ) -> Reader:
     """The reader that decodes such a file; Pillow where no other proves that it gives Pillow's pixels.
 
+    Of a packed image always the core, whichever reader is asked for: nothing else reads it.
+
     The one place that decides it: programs, `explain` and the tools ask here.
 
     Args:
@@ -269,6 +279,8 @@ def choose(
         UnknownReaderError: `reader` or the config names one that there isn't.
         ReaderUnavailableError: `reader` doesn't load here.
     """
+    if header.format == PACKED_FORMAT:
+        return get_reader("core")
     if reader is None:
         reader = configured_reader(header.format, config)
     for name in default_order(header.format) if reader is None else (reader,):

@@ -1,4 +1,7 @@
-"""fastpipe's own decoder of JPEGs and PNGs: regions, bit-equal to Pillow's, or a refusal. See `fastpipe.core`."""
+"""fastpipe's own decoder of JPEGs, PNGs and packed images: regions, bit-equal to Pillow's, or a refusal.
+
+See `fastpipe.core`.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,7 @@ class CoreReader(Reader):
     """The core as a reader of whole images and regions."""
 
     name = "core"
-    capabilities = Capabilities(frozenset({"JPEG", "MPO", "PNG"}), regions=True, proves=True, indices=True)
+    capabilities = Capabilities(frozenset({"JPEG", "MPO", "PNG", "FPJ"}), regions=True, proves=True, indices=True)
 
     def __init__(self) -> None:
         if not core.available():
@@ -53,10 +56,14 @@ class CoreReader(Reader):
         job.raw.indices = indices
         status = core.run(job)
         job.raw.indices = False
+        row = job.raw.row
         core.give_back(job)
         if status == core.Status.BAD_REGION:
             raise UnsupportedRequestError(f"reader 'core' can't give {box}: {core.status_text(status)}")
         if core.refused(status):
-            raise DecodeError("<bytes>", guess_format(data), self.name, core.status_text(status))
+            reason = core.status_text(status)
+            if row >= 0:
+                reason = f"row {row} of its MCUs can't be read: {reason}"
+            raise DecodeError("<bytes>", guess_format(data), self.name, reason)
         core.check(status)
         return pixels

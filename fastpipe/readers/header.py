@@ -1,6 +1,7 @@
 """Headers of image files: `read_header` and `parse_header`.
 
-JPEG, PNG and WebP are parsed here in microseconds; other formats and whatever is odd are Pillow's to describe.
+JPEG, PNG, WebP and packed images are parsed here in microseconds; other formats and whatever is odd are Pillow's to
+describe.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ from typing import IO, Any
 from PIL import Image
 
 from fastpipe import core
-from fastpipe.errors import DecodeError
+from fastpipe.core.packed import PACKED_FORMAT, is_packed
+from fastpipe.errors import DecodeError, ReaderUnavailableError
 from fastpipe.readers._containers import parse_png, parse_webp
 from fastpipe.readers._exif import valid_orientation
 from fastpipe.readers._files import open_file, read_file, read_start
@@ -138,7 +140,22 @@ def _parse(data: bytes, source: str) -> Header | None:
         return parse_png(data) if not core.available() else _by_core(data, source)
     if data.startswith(b"RIFF") and data[8:12] == b"WEBP":
         return parse_webp(data)
-    return None
+    return _packed(data, source) if is_packed(data) else None
+
+
+def _packed(data: bytes, source: str) -> Header | None:
+    """The header of a packed image, which nobody else can describe."""
+    if not core.available():
+        raise ReaderUnavailableError(
+            f"{source} is a packed image, which fastpipe's core alone reads, and {core.why_not()}. Or unpack it, where "
+            "the core is, to a JPEG that every decoder reads"
+        )
+    found = core.read_header(data)
+    if isinstance(found, Header):
+        return found
+    if found == core.Status.TRUNCATED:
+        return None
+    raise DecodeError(source, PACKED_FORMAT, "core", f"its head can't be read: {core.status_text(found)}")
 
 
 def _by_core(data: bytes, source: str) -> Header | None:
@@ -159,6 +176,8 @@ def guess_format(data: bytes) -> str | None:
         return "PNG"
     if data.startswith(b"RIFF") and data[8:12] == b"WEBP":
         return "WEBP"
+    if is_packed(data):
+        return PACKED_FORMAT
     if data.startswith((b"GIF87a", b"GIF89a")):
         return "GIF"
     if data.startswith((b"II*\0", b"MM\0*")):
@@ -167,6 +186,8 @@ def guess_format(data: bytes) -> str | None:
 
 
 def _ask_pillow(file: IO[bytes], source: str, start: bytes) -> Header:
+    if is_packed(start):
+        raise DecodeError(source, PACKED_FORMAT, "core", "it ends before its head does")
     try:
         with open_any_size(file) as image:
             orientation = 1

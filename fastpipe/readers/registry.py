@@ -50,6 +50,7 @@ _DEFAULT_ORDER: dict[str, tuple[str, ...]] = {
     "MPO": _JPEG_ORDER,
     "PNG": ("core", "cv2", "pil"),
     "WEBP": ("cv2", "pil"),
+    "FPJ": ("core",),  # packed images, which nothing else reads
 }
 
 # A process forks only while no other thread loads a reader: the child would wait for it, and for what it imports, for

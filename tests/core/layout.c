@@ -33,7 +33,7 @@ int main(void) {
     FIELD(fpc_file, status);
     FIELD(fpc_file, os_error);
     FIELD(fpc_file, header_status);
-    FIELD(fpc_file, reserved);
+    FIELD(fpc_file, is_head);
     FIELD(fpc_file, header);
     SIZE(fpc_array);
     FIELD(fpc_array, path);
@@ -147,6 +147,8 @@ int main(void) {
     FIELD(fpc_job, sink);
     FIELD(fpc_job, status);
     FIELD(fpc_job, os_error);
+    FIELD(fpc_job, row);
+    FIELD(fpc_job, reserved);
     NUMBER(FPC_ABI);
     NUMBER(FPC_STATUS_COUNT);
     NUMBER(FPC_OP_COUNT);

@@ -2,13 +2,15 @@
 
     python tests/fuzz/core_files.py FOLDER [--tails N]
 
-Every file of the corpus that a fuzzer can chew, and the small ones that `fuzz.mutate` mutates. With ``--tails`` each
+Every file of the corpus that a fuzzer can chew, the small ones that `fuzz.mutate` mutates, and those of them that are
+JPEGs packed. With ``--tails`` each
 comes N times with the 16 bytes behind it that choose box, operations and sink, as core_fuzzer.c reads them.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import random
 import sys
 from pathlib import Path
@@ -17,6 +19,10 @@ sys.path[:0] = [str(Path(__file__).resolve().parents[1]), str(Path(__file__).res
 
 import corpus  # noqa: E402 - behind what makes torchvision importable
 from fuzz.seeds import seeds  # noqa: E402 - behind what makes torchvision importable
+
+from fastpipe import core  # noqa: E402 - behind what makes torchvision importable
+from fastpipe.core.packed import pack  # noqa: E402 - behind what makes torchvision importable
+from fastpipe.errors import NotPackableError  # noqa: E402 - behind what makes torchvision importable
 
 MAX_BYTES = 20_000
 TAIL = 16
@@ -38,6 +44,10 @@ def main() -> None:
         f"small-{format}-{number}": data for format in ("jpeg", "png") for number, data in enumerate(seeds()[format])
     }
     files["webp"] = corpus.files()["webp"]
+    if core.available():
+        for name, data in list(files.items()):
+            with contextlib.suppress(NotPackableError):
+                files[f"packed-{name}"] = pack(data)
     rng = random.Random(0)
     for name, data in files.items():
         if not given.tails:

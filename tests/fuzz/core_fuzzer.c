@@ -1,7 +1,7 @@
 /* core_fuzzer.c: any bytes through the core, in all its instruction sets, under sanitizers.
  *
- * An input is a file and behind it TAIL bytes that choose box, operations and sink. Of most PNGs the checksums are made
- * right first, or nothing would come past them. For each: the header is read, the job runs in an instruction set of this
+ * An input is a file and behind it TAIL bytes that choose box, operations and sink. Of most PNGs and packed images the
+ * checksums are made right first, or nothing would come past them. For each: the header is read, the job runs in an instruction set of this
  * machine and in the portable form, and both have to end alike, with the same pixels; what the
  * whole file gives, a box of it has to give too.
  *
@@ -427,6 +427,8 @@ static void change_planes(source *from, const uint8_t *input, size_t size) {
     free(image), free(out[0]), free(out[1]), free(grid), free(found[0]), free(found[1]);
 }
 
+#include "packed_fuzzer.h"
+
 int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size) {
@@ -445,11 +447,20 @@ int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size) {
     if (one_in(&other, 4)) turn_hue(&other, input, size);
     if (one_in(&other, 4)) change_planes(&other, input, size);
     /* A copy that ends with the file's last byte, so that a sanitizer sees what is read behind it. */
-    const size_t length = size - TAIL;
+    size_t length = size - TAIL;
+    const bool is_packed = length >= 4 && memcmp(input,
+                                                 "\x89"
+                                                 "FPJ",
+                                                 4) == 0,
+               made_up = one_in(&other, is_packed ? 2 : 16);
+    static uint8_t packed[PACKED_ROOM];
+    if (made_up) length = make_packed(&other, packed);
     uint8_t *data = malloc(length == 0 ? 1 : length);
     if (data == NULL) abort();
-    memcpy(data, input, length);
+    memcpy(data, made_up ? packed : input, length);
     if (length > 20 && memcmp(data, "\x89PNG", 4) == 0 && !one_in(&from, 8)) mend_checksums(data, length);
+    if (is_packed && !made_up && !one_in(&from, 8)) mend_packed(data, length);
+    if (made_up || is_packed || one_in(&other, 4)) pack_and_unpack(&other, data, length);
 
     fpc_header header;
     const int status = fpc_read_header(data, length, &header);
@@ -589,6 +600,7 @@ int main(int count, char **arguments) {
     if (best[1] != best[0]) fpc_context_free(best[1]);
     fpc_context_free(best[0]);
     fpc_context_free(contexts[1]);
+    for (int k = 0; k < 2; k++) fpc_packer_free(packers[k]);
     return 0;
 }
 #endif

@@ -13,8 +13,8 @@ SIMD __m128i crc_fold(__m128i value, __m128i factors, const uint8_t *data) {
     return _mm_xor_si128(_mm_xor_si128(low, high), _mm_loadu_si128((const __m128i *)data));
 }
 
-static uint32_t crc32(const fpc_crc_tables *tables, uint32_t crc, const uint8_t *data, size_t size) {
-    if (size < 64) return plain_crc32(tables, crc, data, size);
+static uint32_t crc32(uint32_t crc, const uint8_t *data, size_t size) {
+    if (size < 64) return fpc_crc32(crc, data, size);
     const __m128i zero = _mm_setzero_si128(), low32 = _mm_set_epi32(0, -1, 0, -1);
     const __m128i by_four = _mm_set_epi64x(0x1c6e41596, 0x154442bd4), by_one = _mm_set_epi64x(0xccaa009e, 0x1751997d0);
     const __m128i last = _mm_set_epi64x(0, 0x163cd6124), polynomial = _mm_set_epi64x(0x1f7011641, 0x1db710641);
@@ -37,12 +37,10 @@ static uint32_t crc32(const fpc_crc_tables *tables, uint32_t crc, const uint8_t 
     b = _mm_clmulepi64_si128(_mm_and_si128(a, low32), polynomial, 0x10); /* Barrett's reduction to 32 */
     b = _mm_clmulepi64_si128(_mm_and_si128(b, low32), polynomial, 0x00);
     crc = (uint32_t)_mm_extract_epi32(_mm_xor_si128(a, b), 1);
-    return plain_crc32(tables, ~crc, data, size);
+    return fpc_crc32(~crc, data, size);
 }
 #else
-static uint32_t crc32(const fpc_crc_tables *tables, uint32_t crc, const uint8_t *data, size_t size) {
-    return plain_crc32(tables, crc, data, size);
-}
+static uint32_t crc32(uint32_t crc, const uint8_t *data, size_t size) { return fpc_crc32(crc, data, size); }
 #endif
 
 SIMD uint32_t adler_total(vec numbers32) {

@@ -4,6 +4,7 @@
 static const fpc_codec *const CODECS[FPC_FORMAT_COUNT] = {
     [FPC_FORMAT_JPEG] = &fpc_jpeg_codec,
     [FPC_FORMAT_PNG] = &fpc_png_codec,
+    [FPC_FORMAT_PACKED] = &fpc_packed_codec,
 };
 
 fpc_format fpc_format_of(const uint8_t *data, size_t length) {

@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 
+#include "jpeg.h"
 #include "kernels.h"
 
 /* A format: how its files are recognized, and a decoder, which a context makes once for all of its files. Statuses are
@@ -21,18 +22,23 @@ typedef struct fpc_codec {
      * fpc_job has it. *header is the decoder's. */
     int (*open)(void *decoder, const uint8_t *data, size_t length, bool indices, int64_t max_bytes,
                 const fpc_header **header);
+    /* The same where the file is read by parts, which are there until `start` comes back; NULL where it can't be. */
+    int (*open_parts)(void *decoder, const fpc_parts *parts, int64_t max_bytes, const fpc_header **header);
     /* Prepares the rows of a box. */
     int (*start)(void *decoder, const fpc_box *box, int64_t max_bytes);
     /* Gives the box's next row: 3 bytes a pixel, with `indices` 1; up to FPC_ROW_SLACK bytes behind may be written. */
     int (*next)(void *decoder, uint8_t *row);
     /* Decides about the rest of the file, wherever the rows ended: whether Pillow would read it. */
     int (*finish)(void *decoder);
+    /* The row of MCUs at which it is, as fpc_job has it; NULL where there is no such number. */
+    int32_t (*row)(const void *decoder);
 } fpc_codec;
 
-extern const fpc_codec fpc_jpeg_codec; /* jpeg_rows.c */
-extern const fpc_codec fpc_png_codec;  /* png.c */
+extern const fpc_codec fpc_jpeg_codec;   /* jpeg_rows.c */
+extern const fpc_codec fpc_png_codec;    /* png.c */
+extern const fpc_codec fpc_packed_codec; /* jpeg_rows.c */
 
-enum { FPC_FORMAT_COUNT = FPC_FORMAT_PNG + 1 };
+enum { FPC_FORMAT_COUNT = FPC_FORMAT_PACKED + 1 };
 
 /* The format of a file by its first bytes. FPC_FORMAT_JPEG for an unknown one: its reader says so. */
 fpc_format fpc_format_of(const uint8_t *data, size_t length);

@@ -29,8 +29,9 @@ static int has_avx2(void) {
     if (basic[0] < 7) return 0;
     cpuid(1, basic);
     cpuid(7, extended);
-    const unsigned wanted = 1u << 1 | 1u << 12 | 1u << 27 | 1u << 28 | 1u << 29; /* PCLMUL, FMA, OSXSAVE, AVX, F16C */
-    const unsigned wanted_extended = 1u << 3 | 1u << 5 | 1u << 8;                /* BMI1, AVX2, BMI2 */
+    /* PCLMUL, FMA, POPCNT, OSXSAVE, AVX, F16C */
+    const unsigned wanted = 1u << 1 | 1u << 12 | 1u << 23 | 1u << 27 | 1u << 28 | 1u << 29;
+    const unsigned wanted_extended = 1u << 3 | 1u << 5 | 1u << 8; /* BMI1, AVX2, BMI2 */
     if ((basic[2] & wanted) != wanted || (extended[1] & wanted_extended) != wanted_extended) return 0;
     return (kept_registers() & 6) == 6;
 }

@@ -36,21 +36,17 @@ size_t fpc_jpeg_bytes(const fpc_jpeg *jpeg) {
 
 const fpc_frame *fpc_jpeg_frame(const fpc_jpeg *jpeg) { return &jpeg->frame; }
 
-static int divide_up(int a, int b) { return (a + b - 1) / b; }
-
-static int largest(int a, int b) { return a > b ? a : b; }
-
-/* Components, and the sizes that follow from their sampling factors (jdinput.c, initial_setup). */
+/* Components, and the sizes that follow from their sampling factors. */
 static int read_components(fpc_jpeg *jpeg) {
     const fpc_header *header = &jpeg->segments.header;
     const uint8_t *data = jpeg->data + jpeg->segments.frame + 6;
     fpc_frame *frame = &jpeg->frame;
-    int count = header->components;
+    const int count = header->components;
     frame->header = *header;
-    frame->largest_horizontal = frame->largest_vertical = 1;
     jpeg->component_count = count;
     for (int i = 0; i < count; i++, data += 3) {
         fpc_component *component = &jpeg->components[i];
+        fpc_plane *plane = &frame->planes[i];
         *component = (fpc_component){
             .id = data[0], .quantization = data[2], .horizontal = data[1] >> 4, .vertical = data[1] & 15};
         if (component->horizontal < 1 || component->horizontal > 4 || component->vertical < 1 ||
@@ -61,28 +57,20 @@ static int read_components(fpc_jpeg *jpeg) {
             if (jpeg->components[j].id == component->id) return FPC_BAD_SCAN;
         if (component->quantization >= FPC_MAX_TABLES) return FPC_BAD_TABLE;
         if (!(jpeg->tables.has_quantization >> component->quantization & 1)) return FPC_BAD_TABLE;
-        frame->largest_horizontal = largest(frame->largest_horizontal, component->horizontal);
-        frame->largest_vertical = largest(frame->largest_vertical, component->vertical);
-    }
-    frame->mcu_columns = divide_up(header->width, 8 * frame->largest_horizontal);
-    frame->mcu_rows = divide_up(header->height, 8 * frame->largest_vertical);
-    for (int i = 0; i < count; i++) {
-        fpc_component *component = &jpeg->components[i];
-        fpc_plane *plane = &frame->planes[i];
-        if (frame->largest_horizontal % component->horizontal || frame->largest_vertical % component->vertical)
-            return FPC_UNSUPPORTED_COLOR;
         memset(plane, 0, sizeof *plane);
         plane->horizontal = component->horizontal;
         plane->vertical = component->vertical;
-        plane->width = divide_up(header->width * component->horizontal, frame->largest_horizontal);
-        plane->height = divide_up(header->height * component->vertical, frame->largest_vertical);
-        plane->blocks_wide = component->blocks_wide = divide_up(plane->width, 8);
-        plane->blocks_high = component->blocks_high = divide_up(plane->height, 8);
-        component->stored_wide = frame->mcu_columns * component->horizontal;
-        component->stored_high = frame->mcu_rows * component->vertical;
         memcpy(plane->quantization, jpeg->tables.quantization[component->quantization], sizeof plane->quantization);
     }
-    return FPC_OK;
+    const int status = fpc_frame_layout(frame);
+    for (int i = 0; i < count && !status; i++) {
+        fpc_component *component = &jpeg->components[i];
+        component->blocks_wide = frame->planes[i].blocks_wide;
+        component->blocks_high = frame->planes[i].blocks_high;
+        component->stored_wide = frame->mcu_columns * component->horizontal;
+        component->stored_high = frame->mcu_rows * component->vertical;
+    }
+    return status;
 }
 
 int fpc_jpeg_open(fpc_jpeg *jpeg, const uint8_t *data, size_t length) {
@@ -231,3 +219,31 @@ int fpc_jpeg_finish(fpc_jpeg *jpeg) {
     }
     return FPC_TRUNCATED;
 }
+
+/* ---- as jpeg_rows.c sees it ---- */
+
+static void *create(const fpc_kernels *kernels) { return fpc_jpeg_new(kernels); }
+static void destroy(void *source) { fpc_jpeg_free(source); }
+static size_t bytes_of(const void *source) { return fpc_jpeg_bytes(source); }
+
+static int open_file(void *source, const uint8_t *data, size_t length, const fpc_frame **frame) {
+    *frame = fpc_jpeg_frame(source);
+    return fpc_jpeg_open(source, data, length);
+}
+
+static int start(void *source, int column, int column_end, int row, int row_end, int64_t max_bytes) {
+    return fpc_jpeg_start(source, column, column_end, row, row_end, max_bytes);
+}
+
+static int next_row(void *source) { return fpc_jpeg_next_row(source); }
+static int finish(void *source) { return fpc_jpeg_finish(source); }
+
+const fpc_coefficients fpc_jpeg_coefficients = {
+    .create = create,
+    .destroy = destroy,
+    .bytes = bytes_of,
+    .open = open_file,
+    .start = start,
+    .next_row = next_row,
+    .finish = finish,
+};

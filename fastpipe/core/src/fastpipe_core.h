@@ -25,14 +25,14 @@ extern "C" {
 #define FPC_API __attribute__((visibility("default")))
 #endif
 
-#define FPC_ABI 10 /* changes with every struct below */
+#define FPC_ABI 11 /* changes with every struct below */
 
 /* ---- outcomes ------------------------------------------------------------------------------------------------- */
 
 typedef enum fpc_status {
     FPC_OK = 0,
     /* Refused: the file may be fine; the next backend decides. */
-    FPC_UNKNOWN_FORMAT,   /* begins neither as a JPEG nor as a PNG */
+    FPC_UNKNOWN_FORMAT,   /* begins neither as a JPEG or PNG nor as a packed image */
     FPC_UNUSUAL_HEADER,   /* a segment that Pillow may read otherwise, or none that was expected */
     FPC_UNSUPPORTED_MODE, /* JPEG: arithmetic coding, lossless, 12 bits, hierarchical; PNG: 16 bits, interlaced, APNG */
     FPC_UNSUPPORTED_COLOR, /* CMYK, YCCK, two components, odd sampling */
@@ -41,7 +41,7 @@ typedef enum fpc_status {
     FPC_BAD_CODE,          /* compressed data that is no code, or more than the image holds */
     FPC_TRUNCATED,         /* the data ends early, or without an end-of-image marker or chunk */
     FPC_BAD_MARKER,        /* a marker or a chunk that doesn't belong where it stands */
-    FPC_BAD_CHECKSUM,      /* a PNG's checksum is wrong */
+    FPC_BAD_CHECKSUM,      /* a checksum of a PNG or a packed image is wrong */
     FPC_TOO_LARGE,         /* more pixels, bytes or scans than the caller's limits allow */
     FPC_BAD_REGION,        /* the box isn't inside the image, or has no pixel */
     FPC_BAD_OPERATION,     /* an operation or a sink that the core doesn't have, or arguments that don't fit */
@@ -80,7 +80,7 @@ FPC_API size_t fpc_context_bytes(const fpc_context *context);
 
 /* ---- headers --------------------------------------------------------------------------------------------------- */
 
-typedef enum fpc_format { FPC_FORMAT_JPEG = 0, FPC_FORMAT_PNG } fpc_format;
+typedef enum fpc_format { FPC_FORMAT_JPEG = 0, FPC_FORMAT_PNG, FPC_FORMAT_PACKED } fpc_format;
 
 typedef enum fpc_color {
     FPC_GRAY = 1,
@@ -264,7 +264,9 @@ typedef struct fpc_pixels {
 
 typedef struct fpc_job {
     /* The source: `path`, or `data` and `length`, or `pixels`; the others NULL. */
-    const char *path; /* a file of that name, UTF-8 on Windows; of it `length` bytes from `offset`, 0 for all */
+    /* A file of that name, UTF-8 on Windows; of it `length` bytes from `offset`, 0 for all. Of a packed image only the
+     * head and the box's rows are read. */
+    const char *path;
     const uint8_t *data;
     const fpc_pixels *pixels;
     int64_t offset;
@@ -283,6 +285,8 @@ typedef struct fpc_job {
     /* The outcome. */
     int32_t status;   /* fpc_status */
     int32_t os_error; /* errno, with FPC_IO_ERROR */
+    int32_t row;      /* of a packed image the row of MCUs that was read last, which is the one that failed; else -1 */
+    int32_t reserved;
 } fpc_job;
 
 /* Runs one job in the calling thread; returns its status. With any other than FPC_OK the sink's memory is undefined. */
@@ -311,7 +315,7 @@ typedef struct fpc_file {
     int32_t status;        /* of reading: FPC_OK, FPC_IO_ERROR, FPC_TOO_LARGE, FPC_NO_MEMORY, FPC_BAD_OPERATION */
     int32_t os_error;      /* errno, with FPC_IO_ERROR; EISDIR for a folder, EINVAL for what is no regular file */
     int32_t header_status; /* of fpc_read_header; of reading where it failed; FPC_TRUNCATED below `length` bytes */
-    int32_t reserved;
+    int32_t is_head;       /* of a packed image that is in a file the head alone was read: `data` has no more */
     fpc_header header;
 } fpc_file;
 
@@ -326,6 +330,28 @@ FPC_API void fpc_files_clear(fpc_files *files);
 FPC_API size_t fpc_files_bytes(fpc_files *files);
 /* Reads each file and its header in the calling thread; what was read before is gone. One call at a time. */
 FPC_API void fpc_read_files(fpc_files *files, fpc_file *list, size_t count);
+
+/* ---- packed images --------------------------------------------------------------------------------------------- */
+
+/* JPEGs' coefficients in an arrangement that is read several times as fast (docs/packed_format.md), and back. */
+typedef struct fpc_packer fpc_packer;
+
+/* Scratch memory of one thread; NULL where there is none, or the machine lacks the instruction set. */
+FPC_API fpc_packer *fpc_packer_new(int isa);
+FPC_API void fpc_packer_free(fpc_packer *packer);
+/* Packs a JPEG: its coefficients, its segments of applications and comments, and what stands behind its end. *packed
+ * is memory of the packer's until its next call. Refused, with an fpc_status, where a job refuses the whole JPEG, and
+ * where it holds more than one picture. `max_bytes` as fpc_job has it. */
+FPC_API int fpc_pack(fpc_packer *packer, const uint8_t *data, size_t length, int64_t max_bytes, const uint8_t **packed,
+                     size_t *size);
+/* Makes a JPEG of a packed image, sequential and in one scan where that is allowed, with the same coefficients,
+ * segments, and bytes behind its end. *jpeg is memory of the packer's until its next call. */
+FPC_API int fpc_unpack(fpc_packer *packer, const uint8_t *data, size_t length, int64_t max_bytes, const uint8_t **jpeg,
+                       size_t *size);
+/* Whether a JPEG and a packed image have the same size, colors, sampling, quantization and coefficients: *same is 0 or
+ * 1. Another status than FPC_OK where one of them can't be read. */
+FPC_API int fpc_same_coefficients(fpc_packer *packer, const uint8_t *data, size_t length, const uint8_t *packed,
+                                  size_t packed_length, int64_t max_bytes, int *same);
 
 /* ---- arrays ---------------------------------------------------------------------------------------------------- */
 

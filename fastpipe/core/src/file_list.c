@@ -105,14 +105,16 @@ static uint8_t *take_of_files(void *owner, size_t size) {
 
 void fpc_files_read_one(fpc_files *files, fpc_file *file) {
     file->os_error = 0;
-    file->reserved = 0;
+    file->is_head = 0;
     memset(&file->header, 0, sizeof file->header);
+    size_t total = 0;
     if (file->path) {
         const fpc_place place = {take_of_files, files};
         size_t size = 0;
-        file->status = fpc_read_file(file->path, file->offset, file->length, file->max_bytes, place, &file->data, &size,
-                                     &file->os_error);
+        file->status = fpc_read_file_start(file->path, file->offset, file->length, file->max_bytes, place, &file->data,
+                                           &size, &total, &file->os_error);
         file->size = (int64_t)size;
+        file->is_head = size < total;
     } else if (!file->data || file->size < 0 || (uint64_t)file->size > SIZE_MAX) {
         file->status = FPC_BAD_OPERATION;
     } else {
@@ -120,7 +122,7 @@ void fpc_files_read_one(fpc_files *files, fpc_file *file) {
     }
     file->header_status = file->status;
     if (file->status != FPC_OK) return;
-    const bool cut = file->size < file->length;
+    const bool cut = (file->is_head ? (int64_t)total : file->size) < file->length;
     file->header_status = cut ? FPC_TRUNCATED : fpc_read_header(file->data, (size_t)file->size, &file->header);
 }
 

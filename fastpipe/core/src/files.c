@@ -8,10 +8,14 @@
 #include <errno.h>
 #include <stdbool.h>
 
+#include "packed.h"
+
 /* Some systems refuse to read more than 2 GiB at once. */
 #define READ_AT_ONCE ((size_t)1 << 30)
 /* What a file that has more bytes than it said is asked for at least: those of /proc say 0. */
 #define GROWN ((size_t)1 << 16)
+/* What is read of a file before it is known to be a packed image: enough for most heads. */
+#define FIRST 4096
 
 /* What the two systems have: each sets *os_error where it fails. */
 
@@ -177,9 +181,17 @@ static int read_all(file_handle file, uint8_t *to, size_t wanted, size_t expecte
     return FPC_OK;
 }
 
-/* Bytes of an open file of `there`, from `offset` on, `length` of them or, with 0, all: also of one that has grown. */
+/* Whether the first bytes of a file are a packed image's whose head has fewer bytes than the file: how many. */
+static size_t head_of(const uint8_t *data, size_t size, size_t expected) {
+    if (!fpc_is_packed(data, size) || size < FPC_PACKED_FIXED) return 0;
+    const size_t head = fpc_packed_u32(data + FPC_PACKED_AT_SIZE);
+    return head < expected ? head : 0;
+}
+
+/* Bytes of an open file of `there`, from `offset` on, `length` of them or, with 0, all: also of one that has grown.
+ * With `total`, of a packed image its head alone. */
 static int read_open(file_handle file, int64_t there, int64_t offset, int64_t length, int64_t max_bytes,
-                     fpc_place place, const uint8_t **data, size_t *size, int32_t *os_error) {
+                     fpc_place place, const uint8_t **data, size_t *size, size_t *total, int32_t *os_error) {
     int64_t bytes = there > offset ? there - offset : 0;
     if (length > 0 && length < bytes) bytes = length;
     const bool all = length == 0 && (offset == 0 || bytes > 0);
@@ -190,8 +202,23 @@ static int read_open(file_handle file, int64_t there, int64_t offset, int64_t le
         const size_t expected = (size_t)bytes, wanted = expected + 1;
         uint8_t *to = place.take(place.owner, wanted);
         if (!to) return FPC_NO_MEMORY;
-        const int status = read_all(file, to, all ? wanted : expected, expected, offset, size, os_error);
         *data = to;
+        size_t before = 0;
+        if (total && expected > FIRST) {
+            int status = read_all(file, to, FIRST, FIRST, offset, &before, os_error);
+            const size_t head = status == FPC_OK ? head_of(to, before, expected) : 0;
+            if (head > before) {
+                status = read_all(file, to + before, head - before, head - before, offset + FIRST, size, os_error);
+                before += *size;
+            }
+            *size = before;
+            *total = expected;
+            if (status != FPC_OK || head) return status;
+        }
+        const int status = read_all(file, to + before, (all ? wanted : expected) - before, expected - before,
+                                    offset + (int64_t)before, size, os_error);
+        *size += before;
+        if (total) *total = *size;
         if (status != FPC_OK || !all || *size < wanted) return status;
         bytes = bytes < (int64_t)(GROWN / 2) ? (int64_t)GROWN : 2 * bytes;
         /* The limit is about what is there: a guess doesn't go beyond it. */
@@ -199,8 +226,8 @@ static int read_open(file_handle file, int64_t there, int64_t offset, int64_t le
     }
 }
 
-int fpc_read_file(const char *path, int64_t offset, int64_t length, int64_t max_bytes, fpc_place place,
-                  const uint8_t **data, size_t *size, int32_t *os_error) {
+int fpc_read_file_start(const char *path, int64_t offset, int64_t length, int64_t max_bytes, fpc_place place,
+                        const uint8_t **data, size_t *size, size_t *total, int32_t *os_error) {
     *data = NULL;
     *size = 0;
     if (offset < 0 || length < 0 || offset > INT64_MAX / 2 || length > INT64_MAX / 2) {
@@ -210,13 +237,18 @@ int fpc_read_file(const char *path, int64_t offset, int64_t length, int64_t max_
     file_handle file;
     int64_t there = 0;
     if (!open_regular(path, &file, &there, os_error)) return FPC_IO_ERROR;
-    const int status = read_open(file, there, offset, length, max_bytes, place, data, size, os_error);
+    const int status = read_open(file, there, offset, length, max_bytes, place, data, size, total, os_error);
     close_file(file);
     if (status != FPC_OK) {
         *data = NULL;
         *size = 0;
     }
     return status;
+}
+
+int fpc_read_file(const char *path, int64_t offset, int64_t length, int64_t max_bytes, fpc_place place,
+                  const uint8_t **data, size_t *size, int32_t *os_error) {
+    return fpc_read_file_start(path, offset, length, max_bytes, place, data, size, NULL, os_error);
 }
 
 static uint8_t *take_of_buffer(void *owner, size_t size) { return fpc_buffer_need(owner, size); }

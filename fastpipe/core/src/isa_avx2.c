@@ -1,5 +1,5 @@
-/* isa_avx2.c: the kernels for x86-64 with AVX2, FMA, BMI, F16C and PCLMUL. The instruction set is chosen here and not
- * by the compiler's flags, so that the rest of the library runs on every machine. */
+/* isa_avx2.c: the kernels for x86-64 with AVX2, FMA, BMI, POPCNT, F16C and PCLMUL. The instruction set is chosen here
+ * and not by the compiler's flags, so that the rest of the library runs on every machine. */
 #include "kernels.h"
 
 #if FPC_HAVE_AVX2
@@ -7,10 +7,10 @@
 #include <string.h>
 
 #if defined(__clang__)
-#pragma clang attribute push(__attribute__((target("avx2,fma,bmi,bmi2,f16c,pclmul"))), apply_to = function)
+#pragma clang attribute push(__attribute__((target("avx2,fma,bmi,bmi2,f16c,pclmul,popcnt"))), apply_to = function)
 #elif defined(__GNUC__)
 #pragma GCC push_options
-#pragma GCC target("avx2,fma,bmi,bmi2,f16c,pclmul")
+#pragma GCC target("avx2,fma,bmi,bmi2,f16c,pclmul,popcnt")
 #endif
 
 #define FPC_SIMD_AVX2 1
@@ -21,6 +21,7 @@
 #include "huffman_simd.h"
 #include "sequential_plain.h"
 #include "progressive_plain.h"
+#include "packed_simd.h"
 #include "idct_simd.h"
 #include "color_simd.h"
 #include "inflate_plain.h"

@@ -29,19 +29,19 @@
 #if defined(__clang__)
 #pragma clang attribute push(                                                                                          \
     __attribute__((                                                                                                    \
-        target("avx2,fma,bmi,bmi2,f16c,pclmul,avx512f,avx512bw,avx512vl,avx512vnni,avx512vbmi,avx512vbmi2,popcnt"))),  \
+        target("avx2,fma,bmi,bmi2,f16c,pclmul,popcnt,avx512f,avx512bw,avx512vl,avx512vnni,avx512vbmi,avx512vbmi2"))),  \
     apply_to = function)
 #elif defined(__GNUC__)
-#pragma GCC target("avx2,fma,bmi,bmi2,f16c,pclmul,avx512f,avx512bw,avx512vl,avx512vnni,avx512vbmi,avx512vbmi2,popcnt")
+#pragma GCC target("avx2,fma,bmi,bmi2,f16c,pclmul,popcnt,avx512f,avx512bw,avx512vl,avx512vnni,avx512vbmi,avx512vbmi2")
 #endif
 #else
 #define KERNELS fpc_kernels_avx512
 #if defined(__clang__)
 #pragma clang attribute push(                                                                                          \
-    __attribute__((target("avx2,fma,bmi,bmi2,f16c,pclmul,avx512f,avx512bw,avx512vl,avx512vnni"))),                     \
+    __attribute__((target("avx2,fma,bmi,bmi2,f16c,pclmul,popcnt,avx512f,avx512bw,avx512vl,avx512vnni"))),              \
     apply_to = function)
 #elif defined(__GNUC__)
-#pragma GCC target("avx2,fma,bmi,bmi2,f16c,pclmul,avx512f,avx512bw,avx512vl,avx512vnni")
+#pragma GCC target("avx2,fma,bmi,bmi2,f16c,pclmul,popcnt,avx512f,avx512bw,avx512vl,avx512vnni")
 #endif
 #endif
 
@@ -52,6 +52,7 @@
 #include "idct_plain.h" /* what is rare */
 #include "unstuff_simd.h"
 #include "huffman_simd.h"
+#include "packed_simd.h"
 #include "idct_simd.h"
 #include "color_simd.h"
 #include "inflate_plain.h"

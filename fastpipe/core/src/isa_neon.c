@@ -12,6 +12,7 @@
 #include "huffman_simd.h"
 #include "sequential_plain.h"
 #include "progressive_plain.h"
+#include "packed_simd.h"
 #include "idct_simd.h"
 #include "color_simd.h"
 #include "inflate_plain.h"

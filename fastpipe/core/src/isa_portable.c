@@ -7,6 +7,7 @@
 #include "huffman_plain.h"
 #include "sequential_plain.h"
 #include "progressive_plain.h"
+#include "packed_plain.h"
 #include "idct_plain.h"
 #include "color_plain.h"
 #include "inflate_plain.h"

@@ -1,5 +1,6 @@
-/* jpeg.h: coefficients of a JPEG. Entropy decoding (decoder.c, markers.c, huffman.c, sequential.c, scans.c,
- * progressive.c) fills the planes of one MCU row after the other; jpeg_rows.c makes rows of RGB of them. */
+/* jpeg.h: coefficients of a JPEG, or of an image that was packed from one. Entropy decoding (decoder.c, markers.c,
+ * huffman.c, sequential.c, scans.c, progressive.c), or packed.c, fills the planes of one MCU row after the other;
+ * jpeg_rows.c makes rows of RGB of them. */
 #ifndef FPC_JPEG_H
 #define FPC_JPEG_H
 
@@ -28,7 +29,36 @@ typedef struct fpc_frame {
     fpc_plane planes[3];
 } fpc_frame;
 
+/* Works out what follows from the header's size and the planes' sampling factors, of header.components planes:
+ * FPC_OK, or FPC_UNSUPPORTED_COLOR for factors that aren't supported. (frame.c) */
+int fpc_frame_layout(fpc_frame *frame);
+
 struct fpc_kernels;
+
+/* A file of which parts are read, when they are wanted: `read` gives an fpc_status. */
+typedef struct fpc_parts {
+    int (*read)(void *owner, uint64_t offset, size_t size, uint8_t *to);
+    void *owner;
+    uint64_t length; /* of the file */
+} fpc_parts;
+
+/* A source of coefficients, as jpeg_rows.c sees it: the functions below, or packed.c's. */
+typedef struct fpc_coefficients {
+    void *(*create)(const struct fpc_kernels *kernels);
+    void (*destroy)(void *source);
+    size_t (*bytes)(const void *source);
+    /* Opens a file; the frame stays the source's. */
+    int (*open)(void *source, const uint8_t *data, size_t length, const fpc_frame **frame);
+    /* The same where it is read by parts; NULL where it can't be. The parts are there until `start` comes back. */
+    int (*open_parts)(void *source, const fpc_parts *parts, int64_t max_bytes, const fpc_frame **frame);
+    int (*start)(void *source, int column, int column_end, int row, int row_end, int64_t max_bytes);
+    int (*next_row)(void *source);
+    int (*finish)(void *source);
+    int32_t (*row)(const void *source); /* the row of MCUs that comes next; NULL where nobody asks */
+} fpc_coefficients;
+
+extern const fpc_coefficients fpc_jpeg_coefficients;   /* decoder.c */
+extern const fpc_coefficients fpc_packed_coefficients; /* packed.c */
 
 /* fpc_read_header of a JPEG. (markers.c) */
 int fpc_jpeg_read_header(const uint8_t *data, size_t length, fpc_header *header);

@@ -7,6 +7,7 @@
 
 #include "codecs.h"
 #include "jpeg.h"
+#include "packed.h"
 #include "upsample.h"
 
 /* Bytes in front of a row, where one number of 16 bits is written, and behind it, as kernels take groups of 32. */
@@ -23,10 +24,12 @@ typedef struct component {
     size_t ring_stride;
 } component;
 
-/* A decoder of JPEGs: of their coefficients, and of rows made of these. */
+/* A decoder: of coefficients, and of rows made of these. */
 typedef struct jpeg_rows {
     const fpc_kernels *kernels;
-    fpc_jpeg *jpeg;
+    const fpc_coefficients *kind;
+    void *source; /* of that kind */
+    const fpc_frame *frame;
     component components[3];
     int component_count;
     int color;
@@ -45,23 +48,27 @@ static void destroy(void *decoder) {
         fpc_buffer_free(&rows->components[c].full);
     }
     fpc_buffer_free(&rows->edge);
-    fpc_jpeg_free(rows->jpeg);
+    if (rows->source) rows->kind->destroy(rows->source);
     free(rows);
 }
 
-static void *create(const fpc_kernels *kernels) {
+static void *create(const fpc_kernels *kernels, const fpc_coefficients *kind) {
     jpeg_rows *rows = calloc(1, sizeof *rows);
     if (!rows) return NULL;
     rows->kernels = kernels;
-    rows->jpeg = fpc_jpeg_new(kernels);
-    if (rows->jpeg) return rows;
+    rows->kind = kind;
+    rows->source = kind->create(kernels);
+    if (rows->source) return rows;
     destroy(rows);
     return NULL;
 }
 
+static void *create_jpeg(const fpc_kernels *kernels) { return create(kernels, &fpc_jpeg_coefficients); }
+static void *create_packed(const fpc_kernels *kernels) { return create(kernels, &fpc_packed_coefficients); }
+
 static size_t bytes_of(const void *decoder) {
     const jpeg_rows *rows = decoder;
-    size_t bytes = sizeof *rows + rows->edge.size + fpc_jpeg_bytes(rows->jpeg);
+    size_t bytes = sizeof *rows + rows->edge.size + rows->kind->bytes(rows->source);
     for (int c = 0; c < 3; c++) {
         const component *one = &rows->components[c];
         bytes += one->ring.size + one->wide.size + one->full.size;
@@ -74,10 +81,18 @@ static int open_file(void *decoder, const uint8_t *data, size_t length, bool ind
     jpeg_rows *rows = decoder;
     (void)max_bytes;
     rows->status = FPC_BAD_REGION; /* not started */
-    const int status = fpc_jpeg_open(rows->jpeg, data, length);
+    const int status = rows->kind->open(rows->source, data, length, &rows->frame);
     if (status != FPC_OK) return status;
-    *header = &fpc_jpeg_frame(rows->jpeg)->header;
+    *header = &rows->frame->header;
     return indices ? FPC_UNSUPPORTED_COLOR : FPC_OK;
+}
+
+static int open_parts(void *decoder, const fpc_parts *parts, int64_t max_bytes, const fpc_header **header) {
+    jpeg_rows *rows = decoder;
+    rows->status = FPC_BAD_REGION; /* not started */
+    const int status = rows->kind->open_parts(rows->source, parts, max_bytes, &rows->frame);
+    if (status == FPC_OK) *header = &rows->frame->header;
+    return status;
 }
 
 /* The part of the component that the box needs, and how it is upsampled. */
@@ -137,7 +152,7 @@ static int allocate(jpeg_rows *rows, int64_t max_bytes, int64_t *left_over) {
 
 static int prepare(jpeg_rows *rows, const fpc_box *box, int64_t max_bytes) {
     const int top = box->top, left = box->left, height = box->height, width = box->width;
-    const fpc_frame *frame = fpc_jpeg_frame(rows->jpeg);
+    const fpc_frame *frame = rows->frame;
     const fpc_header *header = &frame->header;
     const int three = header->components == 3 && (header->color == FPC_YCBCR || header->color == FPC_RGB);
     if (!three && !(header->components == 1 && header->color == FPC_GRAY)) return FPC_UNSUPPORTED_COLOR;
@@ -168,7 +183,7 @@ static int prepare(jpeg_rows *rows, const fpc_box *box, int64_t max_bytes) {
     rows->next_mcu_row = row;
     int64_t left_over;
     const int status = allocate(rows, max_bytes, &left_over);
-    return status ? status : fpc_jpeg_start(rows->jpeg, column, column_end, row, row_end, left_over);
+    return status ? status : rows->kind->start(rows->source, column, column_end, row, row_end, left_over);
 }
 
 static int start_box(void *decoder, const fpc_box *box, int64_t max_bytes) {
@@ -184,9 +199,9 @@ static uint8_t *ring_row(const component *one, int row) {
 
 /* Decodes the next MCU row into the rings. */
 static int decode_mcu_row(jpeg_rows *rows) {
-    const int status = fpc_jpeg_next_row(rows->jpeg);
+    const int status = rows->kind->next_row(rows->source);
     if (status) return status;
-    const fpc_frame *frame = fpc_jpeg_frame(rows->jpeg);
+    const fpc_frame *frame = rows->frame;
     int bad = 0;
     for (int c = 0; c < rows->component_count; c++) {
         const component *one = &rows->components[c];
@@ -289,7 +304,12 @@ static int next_row(void *decoder, uint8_t *rgb) {
 static int finish_file(void *decoder) {
     jpeg_rows *rows = decoder;
     const int status = decode_up_to(rows, rows->bottom - 1);
-    return status == FPC_OK ? fpc_jpeg_finish(rows->jpeg) : status;
+    return status == FPC_OK ? rows->kind->finish(rows->source) : status;
+}
+
+static int32_t row_of(const void *decoder) {
+    const jpeg_rows *rows = decoder;
+    return rows->kind->row(rows->source);
 }
 
 static bool recognize(const uint8_t *data, size_t length) {
@@ -299,11 +319,25 @@ static bool recognize(const uint8_t *data, size_t length) {
 const fpc_codec fpc_jpeg_codec = {
     .recognize = recognize,
     .read_header = fpc_jpeg_read_header,
-    .create = create,
+    .create = create_jpeg,
     .destroy = destroy,
     .bytes = bytes_of,
     .open = open_file,
     .start = start_box,
     .next = next_row,
     .finish = finish_file,
+};
+
+const fpc_codec fpc_packed_codec = {
+    .recognize = fpc_is_packed,
+    .read_header = fpc_packed_read_header,
+    .create = create_packed,
+    .destroy = destroy,
+    .bytes = bytes_of,
+    .open = open_file,
+    .open_parts = open_parts,
+    .start = start_box,
+    .next = next_row,
+    .finish = finish_file,
+    .row = row_of,
 };

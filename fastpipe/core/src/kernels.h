@@ -22,6 +22,7 @@
 #include "inflate.h"
 #include "mcu.h"
 #include "normalize.h"
+#include "packed_row.h"
 #include "unfilter.h"
 
 #if defined(__x86_64__) || defined(_M_X64)
@@ -101,8 +102,17 @@ typedef struct fpc_kernels {
     /* `count` pixels of a palette's colors; whole groups of 32 samples and pixels are read and written. */
     void (*paint)(const uint8_t *samples, int32_t count, const fpc_palette *palette, uint8_t *rgb);
     /* The checksum goes on from the one of what came before; CRC-32 begins with 0, Adler-32 with 1. */
-    uint32_t (*crc32)(const fpc_crc_tables *tables, uint32_t crc, const uint8_t *data, size_t size);
+    uint32_t (*crc32)(uint32_t crc, const uint8_t *data, size_t size);
     uint32_t (*adler32)(uint32_t adler, const uint8_t *data, size_t size);
+    /* packed_row.h: finds the streams of a packed row of `row->blocks` blocks in so many bytes, which have to be
+     * exactly its own; FPC_OK or FPC_BAD_CODE. */
+    int (*packed_layout)(const uint8_t *data, size_t size, fpc_packed_row *row);
+    /* The row's coefficients that aren't zero, without those that don't fit into a byte: FPC_PACKED_ESCAPE stands for
+     * these. `smalls` and `values` have room for FPC_PACKED_SLACK more. */
+    void (*packed_values)(const fpc_packed_row *row, const fpc_packed_tables *tables, int8_t *smalls, int8_t *values);
+    /* The next `count` blocks, but for their DC, and for each the index of its last coefficient; or goes over them. */
+    void (*packed_blocks)(fpc_packed_cursor *cursor, size_t count, int16_t *coefficients, uint8_t *last);
+    void (*packed_skip)(fpc_packed_cursor *cursor, size_t count);
     /* idct.h: `count` blocks side by side to 8 rows of samples. Whole groups of 16 samples are written. 0, or not 0
      * where a block's coefficients are so large that decoders differ about them. */
     int (*idct_blocks)(const int16_t *coefficients, const uint8_t *last, int count, const fpc_dequantizer *dequantizer,
@@ -200,6 +210,10 @@ typedef struct fpc_kernels {
         .paint = paint,                                                                                                \
         .crc32 = crc32,                                                                                                \
         .adler32 = adler32,                                                                                            \
+        .packed_layout = packed_layout,                                                                                \
+        .packed_values = packed_values,                                                                                \
+        .packed_blocks = packed_blocks,                                                                                \
+        .packed_skip = packed_skip,                                                                                    \
         .idct_blocks = idct_blocks,                                                                                    \
         .ycc_to_rgb = ycc_to_rgb,                                                                                      \
         .ycc_half_to_rgb = ycc_half_to_rgb,                                                                            \

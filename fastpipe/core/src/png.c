@@ -14,17 +14,6 @@ static void *create(const fpc_kernels *kernels) {
     fpc_png *png = calloc(1, sizeof *png);
     if (!png) return NULL;
     png->kernels = kernels;
-    for (uint32_t i = 0; i < 256; i++) {
-        uint32_t crc = i;
-        for (int bit = 0; bit < 8; bit++) crc = crc & 1 ? crc >> 1 ^ 0xEDB88320u : crc >> 1;
-        png->crc_tables.rows[0][i] = crc;
-    }
-    for (int row = 1; row < 8; row++) {
-        for (int i = 0; i < 256; i++) {
-            const uint32_t before = png->crc_tables.rows[row - 1][i];
-            png->crc_tables.rows[row][i] = before >> 8 ^ png->crc_tables.rows[0][before & 255];
-        }
-    }
     return png;
 }
 

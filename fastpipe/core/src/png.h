@@ -52,7 +52,6 @@ struct fpc_png {
     fpc_header header;
     int kind;
     fpc_png_parts parts;
-    fpc_crc_tables crc_tables;
     fpc_inflate inflate;
     fpc_buffer joined, window, rows;
 

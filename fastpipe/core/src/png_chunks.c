@@ -278,15 +278,14 @@ int fpc_png_read_chunks(fpc_png *png, const uint8_t *data, size_t length, int64_
     memset(parts, 0, sizeof *parts);
     size_t at = FPC_PNG_SIGNATURE_BYTES + FPC_CHUNK_BYTES + 13, ancillary = 0, pixels = 0, pixels_end = 0;
     int pixel_chunks = 0;
-    if (png->kernels->crc32(&png->crc_tables, 0, data + 12, 17) != u32(data + 29)) return FPC_BAD_CHECKSUM;
+    if (png->kernels->crc32(0, data + 12, 17) != u32(data + 29)) return FPC_BAD_CHECKSUM;
     for (;;) {
         const size_t start = at;
         fpc_chunk chunk;
         int status = next_chunk(data, length, &at, &chunk);
         if (status != FPC_OK) return status;
         const uint32_t checksum = u32(chunk.data + chunk.size);
-        if (png->kernels->crc32(&png->crc_tables, 0, chunk.data - 4, (size_t)chunk.size + 4) != checksum)
-            return FPC_BAD_CHECKSUM;
+        if (png->kernels->crc32(0, chunk.data - 4, (size_t)chunk.size + 4) != checksum) return FPC_BAD_CHECKSUM;
         if (chunk.name == IEND) break;
         if (chunk.name == IDAT) {
             if (pixel_chunks && pixels_end != start) return FPC_BAD_MARKER; /* Pillow stops at the first other chunk */

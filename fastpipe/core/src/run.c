@@ -47,12 +47,62 @@ static int open_pixels(const fpc_job *job, opened *image) {
     return choose_box(job, pixels->height, pixels->width, &image->box);
 }
 
-static int open_file(fpc_context *context, fpc_job *job, opened *image) {
+/* ---- files of which parts are read ---- */
+
+/* A member of an open file. */
+typedef struct part_file {
+    fpc_opened file;
+    bool is_open;
+    int64_t offset;
+    int32_t *os_error;
+    fpc_parts parts;
+} part_file;
+
+static int read_part(void *owner, uint64_t offset, size_t size, uint8_t *to) {
+    const part_file *member = owner;
+    return fpc_read_part(&member->file, to, size, member->offset + (int64_t)offset, member->os_error);
+}
+
+static void close_parts(part_file *member) {
+    if (member->is_open) fpc_close(&member->file);
+    member->is_open = false;
+}
+
+/* Opens a job's file, where it is a packed image; *member isn't open behind it where it is none. */
+static int open_parts(fpc_context *context, fpc_job *job, part_file *member, opened *image, const fpc_header **header) {
+    uint8_t start[16];
+    int status = fpc_open(job->path, &member->file, &job->os_error);
+    if (status != FPC_OK) return status;
+    member->is_open = true;
+    member->offset = job->offset;
+    member->os_error = &job->os_error;
+    int64_t length = member->file.there > job->offset ? member->file.there - job->offset : 0;
+    if (job->length > 0 && job->length < length) length = job->length;
+    const bool enough = length >= (int64_t)sizeof start;
+    if (enough) status = fpc_read_part(&member->file, start, sizeof start, job->offset, &job->os_error);
+    if (status != FPC_OK || !enough || fpc_format_of(start, sizeof start) != FPC_FORMAT_PACKED) {
+        close_parts(member);
+        return status;
+    }
+    member->parts = (fpc_parts){read_part, member, (uint64_t)length};
+    image->codec = fpc_codec_of(FPC_FORMAT_PACKED);
+    image->decoder = fpc_context_decoder(context, FPC_FORMAT_PACKED);
+    if (!image->decoder) return FPC_NO_MEMORY;
+    return image->codec->open_parts(image->decoder, &member->parts, job->max_bytes, header);
+}
+
+static int open_file(fpc_context *context, fpc_job *job, part_file *member, opened *image) {
     if (job->length < 0 || job->offset < 0 || job->offset > INT64_MAX - job->length) return FPC_BAD_OPERATION;
     const uint8_t *data = job->data;
     size_t length = (size_t)job->length;
+    const fpc_header *header = NULL;
     int status = FPC_OK;
+    image->channels = job->indices ? 1 : 3;
     if (job->path) {
+        status = open_parts(context, job, member, image, &header);
+        if (status != FPC_OK) return status;
+        if (member->is_open)
+            return job->indices ? FPC_UNSUPPORTED_COLOR : choose_box(job, header->height, header->width, &image->box);
         status = fpc_read_file(job->path, job->offset, job->length, job->max_bytes, fpc_buffer_place(&context->file),
                                &data, &length, &job->os_error);
         if (status != FPC_OK) return status;
@@ -63,8 +113,6 @@ static int open_file(fpc_context *context, fpc_job *job, opened *image) {
     image->codec = fpc_codec_of(format);
     image->decoder = fpc_context_decoder(context, format);
     if (!image->decoder) return FPC_NO_MEMORY;
-    image->channels = job->indices ? 1 : 3;
-    const fpc_header *header;
     status = image->codec->open(image->decoder, data, length, job->indices, job->max_bytes, &header);
     return status == FPC_OK ? choose_box(job, header->height, header->width, &image->box) : status;
 }
@@ -192,6 +240,12 @@ static int run_with_fourth(fpc_context *context, const fpc_job *job, opened *ima
     return status == FPC_OK && fourth == FPC_FOURTH_PLANE ? run_plane(context, job, box, from) : status;
 }
 
+static int run_opened(fpc_context *context, fpc_job *job, opened *image) {
+    if (job->sink.channels == 4) return run_with_fourth(context, job, image);
+    if (image->channels == 4) image->channels = 3;
+    return run_chain(context, job, image, 0);
+}
+
 static int run(fpc_context *context, fpc_job *job) {
     if (job->operation_count < 0 || (job->operation_count > 0 && !job->operations)) return FPC_BAD_OPERATION;
     if (job->indices != 0 && (job->indices != 1 || job->pixels)) return FPC_BAD_OPERATION;
@@ -199,16 +253,18 @@ static int run(fpc_context *context, fpc_job *job) {
     int status = fpc_sink_check(&job->sink);
     if (status != FPC_OK) return status;
     opened image = {0};
-    status = job->pixels ? open_pixels(job, &image) : open_file(context, job, &image);
-    if (status != FPC_OK) return status;
-    if (job->sink.channels == 4) return run_with_fourth(context, job, &image);
-    if (image.channels == 4) image.channels = 3;
-    return run_chain(context, job, &image, 0);
+    part_file member = {0};
+    status = job->pixels ? open_pixels(job, &image) : open_file(context, job, &member, &image);
+    if (status == FPC_OK) status = run_opened(context, job, &image);
+    if (status != FPC_OK && image.codec && image.codec->row) job->row = image.codec->row(image.decoder);
+    close_parts(&member);
+    return status;
 }
 
 int fpc_run(fpc_context *context, fpc_job *job) {
     if (!job) return FPC_BAD_OPERATION;
     job->os_error = 0;
+    job->row = -1;
     job->status = context ? run(context, job) : FPC_NO_MEMORY;
     if (context) fpc_context_trim(context);
     return job->status;

@@ -135,18 +135,6 @@ static FPC_INLINE void sequential_skip(fpc_reader *reader, const fpc_skip_table 
     }
 }
 
-/* Fills a block with zeros. memset of 128 bytes becomes a slow instruction for strings with some compilers' general
- * settings. */
-static FPC_INLINE void sequential_clear(int16_t *block) {
-#if defined(__GNUC__) || defined(__clang__)
-    typedef int16_t piece __attribute__((vector_size(32), aligned(2), may_alias));
-    piece *pieces = (piece *)(void *)block;
-    pieces[0] = pieces[1] = pieces[2] = pieces[3] = (piece){0};
-#else
-    memset(block, 0, 64 * sizeof *block);
-#endif
-}
-
 /* ---- MCUs ------------------------------------------------------------------------------------------------------ */
 
 /* Decodes or skips up to `count` MCUs, as long as the data reaches; returns how many. */
@@ -167,7 +155,7 @@ static FPC_INLINE uint32_t sequential_mcus(fpc_reader *shared, const uint8_t *li
             }
             int16_t *output = block->output;
             block->output = output + block->step * 64;
-            sequential_clear(output);
+            fpc_clear_block(output);
             output[0] = (int16_t)dc;
             *block->last = (uint8_t)sequential_ac(&reader, block->ac, block->ac_spec, output, &broken);
             block->last += block->step;

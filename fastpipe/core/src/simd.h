@@ -38,6 +38,14 @@ SIMD vec v_load_halves(const void *low, const void *high) {
 }
 /* The same 16 bytes in both halves. */
 SIMD vec v_load_twice(const void *from) { return _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)from)); }
+/* 8 bytes from each of four places, the first two of them in the low half. */
+SIMD vec v_load_quarters(const void *a, const void *b, const void *c, const void *d) {
+    const __m128i low = _mm_loadl_epi64((const __m128i *)a), high = _mm_loadl_epi64((const __m128i *)c);
+    int64_t second, fourth;
+    memcpy(&second, b, 8), memcpy(&fourth, d, 8);
+    return _mm256_inserti128_si256(_mm256_castsi128_si256(_mm_insert_epi64(low, second, 1)),
+                                   _mm_insert_epi64(high, fourth, 1), 1);
+}
 /* 16 bytes as 16 numbers of 16 bits. */
 SIMD vec v_load_widened(const uint8_t *from) { return _mm256_cvtepu8_epi16(_mm_loadu_si128((const __m128i *)from)); }
 
@@ -73,6 +81,15 @@ SIMD vec v_all32(int32_t x) { return _mm256_set1_epi32(x); }
 SIMD vec v_and(vec a, vec b) { return _mm256_and_si256(a, b); }
 SIMD vec v_or(vec a, vec b) { return _mm256_or_si256(a, b); }
 SIMD vec v_xor(vec a, vec b) { return _mm256_xor_si256(a, b); }
+SIMD vec v_and_not(vec not_these, vec a) { return _mm256_andnot_si256(not_these, a); }
+/* For each bit, from the lowest on, a byte of 255 or 0. */
+SIMD vec v_bits(uint32_t bits) {
+    const __m256i bit = _mm256_set1_epi64x((long long)0x8040201008040201u);
+    const __m256i bytes = _mm256_setr_epi8(0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1, 2, 2, 2, 2, 2, 2, 2, 2, 3, 3,
+                                           3, 3, 3, 3, 3, 3);
+    const __m256i spread = _mm256_shuffle_epi8(_mm256_set1_epi32((int32_t)bits), bytes);
+    return _mm256_cmpeq_epi8(_mm256_and_si256(spread, bit), bit);
+}
 SIMD int v_is_zero(vec a) { return _mm256_testz_si256(a, a); }
 #define v_shift_right_u16(a, bits) _mm256_srli_epi16(a, bits)
 #define v_shift_right_s32(a, bits) _mm256_srai_epi32(a, bits)
@@ -130,6 +147,9 @@ SIMD vec v_shuffle8(vec a, vec index) { return _mm256_shuffle_epi8(a, index); }
 SIMD vec v_shuffle_low8(vec a, vec index) { return _mm256_shuffle_epi8(a, index); }
 /* order: across the halves. Quarters (8 bytes each) 0 2 1 3. */
 SIMD vec v_swap_middle64(vec a) { return _mm256_permute4x64_epi64(a, 0xD8); }
+/* A half's signed bytes as 16 numbers of 16 bits. */
+SIMD vec v_widen_low_s8(vec a) { return _mm256_cvtepi8_epi16(_mm256_castsi256_si128(a)); }
+SIMD vec v_widen_high_s8(vec a) { return _mm256_cvtepi8_epi16(_mm256_extracti128_si256(a, 1)); }
 
 /* eight floats */
 typedef __m256 vecf;
@@ -190,6 +210,10 @@ SIMD vec v_load_halves(const void *low, const void *high) {
     return (vec){vld1q_u8((const uint8_t *)low), vld1q_u8((const uint8_t *)high)};
 }
 SIMD vec v_load_twice(const void *from) { return v_load_halves(from, from); }
+SIMD vec v_load_quarters(const void *a, const void *b, const void *c, const void *d) {
+    return (vec){vcombine_u8(vld1_u8((const uint8_t *)a), vld1_u8((const uint8_t *)b)),
+                 vcombine_u8(vld1_u8((const uint8_t *)c), vld1_u8((const uint8_t *)d))};
+}
 SIMD vec v_load_widened(const uint8_t *from) {
     const uint8x16_t a = vld1q_u8(from);
     return V_BOTH(u16, vmovl_u8(vget_low_u8(a)), vmovl_high_u8(a));
@@ -228,6 +252,14 @@ SIMD vec v_all32(int32_t x) { return V_BOTH(s32, vdupq_n_s32(x), vdupq_n_s32(x))
 SIMD vec v_and(vec a, vec b) { return (vec){vandq_u8(a.low, b.low), vandq_u8(a.high, b.high)}; }
 SIMD vec v_or(vec a, vec b) { return (vec){vorrq_u8(a.low, b.low), vorrq_u8(a.high, b.high)}; }
 SIMD vec v_xor(vec a, vec b) { return (vec){veorq_u8(a.low, b.low), veorq_u8(a.high, b.high)}; }
+SIMD vec v_and_not(vec not_these, vec a) {
+    return (vec){vbicq_u8(a.low, not_these.low), vbicq_u8(a.high, not_these.high)};
+}
+SIMD uint8x16_t v_bits_half(uint32_t bits) {
+    const uint8x16_t spread = vcombine_u8(vdup_n_u8((uint8_t)bits), vdup_n_u8((uint8_t)(bits >> 8)));
+    return vtstq_u8(spread, vreinterpretq_u8_u64(vdupq_n_u64(0x8040201008040201u)));
+}
+SIMD vec v_bits(uint32_t bits) { return (vec){v_bits_half(bits), v_bits_half(bits >> 16)}; }
 SIMD int v_is_zero(vec a) { return vmaxvq_u8(vorrq_u8(a.low, a.high)) == 0; }
 #define v_shift_right_u16(a, bits)                                                                                     \
     V_BOTH(u16, vshrq_n_u16(V_AS(u16, (a).low), bits), vshrq_n_u16(V_AS(u16, (a).high), bits))
@@ -307,6 +339,15 @@ SIMD vec v_shuffle_low8(vec a, vec index) { return v_shuffle8(a, v_and(index, v_
 SIMD vec v_swap_middle64(vec a) {
     const uint64x2_t x = V_AS(u64, a.low), y = V_AS(u64, a.high);
     return V_BOTH(u64, vzip1q_u64(x, y), vzip2q_u64(x, y));
+}
+
+SIMD vec v_widen_low_s8(vec a) {
+    const int8x16_t bytes = V_AS(s8, a.low);
+    return V_BOTH(s16, vmovl_s8(vget_low_s8(bytes)), vmovl_high_s8(bytes));
+}
+SIMD vec v_widen_high_s8(vec a) {
+    const int8x16_t bytes = V_AS(s8, a.high);
+    return V_BOTH(s16, vmovl_s8(vget_low_s8(bytes)), vmovl_high_s8(bytes));
 }
 
 /* eight floats */

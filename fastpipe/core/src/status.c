@@ -3,7 +3,7 @@
 
 static const char *const TEXTS[FPC_STATUS_COUNT] = {
     [FPC_OK] = "done",
-    [FPC_UNKNOWN_FORMAT] = "it begins neither as a JPEG nor as a PNG",
+    [FPC_UNKNOWN_FORMAT] = "it begins neither as a JPEG or PNG nor as a packed image",
     [FPC_UNUSUAL_HEADER] = "its header is one that Pillow may read otherwise",
     [FPC_UNSUPPORTED_MODE] =
         "its coding is arithmetic, lossless, hierarchical, interlaced, animated or of more than 8 bits",

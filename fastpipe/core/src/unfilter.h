@@ -24,9 +24,4 @@ typedef struct fpc_palette {
     uint8_t planes[3][256]; /* the same, a color behind the other */
 } fpc_palette;
 
-/* CRC-32 by eight bytes at once. */
-typedef struct fpc_crc_tables {
-    uint32_t rows[8][256];
-} fpc_crc_tables;
-
 #endif

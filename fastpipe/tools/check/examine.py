@@ -13,6 +13,7 @@ from PIL import Image, ImageFile
 
 from fastpipe import readers
 from fastpipe.config import current_config
+from fastpipe.core.packed import PACKED_FORMAT
 from fastpipe.errors import DecodeError, ReaderError
 from fastpipe.readers.header import guess_format
 from fastpipe.tools.check.findings import Seen, bits_of
@@ -27,7 +28,7 @@ _LONG = 10.0
 _TEXT_LENGTH = 400
 _LOOK_BYTES = 1 << 16
 
-_USUAL_FORMATS = frozenset({"JPEG", "MPO", "PNG", "WEBP", "GIF", "BMP", "TIFF", "PPM"})
+_USUAL_FORMATS = frozenset({"JPEG", "MPO", "PNG", "WEBP", "GIF", "BMP", "TIFF", "PPM", PACKED_FORMAT})
 _USUAL_COLORS = frozenset({"YCbCr", "RGB", "L", "CMYK", "YCCK", "P", "RGBA", "LA", "1", "PA", "I;16", "I;16B", "I;16L"})
 _SAME = {"MPO": "JPEG", "DIB": "BMP"}
 

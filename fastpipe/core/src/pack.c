@@ -1,0 +1,322 @@
+/* pack.c: a JPEG's coefficients and segments as a packed image; and whether they are the same ones. */
+#include "pack.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "entropy.h"
+#include "idct.h"
+#include "packed.h"
+
+/* Memory that a packer keeps from one image to the next. */
+#define KEPT_BYTES ((size_t)64 << 20)
+
+/* ---- packers ---- */
+
+fpc_packer *fpc_packer_new(int isa) {
+    const fpc_kernels *kernels = fpc_kernels_of(isa);
+    fpc_packer *packer = kernels ? calloc(1, sizeof *packer) : NULL;
+    if (packer) packer->kernels = kernels;
+    return packer;
+}
+
+static void free_scratch(fpc_packer *packer) {
+    if (packer->jpeg) fpc_jpeg_coefficients.destroy(packer->jpeg);
+    if (packer->packed) fpc_packed_coefficients.destroy(packer->packed);
+    packer->jpeg = packer->packed = NULL;
+    fpc_bytes_free(&packer->segments);
+    fpc_buffer_free(&packer->writer.memory);
+    fpc_buffer_free(&packer->samples);
+}
+
+void fpc_packer_free(fpc_packer *packer) {
+    if (!packer) return;
+    free_scratch(packer);
+    fpc_bytes_free(&packer->out);
+    free(packer);
+}
+
+void fpc_packer_begin(fpc_packer *packer) {
+    size_t bytes = packer->writer.memory.size + packer->samples.size + packer->segments.room;
+    if (packer->jpeg) bytes += fpc_jpeg_coefficients.bytes(packer->jpeg);
+    if (packer->packed) bytes += fpc_packed_coefficients.bytes(packer->packed);
+    if (bytes > KEPT_BYTES) free_scratch(packer);
+    if (packer->out.room > KEPT_BYTES) fpc_bytes_free(&packer->out);
+    fpc_bytes_clear(&packer->out);
+    fpc_bytes_clear(&packer->segments);
+}
+
+void *fpc_packer_jpeg(fpc_packer *packer) {
+    if (!packer->jpeg) packer->jpeg = fpc_jpeg_coefficients.create(packer->kernels);
+    return packer->jpeg;
+}
+
+void *fpc_packer_packed(fpc_packer *packer) {
+    if (!packer->packed) packer->packed = fpc_packed_coefficients.create(packer->kernels);
+    return packer->packed;
+}
+
+/* ---- segments ---- */
+
+static bool is_application(int marker) { return (marker >= FPC_APP0 && marker <= FPC_APP15) || marker == FPC_COM; }
+
+/* Whether readers take from such a segment how the image is read: JFIF, EXIF and XMP, ICC and MPF, Photoshop's, Adobe.
+ * Between the scans they come too late for that, and in front of them they wouldn't. */
+static bool says_how_to_read(int marker) {
+    return (marker >= FPC_APP0 && marker <= FPC_APP0 + 2) || marker == FPC_APP0 + 13 || marker == FPC_APP0 + 14;
+}
+
+/* Behind a scan's data: the next marker's position, or the end of the file. */
+static size_t behind_scan(const uint8_t *data, size_t length, size_t position) {
+    for (;;) {
+        const uint8_t *found = memchr(data + position, 0xFF, length - position);
+        if (!found || (size_t)(found - data) + 2 > length) return length;
+        position = (size_t)(found - data);
+        const int marker = found[1];
+        if (marker && marker != 0xFF && (marker < FPC_RST0 || marker > FPC_RST7)) return position;
+        position += marker == 0xFF ? 1 : 2;
+    }
+}
+
+/* Collects the segments of applications and comments, from marker to marker; *end is behind the end of the image. */
+static int collect_segments(const uint8_t *data, size_t length, fpc_bytes *segments, size_t *end) {
+    bool scanned = false;
+    for (size_t position = 2;;) {
+        if (length - position < 2) return FPC_TRUNCATED;
+        const int marker = data[position + 1];
+        if (data[position] != 0xFF) return FPC_BAD_MARKER;
+        if (marker == 0xFF) { /* a fill byte */
+            position++;
+            continue;
+        }
+        if (marker == FPC_EOI) {
+            *end = position + 2;
+            return FPC_OK;
+        }
+        if (length - position < 4) return FPC_TRUNCATED;
+        const size_t size = 2 + ((size_t)data[position + 2] << 8 | data[position + 3]);
+        if (length - position < size) return FPC_TRUNCATED;
+        if (is_application(marker)) {
+            if (scanned && says_how_to_read(marker)) return FPC_BAD_MARKER;
+            fpc_bytes_add(segments, data + position, size);
+        }
+        position += size;
+        if (marker == FPC_SOS) {
+            position = behind_scan(data, length, position);
+            scanned = true;
+        }
+    }
+}
+
+/* ---- packing ---- */
+
+static void put16(uint8_t *to, uint32_t value) {
+    to[0] = (uint8_t)value;
+    to[1] = (uint8_t)(value >> 8);
+}
+
+static void put32(uint8_t *to, uint32_t value) {
+    put16(to, value);
+    put16(to + 2, value >> 16);
+}
+
+static void put64(uint8_t *to, uint64_t value) {
+    put32(to, (uint32_t)value);
+    put32(to + 4, (uint32_t)(value >> 32));
+}
+
+/* For each plane the number of its table; returns how many differ. */
+static int number_tables(const fpc_frame *frame, int numbers[3], const fpc_plane *tables[3]) {
+    int count = 0;
+    for (int i = 0; i < frame->header.components; i++) {
+        const fpc_plane *plane = &frame->planes[i];
+        int k = 0;
+        while (k < count && memcmp(tables[k]->quantization, plane->quantization, sizeof plane->quantization)) k++;
+        if (k == count) tables[count++] = plane;
+        numbers[i] = k;
+    }
+    return count;
+}
+
+/* Begins the file: its head but for the rows' sizes, its own and checksums. Returns where the index starts; 0 where
+ * there is no memory. */
+static size_t start_head(fpc_bytes *out, const fpc_jpeg *jpeg, int32_t orientation) {
+    const fpc_frame *frame = &jpeg->frame;
+    int numbers[3];
+    const fpc_plane *tables[3];
+    const int count = number_tables(frame, numbers, tables);
+    const size_t index = FPC_PACKED_FIXED + FPC_PACKED_TABLE * (size_t)count;
+    const size_t size = index + FPC_PACKED_ENTRY * (size_t)frame->mcu_rows + FPC_PACKED_SUM;
+    uint8_t *head = fpc_bytes_room(out, size);
+    if (!head) return 0;
+    out->size += size;
+    memset(head, 0, size);
+    memcpy(head, fpc_packed_signature, sizeof fpc_packed_signature);
+    put16(head + FPC_PACKED_AT_VERSION, FPC_PACKED_VERSION);
+    head[FPC_PACKED_AT_COMPONENTS] = (uint8_t)frame->header.components;
+    head[FPC_PACKED_AT_COLOR] = (uint8_t)frame->header.color;
+    put32(head + FPC_PACKED_AT_HEIGHT, (uint32_t)frame->header.height);
+    put32(head + FPC_PACKED_AT_WIDTH, (uint32_t)frame->header.width);
+    head[FPC_PACKED_AT_ORIENTATION] = (uint8_t)orientation;
+    head[FPC_PACKED_AT_PROCESS] = (uint8_t)jpeg->segments.frame_marker;
+    head[FPC_PACKED_AT_TABLES] = (uint8_t)count;
+    for (int i = 0; i < frame->header.components; i++) {
+        uint8_t *plane = head + FPC_PACKED_AT_PLANES + 4 * i;
+        plane[0] = jpeg->components[i].id;
+        plane[1] = (uint8_t)frame->planes[i].horizontal;
+        plane[2] = (uint8_t)frame->planes[i].vertical;
+        plane[3] = (uint8_t)numbers[i];
+    }
+    put32(head + FPC_PACKED_AT_SIZE, (uint32_t)size);
+    for (int i = 0; i < count; i++) {
+        for (int k = 0; k < 64; k++)
+            put16(head + FPC_PACKED_FIXED + FPC_PACKED_TABLE * i + 2 * k, tables[i]->quantization[k]);
+    }
+    return index;
+}
+
+/* Whether readers give pixels of a row of blocks: where a coefficient is beyond all that photos have, decoders differ,
+ * and ours refuses it. */
+static int check_blocks(fpc_packer *packer, const fpc_plane *plane, size_t at, const fpc_dequantizer *dequantizer) {
+    const size_t stride = (size_t)plane->blocks_wide * 8 + FPC_ROW_SLACK;
+    uint8_t *samples = fpc_buffer_need(&packer->samples, 8 * stride);
+    if (!samples) return FPC_NO_MEMORY;
+    return packer->kernels->idct_blocks(plane->coefficients + 64 * at, plane->last + at, plane->blocks_wide,
+                                        dequantizer, samples, stride)
+               ? FPC_BAD_CODE
+               : FPC_OK;
+}
+
+/* Adds the row of MCUs that was decoded last. */
+static int pack_row(fpc_packer *packer, const fpc_frame *frame, const fpc_dequantizer *dequantizers, int row) {
+    if (!fpc_row_start(&packer->writer, fpc_packed_row_blocks(frame, row))) return FPC_NO_MEMORY;
+    for (int i = 0; i < frame->header.components; i++) {
+        const fpc_plane *plane = &frame->planes[i];
+        const int rows = fpc_packed_block_rows(plane, row);
+        int16_t above = 0;
+        for (int y = 0; y < rows; y++) {
+            const size_t at = (size_t)y * (size_t)plane->stride;
+            const int16_t *block = plane->coefficients + 64 * at;
+            const int status = check_blocks(packer, plane, at, &dequantizers[i]);
+            if (status) return status;
+            int16_t dc = above;
+            above = block[0];
+            for (int x = 0; x < plane->blocks_wide; x++, block += 64)
+                fpc_row_add(&packer->writer, block, plane->last[at + (size_t)x], &dc);
+        }
+    }
+    return FPC_OK;
+}
+
+static int pack_rows(fpc_packer *packer, fpc_jpeg *jpeg, size_t index, int64_t max_bytes) {
+    const fpc_frame *frame = &jpeg->frame;
+    fpc_bytes *out = &packer->out;
+    fpc_dequantizer dequantizers[3];
+    for (int i = 0; i < frame->header.components; i++)
+        fpc_dequantizer_make(&dequantizers[i], frame->planes[i].quantization);
+    int status = fpc_jpeg_start(jpeg, 0, frame->mcu_columns, 0, frame->mcu_rows, max_bytes);
+    for (int row = 0; !status && row < frame->mcu_rows; row++) {
+        status = fpc_jpeg_next_row(jpeg);
+        if (!status) status = pack_row(packer, frame, dequantizers, row);
+        if (status) return status;
+        const size_t size = fpc_row_finish(&packer->writer, out);
+        if (out->failed) return FPC_NO_MEMORY;
+        uint8_t *entry = out->data + index + FPC_PACKED_ENTRY * (size_t)row;
+        put32(entry, (uint32_t)size);
+        put32(entry + 4, packer->kernels->crc32(0, out->data + out->size - size, size));
+    }
+    return status ? status : fpc_jpeg_finish(jpeg);
+}
+
+/* Adds segments and trailer, and fills in the head what is known now. */
+static int finish_file(fpc_packer *packer, const uint8_t *data, size_t length) {
+    fpc_bytes *out = &packer->out, *segments = &packer->segments;
+    size_t end;
+    const int status = collect_segments(data, length, segments, &end);
+    if (status) return status;
+    const size_t rows_end = out->size;
+    fpc_bytes_add(out, segments->data, segments->size);
+    fpc_bytes_add(out, data + end, length - end);
+    if (out->failed || segments->failed) return FPC_NO_MEMORY;
+    uint8_t *head = out->data;
+    const size_t size = fpc_packed_u32(head + FPC_PACKED_AT_SIZE);
+    put64(head + FPC_PACKED_AT_ROWS, rows_end - size);
+    put64(head + FPC_PACKED_AT_SEGMENTS, segments->size);
+    put64(head + FPC_PACKED_AT_TRAILER, length - end);
+    put32(head + FPC_PACKED_AT_REST_SUM, packer->kernels->crc32(0, head + rows_end, out->size - rows_end));
+    put32(head + size - FPC_PACKED_SUM, packer->kernels->crc32(0, head, size - FPC_PACKED_SUM));
+    return FPC_OK;
+}
+
+int fpc_pack(fpc_packer *packer, const uint8_t *data, size_t length, int64_t max_bytes, const uint8_t **packed,
+             size_t *size) {
+    fpc_header header;
+    *packed = NULL;
+    *size = 0;
+    fpc_packer_begin(packer);
+    int status = fpc_jpeg_read_header(data, length, &header);
+    if (status) return status;
+    if (header.multi_picture) return FPC_UNUSUAL_HEADER;
+    fpc_jpeg *jpeg = fpc_packer_jpeg(packer);
+    if (!jpeg) return FPC_NO_MEMORY;
+    status = fpc_jpeg_open(jpeg, data, length);
+    if (status) return status;
+    const size_t index = start_head(&packer->out, jpeg, header.orientation);
+    if (!index) return FPC_NO_MEMORY;
+    status = pack_rows(packer, jpeg, index, max_bytes);
+    if (!status) status = finish_file(packer, data, length);
+    if (status) return status;
+    *packed = packer->out.data;
+    *size = packer->out.size;
+    return FPC_OK;
+}
+
+/* ---- proof ---- */
+
+static bool same_frames(const fpc_frame *one, const fpc_frame *other) {
+    const fpc_header *a = &one->header, *b = &other->header;
+    if (a->height != b->height || a->width != b->width || a->components != b->components || a->color != b->color)
+        return false;
+    for (int i = 0; i < a->components; i++) {
+        const fpc_plane *p = &one->planes[i], *q = &other->planes[i];
+        if (p->horizontal != q->horizontal || p->vertical != q->vertical) return false;
+        if (memcmp(p->quantization, q->quantization, sizeof p->quantization)) return false;
+    }
+    return true;
+}
+
+static bool same_rows(const fpc_frame *one, const fpc_frame *other, int row) {
+    for (int i = 0; i < one->header.components; i++) {
+        const fpc_plane *p = &one->planes[i], *q = &other->planes[i];
+        const int rows = fpc_packed_block_rows(p, row);
+        for (int y = 0; y < rows; y++) {
+            const int16_t *a = p->coefficients + 64 * (size_t)y * (size_t)p->stride;
+            const int16_t *b = q->coefficients + 64 * (size_t)y * (size_t)q->stride;
+            if (memcmp(a, b, 64 * sizeof *a * (size_t)p->blocks_wide)) return false;
+        }
+    }
+    return true;
+}
+
+int fpc_same_coefficients(fpc_packer *packer, const uint8_t *data, size_t length, const uint8_t *packed_data,
+                          size_t packed_length, int64_t max_bytes, int *same) {
+    const fpc_coefficients *const kinds[2] = {&fpc_jpeg_coefficients, &fpc_packed_coefficients};
+    const fpc_frame *frames[2];
+    *same = 0;
+    fpc_packer_begin(packer);
+    void *const sources[2] = {fpc_packer_jpeg(packer), fpc_packer_packed(packer)};
+    if (!sources[0] || !sources[1]) return FPC_NO_MEMORY;
+    int status = kinds[0]->open(sources[0], data, length, &frames[0]);
+    if (!status) status = kinds[1]->open(sources[1], packed_data, packed_length, &frames[1]);
+    if (status || !same_frames(frames[0], frames[1])) return status;
+    const int rows = frames[0]->mcu_rows;
+    for (int k = 0; !status && k < 2; k++)
+        status = kinds[k]->start(sources[k], 0, frames[k]->mcu_columns, 0, rows, max_bytes);
+    for (int row = 0; !status && row < rows; row++) {
+        for (int k = 0; !status && k < 2; k++) status = kinds[k]->next_row(sources[k]);
+        if (!status && !same_rows(frames[0], frames[1], row)) return FPC_OK;
+    }
+    for (int k = 0; !status && k < 2; k++) status = kinds[k]->finish(sources[k]);
+    *same = status == FPC_OK;
+    return status;
+}

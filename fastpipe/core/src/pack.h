@@ -1,0 +1,43 @@
+/* pack.h: packed images written and undone: what the files for that share. */
+#ifndef FPC_PACK_H
+#define FPC_PACK_H
+
+#include <stdbool.h>
+
+#include "bytes.h"
+#include "jpeg.h"
+#include "kernels.h"
+#include "memory.h"
+
+/* A row's streams as they are written. (pack_row.c) */
+typedef struct fpc_row_writer {
+    fpc_buffer memory;
+    size_t blocks, small_count, coefficients;
+    uint8_t *lengths, *dc, *masks, *kinds, *signs, *smalls, *large, *wide, *wide_dc; /* where the next goes */
+    uint8_t *starts[9];
+    uint8_t *nibbles; /* a byte each of the small ones, before they are put together */
+} fpc_row_writer;
+
+/* Begins a row of so many blocks; false where there is no memory. */
+bool fpc_row_start(fpc_row_writer *writer, size_t blocks);
+/* Adds the next block, whose coefficients behind zigzag index `last` are 0; *dc is the DC that it follows, and becomes
+ * its own. */
+void fpc_row_add(fpc_row_writer *writer, const int16_t *block, int last, int16_t *dc);
+/* Adds the row's bytes to others; returns how many. */
+size_t fpc_row_finish(fpc_row_writer *writer, fpc_bytes *to);
+
+struct fpc_packer {
+    const fpc_kernels *kernels;
+    void *jpeg, *packed; /* sources of coefficients, each made when it is first needed */
+    fpc_bytes out, segments;
+    fpc_row_writer writer;
+    fpc_buffer samples; /* of a row of blocks */
+};
+
+/* Begins with an image: nothing of the last one is needed, and of a very large one the memory isn't kept. (pack.c) */
+void fpc_packer_begin(fpc_packer *packer);
+/* The packer's source of JPEGs' or packed images' coefficients; NULL where there is no memory. (pack.c) */
+void *fpc_packer_jpeg(fpc_packer *packer);
+void *fpc_packer_packed(fpc_packer *packer);
+
+#endif

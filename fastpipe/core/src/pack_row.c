@@ -1,0 +1,108 @@
+/* pack_row.c: the streams of a packed row, written block by block. packed_row.h has their order. */
+#include <string.h>
+
+#include "mcu.h"
+#include "pack.h"
+#include "packed_row.h"
+
+enum { LENGTHS, DC, MASKS, KINDS, SIGNS, SMALL, LARGE, WIDE, WIDE_DC, STREAMS };
+
+/* The most that a block takes of each stream, and of nibbles. */
+static const size_t MOST[STREAMS] = {1, 1, 8, 8, 8, 32, 63, 126, 2};
+#define MOST_NIBBLES 63
+
+bool fpc_row_start(fpc_row_writer *writer, size_t blocks) {
+    size_t total = (MOST_NIBBLES + 1) * blocks;
+    for (int i = 0; i < STREAMS; i++) total += (MOST[i] * blocks + 16);
+    uint8_t *at = fpc_buffer_need(&writer->memory, total);
+    if (!at) return false;
+    uint8_t **const streams[STREAMS] = {&writer->lengths, &writer->dc,    &writer->masks,
+                                        &writer->kinds,   &writer->signs, &writer->smalls,
+                                        &writer->large,   &writer->wide,  &writer->wide_dc};
+    for (int i = 0; i < STREAMS; i++) {
+        *streams[i] = writer->starts[i] = at;
+        at += MOST[i] * blocks + 16;
+    }
+    memset(writer->kinds, 0, 16);
+    memset(writer->signs, 0, 16);
+    writer->nibbles = at;
+    writer->blocks = writer->small_count = writer->coefficients = 0;
+    return true;
+}
+
+/* Bits behind the `count` ones of a stream. */
+static void add_bits(uint8_t *stream, size_t count, uint64_t bits) {
+    uint8_t *to = stream + count / 8;
+    const uint32_t shift = count % 8;
+    const uint64_t low = bits << shift | *to;
+    for (int i = 0; i < 8; i++) to[i] = (uint8_t)(low >> (8 * i));
+    to[8] = shift ? (uint8_t)(bits >> (64 - shift)) : 0;
+}
+
+static uint8_t *add_int16(uint8_t *to, int value) {
+    to[0] = (uint8_t)value;
+    to[1] = (uint8_t)((uint32_t)value >> 8);
+    return to + 2;
+}
+
+static bool is_wide(int value) { return value < -127 || value > 127; }
+
+static void add_mask(fpc_row_writer *writer, uint64_t mask) {
+    uint8_t bytes = 0;
+    for (; mask; mask >>= 8) writer->masks[bytes++] = (uint8_t)mask;
+    writer->masks += bytes;
+    if (writer->blocks % 2 == 0)
+        *writer->lengths = bytes;
+    else
+        *writer->lengths++ |= (uint8_t)(bytes << 4);
+}
+
+static void add_dc(fpc_row_writer *writer, int16_t value, int16_t *dc) {
+    const int difference = (int16_t)(uint16_t)((uint32_t)value - (uint32_t)*dc); /* it wraps around */
+    *dc = value;
+    if (is_wide(difference)) writer->wide_dc = add_int16(writer->wide_dc, difference);
+    *writer->dc++ = (uint8_t)(is_wide(difference) ? FPC_PACKED_ESCAPE : difference);
+}
+
+void fpc_row_add(fpc_row_writer *writer, const int16_t *block, int last, int16_t *dc) {
+    int16_t values[64];
+    int count = 0;
+    uint64_t mask = 0, kinds = 0, signs = 0;
+    for (int k = 1; k <= last; k++) { /* without a branch on what isn't zero */
+        const int16_t value = block[fpc_natural_order[k + 1]];
+        values[count] = value;
+        count += value != 0;
+        mask |= (uint64_t)(value != 0) << (k - 1);
+    }
+    for (int i = 0; i < count; i++) {
+        const int value = values[i], negative = value < 0, size = negative ? -value : value;
+        const int kind = size >= FPC_PACKED_SMALLEST, large = size > FPC_PACKED_LARGEST;
+        kinds |= (uint64_t)kind << i;
+        signs |= (uint64_t)(kind ? large : negative) << i;
+        writer->nibbles[writer->small_count] = (uint8_t)(((size - FPC_PACKED_SMALLEST) & 7) | negative << 3);
+        writer->small_count += (size_t)(kind & !large);
+        *writer->large = (uint8_t)(is_wide(value) ? FPC_PACKED_ESCAPE : value);
+        writer->large += large;
+        if (is_wide(value)) writer->wide = add_int16(writer->wide, value);
+    }
+    add_mask(writer, mask);
+    add_bits(writer->starts[KINDS], writer->coefficients, kinds);
+    add_bits(writer->starts[SIGNS], writer->coefficients, signs);
+    writer->coefficients += (size_t)count;
+    add_dc(writer, block[0], dc);
+    writer->blocks++;
+}
+
+size_t fpc_row_finish(fpc_row_writer *writer, fpc_bytes *to) {
+    writer->lengths += writer->blocks % 2;
+    writer->kinds += (writer->coefficients + 7) / 8;
+    writer->signs += (writer->coefficients + 7) / 8;
+    writer->nibbles[writer->small_count] = 0;
+    for (size_t i = 0; i < writer->small_count; i += 2)
+        *writer->smalls++ = (uint8_t)(writer->nibbles[i] | writer->nibbles[i + 1] << 4);
+    const uint8_t *const ends[STREAMS] = {writer->lengths, writer->dc,    writer->masks, writer->kinds,  writer->signs,
+                                          writer->smalls,  writer->large, writer->wide,  writer->wide_dc};
+    const size_t before = to->size;
+    for (int i = 0; i < STREAMS; i++) fpc_bytes_add(to, writer->starts[i], (size_t)(ends[i] - writer->starts[i]));
+    return to->size - before;
+}

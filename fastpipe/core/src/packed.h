@@ -1,0 +1,66 @@
+/* packed.h: packed images: a JPEG's coefficients where vectors can read them. docs/packed_format.md has the format. */
+#ifndef FPC_PACKED_H
+#define FPC_PACKED_H
+
+#include <stdbool.h>
+
+#include "fastpipe_core.h"
+#include "jpeg.h"
+#include "kernels.h"
+#include "memory.h"
+
+extern const uint8_t fpc_packed_signature[8];
+#define FPC_PACKED_VERSION 1
+/* The head: a fixed part, the quantization tables, two numbers for each row, and its checksum. */
+#define FPC_PACKED_FIXED 72
+#define FPC_PACKED_TABLE 128
+#define FPC_PACKED_ENTRY 8
+#define FPC_PACKED_SUM 4
+/* Offsets in the fixed part. */
+enum {
+    FPC_PACKED_AT_VERSION = 8,
+    FPC_PACKED_AT_COMPONENTS = 10,
+    FPC_PACKED_AT_COLOR = 11,
+    FPC_PACKED_AT_HEIGHT = 12,
+    FPC_PACKED_AT_WIDTH = 16,
+    FPC_PACKED_AT_ORIENTATION = 20,
+    FPC_PACKED_AT_PROCESS = 21,
+    FPC_PACKED_AT_TABLES = 22,
+    FPC_PACKED_AT_RESERVED = 23,
+    FPC_PACKED_AT_PLANES = 24, /* of each: its number in the JPEG, factors, and the number of its table */
+    FPC_PACKED_AT_SIZE = 36,   /* of the head */
+    FPC_PACKED_AT_ROWS = 40,   /* bytes of all rows */
+    FPC_PACKED_AT_SEGMENTS = 48,
+    FPC_PACKED_AT_TRAILER = 56,
+    FPC_PACKED_AT_REST_SUM = 64, /* of segments and trailer */
+    FPC_PACKED_AT_ZERO = 68
+};
+
+/* The head as it was read. */
+typedef struct fpc_packed_head {
+    fpc_frame frame; /* with its tables */
+    uint8_t ids[3];
+    int process;          /* the JPEG's frame marker: FPC_SOF0 to FPC_SOF2 */
+    size_t size;          /* of the head */
+    const uint8_t *index; /* of each row its bytes and its checksum, 4 bytes each; in the data */
+    uint64_t rows_size, segments_size, trailer_size;
+    uint32_t rest_sum;
+} fpc_packed_head;
+
+static inline uint32_t fpc_packed_u32(const uint8_t *data) {
+    return (uint32_t)data[0] | (uint32_t)data[1] << 8 | (uint32_t)data[2] << 16 | (uint32_t)data[3] << 24;
+}
+
+/* The head from a file's first bytes: FPC_OK, FPC_TRUNCATED where more are needed, or why it is none. */
+int fpc_packed_read_head(const uint8_t *data, size_t length, fpc_packed_head *head);
+
+/* As fpc_codec has them. */
+bool fpc_is_packed(const uint8_t *data, size_t length);
+int fpc_packed_read_header(const uint8_t *data, size_t length, fpc_header *header);
+
+/* The blocks of a row of MCUs. */
+size_t fpc_packed_row_blocks(const fpc_frame *frame, int row);
+/* Rows of blocks that a plane has in a row of MCUs. */
+int fpc_packed_block_rows(const fpc_plane *plane, int row);
+
+#endif

@@ -1,0 +1,223 @@
+/* packed_fuzzer.h: core_fuzzer.c's packed images: damaged ones whose checksums are right again, ones that are made up
+ * from the format's page, and JPEGs packed and unpacked. */
+
+#define PACKED_FIXED 72
+#define PACKED_ROOM (1 << 16)
+
+static fpc_packer *packers[2];
+
+static uint32_t packed_crc(const uint8_t *data, size_t size) {
+    static uint32_t table[256];
+    uint32_t crc = ~0u;
+    for (uint32_t i = 0; table[255] == 0 && i < 256; i++) {
+        uint32_t c = i;
+        for (int bit = 0; bit < 8; bit++) c = c & 1 ? c >> 1 ^ 0xEDB88320u : c >> 1;
+        table[i] = c;
+    }
+    for (size_t i = 0; i < size; i++) crc = crc >> 8 ^ table[(crc ^ data[i]) & 255];
+    return ~crc;
+}
+
+static uint64_t packed_get(const uint8_t *at, int bytes) {
+    uint64_t number = 0;
+    for (int i = bytes - 1; i >= 0; i--) number = number << 8 | at[i];
+    return number;
+}
+
+static void packed_put(uint8_t *at, uint64_t number, int bytes) {
+    for (int i = 0; i < bytes; i++) at[i] = (uint8_t)(number >> (8 * i));
+}
+
+/* Each checksum as it ought to be, of a head whose size is possible, and the sum of the rows' sizes. */
+static void mend_packed(uint8_t *data, size_t length) {
+    const size_t size = length < PACKED_FIXED ? 0 : (size_t)packed_get(data + 36, 4);
+    const size_t index = PACKED_FIXED + 128 * (size_t)(length < PACKED_FIXED ? 0 : data[22]);
+    if (size > length || size < index + 4) return;
+    size_t at = size;
+    for (size_t entry = index; entry + 12 <= size; entry += 8) {
+        const size_t row = (size_t)packed_get(data + entry, 4);
+        if (row > length - at) break;
+        packed_put(data + entry + 4, packed_crc(data + at, row), 4);
+        at += row;
+    }
+    packed_put(data + 40, at - size, 8);
+    const size_t segments = (size_t)packed_get(data + 48, 8);
+    if (segments > length - at) packed_put(data + 48, 0, 8);
+    packed_put(data + 56, length - at - (size_t)packed_get(data + 48, 8), 8);
+    packed_put(data + 64, packed_crc(data + at, length - at), 4);
+    packed_put(data + size - 4, packed_crc(data, size - 4), 4);
+}
+
+static int packed_bits(const uint8_t *data, size_t size) {
+    int count = 0;
+    for (size_t i = 0; i < 8 * size; i++) count += data[i / 8] >> (i % 8) & 1;
+    return count;
+}
+
+static void packed_fill(source *from, uint8_t *to, size_t size, int zeros) {
+    for (size_t i = 0; i < size; i++) to[i] = zeros && below(from, zeros) ? 0 : (uint8_t)next(from);
+}
+
+/* A row of so many blocks, any of those that there can be; returns its bytes. */
+static size_t make_row(source *from, uint8_t *to, size_t blocks) {
+    uint8_t *const lengths = to, *const dc = lengths + (blocks + 1) / 2, *const masks = dc + blocks;
+    size_t mask_bytes = 0;
+    const int most = below(from, 9), zeros = below(from, 3);
+    for (size_t i = 0; i < blocks; i++) {
+        const int bytes = one_in(from, 3) ? below(from, most + 1) : most;
+        if (i % 2 == 0) lengths[i / 2] = 0;
+        lengths[i / 2] |= (uint8_t)(bytes << (i % 2 * 4));
+        packed_fill(from, masks + mask_bytes, (size_t)bytes, zeros);
+        mask_bytes += (size_t)bytes;
+        if (bytes == 8 && !one_in(from, 400)) masks[mask_bytes - 1] &= 0x7F;
+    }
+    packed_fill(from, dc, blocks, 2);
+    const int count = packed_bits(masks, mask_bytes);
+    const size_t bytes = (size_t)(count + 7) / 8;
+    uint8_t *const kinds = masks + mask_bytes, *const signs = kinds + bytes, *const small = signs + bytes;
+    packed_fill(from, kinds, bytes, zeros);
+    packed_fill(from, signs, bytes, 0);
+    if (count % 8) {
+        kinds[bytes - 1] &= (uint8_t)((1 << count % 8) - 1);
+        signs[bytes - 1] &= (uint8_t)((1 << count % 8) - 1);
+    }
+    int smalls = 0, larges = 0;
+    for (size_t i = 0; i < bytes; i++) {
+        const uint8_t is_small = (uint8_t)(kinds[i] & ~signs[i]), is_large = kinds[i] & signs[i];
+        smalls += packed_bits(&is_small, 1);
+        larges += packed_bits(&is_large, 1);
+    }
+    const size_t small_bytes = (size_t)(smalls + 1) / 2;
+    packed_fill(from, small, small_bytes, 0);
+    if (smalls % 2) small[small_bytes - 1] &= 15;
+    uint8_t *const large = small + small_bytes;
+    size_t wide = 0;
+    for (int i = 0; i < larges; i++) {
+        large[i] = one_in(from, 20) ? 0x80 : (uint8_t)next(from);
+        wide += large[i] == 0x80;
+    }
+    for (size_t i = 0; i < blocks; i++) wide += dc[i] == 0x80;
+    packed_fill(from, large + larges, 2 * wide, 2);
+    return (size_t)(large + larges + 2 * wide - to);
+}
+
+/* A packed image of any size, sampling and tables, of which each row is one that there can be. */
+static size_t make_packed(source *from, uint8_t *to) {
+    static const uint8_t start[12] = {0x89, 'F', 'P', 'J', '\r', '\n', 0x1A, '\n', 1, 0, 0, 0};
+    const int components = one_in(from, 4) ? 1 : 3, tables = 1 + below(from, components);
+    int factors[3][2] = {{1, 1}, {1, 1}, {1, 1}}, most[2] = {1, 1};
+    if (components == 3) {
+        for (int i = 0; i < 3; i++)
+            for (int k = 0; k < 2; k++)
+                factors[i][k] = one_in(from, 6) ? 1 + below(from, 4) : i == 0 ? 1 << below(from, 2) : 1;
+        for (int i = 0; i < 3; i++)
+            for (int k = 0; k < 2; k++) most[k] = factors[i][k] > most[k] ? factors[i][k] : most[k];
+    }
+    const int height = 1 + below(from, 40), width = 1 + below(from, one_in(from, 4) ? 300 : 60);
+    const int rows = (height + 8 * most[1] - 1) / (8 * most[1]);
+    const size_t index = PACKED_FIXED + 128 * (size_t)tables, size = index + 8 * (size_t)rows + 4;
+    memset(to, 0, size);
+    memcpy(to, start, sizeof start);
+    to[10] = (uint8_t)components;
+    to[11] = (uint8_t)(components == 1 ? FPC_GRAY : one_in(from, 3) ? FPC_RGB : FPC_YCBCR);
+    packed_put(to + 12, (uint64_t)height, 4);
+    packed_put(to + 16, (uint64_t)width, 4);
+    to[20] = (uint8_t)(1 + below(from, 8));
+    to[21] = (uint8_t)(0xC0 + below(from, 3));
+    to[22] = (uint8_t)tables;
+    for (int i = 0; i < components; i++) {
+        const uint8_t plane[4] = {(uint8_t)(i + 1), (uint8_t)factors[i][0], (uint8_t)factors[i][1],
+                                  (uint8_t)below(from, tables)};
+        memcpy(to + 24 + 4 * i, plane, 4);
+    }
+    packed_put(to + 36, size, 4);
+    const bool steep = one_in(from, 8);
+    for (size_t i = 0; i < 128 * (size_t)tables; i += 2)
+        packed_put(to + PACKED_FIXED + i, steep ? next(from) : (uint64_t)(1 + below(from, 12)), 2);
+    size_t at = size;
+    for (int row = 0; row < rows; row++) {
+        size_t blocks = 0;
+        for (int i = 0; i < components; i++) {
+            const int wide = ((width * factors[i][0] + most[0] - 1) / most[0] + 7) / 8;
+            const int high = ((height * factors[i][1] + most[1] - 1) / most[1] + 7) / 8 - row * factors[i][1];
+            blocks += (size_t)(wide * (high < factors[i][1] ? high : factors[i][1]));
+        }
+        if (at + blocks * 280 + 64 > PACKED_ROOM) break;
+        const size_t bytes = make_row(from, to + at, blocks);
+        packed_put(to + index + 8 * (size_t)row, bytes, 4);
+        at += bytes;
+    }
+    if (one_in(from, 4)) packed_fill(from, to + at, 20, 0), packed_put(to + 48, 7, 8), at += 20;
+    if (one_in(from, 3)) {
+        for (int changes = 1 + below(from, 3); changes; changes--) to[below(from, (int)at)] = (uint8_t)next(from);
+    }
+    mend_packed(to, at);
+    return at;
+}
+
+/* The pixels of a whole file; NULL with *status where there are none. */
+static uint8_t *decode_whole(fpc_context *context, const uint8_t *data, size_t length, fpc_header *header,
+                             int *status) {
+    *status = fpc_read_header(data, length, header);
+    if (*status != FPC_OK || (int64_t)header->height * header->width > MOST_PIXELS) return NULL;
+    const int64_t row = 3 * (int64_t)header->width;
+    uint8_t *pixels = malloc((size_t)(row * header->height));
+    if (pixels == NULL) abort();
+    fpc_job job = {.data = data, .length = (int64_t)length, .max_bytes = 64 << 20};
+    job.sink = (fpc_sink){pixels, row, 3, 1, header->height, header->width, 3, FPC_UINT8, 0, {0}, {0}};
+    *status = fpc_run(context, &job);
+    if (*status == FPC_OK) return pixels;
+    free(pixels);
+    return NULL;
+}
+
+/* Two files of the same coefficients have the same pixels. */
+static void compare_files(const uint8_t *one, size_t one_length, const uint8_t *other, size_t other_length) {
+    fpc_header headers[2];
+    int statuses[2];
+    uint8_t *first = decode_whole(contexts[0], one, one_length, &headers[0], &statuses[0]);
+    uint8_t *second = decode_whole(contexts[0], other, other_length, &headers[1], &statuses[1]);
+    if ((first == NULL) != (second == NULL)) fail("packed and not packed end differently", statuses[0], statuses[1]);
+    if (first != NULL) {
+        if (headers[0].height != headers[1].height || headers[0].width != headers[1].width)
+            fail("packed and not packed have other sizes", 0, 0);
+        if (memcmp(first, second, 3 * (size_t)headers[0].height * (size_t)headers[0].width) != 0)
+            fail("packed and not packed have other pixels", 0, 0);
+    }
+    free(first);
+    free(second);
+}
+
+/* Packs a JPEG, or unpacks a packed image, in two instruction sets. */
+static void pack_and_unpack(source *from, const uint8_t *data, size_t length) {
+    const bool is_packed = length >= 4 && memcmp(data,
+                                                 "\x89"
+                                                 "FPJ",
+                                                 4) == 0;
+    const int64_t most = one_in(from, 20) ? 1 + below(from, 100000) : 64 << 20;
+    const uint8_t *made[2];
+    size_t sizes[2];
+    int statuses[2], same = 0;
+    for (int k = 0; k < 2; k++) {
+        if (packers[k] == NULL) packers[k] = fpc_packer_new(k == 0 ? FPC_ISA_BEST : FPC_ISA_PORTABLE);
+        if (packers[k] == NULL) abort();
+        statuses[k] = (is_packed ? fpc_unpack : fpc_pack)(packers[k], data, length, most, &made[k], &sizes[k]);
+    }
+    if (statuses[0] != statuses[1]) fail("packing ends differently", statuses[0], statuses[1]);
+    if (statuses[0] != FPC_OK) return;
+    if (sizes[0] != sizes[1] || memcmp(made[0], made[1], sizes[0]) != 0) fail("packing gives other bytes", 0, 0);
+    uint8_t *copy = malloc(sizes[0]);
+    if (copy == NULL) abort();
+    memcpy(copy, made[0], sizes[0]);
+    const uint8_t *jpeg = is_packed ? copy : data, *packed = is_packed ? data : copy;
+    const size_t jpeg_length = is_packed ? sizes[0] : length, packed_length = is_packed ? length : sizes[0];
+    const int status = fpc_same_coefficients(packers[0], jpeg, jpeg_length, packed, packed_length, 0, &same);
+    if (!is_packed && (status != FPC_OK || !same)) fail("a packed image has other coefficients", status, 0);
+    /* An unpacked file has the segments that the packed one has, whatever they say: it may be none that can be read. */
+    fpc_header header;
+    const bool readable = fpc_read_header(jpeg, jpeg_length, &header) == FPC_OK;
+    if (!is_packed && !readable) fail("what can't be read was packed", 0, 0);
+    if (status == FPC_OK && same && readable) compare_files(jpeg, jpeg_length, packed, packed_length);
+    decoded += status == FPC_OK;
+    free(copy);
+}
