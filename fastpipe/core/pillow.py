@@ -16,6 +16,8 @@ from fastpipe.core import library
 if TYPE_CHECKING:
     from PIL import Image
 
+    from fastpipe.types import Box
+
 _PIXEL_BYTES = {"RGB": 4, "L": 1}
 _OBJECT_SIZE = object.__basicsize__  # a capsule's pointer comes behind the object's head
 
@@ -38,6 +40,11 @@ class PillowMemory(NamedTuple):
     width: int
     channels: int
     keep: Any
+
+    def part(self, box: Box) -> PillowMemory:
+        """The memory of a box inside of the image."""
+        address = self.address + box.top * self.row_stride + box.left * self.pixel_bytes
+        return self._replace(address=address, height=box.height, width=box.width)
 
 
 class _Pillow(NamedTuple):

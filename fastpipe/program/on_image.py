@@ -22,6 +22,7 @@ from fastpipe.ops import AsTvImage, Operation, ToNormalizedTensor, ToPlanarTenso
 from fastpipe.program.borders import behind_conversion, without_border
 from fastpipe.program.core_steps import add_steps
 from fastpipe.program.lower import lower
+from fastpipe.program.prepared import prepared_program
 from fastpipe.program.profiling import mark, profiled
 from fastpipe.program.program import Program, Views
 from fastpipe.types import Box, ImageShape, Recipe, Step
@@ -69,6 +70,11 @@ def run_on_image(program: Program, image: Any, out: torch.Tensor | None = None, 
         ``PIL.Image.Image``, or an array ``(H, W, C)``, which may be a view where pixels are only cut out.
     """
 
+    if out is None and program.kept is not None:
+        made = _run_again(program, image, in_rows)
+        if made is not None:
+            return made
+
     def from_memory(program: Program, into: torch.Tensor | None, in_rows: bool) -> Any:
         box = program.request.box
         return on_pixels(image, program.steps, program.conversion, into, box, in_rows)
@@ -80,6 +86,30 @@ def run_on_image(program: Program, image: Any, out: torch.Tensor | None = None, 
         if program.keeps_info is not None:
             made.info = _info_of(image) if program.keeps_info else {}
     return made
+
+
+def _run_again(program: Program, image: Any, in_rows: bool) -> Any:
+    """`run_on_image` by the job that is kept with the program, or now is; None where there can't be one."""
+    if profiled() or not core.available() or hasattr(type(image), "claim"):
+        return None
+    kept: Any = program.kept
+    key = (image.strides, in_rows) if isinstance(image, np.ndarray) else in_rows
+    known = kept.get(key, _UNKNOWN)
+    if known is _UNKNOWN:
+        if len(kept) >= _MOST_LAYOUTS:
+            kept.clear()
+        known = kept[key] = prepared_program(program, image, in_rows)
+    made = None if known is None else known.run_on(image)
+    if made is None:
+        return None
+    if known.dtype is None:
+        made.info = _info_of(image) if program.keeps_info else {}
+        return made
+    return AS_TV_IMAGE.apply(made) if program.tv_image else made
+
+
+_UNKNOWN = object()
+_MOST_LAYOUTS = 8
 
 
 def run_steps(steps: Sequence[Step], image: Any) -> Any:
@@ -222,7 +252,7 @@ def _claimed(
     if pixels is None:
         job.read_pixels(_cut(image, box))
     else:
-        job.read_image(pixels if box is None else _part(pixels, box))
+        job.read_image(pixels if box is None else pixels.part(box))
     shape, taken = add_steps(job, steps, shape)
     finished = taken == len(steps) and conversion is not None
     if not taken and not finished:
@@ -243,11 +273,6 @@ def _claimed(
     if pixels is not None and not finished:
         made.info = _info_of(image)
     return made, taken, finished
-
-
-def _part(pixels: core.PillowMemory, box: Box) -> core.PillowMemory:
-    address = pixels.address + box.top * pixels.row_stride + box.left * pixels.pixel_bytes
-    return pixels._replace(address=address, height=box.height, width=box.width)
 
 
 def pillow_sink(job: core.Job, shape: ImageShape) -> Image.Image | None:
