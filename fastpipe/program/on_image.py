@@ -22,7 +22,7 @@ from fastpipe.ops import AsTvImage, Operation, ToNormalizedTensor, ToPlanarTenso
 from fastpipe.program.borders import behind_conversion, without_border
 from fastpipe.program.core_steps import add_steps
 from fastpipe.program.lower import lower
-from fastpipe.program.prepared import prepared_program
+from fastpipe.program.prepared import prepared, prepared_program
 from fastpipe.program.profiling import mark, profiled
 from fastpipe.program.program import Program, Views
 from fastpipe.types import Box, ImageShape, Recipe, Step
@@ -143,6 +143,10 @@ def run_operation(operation: Operation, image: Any, box: Box | None = None) -> A
             shape = ImageShape(box.height, box.width, shape.channels)
         if operation.returns_input(shape):
             return None
+        if box is None and getattr(operation, "interned", None) is not None:
+            made = _prepared_operation(operation, image, shape)
+            if made is not None:
+                return made
         made, taken, _ = _claimed(image, shape, box, (operation,), None, None, False)
     except _MISTAKES:
         return None
@@ -152,6 +156,31 @@ def run_operation(operation: Operation, image: Any, box: Box | None = None) -> A
         made.info = {}
     return made
 
+
+def _prepared_operation(operation: Operation, image: Any, shape: ImageShape) -> Any:
+    """`run_operation` of one that is interned, by the job that is kept with it from its second image on."""
+    if hasattr(type(image), "claim"):
+        return None
+    kept: Any = operation.interned
+    key = "image", shape
+    known = kept.get(key, _UNKNOWN)
+    if known is _UNKNOWN:
+        if len(kept) >= _MOST_SHAPES:
+            kept.clear()
+        kept[key] = None
+        return None
+    if known is None:
+        known = prepared((operation,), None, image, shape, Box(0, 0, shape.height, shape.width))
+        if known is None:
+            return None
+        kept[key] = known
+    made = known.run_on(image)
+    if made is not None:
+        made.info = _info_of(image) if operation.keeps_info(shape) else {}
+    return made
+
+
+_MOST_SHAPES = 64  # of images that an operation is kept for
 
 _MISTAKES = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, struct.error)
 """Errors of arguments that no operation takes."""

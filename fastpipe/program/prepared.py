@@ -43,6 +43,7 @@ class Prepared(NamedTuple):
 
         None where this image's memory isn't to be had, or a new one's; nothing is done then.
         """
+        pixels: Any
         if isinstance(image, np.ndarray):
             pixels, start = image, address_of(image)
         else:

@@ -22,7 +22,7 @@ class Kept(dict[Any, Any]):
     def __ne__(self, other: object) -> bool:
         return False
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None
 
     def __reduce__(self) -> Any:
         return Kept, ()

@@ -26,6 +26,7 @@ from fastpipe.transforms.autoaugment import AutoAugmentPolicy
 from fastpipe.transforms.image_call import ImageCallSlot
 from fastpipe.transforms.v2 import _draws
 from fastpipe.transforms.v2._attributes import Attribute, by_class
+from fastpipe.transforms.v2._on_images import run_function
 from fastpipe.transforms.v2._proxies import (
     PilStandIn,
     PureStandIn,
@@ -51,6 +52,10 @@ class Planned:
         if not _may_have_array(inputs) or _takes_arrays(self):
             return super().forward(*inputs)  # type: ignore[misc]
         return _with_array(self, super().forward, inputs)  # type: ignore[misc]
+
+    def _call_kernel(self, functional: Any, inpt: Any, *args: Any, **kwargs: Any) -> Any:
+        made = run_function(functional.__name__, inpt, args, kwargs)
+        return super()._call_kernel(functional, inpt, *args, **kwargs) if made is None else made  # type: ignore[misc]
 
     def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
         """The steps for an image of that shape, drawn as calling the transform would draw."""
