@@ -126,7 +126,7 @@ class HFlip(Operation):
     narrows: ClassVar[bool] = False
 
     def least_pixels(self, channels: int) -> float:
-        return NEVER
+        return 30_000 if channels == 3 else NEVER
 
     def required_region(self, region: Box, shape: ImageShape) -> tuple[Box, tuple[Operation, ...]]:
         return Box(region.top, shape.width - region.right, region.height, region.width), (self,)
@@ -291,7 +291,10 @@ class Resize(Operation):
         return self.output_shape(shape) == shape
 
     def least_pixels(self, channels: int) -> float:
-        if channels != 3 or self.mode == "nearest":
+        if self.mode == "nearest":  # which takes as long as its result is large
+            large = channels == 3 and self.fixed and self.size[0] * self.size[1] >= 50_000
+            return 0 if large else NEVER
+        if channels != 3:
             return NEVER
         return 0 if self.fixed and self.size[0] * self.size[1] >= 3000 else 3000
 

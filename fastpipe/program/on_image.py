@@ -118,7 +118,8 @@ def run_steps(steps: Sequence[Step], image: Any) -> Any:
     if shape is not None:
         return run_on_image(lower(Recipe(shape, tuple(steps))), image)
     for step in steps:
-        image = step.apply(image)
+        made = run_operation(step, image) if isinstance(step, Operation) else None
+        image = step.apply(image) if made is None else made
     return image
 
 

@@ -30,11 +30,30 @@ def run_function(name: str, image: Any, args: tuple[Any, ...], kwargs: dict[str,
     run = _RUNS.get(name)
     if run is None and name not in OPERATIONS:
         return None
+    width, height = image.size
+    if name in _ON_LARGE and width * height < _LARGE:
+        return None
     try:
         given = given_by_name(name, args, kwargs)
         return run_operation(OPERATIONS[name](**given), image) if run is None else run(image, **given)
     except Exception:  # torchvision says what is wrong
         return None
+
+
+_LARGE = 2000
+_ON_LARGE = frozenset(
+    {
+        "adjust_brightness",
+        "affine",
+        "center_crop",
+        "crop",
+        "horizontal_flip",
+        "perspective",
+        "rotate",
+        "vertical_flip",
+    }
+)
+"""Functions that Pillow does to fewer pixels as fast, or faster; see `Operation.least_pixels`."""
 
 
 def is_known(name: str) -> bool:

@@ -13,13 +13,15 @@ from torch.utils._pytree import tree_flatten, tree_map, tree_unflatten
 from torchvision import tv_tensors
 from torchvision.transforms import v2 as theirs
 
+from fastpipe import core
 from fastpipe.errors import PlanError
 from fastpipe.ops import ToImage, ToPureTensor
 from fastpipe.ops.interpolation import InterpolationMode
 from fastpipe.program.lower import lower
 from fastpipe.program.on_image import run_on_image
 from fastpipe.program.on_image import shape_of as image_shape
-from fastpipe.rng import rewound_on, stream_of
+from fastpipe.program.profiling import profiled
+from fastpipe.rng import drawing, rewound_on, stream_of
 from fastpipe.transforms._base import draw_all
 from fastpipe.transforms.adapters import planned
 from fastpipe.transforms.autoaugment import AutoAugmentPolicy
@@ -46,9 +48,18 @@ class Planned:
 
     _fill, dtype = Attribute(by_class), Attribute(by_class)
     interpolation, policy = Attribute(InterpolationMode.adopt), Attribute(AutoAugmentPolicy.adopt)
+    _draws_quickly: Any = None
+    """The class's draw in `_draws.QUICK`, if it has one."""
 
     def forward(self, *inputs: Any) -> Any:
-        """Calls torchvision's; a uint8 array that is the sample's image is transformed as a PIL image would be."""
+        """Calls torchvision's, but for a PIL image alone, which a program is made for where that is soon said.
+
+        A uint8 array that is the sample's image is transformed as a PIL image would be.
+        """
+        if len(inputs) == 1 and isinstance(inputs[0], PIL.Image.Image) and self._draws_quickly is not None:
+            made = _run_alone(self, inputs[0])
+            if made is not None:
+                return made
         if not _may_have_array(inputs) or _takes_arrays(self):
             return super().forward(*inputs)  # type: ignore[misc]
         return _with_array(self, super().forward, inputs)  # type: ignore[misc]
@@ -159,6 +170,7 @@ def planned_class(base: Any, module: str, **own: Any) -> type:
     }
     if base in _draws.QUICK:
         body["draw"] = _drawing(_draws.QUICK[base])
+        body["_draws_quickly"] = staticmethod(_draws.QUICK[base])
     if base in _CONVERSIONS:
         body["transform"] = _converting(_draws.QUICK[base], base.transform)
     made: type = type(base)(base.__name__, _OWN_WAYS.get(base, (Planned, base)), body)
@@ -172,6 +184,26 @@ def _drawing(quick: Any) -> Any:
         return steps_of(self, shape, generators) if steps is None else steps
 
     return draw
+
+
+def _run_alone(transform: Any, image: PIL.Image.Image) -> Any:
+    """The result of a transform on one PIL image, drawn and run as a program.
+
+    None where torchvision's code is to run, with the generators where they were.
+    """
+    shape = None if isinstance(image, PilStandIn) else image_shape(image)
+    if shape is None or not core.available() or not _is_planned(transform):
+        return None
+    if torch._C._len_torch_function_stack() or torch._C._len_torch_dispatch_stack() or profiled():
+        return None
+    turn = drawing(globally=True)
+    with contextlib.suppress(Exception):  # torchvision says what is wrong
+        with turn as generators:
+            steps = transform._draws_quickly(transform, shape, stream_of(generators))
+        if steps is not None:
+            return run_on_image(lower(Recipe(shape, steps)), image, in_rows=True) if steps else image
+    turn.rewind()
+    return None
 
 
 _CONVERSIONS = (theirs.PILToTensor, theirs.ToImage, theirs.ToPureTensor, theirs.ToTensor)
