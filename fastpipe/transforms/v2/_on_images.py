@@ -27,9 +27,9 @@ def run_function(name: str, image: Any, args: tuple[Any, ...], kwargs: dict[str,
     """The result of torchvision's v2 function of that name on a PIL image; None where torchvision is to be called."""
     if not isinstance(image, PIL.Image.Image) or isinstance(image, PilStandIn):
         return None
-    run = _RUNS.get(name)
-    if run is None and name not in OPERATIONS:
+    if not is_known(name):
         return None
+    run = _RUNS.get(name)
     width, height = image.size
     if name in _ON_LARGE and width * height < _LARGE:
         return None
@@ -41,24 +41,16 @@ def run_function(name: str, image: Any, args: tuple[Any, ...], kwargs: dict[str,
 
 
 _LARGE = 2000
-_ON_LARGE = frozenset(
-    {
-        "adjust_brightness",
-        "affine",
-        "center_crop",
-        "crop",
-        "horizontal_flip",
-        "perspective",
-        "rotate",
-        "vertical_flip",
-    }
-)
-"""Functions that Pillow does to fewer pixels as fast, or faster; see `Operation.least_pixels`."""
+_ON_LARGE = frozenset({"affine", "perspective", "rotate"})
+"""Functions whose arguments take longer to read than Pillow takes for fewer pixels."""
+
+_PILLOWS = frozenset({"center_crop", "crop", "vertical_flip"})
+"""Functions that move whole rows, which nobody does faster than Pillow; see `Operation.least_pixels`."""
 
 
 def is_known(name: str) -> bool:
     """Whether `run_function` has the function of that name."""
-    return name in _RUNS or name in OPERATIONS
+    return name in _RUNS or (name in OPERATIONS and name not in _PILLOWS)
 
 
 def _resize(image: Any, size: Any, interpolation: Any = "bilinear", max_size: Any = None, antialias: Any = True) -> Any:
@@ -87,6 +79,8 @@ def _resized_crop(
 
 
 def _pad(image: Any, padding: Any, fill: Any = None, padding_mode: str = "constant") -> Any:
+    if padding_mode == "constant":
+        return None
     colour = whole_colour(fill, len(image.getbands()))
     return None if colour is None else run_operation(pad_of(padding, colour, padding_mode), image)
 

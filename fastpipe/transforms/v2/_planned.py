@@ -48,15 +48,15 @@ class Planned:
 
     _fill, dtype = Attribute(by_class), Attribute(by_class)
     interpolation, policy = Attribute(InterpolationMode.adopt), Attribute(AutoAugmentPolicy.adopt)
-    _draws_quickly: Any = None
-    """The class's draw in `_draws.QUICK`, if it has one."""
+    _runs_alone = False
+    """Whether a program beats torchvision's code on one PIL image."""
 
     def forward(self, *inputs: Any) -> Any:
         """Calls torchvision's, but for a PIL image alone, which a program is made for where that is soon said.
 
         A uint8 array that is the sample's image is transformed as a PIL image would be.
         """
-        if len(inputs) == 1 and isinstance(inputs[0], PIL.Image.Image) and self._draws_quickly is not None:
+        if self._runs_alone and len(inputs) == 1 and isinstance(inputs[0], PIL.Image.Image):
             made = _run_alone(self, inputs[0])
             if made is not None:
                 return made
@@ -167,10 +167,10 @@ def planned_class(base: Any, module: str, **own: Any) -> type:
         "__doc__": base.__doc__,
         "_made_by_fastpipe": True,
         "_is_compose": base is theirs.Compose,
+        "_runs_alone": base in _ALONE,
     }
     if base in _draws.QUICK:
         body["draw"] = _drawing(_draws.QUICK[base])
-        body["_draws_quickly"] = staticmethod(_draws.QUICK[base])
     if base in _CONVERSIONS:
         body["transform"] = _converting(_draws.QUICK[base], base.transform)
     made: type = type(base)(base.__name__, _OWN_WAYS.get(base, (Planned, base)), body)
@@ -186,6 +186,22 @@ def _drawing(quick: Any) -> Any:
     return draw
 
 
+_ALONE = frozenset(
+    {
+        theirs.AutoAugment,
+        theirs.ColorJitter,
+        theirs.PILToTensor,
+        theirs.RandAugment,
+        theirs.RandomCrop,
+        theirs.RandomResizedCrop,
+        theirs.ToImage,
+        theirs.TrivialAugmentWide,
+    }
+)
+_LEAST_CROPPED = 10_000
+"""Pixels from which a `RandomCrop` with a border is faster as a program; others are Pillow's one or two calls."""
+
+
 def _run_alone(transform: Any, image: PIL.Image.Image) -> Any:
     """The result of a transform on one PIL image, drawn and run as a program.
 
@@ -194,14 +210,17 @@ def _run_alone(transform: Any, image: PIL.Image.Image) -> Any:
     shape = None if isinstance(image, PilStandIn) else image_shape(image)
     if shape is None or not core.available() or not _is_planned(transform):
         return None
+    if isinstance(transform, theirs.RandomCrop) and (
+        not transform.padding or transform.size[0] * transform.size[1] < _LEAST_CROPPED
+    ):
+        return None
     if torch._C._len_torch_function_stack() or torch._C._len_torch_dispatch_stack() or profiled():
         return None
     turn = drawing(globally=True)
     with contextlib.suppress(Exception):  # torchvision says what is wrong
         with turn as generators:
-            steps = transform._draws_quickly(transform, shape, stream_of(generators))
-        if steps is not None:
-            return run_on_image(lower(Recipe(shape, steps)), image, in_rows=True) if steps else image
+            steps = transform.draw(shape, generators)
+        return run_on_image(lower(Recipe(shape, steps)), image, in_rows=True) if steps else image
     turn.rewind()
     return None
 

@@ -185,12 +185,12 @@ def _perspective(
 MOVES: dict[str, Callable[..., ops.Operation]] = {
     "center_crop": ops.CenterCrop,
     "crop": ops.Crop,
-    "horizontal_flip": ops.HFlip,
-    "vertical_flip": ops.VFlip,
+    "horizontal_flip": partial(ops.interned_once, ops.HFlip),
+    "vertical_flip": partial(ops.interned_once, ops.VFlip),
 }
 _TABLES: dict[str, Callable[..., ops.Operation]] = {
     "adjust_brightness": ops.AdjustBrightness,
-    "invert": ops.Invert,
+    "invert": partial(ops.interned_once, ops.Invert),
     "posterize": ops.Posterize,
     "solarize": ops.Solarize,
 }
@@ -203,8 +203,8 @@ OPERATIONS = {
     "adjust_saturation": ops.AdjustSaturation,
     "adjust_sharpness": ops.AdjustSharpness,
     "affine": _affine,
-    "autocontrast": ops.Autocontrast,
-    "equalize": ops.Equalize,
+    "autocontrast": partial(ops.interned_once, ops.Autocontrast),
+    "equalize": partial(ops.interned_once, ops.Equalize),
     "perspective": _perspective,
     "rgb_to_grayscale": ops.RgbToGrayscale,
     "rotate": _rotate,
