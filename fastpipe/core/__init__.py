@@ -20,13 +20,13 @@ from __future__ import annotations
 from fastpipe.core.arrays import ArrayForm, ArrayPart, read_arrays
 from fastpipe.core.files import Files
 from fastpipe.core.headers import read_header
-from fastpipe.core.jobs import Job, Places
+from fastpipe.core.jobs import Job, Places, PreparedJob
 from fastpipe.core.library import available, build, isa, status_text, why_not
 from fastpipe.core.operations import MAX_OPERATIONS, Packed
 from fastpipe.core.pillow import PillowMemory, memory_of, new_image
 from fastpipe.core.pool import Batch, Context, Pool, Run, hue, run, thread_context
 from fastpipe.core.structs import LOOK_UP_FOURTH, DType, Filter, Kind, Padding, Status
-from fastpipe.core.thread_local import check, give_back, refused, run_thread_job, thread_job
+from fastpipe.core.thread_local import check, give_back, refused, run_prepared, run_thread_job, thread_job
 
 __all__ = [
     "LOOK_UP_FOURTH",
@@ -45,6 +45,7 @@ __all__ = [
     "PillowMemory",
     "Places",
     "Pool",
+    "PreparedJob",
     "Run",
     "Status",
     "available",
@@ -59,6 +60,7 @@ __all__ = [
     "read_header",
     "refused",
     "run",
+    "run_prepared",
     "run_thread_job",
     "status_text",
     "thread_context",

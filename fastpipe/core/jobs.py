@@ -8,10 +8,10 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Sequence
 from struct import Struct
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fastpipe.core.addresses import address_of
-from fastpipe.core.operations import JobOperations
+from fastpipe.core.operations import JobOperations, Packed
 from fastpipe.core.pillow import PillowMemory
 from fastpipe.core.structs import Arithmetic, DType, RawJob, RawPixels
 
@@ -29,6 +29,8 @@ _LIMITS_AT: int = RawJob.max_pixels.offset
 _BOX_AT: int = RawJob.box.offset
 _EXTENT_AT: int = RawJob.offset.offset
 _SINK_AT: int = RawJob.sink.offset
+_PIXELS_POINTER_AT: int = RawJob.pixels.offset
+_ADDRESS = Struct("@P")
 _NO_EXTENT = (0,) * 10
 _NO_MEAN = (0.0,) * 6
 _NO_ARITHMETIC = (0, *_NO_MEAN)
@@ -61,6 +63,20 @@ def _arithmetic(mean: Sequence[float] | None, std: Sequence[float] | None, multi
     return (_NORMALIZE | (_MULTIPLY if multiplied else 0), *mean, *std)
 
 
+class PreparedJob(NamedTuple):
+    """A job from pixels to pixels, packed but for the two addresses; see `Job.prepared`.
+
+    Attributes:
+        content: the fpc_job.
+        pixels: its source, an fpc_pixels.
+        operations: what it points to.
+    """
+
+    content: bytes
+    pixels: bytes
+    operations: Packed
+
+
 class Job(JobOperations):
     """An fpc_job: source, box, operations, sink. Filled anew for each image; nothing is checked before `run`.
 
@@ -68,13 +84,15 @@ class Job(JobOperations):
     and tensors and bare addresses are the caller's business.
     """
 
-    __slots__ = ("_keep", "_pixels", "_pixels_at", "address")
+    __slots__ = ("_content", "_keep", "_pixels", "_pixels_at", "_pixels_content", "address")
 
     def __init__(self, raw: RawJob | None = None) -> None:
         super().__init__(RawJob() if raw is None else raw)
         self.address = ctypes.addressof(self.raw)
         self._pixels = RawPixels()
         self._pixels_at = ctypes.addressof(self._pixels)
+        self._content = memoryview(self.raw).cast("B")
+        self._pixels_content = memoryview(self._pixels).cast("B")
         self._keep: Any = None
 
     # -- the source
@@ -152,6 +170,32 @@ class Job(JobOperations):
     def limit(self, max_pixels: int = 0, max_bytes: int = 0) -> None:
         """Sets the most pixels and the most bytes of scratch memory; images beyond are refused. 0 for no limit."""
         _LIMITS.pack_into(self.raw, _LIMITS_AT, max_pixels, max_bytes)
+
+    # -- all of it
+
+    def prepared(self) -> PreparedJob:
+        """Packs the job, which reads pixels, to be filled again with others of the same layout, and another sink."""
+        operations = self.packed((0, 0))
+        address = ctypes.cast(ctypes.c_char_p(operations.content), ctypes.c_void_p).value
+        kept, self.raw.operations = self.raw.operations, address
+        content = bytes(self._content)
+        self.raw.operations = kept
+        return PreparedJob(content, bytes(self._pixels_content), operations)
+
+    def fill(self, prepared: PreparedJob, source: int, sink: int, keep: Any) -> None:
+        """Makes this the prepared job, until it is cleared.
+
+        Args:
+            prepared: lives until the job has run.
+            source, sink: addresses of the first pixel that is read, and of the first element that is written.
+            keep: lives as long as the source has to.
+        """
+        self._content[:] = prepared.content
+        self._pixels_content[:] = prepared.pixels
+        _ADDRESS.pack_into(self._pixels_content, 0, source)
+        _ADDRESS.pack_into(self._content, _PIXELS_POINTER_AT, self._pixels_at)
+        _ADDRESS.pack_into(self._content, _SINK_AT, sink)
+        self._keep = keep
 
     # -- the sink
 

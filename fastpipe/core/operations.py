@@ -46,7 +46,7 @@ class Packed(NamedTuple):
 class JobOperations:
     """A job's operations, in the order in which they run; `Job` adds a source and a sink."""
 
-    __slots__ = ("_bytes", "_count", "_operations", "_tables", "raw")
+    __slots__ = ("_bytes", "_count", "_operations", "_own", "_tables", "raw")
 
     def __init__(self, raw: RawJob) -> None:
         self.raw = raw
@@ -55,7 +55,7 @@ class JobOperations:
         self._bytes = memoryview(self._operations).cast("B")
         self._count = 0
         self._tables: list[bytes] = []
-        raw.operations = ctypes.addressof(self._operations)
+        self._own = raw.operations = ctypes.addressof(self._operations)
 
     @property
     def room(self) -> int:
@@ -66,6 +66,7 @@ class JobOperations:
         """Removes all operations."""
         self._count = 0
         self._tables.clear()
+        self.raw.operations = self._own
         self.raw.operation_count = 0
 
     def mark(self) -> tuple[int, int]:

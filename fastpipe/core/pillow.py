@@ -16,6 +16,8 @@ from fastpipe.core import library
 if TYPE_CHECKING:
     from PIL import Image
 
+    from fastpipe.types import Box
+
 _PIXEL_BYTES = {"RGB": 4, "L": 1}
 _OBJECT_SIZE = object.__basicsize__  # a capsule's pointer comes behind the object's head
 
@@ -39,13 +41,18 @@ class PillowMemory(NamedTuple):
     channels: int
     keep: Any
 
+    def part(self, box: Box) -> PillowMemory:
+        """The memory of a box inside of the image."""
+        address = self.address + box.top * self.row_stride + box.left * self.pixel_bytes
+        return self._replace(address=address, height=box.height, width=box.width)
+
 
 class _Pillow(NamedTuple):
     """Facts about the installed Pillow.
 
     Attributes:
         plain: ``PIL.Image.Image``, of which an instance has nothing to load.
-        new: ``PIL.Image.new``.
+        wrap: makes a new image of what Pillow's C module makes, as ``PIL.Image.new`` does.
         core: Pillow's C module.
         checks_rows: it checks that the rows lie one behind the other, since version 13. Before, it shows its first
             block of memory, which isn't the pixels' in an image that is mapped, or that lies aligned.
@@ -53,7 +60,7 @@ class _Pillow(NamedTuple):
     """
 
     plain: type[Any]
-    new: Any
+    wrap: Any
     core: Any
     checks_rows: bool
     pixels_in: Any
@@ -68,7 +75,7 @@ def _pillow() -> _Pillow | None:
     from PIL import _imaging as imaging
 
     checks_rows = int(__version__.partition(".")[0]) >= 13
-    found = _Pillow(Image.Image, Image.new, imaging, checks_rows, library.quick().fpc_arrow_pixels)
+    found = _Pillow(Image.Image, Image.Image()._new, imaging, checks_rows, library.quick().fpc_arrow_pixels)
     for mode, pixel in (("RGB", b"\x01\x02\x03\xff"), ("L", b"\x04")):
         image = Image.new(mode, (3, 2), tuple(pixel[:3]) if len(pixel) == 4 else pixel[0])
         memory = _memory_of(image, found)
@@ -80,12 +87,18 @@ def _pillow() -> _Pillow | None:
 def _memory_of(image: Image.Image, pillow: _Pillow) -> PillowMemory | None:
     if type(image) is not pillow.plain:
         image.load()
-    pixels = image.im
-    mode, (width, height) = pixels.mode, pixels.size
-    size = _PIXEL_BYTES.get(mode)
+    if not pillow.checks_rows and image.readonly:
+        return None
+    return _memory_in(image.im, pillow)
+
+
+def _memory_in(pixels: Any, pillow: _Pillow) -> PillowMemory | None:
+    """The memory of what Pillow's C module has of an image."""
+    width, height = pixels.size
+    size = _PIXEL_BYTES.get(pixels.mode)
     if size is None or not (width and height):
         return None
-    if not pillow.checks_rows and (image.readonly or pillow.core.get_alignment() != 1):
+    if not pillow.checks_rows and pillow.core.get_alignment() != 1:
         return None
     try:
         capsule = pixels.__arrow_c_array__()
@@ -123,6 +136,6 @@ def new_image(height: int, width: int, channels: int) -> tuple[Image.Image, Pill
     pillow = _pillow() if library.available() else None
     if pillow is None:
         return None
-    image = pillow.new("L" if channels == 1 else "RGB", (width, height), None)
-    memory = _memory_of(image, pillow)
-    return None if memory is None else (image, memory)
+    pixels = pillow.core.new("L" if channels == 1 else "RGB", (width, height))
+    memory = _memory_in(pixels, pillow)
+    return None if memory is None else (pillow.wrap(pixels), memory)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import threading
+from typing import Any
 
-from fastpipe.core.jobs import Job
+from fastpipe.core.jobs import Job, PreparedJob
 from fastpipe.core.library import status_text
 from fastpipe.core.pool import run
 from fastpipe.core.structs import Status
@@ -19,22 +20,28 @@ class _Local(threading.local):
 _local = _Local()
 
 
-def thread_job(empty: bool = True) -> Job:
-    """Lends a job until `run_thread_job` takes it back: no signal handler or greenlet of this thread gets the same.
-
-    Args:
-        empty: clear operations, box and limits; else the job is as it was left, for `Job.read` and `Job.work`.
-    """
-    try:
-        job = _local.free.pop()
-    except IndexError:
-        job = Job()
-    if not empty:
-        return job
+def thread_job() -> Job:
+    """Lends an empty job until `run_thread_job` takes it back: no signal handler or greenlet of this thread gets it."""
+    job = _borrowed()
     job.clear()
     job.box()
     job.limit()
     return job
+
+
+def _borrowed() -> Job:
+    """A job of this thread's, as it was left."""
+    try:
+        return _local.free.pop()
+    except IndexError:
+        return Job()
+
+
+def run_prepared(prepared: PreparedJob, source: int, sink: int, keep: Any) -> int:
+    """Runs a prepared job in this thread; arguments as of `Job.fill`. Returns its `Status`, as a plain int."""
+    job = _borrowed()
+    job.fill(prepared, source, sink, keep)
+    return run_thread_job(job)
 
 
 def run_thread_job(job: Job) -> int:

@@ -70,7 +70,28 @@ def add_warp(
     if not all(map(math.isfinite, coefficients)):
         return False
     levels = _levels(fill)
-    job.warp(kind, size, coefficients, FILTERS[interpolation], levels * 3 if len(levels) == 1 else levels)
+    colour = levels * 3 if len(levels) == 1 else levels
+    if kind is not core.Kind.AFFINE or not _add_shift(job, size, coefficients, interpolation, colour):
+        job.warp(kind, size, coefficients, FILTERS[interpolation], colour)
+    return True
+
+
+def _add_shift(
+    job: core.Job, size: tuple[int, int], coefficients: Sequence[float], interpolation: str, colour: Sequence[int]
+) -> bool:
+    """Adds an affine warp that moves whole pixels, as a crop with a border; False for any other."""
+    a, b, right, d, e, down = coefficients
+    if (a, b, d, e) != (1, 0, 0, 1) or FILTERS[interpolation] != core.Filter.NEAREST:
+        return False
+    height, width = size
+    if right % 1 or down % 1 or abs(right) >= width or abs(down) >= height:
+        return False
+    x, y = int(right), int(down)  # of the image's pixel that comes to (0, 0)
+    job.crop(max(y, 0), max(x, 0), height - abs(y), width - abs(x))
+    sides = max(-x, 0), max(-y, 0), max(x, 0), max(y, 0)
+    if any(sides):
+        red, green, blue = colour
+        job.pad(*sides, core.Padding.CONSTANT, (red, green, blue))
     return True
 
 

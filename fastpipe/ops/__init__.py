@@ -56,7 +56,7 @@ from fastpipe.ops.geometry import (
     reduced_scale,
     resize_to,
 )
-from fastpipe.ops.pillow_filters import PillowBoxBlur, PillowGaussianBlur
+from fastpipe.ops.pillow_filters import PillowBoxBlur, PillowGaussianBlur, radii_of
 from fastpipe.ops.tensors import (
     AsTvImage,
     PermuteChannels,
@@ -138,6 +138,7 @@ __all__ = [
     "interned_once",
     "leaves_contiguous",
     "pad_by",
+    "radii_of",
     "reduced_scale",
     "register",
     "resize_to",

@@ -129,7 +129,7 @@ class HFlip(Operation):
     narrows: ClassVar[bool] = False
 
     def least_pixels(self, channels: int) -> float:
-        return NEVER
+        return 30_000
 
     def required_region(self, region: Box, shape: ImageShape) -> tuple[Box, tuple[Operation, ...]]:
         return Box(region.top, shape.width - region.right, region.height, region.width), (self,)
@@ -294,8 +294,9 @@ class Resize(Operation):
         return self.output_shape(shape) == shape
 
     def least_pixels(self, channels: int) -> float:
-        if channels != 3 or self.mode == "nearest":
-            return NEVER
+        if self.mode == "nearest":  # which takes as long as its result is large
+            least = 50_000 if channels == 3 else 20_000
+            return 0 if self.fixed and self.size[0] * self.size[1] >= least else NEVER
         return 0 if self.fixed and self.size[0] * self.size[1] >= 3000 else 3000
 
     def output_shape(self, shape: ImageShape) -> ImageShape:

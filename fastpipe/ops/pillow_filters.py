@@ -16,9 +16,20 @@ from fastpipe.types import Box, ImageShape
 if TYPE_CHECKING:
     from fastpipe.core import Job
 
-__all__ = ["PillowBoxBlur", "PillowGaussianBlur"]
+__all__ = ["PillowBoxBlur", "PillowGaussianBlur", "radii_of"]
 
 _LARGEST_RADIUS = 1 << 20  # the core's
+
+
+def radii_of(radius: Any) -> tuple[float, float] | None:
+    """A blur's radii along rows and down columns, from a number or a tuple of two.
+
+    None for what Pillow has to decide about, such as a list, which may change until then.
+    """
+    given = radius if isinstance(radius, tuple) else (radius, radius)
+    if len(given) != 2 or not all(isinstance(one, (int, float)) and 0 <= one <= _LARGEST_RADIUS for one in given):
+        return None
+    return given[0], given[1]
 
 
 class _Blur(Operation):
@@ -45,15 +56,8 @@ class _Blur(Operation):
         made = self.apply(Image.fromarray(np.ascontiguousarray(image if image.shape[2] == 3 else image[..., 0])))
         return np.array(made).reshape(image.shape)
 
-    def _radii(self) -> tuple[float, float] | None:
-        """The radii along rows and down columns; None for what Pillow has to decide about."""
-        given = self.radius if isinstance(self.radius, (list, tuple)) else (self.radius, self.radius)
-        if len(given) != 2 or not all(isinstance(one, (int, float)) and 0 <= one <= _LARGEST_RADIUS for one in given):
-            return None
-        return given[0], given[1]
-
     def to_core(self, job: Job, shape: ImageShape) -> bool:
-        radii = self._radii()
+        radii = radii_of(self.radius)
         if radii is None:
             return False
         job.blur(self.kind, *radii)
@@ -61,7 +65,7 @@ class _Blur(Operation):
 
     def required_region(self, region: Box, shape: ImageShape) -> tuple[Box, tuple[Operation, ...]] | None:
         """The pixels that the passes reach; a Gaussian's boxes are no wider than its radius."""
-        radii = self._radii()
+        radii = radii_of(self.radius)
         if radii is None:
             return None
         x, y = (self.passes * (int(radius) + 2) if radius else 0 for radius in radii)

@@ -26,7 +26,7 @@ def add_steps(job: core.Job, steps: tuple[Step, ...], shape: ImageShape) -> tupl
             return shape, number
         behind = step.output_shape(shape) if step.changes_shape else shape
         if known is not None and begin is not None:
-            if len(known) == _MOST_KEPT:
+            if len(known) >= _MOST_KEPT:
                 known.clear()
             # a resize to a given size is the same for images of any size
             known[shape[2] if isinstance(step, Resize) and step.fixed else shape] = job.packed(begin), behind

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from PIL import Image, ImageFilter
 
-from fastpipe.ops import Crop, Operation, PillowBoxBlur, PillowGaussianBlur, RgbToGrayscale, resize_to
+from fastpipe.ops import Crop, Operation, PillowBoxBlur, PillowGaussianBlur, RgbToGrayscale, radii_of, resize_to
 from fastpipe.program.lazy_operations import TRANSPOSITIONS, BoxResize, PointTable
 from fastpipe.program.lazy_source import LazySource
 from fastpipe.program.on_image import copied_info, to_array
@@ -33,9 +33,6 @@ _RECORDED_FILTERS: dict[type, Callable[[Any], Operation]] = {
     ImageFilter.BoxBlur: lambda given: PillowBoxBlur(given.radius),
 }
 """The operations that filters are, by their classes."""
-
-_LARGEST_RADIUS = 1 << 10
-"""Radius up to which a blur is recorded."""
 
 
 @dataclass(slots=True, eq=False)
@@ -217,7 +214,7 @@ class LazyImage(Image.Image):
     def filter(self, filter: Any) -> Image.Image:
         given = filter() if callable(filter) else filter
         record, known = _open_record(self), _RECORDED_FILTERS.get(type(given))
-        if record is None or known is None or not _is_radius(given.radius):
+        if record is None or known is None or radii_of(given.radius) is None:
             return Image.Image.filter(self, given)
         return _then(self, record, known(given))
 
@@ -321,12 +318,6 @@ def _whole_size(size: Any) -> Size | None:
     except (TypeError, ValueError):
         return None
     return Size(height, width) if 0 < min(width, height) <= max(width, height) <= _LARGEST else None
-
-
-def _is_radius(given: Any) -> bool:
-    """Whether a blur's radius is one or two numbers that the core takes."""
-    radii = given if isinstance(given, tuple) else (given, given)
-    return len(radii) == 2 and all(isinstance(one, (int, float)) and 0 <= one <= _LARGEST_RADIUS for one in radii)
 
 
 def _is_one_step(box: Sequence[float], size: Size, mode: str, reducing_gap: Any) -> bool:

@@ -38,7 +38,7 @@ from fastpipe.ops import (
     leaves_contiguous,
     reduced_scale,
 )
-from fastpipe.program.program import Fidelity, Program, Views
+from fastpipe.program.program import Fidelity, Kept, Program, Views
 from fastpipe.types import Box, DecodeRequest, ImageShape, Recipe, Size, Step, named
 
 _WHOLE = DecodeRequest()
@@ -62,7 +62,7 @@ def lower(recipe: Recipe, fidelity: Fidelity = "torchvision", *, orientation: in
     if known is None:
         if len(_known_programs) >= _MOST_PROGRAMS:
             _known_programs.clear()
-        program = _lowered(steps, recipe.shape, fidelity, orientation)
+        program = _lowered(steps, recipe.shape, fidelity, orientation)._replace(kept=Kept())
         for step in program.steps:
             if isinstance(step, Operation) and getattr(step, "interned", None) is None:
                 interned(step)

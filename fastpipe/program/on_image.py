@@ -23,6 +23,7 @@ from fastpipe.ops import AsTvImage, Operation, ToNormalizedTensor, ToPlanarTenso
 from fastpipe.program.borders import behind_conversion, without_border
 from fastpipe.program.core_steps import add_steps
 from fastpipe.program.lower import lower
+from fastpipe.program.prepared import prepared, prepared_program
 from fastpipe.program.profiling import mark, profiled
 from fastpipe.program.program import Program, Views
 from fastpipe.types import Box, ImageShape, Recipe, Step
@@ -70,6 +71,11 @@ def run_on_image(program: Program, image: Any, out: torch.Tensor | None = None, 
         ``PIL.Image.Image``, or an array ``(H, W, C)``, which may be a view where pixels are only cut out.
     """
 
+    if out is None and program.kept is not None:
+        made = _run_again(program, image, in_rows)
+        if made is not None:
+            return made
+
     def from_memory(program: Program, into: torch.Tensor | None, in_rows: bool) -> Any:
         box = program.request.box
         return on_pixels(image, program.steps, program.conversion, into, box, in_rows)
@@ -83,13 +89,38 @@ def run_on_image(program: Program, image: Any, out: torch.Tensor | None = None, 
     return made
 
 
+def _run_again(program: Program, image: Any, in_rows: bool) -> Any:
+    """`run_on_image` by the job that is kept with the program, or now is; None where there can't be one."""
+    if profiled() or not core.available() or hasattr(type(image), "claim"):
+        return None
+    kept: Any = program.kept
+    key = (image.strides, in_rows) if isinstance(image, np.ndarray) else in_rows
+    known = kept.get(key, _UNKNOWN)
+    if known is _UNKNOWN:
+        if len(kept) >= _MOST_LAYOUTS:
+            kept.clear()
+        known = kept[key] = prepared_program(program, image, in_rows)
+    made = None if known is None else known.run_on(image)
+    if made is None:
+        return None
+    if known.dtype is None:
+        made.info = copied_info(image) if program.keeps_info else {}
+        return made
+    return AS_TV_IMAGE.apply(made) if program.tv_image else made
+
+
+_UNKNOWN = object()
+_MOST_LAYOUTS = 8
+
+
 def run_steps(steps: Sequence[Step], image: Any) -> Any:
     """The result of drawn steps on a PIL image or an array: of several as a program, where they make one."""
     shape = shape_of(image) if len(steps) > 1 and core.available() else None
     if shape is not None:
         return run_on_image(lower(Recipe(shape, tuple(steps))), image)
     for step in steps:
-        image = step.apply(image)
+        made = run_operation(step, image) if isinstance(step, Operation) else None
+        image = step.apply(image) if made is None else made
     return image
 
 
@@ -114,6 +145,10 @@ def run_operation(operation: Operation, image: Any, box: Box | None = None) -> A
             shape = ImageShape(box.height, box.width, shape.channels)
         if operation.returns_input(shape):
             return None
+        if box is None and getattr(operation, "interned", None) is not None:
+            made = _prepared_operation(operation, image, shape)
+            if made is not None:
+                return made
         made, taken, _ = _claimed(image, shape, box, (operation,), None, None, False)
     except _MISTAKES:
         return None
@@ -123,6 +158,31 @@ def run_operation(operation: Operation, image: Any, box: Box | None = None) -> A
         made.info = {}
     return made
 
+
+def _prepared_operation(operation: Operation, image: Any, shape: ImageShape) -> Any:
+    """`run_operation` of one that is interned, by the job that is kept with it from its second image on."""
+    if hasattr(type(image), "claim"):
+        return None
+    kept: Any = operation.interned
+    key = "image", shape
+    known = kept.get(key, _UNKNOWN)
+    if known is _UNKNOWN:
+        if len(kept) >= _MOST_SHAPES:
+            kept.clear()
+        kept[key] = None
+        return None
+    if known is None:
+        known = prepared((operation,), None, image, shape, Box(0, 0, shape.height, shape.width))
+        if known is None:
+            return None
+        kept[key] = known
+    made = known.run_on(image)
+    if made is not None:
+        made.info = copied_info(image) if operation.keeps_info(shape) else {}
+    return made
+
+
+_MOST_SHAPES = 64  # of images that an operation is kept for
 
 _MISTAKES = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, struct.error)
 """Errors of arguments that no operation takes."""
@@ -223,7 +283,7 @@ def _claimed(
     if pixels is None:
         job.read_pixels(_cut(image, box))
     else:
-        job.read_image(pixels if box is None else _part(pixels, box))
+        job.read_image(pixels if box is None else pixels.part(box))
     shape, taken = add_steps(job, steps, shape)
     finished = taken == len(steps) and conversion is not None
     if not taken and not finished:
@@ -244,11 +304,6 @@ def _claimed(
     if pixels is not None and not finished:
         made.info = copied_info(image)
     return made, taken, finished
-
-
-def _part(pixels: core.PillowMemory, box: Box) -> core.PillowMemory:
-    address = pixels.address + box.top * pixels.row_stride + box.left * pixels.pixel_bytes
-    return pixels._replace(address=address, height=box.height, width=box.width)
 
 
 def pillow_sink(job: core.Job, shape: ImageShape) -> Image.Image | None:

@@ -7,6 +7,7 @@ from typing import Any
 import torch
 
 from fastpipe import ops
+from fastpipe.program import run_steps
 from fastpipe.rng import Stream, TorchStream, stream_of
 from fastpipe.rng.float32 import log_ratio
 from fastpipe.transforms import functional as F
@@ -172,6 +173,9 @@ class RandomCrop(Transform):
 
     def forward(self, img: Image) -> Image:
         """The crop."""
+        if not isinstance(img, torch.Tensor):  # noqa: SIM102 - TorchScript must not see the inner one
+            if self.padding is not None and self.size[0] * self.size[1] >= 10_000:  # else Pillow is as fast
+                return _cropped(self, img)
         if self.padding is not None:
             img = F.pad(img, self.padding, self.fill, self.padding_mode)
         _, height, width = F.get_dimensions(img)
@@ -198,6 +202,12 @@ class RandomCrop(Transform):
         places = (shape.height - height + 1) * (shape.width - width + 1)
         steps.append(ops.crop_at(top, left, height, width, places))
         return tuple(steps)
+
+
+def _cropped(crop: RandomCrop, img: Any) -> Any:
+    """The crop of an array or a PIL image with its border, made at once."""
+    channels, height, width = F.get_dimensions(img)
+    return run_steps(crop.draw(ImageShape(height, width, channels), Generators()), img)
 
 
 def _draw_crop(height: int, width: int, output_size: tuple[int, int], stream: Stream) -> tuple[int, int, int, int]:

@@ -19,6 +19,7 @@ from transforms.functional.test_against_torchvision import translated
 
 import fastpipe.transforms as T
 from fastpipe import core
+from fastpipe.ops import Affine
 from fastpipe.transforms import functional as F
 
 R = torchvision.transforms
@@ -249,3 +250,21 @@ def test_read_only_and_mapped_images() -> None:
         if op not in APPROXIMATE:
             compare(op, arguments, mapped)
     assert mapped.tobytes() == array.tobytes()
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    size=st.tuples(st.integers(1, 9), st.integers(1, 9)),
+    mode=st.sampled_from(MODES),
+    shift=st.tuples(st.integers(-10, 10), st.sampled_from([-9, -1, 0, 0.5, 1.0, 2, 8])),
+    fill=st.sampled_from([None, 7, 300, -2]),
+    center=st.sampled_from([None, [0, 0], [1, 3.5]]),
+)
+def test_shifts_by_whole_pixels(size: Any, mode: str, shift: Any, fill: Any, center: Any) -> None:
+    """A crop with a border, to the core, for images of any size; the fourth byte goes along."""
+    image = pil_image(mode, *size).point(lambda value: value ^ 5)  # whose fourth byte is 0
+    given_shift = (0.0, list(shift), 1.0, [0.0, 0.0])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Affine, "least_pixels", lambda self, channels: 0)
+        made = F.affine(image, *given_shift, fill=fill, center=center)
+    assert all_bytes(made) == all_bytes(R.functional.affine(image, *given_shift, fill=fill, center=center))

@@ -4,16 +4,20 @@
 
 #include <string.h>
 
+enum { AT_ONCE = 2, GRAY_AT_ONCE = 6 /* rows that go through the horizontal pass */ };
+
 typedef struct resize_stage {
     fpc_stage stage;
     fpc_resize resize;
-    uint8_t *pair[2];     /* rows of the input */
-    uint8_t *kept;        /* rows are made in twos: the second one */
-    uint8_t *ring;        /* the rows that the vertical pass reads */
-    int32_t ring_rows;    /* a power of two */
-    int64_t ring_bytes;   /* from one row to the next, slack included */
-    const uint8_t **taps; /* the rows of one output */
-    fpc_picks picks;      /* of FPC_NEAREST, in the taps' place */
+    int32_t at_once;
+    uint8_t *inputs[GRAY_AT_ONCE]; /* rows of the input */
+    uint8_t *kept[GRAY_AT_ONCE];   /* rows that were made before they were asked for, from the second on */
+    uint8_t *mixed[2], *made[2];   /* three gray rows each as one of three channels, before and behind the pass */
+    uint8_t *ring;                 /* the rows that the vertical pass reads */
+    int32_t ring_rows;             /* a power of two */
+    int64_t ring_bytes;            /* from one row to the next, slack included */
+    const uint8_t **taps;          /* the rows of one output */
+    fpc_picks picks;               /* of FPC_NEAREST, in the taps' place */
 } resize_stage;
 
 static uint8_t *ring_row(const resize_stage *self, int32_t row) {
@@ -32,11 +36,37 @@ static void run_vertical(const resize_stage *self, int32_t y, int64_t offset, in
     self->stage.kernels->resample_vertical(self->taps, vertical, y, (int64_t)width * self->stage.channels, out);
 }
 
+/* The horizontal pass over `count` rows. Gray ones go through it by threes, as if they were the channels of one. */
+static void run_horizontal(const resize_stage *self, const uint8_t *const *in, int32_t count, uint8_t *const *rows) {
+    const fpc_kernels *kernels = self->stage.kernels;
+    const fpc_axis *axis = self->resize.horizontal;
+    if (self->stage.channels == 3) {
+        const uint8_t *const two[2] = {in[0], in[count - 1]};
+        uint8_t *const made[2] = {rows[0], rows[count - 1]};
+        kernels->resample_horizontal(two, axis, 3, made);
+        return;
+    }
+    const int last = count > 3; /* of the threes */
+    const int32_t end = count - 1;
+    for (int i = 0; i <= last; i++) {
+        const int32_t first = 3 * i, second = first < end ? first + 1 : end, third = second < end ? second + 1 : end;
+        kernels->planes_to_rgb(in[first], in[second], in[third], self->mixed[i], axis->end);
+    }
+    const uint8_t *const mixed[2] = {self->mixed[0], self->mixed[last]};
+    uint8_t *const made[2] = {self->made[0], self->made[last]};
+    kernels->resample_horizontal(mixed, axis, 3, made);
+    for (int i = 0; i <= last; i++) {
+        const int32_t first = 3 * i, second = first < end ? first + 1 : end, third = second < end ? second + 1 : end;
+        uint8_t *const out[3] = {rows[first], rows[second], rows[third]}; /* the same row gets the same bytes again */
+        kernels->split_channels(self->made[i], axis->outputs, out);
+    }
+}
+
 /* Passes over rows that nothing reads. */
 static int skip_to(const resize_stage *self, int32_t row) {
     fpc_stage *from = self->stage.from;
     int status = FPC_OK;
-    while (status == FPC_OK && from->given < row) status = fpc_pull_row(from, self->pair[0]);
+    while (status == FPC_OK && from->given < row) status = fpc_pull_row(from, self->inputs[0]);
     return status;
 }
 
@@ -49,16 +79,17 @@ static int next_horizontal_first(fpc_stage *stage, uint8_t *out) {
     const int64_t offset = column_offset(self);
     int status = skip_to(self, vertical->first);
     while (status == FPC_OK && from->given < need) {
-        const int32_t row = from->given;
-        const bool two = row + 1 < vertical->end;
-        const uint8_t *given[2] = {NULL, NULL};
-        for (int i = 0; i <= two && status == FPC_OK; i++) {
-            status = fpc_borrow_row(from, self->pair[i], &given[i]);
+        const int32_t row = from->given, left = vertical->end - row;
+        const int32_t count = left < self->at_once ? left : self->at_once;
+        const uint8_t *in[GRAY_AT_ONCE] = {NULL};
+        uint8_t *rows[GRAY_AT_ONCE] = {NULL};
+        for (int32_t i = 0; i < count && status == FPC_OK; i++) {
+            status = fpc_borrow_row(from, self->inputs[i], &in[i]);
+            in[i] += offset;
+            rows[i] = ring_row(self, row + i);
         }
         if (status != FPC_OK) break;
-        const uint8_t *const in[2] = {given[0] + offset, given[two] + offset};
-        uint8_t *const rows[2] = {ring_row(self, row), ring_row(self, row + two)};
-        stage->kernels->resample_horizontal(in, self->resize.horizontal, stage->channels, rows);
+        run_horizontal(self, in, count, rows);
     }
     if (status == FPC_OK) run_vertical(self, y, 0, stage->width, out);
     return status;
@@ -81,26 +112,27 @@ static int row_from_input(const resize_stage *self, int32_t y, uint8_t *row) {
     return status == FPC_OK ? fpc_pull_row(self->stage.from, row) : status;
 }
 
-/* The vertical pass first, or the horizontal one alone: rows are made in twos. */
+/* The vertical pass first, or the horizontal one alone: some rows are made at once. */
 static int next_horizontal_last(fpc_stage *stage, uint8_t *out) {
     resize_stage *self = (resize_stage *)stage;
     const bool need_vertical = self->resize.need_vertical;
-    const int32_t y = stage->given;
-    if (y & 1) {
-        memcpy(out, self->kept, (size_t)stage->width * (size_t)stage->channels);
+    const int32_t y = stage->given, place = y % self->at_once, left = stage->height - y;
+    if (place) {
+        memcpy(out, self->kept[place], (size_t)stage->width * (size_t)stage->channels);
         return FPC_OK;
     }
-    const bool two = y + 1 < stage->height;
+    const int32_t count = left < self->at_once ? left : self->at_once;
     const int64_t offset = need_vertical ? 0 : column_offset(self);
-    int status = FPC_OK;
-    for (int i = 0; i <= two && status == FPC_OK; i++) {
-        uint8_t *row = self->pair[i];
-        status = need_vertical ? vertical_from_input(self, y + i, row) : row_from_input(self, y + i, row);
+    const uint8_t *in[GRAY_AT_ONCE] = {NULL};
+    uint8_t *rows[GRAY_AT_ONCE] = {NULL};
+    for (int32_t i = 0; i < count; i++) {
+        uint8_t *row = self->inputs[i];
+        const int status = need_vertical ? vertical_from_input(self, y + i, row) : row_from_input(self, y + i, row);
+        if (status != FPC_OK) return status;
+        in[i] = row + offset;
+        rows[i] = i ? self->kept[i] : out;
     }
-    if (status != FPC_OK) return status;
-    const uint8_t *const in[2] = {self->pair[0] + offset, self->pair[two] + offset};
-    uint8_t *const rows[2] = {out, two ? self->kept : out};
-    stage->kernels->resample_horizontal(in, self->resize.horizontal, stage->channels, rows);
+    run_horizontal(self, in, count, rows);
     return FPC_OK;
 }
 
@@ -110,9 +142,9 @@ static int next_vertical_alone(fpc_stage *stage, uint8_t *out) {
 
 static int next_window(fpc_stage *stage, uint8_t *out) {
     const resize_stage *self = (const resize_stage *)stage;
-    const int status = row_from_input(self, stage->given, self->pair[0]);
+    const int status = row_from_input(self, stage->given, self->inputs[0]);
     if (status != FPC_OK) return status;
-    memcpy(out, self->pair[0] + column_offset(self), (size_t)stage->width * (size_t)stage->channels);
+    memcpy(out, self->inputs[0] + column_offset(self), (size_t)stage->width * (size_t)stage->channels);
     return FPC_OK;
 }
 
@@ -149,16 +181,16 @@ static int next_nearest(fpc_stage *stage, uint8_t *out) {
     const size_t bytes = (size_t)stage->width * (size_t)stage->channels;
     fpc_stage *from = stage->from;
     if (from->given > row) { /* the row before is this row, too */
-        memcpy(out, self->kept, bytes);
+        memcpy(out, self->kept[1], bytes);
         return FPC_OK;
     }
     const uint8_t *in = NULL;
     while (from->given <= row) {
-        const int status = fpc_borrow_row(from, self->pair[0], &in);
+        const int status = fpc_borrow_row(from, self->inputs[0], &in);
         if (status != FPC_OK) return status;
     }
     stage->kernels->pick_pixels(in + column_offset(self), &self->picks, out);
-    if (y + 1 < stage->height && starts[y + 1] == row) memcpy(self->kept, out, bytes);
+    if (y + 1 < stage->height && starts[y + 1] == row) memcpy(self->kept[1], out, bytes);
     return FPC_OK;
 }
 
@@ -207,7 +239,7 @@ int fpc_resize_prepare(fpc_resize *resize, fpc_chain *chain, fpc_slot *slot, con
                            .need_horizontal = !horizontal->identity || flips.inputs != flips.outputs,
                            .need_vertical = !vertical->identity,
                            .column = horizontal->first};
-    if (channels == 3 && !horizontal->has_lanes) chain->kernels->arrange_horizontal(horizontal);
+    if (!horizontal->has_lanes) chain->kernels->arrange_horizontal(horizontal);
     fpc_axis_shift(horizontal, resize->column);
     return FPC_OK;
 }
@@ -237,19 +269,24 @@ int fpc_add_resize(fpc_chain *chain, const fpc_resize *resize) {
     self->resize = *resize;
     const fpc_axis *vertical = resize->vertical;
     const int32_t channels = resize->channels;
+    self->at_once = channels == 1 ? GRAY_AT_ONCE : AT_ONCE;
     const int64_t in_bytes = fpc_row_bytes(stage->from->width, channels);
     const int64_t out_bytes = fpc_row_bytes(resize->width, channels);
     self->ring_bytes = stage->next == next_horizontal_first ? out_bytes : in_bytes;
     if (resize->need_vertical && !resize->nearest) {
         self->ring_rows = 2;
-        while (self->ring_rows < vertical->most_taps + 2) self->ring_rows *= 2;
+        while (self->ring_rows < vertical->most_taps + self->at_once) self->ring_rows *= 2;
     }
     const int64_t tap_bytes = resize->nearest ? resize->width * (int64_t)(sizeof(int32_t) + sizeof(fpc_pick_group))
                                               : ((int64_t)vertical->most_taps + 2) * (int64_t)sizeof(uint8_t *);
     const int64_t taps_room = (tap_bytes + 63) / 64 * 64;
     const int64_t ring_room = self->ring_rows * self->ring_bytes;
-    /* the pointers or picks, two rows of input, a row of outputs, the ring */
-    const int64_t bytes = taps_room + 2 * in_bytes + out_bytes + ring_room;
+    const bool mixes = channels == 1 && !resize->nearest && resize->need_horizontal;
+    const int64_t mixed_bytes = mixes ? fpc_row_bytes(stage->from->width, 3) : 0;
+    const int64_t made_bytes = mixes ? fpc_row_bytes(resize->width, 3) : 0;
+    /* the pointers or picks, rows of input and of output, those of three channels, the ring */
+    const int64_t bytes =
+        taps_room + self->at_once * (in_bytes + out_bytes) + 2 * (mixed_bytes + made_bytes) + ring_room;
     if ((chain->max_bytes > 0 && bytes > chain->max_bytes) || (uint64_t)bytes > SIZE_MAX) return FPC_TOO_LARGE;
     uint8_t *memory = fpc_buffer_need(&stage->slot->rows, (size_t)bytes);
     if (!memory) return FPC_NO_MEMORY;
@@ -259,9 +296,11 @@ int fpc_add_resize(fpc_chain *chain, const fpc_resize *resize) {
         make_picks(&self->picks, resize->horizontal, channels);
     }
     self->taps = (const uint8_t **)(void *)memory;
-    self->pair[0] = memory + taps_room;
-    self->pair[1] = self->pair[0] + in_bytes;
-    self->kept = self->pair[1] + in_bytes;
-    self->ring = self->kept + out_bytes;
+    memory += taps_room;
+    for (int32_t i = 0; i < self->at_once; i++, memory += in_bytes) self->inputs[i] = memory;
+    for (int32_t i = 0; i < self->at_once; i++, memory += out_bytes) self->kept[i] = memory;
+    for (int i = 0; i < 2; i++, memory += mixed_bytes) self->mixed[i] = memory;
+    for (int i = 0; i < 2; i++, memory += made_bytes) self->made[i] = memory;
+    self->ring = memory;
     return FPC_OK;
 }

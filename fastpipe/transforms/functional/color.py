@@ -20,12 +20,21 @@ from fastpipe.kernels.color import inverted, posterized
 from fastpipe.transforms.functional import _images, _tensor_color
 from fastpipe.transforms.functional._types import Image
 
-_INVERT, _AUTOCONTRAST, _EQUALIZE = ops.Invert(), ops.Autocontrast(), ops.Equalize()
-_GRAY, _THREE_GRAY = ops.RgbToGrayscale(1), ops.RgbToGrayscale(3)
+_INVERT, _AUTOCONTRAST, _EQUALIZE = map(ops.interned_once, (ops.Invert, ops.Autocontrast, ops.Equalize))
+_GRAY, _THREE_GRAY = (ops.interned_once(ops.RgbToGrayscale, channels) for channels in (1, 3))
 
 
 def _gray(channels: int) -> ops.RgbToGrayscale:
     return _GRAY if channels == 1 else _THREE_GRAY if channels == 3 else ops.RgbToGrayscale(channels)
+
+
+def _posterized_to(bits: int) -> ops.Posterize:
+    return ops.interned_once(ops.Posterize, bits) if type(bits) is int else ops.Posterize(bits)
+
+
+def _solarized_from(threshold: float) -> ops.Solarize:
+    known = type(threshold) in (int, float)
+    return ops.interned_once(ops.Solarize, threshold) if known else ops.Solarize(threshold)
 
 
 def adjust_brightness(img: Image, brightness_factor: float) -> Image:
@@ -162,7 +171,7 @@ def posterize(img: Image, bits: int) -> Image:
     if not (0 <= bits <= 8):
         raise ValueError(f"The number if bits should be between 0 and 8. Got {bits}")
     if not isinstance(img, torch.Tensor):
-        return _images.adjusted(ops.Posterize(bits), img, bits, kernel=partial(posterized, bits=bits))
+        return _images.adjusted(_posterized_to(bits), img, bits, kernel=partial(posterized, bits=bits))
     return _tensor_color.posterize(img, bits)
 
 
@@ -177,7 +186,7 @@ def solarize(img: Image, threshold: float) -> Image:
         TypeError: a threshold above a tensor's white.
     """
     if not isinstance(img, torch.Tensor):
-        return _images.adjusted(ops.Solarize(threshold), img, threshold)
+        return _images.adjusted(_solarized_from(threshold), img, threshold)
     return _tensor_color.solarize(img, threshold)
 
 

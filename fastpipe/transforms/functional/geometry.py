@@ -35,7 +35,7 @@ from fastpipe.transforms.functional import (
 )
 from fastpipe.transforms.functional._types import Image, Ints, Scalar
 
-_HFLIP, _VFLIP = ops.HFlip(), ops.VFlip()
+_HFLIP, _VFLIP = ops.interned_once(ops.HFlip), ops.interned_once(ops.VFlip)
 
 
 def get_dimensions(img: Image) -> list[int]:

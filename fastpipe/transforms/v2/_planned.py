@@ -13,19 +13,22 @@ from torch.utils._pytree import tree_flatten, tree_map, tree_unflatten
 from torchvision import tv_tensors
 from torchvision.transforms import v2 as theirs
 
+from fastpipe import core
 from fastpipe.errors import PlanError
 from fastpipe.ops import ToImage, ToPureTensor
 from fastpipe.ops.interpolation import InterpolationMode
 from fastpipe.program.lower import lower
 from fastpipe.program.on_image import run_on_image
 from fastpipe.program.on_image import shape_of as image_shape
-from fastpipe.rng import rewound_on, stream_of
+from fastpipe.program.profiling import profiled
+from fastpipe.rng import drawing, rewound_on, stream_of
 from fastpipe.transforms._base import draw_all
 from fastpipe.transforms.adapters import planned
 from fastpipe.transforms.autoaugment import AutoAugmentPolicy
 from fastpipe.transforms.image_call import ImageCallSlot
 from fastpipe.transforms.v2 import _draws
 from fastpipe.transforms.v2._attributes import Attribute, by_class
+from fastpipe.transforms.v2._on_images import run_function
 from fastpipe.transforms.v2._proxies import (
     PilStandIn,
     PureStandIn,
@@ -45,12 +48,25 @@ class Planned:
 
     _fill, dtype = Attribute(by_class), Attribute(by_class)
     interpolation, policy = Attribute(InterpolationMode.adopt), Attribute(AutoAugmentPolicy.adopt)
+    _runs_alone = False
+    """Whether a program beats torchvision's code on one PIL image."""
 
     def forward(self, *inputs: Any) -> Any:
-        """Calls torchvision's; a uint8 array that is the sample's image is transformed as a PIL image would be."""
+        """Calls torchvision's, but for a PIL image alone, which a program is made for where that is soon said.
+
+        A uint8 array that is the sample's image is transformed as a PIL image would be.
+        """
+        if self._runs_alone and len(inputs) == 1 and isinstance(inputs[0], PIL.Image.Image):
+            made = _run_alone(self, inputs[0])
+            if made is not None:
+                return made
         if not _may_have_array(inputs) or _takes_arrays(self):
             return super().forward(*inputs)  # type: ignore[misc]
         return _with_array(self, super().forward, inputs)  # type: ignore[misc]
+
+    def _call_kernel(self, functional: Any, inpt: Any, *args: Any, **kwargs: Any) -> Any:
+        made = run_function(functional.__name__, inpt, args, kwargs)
+        return super()._call_kernel(functional, inpt, *args, **kwargs) if made is None else made  # type: ignore[misc]
 
     def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
         """The steps for an image of that shape, drawn as calling the transform would draw."""
@@ -151,6 +167,7 @@ def planned_class(base: Any, module: str, **own: Any) -> type:
         "__doc__": base.__doc__,
         "_made_by_fastpipe": True,
         "_is_compose": base is theirs.Compose,
+        "_runs_alone": base in _ALONE,
     }
     if base in _draws.QUICK:
         body["draw"] = _drawing(_draws.QUICK[base])
@@ -167,6 +184,45 @@ def _drawing(quick: Any) -> Any:
         return steps_of(self, shape, generators) if steps is None else steps
 
     return draw
+
+
+_ALONE = frozenset(
+    {
+        theirs.AutoAugment,
+        theirs.ColorJitter,
+        theirs.PILToTensor,
+        theirs.RandAugment,
+        theirs.RandomCrop,
+        theirs.RandomResizedCrop,
+        theirs.ToImage,
+        theirs.TrivialAugmentWide,
+    }
+)
+_LEAST_CROPPED = 10_000
+"""Pixels from which a `RandomCrop` with a border is faster as a program; others are Pillow's one or two calls."""
+
+
+def _run_alone(transform: Any, image: PIL.Image.Image) -> Any:
+    """The result of a transform on one PIL image, drawn and run as a program.
+
+    None where torchvision's code is to run, with the generators where they were.
+    """
+    shape = None if isinstance(image, PilStandIn) else image_shape(image)
+    if shape is None or not core.available() or not _is_planned(transform):
+        return None
+    if isinstance(transform, theirs.RandomCrop) and (
+        not transform.padding or transform.size[0] * transform.size[1] < _LEAST_CROPPED
+    ):
+        return None
+    if torch._C._len_torch_function_stack() or torch._C._len_torch_dispatch_stack() or profiled():
+        return None
+    turn = drawing(globally=True)
+    with contextlib.suppress(Exception):  # torchvision says what is wrong
+        with turn as generators:
+            steps = transform.draw(shape, generators)
+        return run_on_image(lower(Recipe(shape, steps)), image, in_rows=True) if steps else image
+    turn.rewind()
+    return None
 
 
 _CONVERSIONS = (theirs.PILToTensor, theirs.ToImage, theirs.ToPureTensor, theirs.ToTensor)

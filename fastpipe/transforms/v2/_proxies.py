@@ -10,7 +10,7 @@ from __future__ import annotations
 import inspect
 import warnings
 from collections.abc import Callable
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, TypeAlias, TypeVar
 
 import PIL.Image
@@ -120,10 +120,13 @@ def shape_of(image: StandIn) -> ImageShape:
 
 def given_by_name(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
     """The arguments by name."""
-    if not args:
-        return kwargs
-    names = list(inspect.signature(getattr(F, name)).parameters)[1:]
-    return {**dict(zip(names, args, strict=False)), **kwargs}
+    return {**dict(zip(_parameters(name), args, strict=False)), **kwargs} if args else kwargs
+
+
+@lru_cache(maxsize=128)
+def _parameters(name: str) -> tuple[str, ...]:
+    """The names of a function's arguments behind the image."""
+    return tuple(inspect.signature(getattr(F, name)).parameters)[1:]
 
 
 def cropped_first(on: Callable[..., Any], image: Any, given: dict[str, Any]) -> Any:
@@ -182,16 +185,16 @@ def _perspective(
 MOVES: dict[str, Callable[..., ops.Operation]] = {
     "center_crop": ops.CenterCrop,
     "crop": ops.Crop,
-    "horizontal_flip": ops.HFlip,
-    "vertical_flip": ops.VFlip,
+    "horizontal_flip": partial(ops.interned_once, ops.HFlip),
+    "vertical_flip": partial(ops.interned_once, ops.VFlip),
 }
 _TABLES: dict[str, Callable[..., ops.Operation]] = {
     "adjust_brightness": ops.AdjustBrightness,
-    "invert": ops.Invert,
+    "invert": partial(ops.interned_once, ops.Invert),
     "posterize": ops.Posterize,
     "solarize": ops.Solarize,
 }
-_OPERATIONS = {
+OPERATIONS = {
     **MOVES,
     **_TABLES,
     "adjust_contrast": ops.AdjustContrast,
@@ -200,8 +203,8 @@ _OPERATIONS = {
     "adjust_saturation": ops.AdjustSaturation,
     "adjust_sharpness": ops.AdjustSharpness,
     "affine": _affine,
-    "autocontrast": ops.Autocontrast,
-    "equalize": ops.Equalize,
+    "autocontrast": partial(ops.interned_once, ops.Autocontrast),
+    "equalize": partial(ops.interned_once, ops.Equalize),
     "perspective": _perspective,
     "rgb_to_grayscale": ops.RgbToGrayscale,
     "rotate": _rotate,
@@ -272,8 +275,8 @@ def _on_pil(name: str, image: PilStandIn, /, *args: Any, **kwargs: Any) -> Any:
         return cropped_first(_on_pil, image, given)
     if name in _ON_PIL:
         return _ON_PIL[name](image, **given)
-    if name in _OPERATIONS:
-        return image.then(_OPERATIONS[name](**given))
+    if name in OPERATIONS:
+        return image.then(OPERATIONS[name](**given))
     if name not in _KEEPS_SHAPE:
         raise Untraceable(f"{name} isn't known ahead")
     return image.then(ops.PilOperation(name, given, image.shape))

@@ -153,8 +153,9 @@ def test_what_is_foreign_sees_what_torchvision_would_show(programs: list[Any]) -
     image = Image.fromarray(PHOTO)
     for seed in range(3):
         assert same(outcome(transforms(v2), seed, image), outcome(transforms(theirs), seed, image))
-        assert same(outcome(transforms(v2), seed, PHOTO), outcome(transforms(theirs), seed, image))
     assert len(programs) == 6
+    for seed in range(3):
+        assert same(outcome(transforms(v2), seed, PHOTO), outcome(transforms(theirs), seed, image))
 
 
 def test_changes_between_calls(programs: list[Any]) -> None:

@@ -1,0 +1,116 @@
+"""Programs that run again and again on loaded images: all of the job but two addresses is worked out once.
+
+A call then asks the image where its pixels lie, makes the result's memory, and runs the job: 7 µs around the core's
+work, where filling a job anew takes twice as long. `benchmarks/compose.py` has it on images of 32×32.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+
+from fastpipe import core
+from fastpipe.core.addresses import address_of
+from fastpipe.kernels import memory
+from fastpipe.program.core_steps import add_steps
+from fastpipe.program.program import Program
+from fastpipe.types import Box, ImageShape, Step
+
+
+class Prepared(NamedTuple):
+    """A job for images of one shape and layout.
+
+    Attributes:
+        job: the job.
+        source: the shape of the images; the job reads a box of it.
+        offset: bytes from an image's first pixel to the box's.
+        result: the shape of what comes out.
+        dtype: of a tensor that comes out; None where an image does.
+        strides: of the tensor ``(C, H, W)``, in elements.
+    """
+
+    job: core.PreparedJob
+    source: ImageShape
+    offset: int
+    result: ImageShape
+    dtype: torch.dtype | None
+    strides: tuple[int, int, int]
+
+    def run_on(self, image: Any) -> Any:
+        """A new tensor or PIL image.
+
+        None where this image's memory isn't to be had, or a new one's; nothing is done then.
+        """
+        pixels: Any
+        if isinstance(image, np.ndarray):
+            pixels, start = image, address_of(image)
+        else:
+            pixels = core.memory_of(image)
+            if pixels is None or pixels[3:6] != self.source:
+                return None
+            start = pixels.address
+        made: Any
+        if self.dtype is not None:
+            height, width, channels = self.result
+            made = torch.empty_strided((channels, height, width), self.strides, dtype=self.dtype)
+            sink = made.data_ptr()
+        else:
+            new = core.new_image(*self.result)
+            if new is None:
+                return None
+            made, sink = new[0], new[1].address
+        core.check(core.run_prepared(self.job, start + self.offset, sink, pixels))
+        return made
+
+
+def prepared_program(program: Program, image: Any, in_rows: bool) -> Prepared | None:
+    """Prepares a program for images of this one's shape and layout; None where its job isn't all there is to do."""
+    conversion = program.conversion
+    if program.after or (conversion is None and isinstance(image, np.ndarray)):
+        return None
+    if conversion is not None and memory.is_large(program.result, conversion.dtype):  # which has ways of its own
+        return None
+    return prepared(program.steps, conversion, image, program.shape, program.box, in_rows and program.in_rows)
+
+
+def prepared(
+    steps: tuple[Step, ...], conversion: Any, image: Any, shape: ImageShape, box: Box, in_rows: bool = False
+) -> Prepared | None:
+    """Prepares steps on a box of images of the shape and layout of this one; None where the core lacks any."""
+    job = core.thread_job()
+    made = _prepared(job, steps, conversion, image, shape, box, in_rows)
+    core.give_back(job)
+    return made
+
+
+def _prepared(
+    job: core.Job, steps: tuple[Step, ...], conversion: Any, image: Any, shape: ImageShape, box: Box, in_rows: bool
+) -> Prepared | None:
+    if isinstance(image, np.ndarray):
+        job.read_pixels(image[box.top : box.bottom, box.left : box.right])
+        row, column = image.strides[:2]
+    else:
+        pixels = core.memory_of(image)
+        if pixels is None:
+            return None
+        job.read_image(pixels.part(box))
+        row, column = pixels.row_stride, pixels.pixel_bytes
+    result, taken = add_steps(job, steps, ImageShape(box.height, box.width, shape.channels))
+    if taken != len(steps):
+        return None
+    height, width, channels = result
+    strides = (1, width * channels, channels) if in_rows else (height * width, width, 1)
+    if conversion is None:
+        new = core.new_image(height, width, channels)
+        if new is None:
+            return None
+        job.write_image(new[1])
+        dtype = None
+    else:
+        dtype = conversion.dtype
+        kind = core.DType.UINT8 if dtype is torch.uint8 else core.DType.FLOAT32
+        between, down, across = (stride * dtype.itemsize for stride in strides)
+        job.write(0, result, (down, across, between), kind, *conversion.arithmetic)
+    return Prepared(job.prepared(), shape, box.top * row + box.left * column, result, dtype, strides)
