@@ -83,12 +83,12 @@ def _one_of(interpolation: Any, python: Any) -> Any:
 
 
 def _resize(size: tuple[int, int], interpolation: Any) -> ops.Operation:
-    resize: ops.Operation = ops.interned_once(_resize_to, *size, interpolation_of(interpolation))
+    resize: ops.Operation = ops.interned_once(_resize_to, *size, interpolation)
     return resize
 
 
 def _resize_to(height: int, width: int, interpolation: Any) -> ops.Resize:
-    return ops.Resize([height, width], interpolation, None, True)
+    return ops.Resize([height, width], interpolation_of(interpolation), None, True)
 
 
 class ResizeKeepRatio(_Drawing):
@@ -291,8 +291,11 @@ class AutoAugment(_Drawing):
 
 class RandAugment(_Drawing):
     def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
-        weights = self.choice_weights
-        places = numpy_of(generators).choice(len(self.ops), self.num_layers, replace=weights is None, p=weights)
+        weights, numpy = self.choice_weights, numpy_of(generators)
+        if weights is None:  # `choice` with replacement is this, and takes twice as long
+            places = numpy.randint(0, len(self.ops), self.num_layers)
+        else:
+            places = numpy.choice(len(self.ops), self.num_layers, replace=False, p=weights)
         return _drawn_ops([self.ops[place] for place in places.tolist()], shape, generators.python)
 
     def _can_draw(self) -> bool:
@@ -312,7 +315,7 @@ class AugMixAugment(_Drawing):
         chains = []
         for _ in weights:
             depth = self.depth if self.depth > 0 else numpy.randint(1, 4)
-            places = numpy.choice(len(self.ops), depth, replace=True)
+            places = numpy.randint(0, len(self.ops), depth)
             chains.append(_drawn_ops([self.ops[place] for place in places.tolist()], shape, python))
         return (MixChains(weights, tuple(chains), None if self.blended else share),)
 

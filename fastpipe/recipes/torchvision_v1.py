@@ -14,9 +14,11 @@ from torchvision.transforms import functional as F
 from torchvision.transforms import transforms as theirs
 
 from fastpipe import ops
+from fastpipe.ops.interpolation import InterpolationMode
 from fastpipe.recipes.base import adapter, adapter_class, known_base
 from fastpipe.recipes.pillow_ops import PilToTensorOnce, ToTensorOnce
 from fastpipe.transforms import autoaugment, transforms
+from fastpipe.transforms._attributes import Attribute
 from fastpipe.transforms.adapters import Adapt
 from fastpipe.types import Generators, ImageShape, Step
 
@@ -82,11 +84,16 @@ def _by_torchvision(ours: Any) -> Any:
     return adapter_class(ours, draw=draw)
 
 
+def _adapter_class(ours: type, **body: Any) -> Any:
+    """`adapter_class`, whose interpolation is ours: the core is asked about no other library's."""
+    return adapter_class(ours, interpolation=Attribute(InterpolationMode.adopt), **body)
+
+
 def _classes() -> dict[type, Any]:
     found = {}
     for name in _SAME:
         ours = getattr(transforms, name, None) or getattr(autoaugment, name)
-        found[getattr(torchvision.transforms, name)] = adapter_class(ours)
+        found[getattr(torchvision.transforms, name)] = _adapter_class(ours)
     for name in ("ElasticTransform", "GaussianBlur", "RandomPosterize"):
         found[getattr(theirs, name)] = _by_torchvision(getattr(transforms, name))
     if tuple(map(int, torchvision.__version__.split(".")[:2])) < (0, 28):
@@ -143,7 +150,7 @@ def _draw_by_params(self: Any, shape: ImageShape, generators: Generators) -> tup
     return ops.Crop(*map(int, box)), ops.Resize(list(self.size), self.interpolation, None, self.antialias)
 
 
-_RESIZED_CROP = adapter_class(transforms.RandomResizedCrop, draw=_draw_by_params)
+_RESIZED_CROP = _adapter_class(transforms.RandomResizedCrop, draw=_draw_by_params)
 
 
 _MODULES = frozenset({"math", "torch", "torchvision"})

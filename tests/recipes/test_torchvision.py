@@ -23,6 +23,7 @@ import fastpipe
 from fastpipe import explain
 from fastpipe.explanation.graph_breaks import diagnose
 from fastpipe.transforms._base import drawable
+from fastpipe.transforms.pipeline import compile_pipeline
 from fastpipe.types import ImageShape
 
 F = module("torchvision.transforms.functional")
@@ -82,6 +83,19 @@ def test_attributes_changed_later_are_seen(photos: Path) -> None:
         after = run(dataset, 3)
         assert after == run(torchvision.datasets.ImageFolder(str(photos), transform), 3)
         assert after != earlier
+
+
+WARPS = [T.RandAugment(), T.AutoAugment(), T.TrivialAugmentWide(), T.RandomAffine(9), T.RandomRotation(9)]
+
+
+@pytest.mark.parametrize("transform", WARPS, ids=lambda transform: type(transform).__name__)
+def test_the_core_has_their_warps(transform: Any) -> None:
+    modes = []
+    for seed in range(20):
+        torch.manual_seed(seed)
+        drawn = compile_pipeline(transform).draw(ImageShape(40, 50)).steps
+        modes += [type(step.interpolation) for step in drawn if hasattr(step, "interpolation")]
+    assert set(modes) == {fastpipe.transforms.InterpolationMode}
 
 
 def test_members_changed_later_are_seen(photos: Path) -> None:

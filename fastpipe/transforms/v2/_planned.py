@@ -20,12 +20,12 @@ from fastpipe.program.lower import lower
 from fastpipe.program.on_image import run_on_image
 from fastpipe.program.on_image import shape_of as image_shape
 from fastpipe.rng import rewound_on, stream_of
+from fastpipe.transforms._attributes import Attribute, by_class
 from fastpipe.transforms._base import draw_all
 from fastpipe.transforms.adapters import planned
 from fastpipe.transforms.autoaugment import AutoAugmentPolicy
 from fastpipe.transforms.image_call import ImageCallSlot
 from fastpipe.transforms.v2 import _draws
-from fastpipe.transforms.v2._attributes import Attribute, by_class
 from fastpipe.transforms.v2._proxies import (
     PilStandIn,
     PureStandIn,
