@@ -15,11 +15,13 @@ from torchvision.transforms import transforms as theirs
 
 from fastpipe import ops
 from fastpipe.ops.interpolation import InterpolationMode
+from fastpipe.recipes import torchvision_presets
 from fastpipe.recipes.base import adapter, adapter_class, known_base
 from fastpipe.recipes.pillow_ops import PilToTensorOnce, ToTensorOnce
 from fastpipe.transforms import autoaugment, transforms
 from fastpipe.transforms._attributes import Attribute
 from fastpipe.transforms.adapters import Adapt
+from fastpipe.transforms.sized_image import SizedImage
 from fastpipe.types import Generators, ImageShape, Step
 
 _SAME = (
@@ -98,7 +100,7 @@ def _classes() -> dict[type, Any]:
         found[getattr(theirs, name)] = _by_torchvision(getattr(transforms, name))
     if tuple(map(int, torchvision.__version__.split(".")[:2])) < (0, 28):
         del found[theirs.ElasticTransform]  # which draws other numbers there
-    return found
+    return {**found, **torchvision_presets.TABLE}
 
 
 TABLE = _classes()
@@ -120,21 +122,6 @@ GUARDED_PIL_TO_TENSOR = _guarded(transforms.PILToTensor, PilToTensorOnce())
 
 
 # -- subclasses
-
-
-class SizedImage(PIL.Image.Image):
-    """A PIL image with a size and a mode, and no pixels."""
-
-    def __init__(self, shape: ImageShape) -> None:
-        super().__init__()
-        self._size = shape.width, shape.height
-        self._mode = "L" if shape.channels == 1 else "RGB"
-
-    def load(self) -> Any:
-        raise LookupError("this image has no pixels")
-
-    def tobytes(self, *args: Any, **kwargs: Any) -> Any:
-        return self.load()
 
 
 def _drawing_from(generators: Generators) -> Any:

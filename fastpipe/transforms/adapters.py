@@ -11,6 +11,8 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
+from fastpipe.transforms.rgb_only import find_to_rgb
+
 RECIPES = {
     "fastpipe.transforms.v2": "fastpipe.recipes.torchvision_v2",
     "timm.data": "fastpipe.recipes.timm",
@@ -30,7 +32,14 @@ def planned(transform: Any) -> Any:
     """
     kind: Any = type(transform)
     adapt = find_adapt(kind)
-    return transform if adapt is None else adapt(transform)
+    if adapt is not None:
+        return adapt(transform)
+    return transform if _is_ours(kind) else find_to_rgb(transform) or transform
+
+
+@lru_cache(maxsize=512)
+def _is_ours(kind: Any) -> bool:
+    return kind.__module__.startswith("fastpipe.") and kind.__name__ != "Lambda"
 
 
 def recipe_of(kind: type) -> str | None:

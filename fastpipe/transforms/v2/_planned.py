@@ -139,7 +139,7 @@ def _is_planned(transform: Any) -> bool:
     if transform._forward_hooks or transform._forward_pre_hooks or any(name in vars(transform) for name in _METHODS):
         return False
     members = map(planned, getattr(transform, "transforms", ()))
-    return all(isinstance(member, Planned) and _is_planned(member) for member in members)
+    return all(hasattr(member, "_plans_itself") and member._plans_itself() for member in members)
 
 
 def planned_class(base: Any, module: str, **own: Any) -> type:
