@@ -26,8 +26,9 @@ from torchvision import tv_tensors
 from fastpipe import ops
 from fastpipe.program.lower import lower
 from fastpipe.program.on_image import run_on_image
-from fastpipe.rng import as_globals, preserved_globals
-from fastpipe.transforms.v2._proxies import PilStandIn, PureStandIn, TensorStandIn, Untraceable, stand_in
+from fastpipe.rng import as_globals, keyed_globals
+from fastpipe.transforms.sized_image import Untraceable
+from fastpipe.transforms.v2._proxies import PilStandIn, PureStandIn, TensorStandIn, stand_in
 from fastpipe.transforms.v2._rng_patch import drawing_from
 from fastpipe.transforms.v2._samples import draw_sample, with_pixels
 from fastpipe.types import Generators, ImageShape, Recipe, Step
@@ -59,7 +60,7 @@ class _PixelGuard(TorchFunctionMode):
 def _run_without_pixels(transform: Any, inputs: tuple[Any, ...]) -> Any:
     """Calls a transform on stand-ins; whatever it raises is an `Untraceable`: the real call will raise its like."""
     try:
-        with _PixelGuard():  # type: ignore[no-untyped-call]
+        with _PixelGuard():
             return transform(*inputs)
     except Untraceable:
         raise
@@ -167,14 +168,15 @@ def _trust_of(transform: Any) -> _Trust:
 
 def _trial(transform: Any, kind: tuple[Any, ...] | None) -> bool | None:
     """Runs copies of a transform with pixels and without, from the same random numbers, and compares."""
-    run = _try_sample if kind is None else _try_image
-    with preserved_globals():
-        try:
-            return all(run(transform, shape, kind, seed) for seed, shape in enumerate(_PROBES))
-        except Untraceable as error:
-            return False if error.__cause__ is None else None
-        except Exception:
-            return None
+    try:
+        return all(
+            _try_sample(transform, shape, seed) if kind is None else _try_image(transform, shape, kind, seed)
+            for seed, shape in enumerate(_PROBES)
+        )
+    except Untraceable as error:
+        return False if error.__cause__ is None else None
+    except Exception:
+        return None
 
 
 def _try_image(transform: Any, shape: ImageShape, kind: tuple[Any, ...], seed: int) -> bool:
@@ -204,7 +206,7 @@ def _pure_behind(steps: tuple[Step, ...], shape: Any) -> bool:
     return bool(shape.pure)
 
 
-def _try_sample(transform: Any, shape: ImageShape, kind: None, seed: int) -> bool:
+def _try_sample(transform: Any, shape: ImageShape, seed: int) -> bool:
     """Beside the image there are boxes, labels and a mask, as detection has them."""
     pixels = np.random.RandomState(seed).randint(0, 256, shape, dtype=np.uint8)
     image = Image.fromarray(pixels)
@@ -232,13 +234,12 @@ def _try_sample(transform: Any, shape: ImageShape, kind: None, seed: int) -> boo
 
 
 def _from_seed(seed: int, run: Callable[[], Any]) -> tuple[Any, Any]:
-    """A result from seeded global generators, and their states behind it."""
-    torch.default_generator.manual_seed(seed)
-    random.seed(seed)
-    np.random.seed(seed)  # noqa: NPY002 - the generator that such code draws from
-    made = run()
-    name, words, *rest = np.random.get_state()  # noqa: NPY002
-    return made, (torch.get_rng_state().tolist(), random.getstate(), name, words.tolist(), rest)
+    """A result from global generators that are seeded for it, and their states behind it."""
+    with keyed_globals(seed):
+        made = run()
+        legacy: Any = np.random  # whose generator such code draws from
+        name, words, *rest = legacy.get_state()
+        return made, (torch.get_rng_state().tolist(), random.getstate(), name, words.tolist(), rest)
 
 
 def _alike(one: Any, other: Any) -> bool:

@@ -34,12 +34,15 @@ def planned(transform: Any) -> Any:
     adapt = find_adapt(kind)
     if adapt is not None:
         return adapt(transform)
-    return transform if _is_ours(kind) else find_to_rgb(transform) or transform
+    return transform if _is_known(kind) else find_to_rgb(transform) or transform
 
 
 @lru_cache(maxsize=512)
-def _is_ours(kind: Any) -> bool:
-    return kind.__module__.startswith("fastpipe.") and kind.__name__ != "Lambda"
+def _is_known(kind: Any) -> bool:
+    """Whether a class is fastpipe's, a subclass, or of a library that has a recipe; a ``Lambda`` is the user's code."""
+    if kind.__name__ == "Lambda":
+        return False
+    return recipe_of(kind) is not None or any(base.__module__.startswith("fastpipe.") for base in kind.__mro__)
 
 
 def recipe_of(kind: type) -> str | None:

@@ -25,12 +25,12 @@ from fastpipe.transforms._base import draw_all
 from fastpipe.transforms.adapters import planned
 from fastpipe.transforms.autoaugment import AutoAugmentPolicy
 from fastpipe.transforms.image_call import ImageCallSlot
+from fastpipe.transforms.sized_image import Untraceable
 from fastpipe.transforms.v2 import _draws
 from fastpipe.transforms.v2._proxies import (
     PilStandIn,
     PureStandIn,
     TensorStandIn,
-    Untraceable,
     shape_of,
     stand_in,
 )
