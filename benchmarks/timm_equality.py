@@ -15,10 +15,11 @@ import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "recipes"))
 
 import torch
 from recipe_conformance import write_photos
-from recipes.timm_pipelines import check_one
+from timm_pipelines import check_one
 
 from fastpipe import core
 

@@ -287,7 +287,7 @@ _KNOWN = {
     "ResizeToSequence": "7b4a6d6a2c37fe18",
     "TrimBorder": "303aaae7e40902df",
 }
-"""Fingerprints of the code that the classes here were written after: timm 1.0.3 to 1.0.31, of AugMix and NaFlex the last."""
+"""Fingerprints of the code that the classes were written after: timm 1.0.3 to 1.0.31, of AugMix and NaFlex the last."""
 
 
 def _classes() -> tuple[dict[type, Any], dict[type, str]]:
