@@ -13,7 +13,7 @@ import torch
 from fastpipe.errors import PlanError
 from fastpipe.executor import ImageStages, SampleTask
 from fastpipe.program import execute, lower, mark, needed
-from fastpipe.rng import drawing, rewound_on
+from fastpipe.rng import as_globals, drawing, rewound
 from fastpipe.transforms.adapters import planned
 from fastpipe.types import Generators, ImageShape, Recipe
 
@@ -101,6 +101,8 @@ class JointStages(TargetStages):
         try:
             shape: Any = task.shape
             targets = self._targets_of(task.target, shape.size)
+            if self.pipeline.may_want_pixels:  # code of the user's may tell a mask from what stands in for one
+                targets = with_masks(targets)
             task.recipe, task.target = self._drawn(task, shape, targets, generators)
             mark("draw")
         except Exception as error:
@@ -113,13 +115,13 @@ class JointStages(TargetStages):
         v2 = v2_samples()
         drawn = [planned(transform) for transform in self.pipeline.drawn]
         with drawing(generators) as held:
-            with contextlib.suppress(v2.Untraceable), rewound_on(v2.Untraceable, held.torch):
+            with contextlib.suppress(v2.Untraceable), rewound(v2.Untraceable, held), as_globals(held, with_torch=False):
                 found = v2.draw_sample(drawn, shape, targets, held)
                 return Recipe(shape, found.steps), found.sample
             # Once more, on the image itself.
             whole = lower(Recipe(shape, ()), orientation=task.orientation)
             sample = (execute(whole, task.encoded, as_pil=True), *with_masks(targets))
-            with v2.drawing_from(held):
+            with v2.drawing_from(held), as_globals(held, with_torch=False):
                 return None, _run(drawn, sample)
 
     def recipe(self, task: SampleTask, generators: Generators) -> Recipe:

@@ -30,10 +30,12 @@ from fastpipe.program.lower import lower
 from fastpipe.program.on_image import DIRECT, finish_tensor
 from fastpipe.program.profiling import listener, mark
 from fastpipe.program.program import Fidelity, Program
-from fastpipe.rng import drawing, keyed_generators, keyed_globals
+from fastpipe.rng import as_globals, drawing, keyed_generators, keyed_globals, rewound
 from fastpipe.sources import fetched
 from fastpipe.transforms._base import call
+from fastpipe.transforms.adapters import planned
 from fastpipe.transforms.pipeline import Pipeline
+from fastpipe.transforms.sized_image import Untraceable
 from fastpipe.types import Box, DecodeRequest, Generators, Header, ImageShape, Recipe, RemoteFile, named
 
 _FORMATS = ("JPEG", "PNG", PACKED_FORMAT)
@@ -103,6 +105,7 @@ class ImageStages:
         self.loader = loader
         self.generators = generators
         self.one_by_one = bool(self.pipeline.rest) and not seeded
+        self._rest_takes_lazy = not any(getattr(planned(one), "tells_classes", False) for one in self.pipeline.rest)
         self._seeded = seeded
         self._out, self._shared = out, shared
         self._for_core: dict[tuple[Any, ...], bool] = {}  # by what a choice depends on
@@ -191,13 +194,27 @@ class ImageStages:
     def draw_one(self, task: SampleTask, generators: Generators | None) -> None:
         """Draws for the image, then has the target transformed, if all of the image's transforms were drawn."""
         try:
-            if task.shape is not None:
+            if task.shape is not None and self.pipeline.may_want_pixels:
+                self._draw_or_run(task, task.shape, generators)
+            elif task.shape is not None:
                 task.recipe = self.pipeline.draw(task.shape, generators)
             if self.target_transform is not None and not self.pipeline.rest:
                 mark("draw")
                 self.transform_target(task)
         except Exception as error:
             raise self.policy.in_user_code(task, error) from error.__cause__
+
+    def _draw_or_run(self, task: SampleTask, shape: ImageShape, generators: Generators | None) -> None:
+        """Draws for the image; where a transform wants pixels, they run at once on the image, from the same numbers."""
+        with drawing(generators) as held:
+            with contextlib.suppress(Untraceable), rewound(Untraceable, held):
+                task.recipe = self.pipeline.draw(shape, held)
+                return
+            whole = lower(Recipe(shape, ()), orientation=task.orientation)
+            task.image = execute(whole, task.encoded, as_pil=True)
+            with as_globals(held):
+                for transform in self.pipeline.drawn:
+                    task.image = call(transform, task.image)
 
     def transform_target(self, task: SampleTask) -> None:
         """Transforms the target ahead of the image, where nothing that sees the image draws behind it."""
@@ -209,7 +226,7 @@ class ImageStages:
     def recipe(self, task: SampleTask, generators: Generators) -> Recipe:
         """Draws a sample's recipe; reads its header alone."""
         header = readers.read_header(task.source)
-        return self.pipeline.draw(upright(header, header.orientation if self.options.apply_exif else 1), generators)
+        return self.pipeline.example(upright(header, header.orientation if self.options.apply_exif else 1), generators)
 
     def replay(self, task: SampleTask, recipe: Recipe) -> Any:
         """Makes a sample by a recipe that was drawn before.
@@ -253,7 +270,12 @@ class ImageStages:
         job = next(free)
         for task in tasks:
             program: Any = task.program
-            if self._is_for_core(task) and sinks.take(program) and _fill(job, program, task.encoded, limits):
+            if (
+                program is not None
+                and self._is_for_core(task)
+                and sinks.take(program)
+                and _fill(job, program, task.encoded, limits)
+            ):
                 task.image = sinks.write(job, task.position, program)
                 claimed.append(task)
                 job = next(free, job)
@@ -276,7 +298,8 @@ class ImageStages:
     def make(self, task: SampleTask, out: Any) -> None:
         program = task.program
         if program is None:
-            self._load(task)
+            if self.loader is not None:
+                self._load(task)
         elif task.image is None and out is None and self._is_lazy(task):
             task.image = self._lazy_image(task)
         elif task.image is None:
@@ -291,6 +314,7 @@ class ImageStages:
         program: Any = task.program
         return (
             (bool(self.pipeline.rest) or task.for_own_code)
+            and self._rest_takes_lazy
             and not task.is_substitute
             and program.conversion is None
             and not program.after

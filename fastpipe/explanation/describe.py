@@ -222,7 +222,12 @@ def explain(subject: Any, *, shape: ImageShape | None = None, fidelity: Fidelity
     size = ImageShape(headers[0].height, headers[0].width)
     try:
         generators = keyed_generators(0)
-        recipe = pipeline.draw(size, generators) if joint is None else subject.recipe(0, generators=generators)
+        recipe = pipeline.example(size, generators) if joint is None else subject.recipe(0, generators=generators)
+    except PlanError:
+        if joint is not None or not pipeline.may_want_pixels:
+            raise
+        pipeline = Pipeline((), tuple(flatten(transform)))  # as such an image is made
+        recipe = pipeline.draw(size, generators)
     except ValueError as error:
         what = f"an image of {size.height}×{size.width} can't be transformed"
         raise PlanError(f"{what}: {error}. Give another shape.") from error

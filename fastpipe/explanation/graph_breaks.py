@@ -93,8 +93,11 @@ def _joined(text: str) -> str:
 def named_with_library(transform: Any) -> str:
     """`one_line`; for another library's transform that has an adapter, with the library's name."""
     library = type(transform).__module__.partition(".")[0]
-    text = one_line(transform)
-    return text if library == "fastpipe" or planned(transform) is transform else f"{library}'s {text}, planned"
+    text, adapter = one_line(transform), planned(transform)
+    note = getattr(adapter, "note", None)
+    if isinstance(note, str) and adapter is not transform:
+        return f"{text}, which {note}"
+    return text if library == "fastpipe" or adapter is transform else f"{library}'s {text}, planned"
 
 
 def shortened(transform: Any, length: int = 100) -> str:

@@ -39,13 +39,16 @@ pil_modes_mapping = {
 }
 
 
+_MODES_BY_INT = {number: mode for mode, number in reversed(pil_modes_mapping.items())}
+
+
 def interpolation_from_int(value: int) -> InterpolationMode:
     """The mode of one of Pillow's integer constants (``PIL.Image.BILINEAR`` is 2).
 
     Raises:
         KeyError: no resampling filter of Pillow has that number.
     """
-    return {number: mode for mode, number in reversed(pil_modes_mapping.items())}[value]
+    return _MODES_BY_INT[value]
 
 
 def interpolation_of(given: Any) -> InterpolationMode:

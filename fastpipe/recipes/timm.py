@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import timm
@@ -20,6 +20,7 @@ from timm.data import transforms as crops
 
 from fastpipe import ops
 from fastpipe.ops.interpolation import interpolation_of
+from fastpipe.recipes import timm_crops, timm_naflex
 from fastpipe.recipes.base import adapter, adapter_class, known_base
 from fastpipe.recipes.pillow_ops import (
     AffineBy,
@@ -30,147 +31,11 @@ from fastpipe.recipes.pillow_ops import (
     PosterizeByPillow,
 )
 from fastpipe.recipes.source_code import fingerprint
+from fastpipe.recipes.timm_crops import Drawing, one_of
 from fastpipe.recipes.torchvision_v1 import GUARDED_PIL_TO_TENSOR, GUARDED_TO_TENSOR
 from fastpipe.rng import numpy_of, stream_of
 from fastpipe.transforms.adapters import Adapt
 from fastpipe.types import Generators, ImageShape, Step
-
-# -- crops and resizes
-
-
-class _Drawing:
-    """The base of classes that share the attributes of timm's objects."""
-
-    _draws_from_python = True
-
-    if TYPE_CHECKING:  # attributes are timm's
-
-        def __getattr__(self, name: str) -> Any: ...
-
-
-class RandomResizedCropAndInterpolation(_Drawing):
-    def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
-        python = generators.python
-        box = _resized_crop_box(shape.height, shape.width, self.scale, self.ratio, python)
-        return ops.Crop(*box), _resize(tuple(self.size), _one_of(self.interpolation, python))
-
-
-def _resized_crop_box(height: int, width: int, scale: Any, ratio: Any, python: Any) -> tuple[int, int, int, int]:
-    area = width * height
-    for _ in range(10):
-        target_area = python.uniform(*scale) * area
-        log_ratio = (math.log(ratio[0]), math.log(ratio[1]))
-        aspect_ratio = math.exp(python.uniform(*log_ratio))
-        target_w = round(math.sqrt(target_area * aspect_ratio))
-        target_h = round(math.sqrt(target_area / aspect_ratio))
-        if target_w <= width and target_h <= height:
-            i = python.randint(0, height - target_h)
-            j = python.randint(0, width - target_w)
-            return i, j, target_h, target_w
-    in_ratio = width / height
-    if in_ratio < min(ratio):
-        target_w, target_h = width, round(width / min(ratio))
-    elif in_ratio > max(ratio):
-        target_w, target_h = round(height * max(ratio)), height
-    else:
-        target_w, target_h = width, height
-    return (height - target_h) // 2, (width - target_w) // 2, target_h, target_w
-
-
-def _one_of(interpolation: Any, python: Any) -> Any:
-    """timm's random filter."""
-    return python.choice(interpolation) if isinstance(interpolation, (tuple, list)) else interpolation
-
-
-def _resize(size: tuple[int, int], interpolation: Any) -> ops.Operation:
-    resize: ops.Operation = ops.interned_once(_resize_to, *size, interpolation_of(interpolation))
-    return resize
-
-
-def _resize_to(height: int, width: int, interpolation: Any) -> ops.Resize:
-    return ops.Resize([height, width], interpolation, None, True)
-
-
-class ResizeKeepRatio(_Drawing):
-    def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
-        python = generators.python
-        size = self._draw_size(shape, python)
-        return (_resize(size, _one_of(self.interpolation, python)),)
-
-    def _draw_size(self, shape: ImageShape, python: Any) -> tuple[int, int]:
-        target_h, target_w = self.size
-        ratio_h, ratio_w = shape.height / target_h, shape.width / target_w
-        ratio = max(ratio_h, ratio_w) * self.longest + min(ratio_h, ratio_w) * (1.0 - self.longest)
-        factors = (1.0, 1.0)
-        if self.random_scale_prob > 0 and python.random() < self.random_scale_prob:
-            factor = python.uniform(self.random_scale_range[0], self.random_scale_range[1])
-            if self.random_scale_area:
-                factor = 1.0 / math.sqrt(factor)
-            factors = (factor, factor)
-        if self.random_aspect_prob > 0 and python.random() < self.random_aspect_prob:
-            low, high = self.random_aspect_range[0], self.random_aspect_range[1]
-            aspect = math.sqrt(math.exp(python.uniform(math.log(low), math.log(high))))
-            factors = (factors[0] / aspect, factors[1] * aspect)
-        return round(shape.height * factors[0] / ratio), round(shape.width * factors[1] / ratio)
-
-
-class CenterCropOrPad(_Drawing):
-    _draws_from_python = False
-
-    def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
-        crop_height, crop_width = self.size
-        across, down = max(crop_width - shape.width, 0), max(crop_height - shape.height, 0)
-        steps: list[Step] = []
-        if across or down:
-            padding = [across // 2, down // 2, (across + 1) // 2, (down + 1) // 2]
-            steps.append(ops.Pad(padding, _fill(self.fill), self.padding_mode))
-            shape = steps[0].output_shape(shape)
-            if (crop_height, crop_width) == shape.size:
-                return tuple(steps)
-        top, left = round((shape.height - crop_height) / 2.0), round((shape.width - crop_width) / 2.0)
-        return (*steps, ops.Crop(top, left, crop_height, crop_width))
-
-
-def _fill(fill: Any) -> Any:
-    return list(fill) if isinstance(fill, (list, tuple)) else fill
-
-
-class RandomCropOrPad(_Drawing):
-    def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
-        python = generators.python
-        height, width = self.size
-        delta_height, delta_width = shape.height - height, shape.width - width
-        top = int(math.copysign(python.randint(0, abs(delta_height)), delta_height))
-        left = int(math.copysign(python.randint(0, abs(delta_width)), delta_width))
-        right, bottom = left + width, top + height
-        steps: list[Step] = []
-        if left < 0 or top < 0 or right > shape.width or bottom > shape.height:
-            padding = [
-                max(-left + min(0, right), 0),
-                max(-top + min(0, bottom), 0),
-                max(right - max(shape.width, left), 0),
-                max(bottom - max(shape.height, top), 0),
-            ]
-            steps.append(ops.Pad(padding, _fill(self.fill), self.padding_mode))
-        return (*steps, ops.Crop(max(top, 0), max(left, 0), height, width))
-
-
-class RandomPad(_Drawing):
-    def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
-        python = generators.python
-        across, down = max(self.input_size[1] - shape.width, 0), max(self.input_size[0] - shape.height, 0)
-        left, top = python.randint(0, across), python.randint(0, down)
-        return (ops.Pad([left, top, across - left, down - top], _fill(self.fill)),)
-
-
-class TrimBorder(_Drawing):
-    _draws_from_python = False
-
-    def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
-        border, (height, width) = self.border_size, shape.size
-        size = max(0, height - 2 * border), max(0, width - 2 * border)
-        return (ops.Crop(min(border, height), min(border, height), *size),)
-
 
 # -- the operations of the policies
 
@@ -186,7 +51,7 @@ def _posterized(bits: int) -> tuple[Step, ...]:
 
 
 def _resampling(given: Any, python: Any) -> Any:
-    return interpolation_of(int(_one_of(given.get("resample", theirs._DEFAULT_INTERPOLATION), python)))
+    return interpolation_of(int(one_of(given.get("resample", theirs._DEFAULT_INTERPOLATION), python)))
 
 
 _AUTOCONTRAST, _EQUALIZE, _INVERT = map(ops.interned_once, (ops.Autocontrast, ops.Equalize, ops.Invert))
@@ -249,7 +114,7 @@ def _arguments(level_fn: Any, level: float, hparams: Any, python: Any) -> tuple[
     return found
 
 
-class AugmentOp(_Drawing):
+class AugmentOp(Drawing):
     def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
         return _draw_op(self, shape, generators.python)
 
@@ -281,7 +146,7 @@ def _drawn_ops(chosen: Any, shape: ImageShape, python: Any) -> tuple[Step, ...]:
     return tuple(step for op in chosen for step in _draw_op(op, shape, python))
 
 
-class AutoAugment(_Drawing):
+class AutoAugment(Drawing):
     def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
         return _drawn_ops(generators.python.choice(self.policy), shape, generators.python)
 
@@ -289,10 +154,13 @@ class AutoAugment(_Drawing):
         return all(_is_known(op) for chosen in self.policy for op in chosen)
 
 
-class RandAugment(_Drawing):
+class RandAugment(Drawing):
     def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
-        weights = self.choice_weights
-        places = numpy_of(generators).choice(len(self.ops), self.num_layers, replace=weights is None, p=weights)
+        weights, numpy = self.choice_weights, numpy_of(generators)
+        if weights is None:  # `choice` with replacement is this, and takes twice as long
+            places = numpy.randint(0, len(self.ops), self.num_layers)
+        else:
+            places = numpy.choice(len(self.ops), self.num_layers, replace=False, p=weights)
         return _drawn_ops([self.ops[place] for place in places.tolist()], shape, generators.python)
 
     def _can_draw(self) -> bool:
@@ -302,7 +170,7 @@ class RandAugment(_Drawing):
 _AUGMIX: Any = theirs.AugMixAugment
 
 
-class AugMixAugment(_Drawing):
+class AugMixAugment(Drawing):
     def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
         numpy, python = numpy_of(generators), generators.python
         weights = np.float32(numpy.dirichlet([self.alpha] * self.width))
@@ -312,7 +180,7 @@ class AugMixAugment(_Drawing):
         chains = []
         for _ in weights:
             depth = self.depth if self.depth > 0 else numpy.randint(1, 4)
-            places = numpy.choice(len(self.ops), depth, replace=True)
+            places = numpy.randint(0, len(self.ops), depth)
             chains.append(_drawn_ops([self.ops[place] for place in places.tolist()], shape, python))
         return (MixChains(weights, tuple(chains), None if self.blended else share),)
 
@@ -323,7 +191,7 @@ class AugMixAugment(_Drawing):
 # -- tensors
 
 
-class RandomErasing(_Drawing):
+class RandomErasing(Drawing):
     def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
         python = generators.python
         if python.random() > self.probability:
@@ -355,14 +223,14 @@ class RandomErasing(_Drawing):
         return str(self.device) == "cpu"
 
 
-class ToNumpy(_Drawing):
+class ToNumpy(Drawing):
     _draws_from_python = False
 
     def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
         return ops.interned_once(ops.PilToTensor), AsNumpy()
 
 
-class ToTensor(_Drawing):
+class ToTensor(Drawing):
     _draws_from_python = False
 
     def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
@@ -382,18 +250,19 @@ _ENTRIES: list[tuple[Any, str, Any, tuple[Any, ...]]] = [
     (theirs, "AugMixAugment", AugMixAugment, _POLICIES),
     (theirs, "AugmentOp", AugmentOp, _POLICIES),
     (theirs, "AutoAugment", AutoAugment, _POLICIES),
-    (crops, "CenterCropOrPad", CenterCropOrPad, (crops.center_crop_or_pad, crops._setup_size)),
+    (crops, "CenterCropOrPad", timm_crops.CenterCropOrPad, (crops.center_crop_or_pad, crops._setup_size)),
     (crops, "MaybePILToTensor", GUARDED_PIL_TO_TENSOR, ()),
     (crops, "MaybeToTensor", GUARDED_TO_TENSOR, ()),
     (theirs, "RandAugment", RandAugment, _POLICIES),
-    (crops, "RandomCropOrPad", RandomCropOrPad, (crops.crop_or_pad, crops._setup_size)),
+    (crops, "RandomCropOrPad", timm_crops.RandomCropOrPad, (crops.crop_or_pad, crops._setup_size)),
     (random_erasing, "RandomErasing", RandomErasing, (random_erasing._get_pixels,)),
-    (crops, "RandomPad", RandomPad, ()),
-    (crops, "RandomResizedCropAndInterpolation", RandomResizedCropAndInterpolation, ()),
-    (crops, "ResizeKeepRatio", ResizeKeepRatio, ()),
+    (crops, "RandomPad", timm_crops.RandomPad, ()),
+    (crops, "RandomResizedCropAndInterpolation", timm_crops.RandomResizedCropAndInterpolation, ()),
+    (crops, "ResizeKeepRatio", timm_crops.ResizeKeepRatio, ()),
     (crops, "ToNumpy", ToNumpy, ()),
     (crops, "ToTensor", ToTensor, ()),
-    (crops, "TrimBorder", TrimBorder, ()),
+    (crops, "TrimBorder", timm_crops.TrimBorder, ()),
+    *timm_naflex.ENTRIES,
 ]
 """Module, name, the class that draws, and the functions that the class's code is made of besides."""
 _KNOWN = {
@@ -411,9 +280,14 @@ _KNOWN = {
     "ResizeKeepRatio": "d907d060a730d087",
     "ToNumpy": "1f5e3a320a8e5470",
     "ToTensor": "e7f901d85440adac",
+    "CenterCropToSequence": "1b0985408ead7c00",
+    "RandomCropToSequence": "b0a40d09b22b14ab",
+    "RandomResizedCropToSequence": "a5aabc2a853facce",
+    "ResizeKeepRatioToSequence": "43df75dfc55ef463",
+    "ResizeToSequence": "7b4a6d6a2c37fe18",
     "TrimBorder": "303aaae7e40902df",
 }
-"""Fingerprints of the code that the classes here were written after: timm 1.0.3 to 1.0.31; of AugMix, the last."""
+"""Fingerprints of the code that the classes were written after: timm 1.0.3 to 1.0.31, of AugMix and NaFlex the last."""
 
 
 def _classes() -> tuple[dict[type, Any], dict[type, str]]:
@@ -428,7 +302,7 @@ def _classes() -> tuple[dict[type, Any], dict[type, str]]:
         except (OSError, TypeError, SyntaxError):
             same = False
         if same:
-            known[kind] = adapter_class(draws) if issubclass(draws, _Drawing) else draws
+            known[kind] = adapter_class(draws) if issubclass(draws, Drawing) else draws
         else:
             other[kind] = f"this timm, {timm.__version__}, has another {name} than the one that fastpipe knows"
     return known, other
@@ -446,6 +320,8 @@ def find_adapt(kind: type) -> Adapt | None:
 
 def why_not(kind: type) -> str:
     """The reason why an object of a class of timm's isn't planned."""
+    if kind.__name__ == "Patchify":
+        return "it cuts the finished tensor into patches"
     if kind in TABLE:
         return "it has an operation or an option that fastpipe doesn't know"
     return OTHER.get(kind, "fastpipe doesn't know this class of timm's")

@@ -14,10 +14,14 @@ from torchvision.transforms import functional as F
 from torchvision.transforms import transforms as theirs
 
 from fastpipe import ops
+from fastpipe.ops.interpolation import InterpolationMode
+from fastpipe.recipes import torchvision_presets
 from fastpipe.recipes.base import adapter, adapter_class, known_base
 from fastpipe.recipes.pillow_ops import PilToTensorOnce, ToTensorOnce
 from fastpipe.transforms import autoaugment, transforms
+from fastpipe.transforms._attributes import Attribute
 from fastpipe.transforms.adapters import Adapt
+from fastpipe.transforms.sized_image import SizedImage
 from fastpipe.types import Generators, ImageShape, Step
 
 _SAME = (
@@ -82,16 +86,21 @@ def _by_torchvision(ours: Any) -> Any:
     return adapter_class(ours, draw=draw)
 
 
+def _adapter_class(ours: type, **body: Any) -> Any:
+    """`adapter_class`, whose interpolation is ours: the core is asked about no other library's."""
+    return adapter_class(ours, interpolation=Attribute(InterpolationMode.adopt), **body)
+
+
 def _classes() -> dict[type, Any]:
     found = {}
     for name in _SAME:
         ours = getattr(transforms, name, None) or getattr(autoaugment, name)
-        found[getattr(torchvision.transforms, name)] = adapter_class(ours)
+        found[getattr(torchvision.transforms, name)] = _adapter_class(ours)
     for name in ("ElasticTransform", "GaussianBlur", "RandomPosterize"):
         found[getattr(theirs, name)] = _by_torchvision(getattr(transforms, name))
     if tuple(map(int, torchvision.__version__.split(".")[:2])) < (0, 28):
         del found[theirs.ElasticTransform]  # which draws other numbers there
-    return found
+    return {**found, **torchvision_presets.TABLE}
 
 
 TABLE = _classes()
@@ -115,21 +124,6 @@ GUARDED_PIL_TO_TENSOR = _guarded(transforms.PILToTensor, PilToTensorOnce())
 # -- subclasses
 
 
-class SizedImage(PIL.Image.Image):
-    """A PIL image with a size and a mode, and no pixels."""
-
-    def __init__(self, shape: ImageShape) -> None:
-        super().__init__()
-        self._size = shape.width, shape.height
-        self._mode = "L" if shape.channels == 1 else "RGB"
-
-    def load(self) -> Any:
-        raise LookupError("this image has no pixels")
-
-    def tobytes(self, *args: Any, **kwargs: Any) -> Any:
-        return self.load()
-
-
 def _drawing_from(generators: Generators) -> Any:
     from fastpipe.transforms.v2._rng_patch import drawing_from  # with all of v2, which hardly anybody needs here
 
@@ -143,7 +137,7 @@ def _draw_by_params(self: Any, shape: ImageShape, generators: Generators) -> tup
     return ops.Crop(*map(int, box)), ops.Resize(list(self.size), self.interpolation, None, self.antialias)
 
 
-_RESIZED_CROP = adapter_class(transforms.RandomResizedCrop, draw=_draw_by_params)
+_RESIZED_CROP = _adapter_class(transforms.RandomResizedCrop, draw=_draw_by_params)
 
 
 _MODULES = frozenset({"math", "torch", "torchvision"})

@@ -11,9 +11,12 @@ from fastpipe.rng.mt19937 import MT19937Stream
 from fastpipe.rng.state import (
     GeneratorStates,
     Streams,
+    as_globals,
     copied_generators,
     keyed_globals,
+    plain,
     preserved_globals,
+    rewound,
     rewound_on,
 )
 from fastpipe.rng.torch_stream import TorchStream
@@ -25,12 +28,15 @@ __all__ = [
     "StreamGenerators",
     "Streams",
     "TorchStream",
+    "as_globals",
     "copied_generators",
     "drawing",
     "keyed_generators",
     "keyed_globals",
     "numpy_of",
+    "plain",
     "preserved_globals",
+    "rewound",
     "rewound_on",
     "sample_key",
     "sample_keys",

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch.utils.data._utils.worker import _generate_state
 
-from fastpipe.rng.generators import ThreadGenerators
+from fastpipe.rng.generators import ThreadGenerators, numpy_of
 from fastpipe.rng.keys import torch_seed
 from fastpipe.types import Generators
 
@@ -73,6 +73,62 @@ def keyed_globals(key: int) -> Iterator[None]:
         random.seed(key)
         _numpy.seed(key & 0xFFFFFFFF)
         yield
+
+
+@contextlib.contextmanager
+def as_globals(generators: Generators, *, with_torch: bool = True) -> Iterator[None]:
+    """Has code that draws from the global generators draw from these within the block; they move on by it.
+
+    Not for several threads at once, unless these are the global ones.
+
+    Args:
+        generators: as for a draw.
+        with_torch: torch's, too.
+    """
+    given = plain(generators)
+    source, python, numpy = given.torch, given.python, numpy_of(given)
+    swaps_torch = with_torch and source is not None and source is not torch.default_generator
+    if not swaps_torch and python is random and numpy is _numpy:
+        yield
+        return
+    before = GeneratorStates.of()
+    random.setstate(python.getstate())
+    _numpy.set_state(numpy.get_state())
+    if swaps_torch and source is not None:
+        torch.set_rng_state(source.get_state())
+    try:
+        yield
+    finally:
+        python.setstate(random.getstate())
+        numpy.set_state(_numpy.get_state())
+        random.setstate(before.python)
+        _numpy.set_state(before.numpy)
+        if swaps_torch and source is not None:
+            source.set_state(torch.get_rng_state())
+            torch.set_rng_state(before.torch)
+
+
+def plain(generators: Generators) -> Generators:
+    """The generators themselves, up to date, of any that a draw gets."""
+    of_streams = getattr(generators, "plain", None)
+    found: Generators = generators if of_streams is None else of_streams()
+    return found
+
+
+@contextlib.contextmanager
+def rewound(error: type[Exception], generators: Generators) -> Iterator[None]:
+    """Puts torch's, Python's and numpy's generators back to where they were if the block raises that error."""
+    given = plain(generators)
+    source = torch.default_generator if given.torch is None else given.torch
+    before = source.get_state(), given.python.getstate(), numpy_of(given).get_state()
+    try:
+        yield
+    except error:
+        plain(generators)  # what a stream has drawn is written now, not behind this
+        source.set_state(before[0])
+        given.python.setstate(before[1])
+        numpy_of(given).set_state(before[2])
+        raise
 
 
 @contextlib.contextmanager

@@ -11,6 +11,8 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
+from fastpipe.transforms.rgb_only import find_to_rgb
+
 RECIPES = {
     "fastpipe.transforms.v2": "fastpipe.recipes.torchvision_v2",
     "timm.data": "fastpipe.recipes.timm",
@@ -30,7 +32,17 @@ def planned(transform: Any) -> Any:
     """
     kind: Any = type(transform)
     adapt = find_adapt(kind)
-    return transform if adapt is None else adapt(transform)
+    if adapt is not None:
+        return adapt(transform)
+    return transform if _is_known(kind) else find_to_rgb(transform) or transform
+
+
+@lru_cache(maxsize=512)
+def _is_known(kind: Any) -> bool:
+    """Whether a class is fastpipe's, a subclass, or of a library that has a recipe; a ``Lambda`` is the user's code."""
+    if kind.__name__ == "Lambda":
+        return False
+    return recipe_of(kind) is not None or any(base.__module__.startswith("fastpipe.") for base in kind.__mro__)
 
 
 def recipe_of(kind: type) -> str | None:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from operator import is_
 from typing import Any
 
+from fastpipe.errors import PlanError
 from fastpipe.rng import StreamGenerators, drawing
 from fastpipe.transforms._base import drawable, draws_from_stream
 from fastpipe.transforms.adapters import planned
+from fastpipe.transforms.sized_image import Untraceable
 from fastpipe.types import Generators, ImageShape, Recipe, Step
 
 
@@ -20,10 +23,12 @@ class Pipeline:
     Attributes:
         drawn: the transforms, from the front, whose parameters depend on the image's size alone.
         rest: what follows them: the first transform that isn't drawable and everything behind it.
+        may_want_pixels: a draw may raise `Untraceable`, where code of the user's looks at pixels after all.
     """
 
     drawn: tuple[Any, ...]
     rest: tuple[Callable[[Any], Any], ...]
+    may_want_pixels: bool = field(init=False, repr=False, compare=False)
     # All of them: `drawn` and `rest`.
     _members: tuple[Any, ...] = field(init=False, repr=False, compare=False)
     # Of each of `drawn` its method, whether it takes words, and whether a later one looks at the shape that it gives.
@@ -37,6 +42,7 @@ class Pipeline:
         draws = ((one.draw, draws_from_stream(one), number < looks) for number, one in enumerate(adapted))
         object.__setattr__(self, "_draws", tuple(draws))  # frozen
         object.__setattr__(self, "_members", (*self.drawn, *self.rest))
+        object.__setattr__(self, "may_want_pixels", any(map(_may_want_pixels, self.drawn)))
 
     def is_of(self, transform: Any) -> bool:
         """Whether it was compiled from these transforms: not if the transform, or its `Compose`'s list, has changed."""
@@ -73,6 +79,19 @@ class Pipeline:
                         if getattr(step, "changes_shape", True):
                             shape = step.output_shape(shape)
         return Recipe(start, tuple(steps))
+
+    def example(self, shape: ImageShape, generators: Generators) -> Recipe:
+        """`draw`, for who only looks: code of the user's draws in a copy of its transform.
+
+        Raises:
+            PlanError: it wants pixels.
+        """
+        if not self.may_want_pixels:
+            return self.draw(shape, generators)
+        try:
+            return Pipeline(copy.deepcopy(self.drawn), ()).draw(shape, generators)
+        except Untraceable as error:
+            raise PlanError(f"no recipe is drawn for an image of that size: {error}.") from error
 
 
 def _looks_at_shape(transform: Any) -> bool:
@@ -125,13 +144,26 @@ def drawn_from(members: Sequence[Any], start: int, *, v2_alone: bool = False) ->
 
     v1 and v2 say differently what an image is behind a conversion: a plan is of one of them.
     """
-    end = start
-    while (
-        end < len(members) and _is_v2(members[end]) == (v2_alone or _is_v2(members[start])) and drawable(members[end])
-    ):
-        end += 1
-    return end
+    of_v2 = True if v2_alone else None
+    for end in range(start, len(members)):
+        member = planned(members[end])
+        own = None if getattr(member, "_of_any_library", False) else hasattr(member, "_plans_itself")
+        if (own is None and v2_alone) or (None not in (own, of_v2) and own != of_v2):
+            return end
+        if not drawable(members[end]) and not (v2_alone and _plans_samples(member)):
+            return end
+        of_v2 = own if of_v2 is None else of_v2
+    return len(members)
 
 
-def _is_v2(transform: Any) -> bool:
-    return hasattr(planned(transform), "_plans_itself")
+def _plans_samples(adapter: Any) -> bool:
+    """Whether a transform that can't be planned for an image alone can be for a sample with boxes and masks."""
+    own_answer = getattr(adapter, "_plans_samples", None)
+    return own_answer is not None and bool(own_answer())
+
+
+def _may_want_pixels(transform: Any) -> bool:
+    """Whether a draw for a transform, or for one within, may turn out to need pixels; ours never does."""
+    members = getattr(transform, "transforms", ())
+    inner = members if isinstance(members, Iterable) else ()
+    return bool(getattr(planned(transform), "_may_want_pixels", False)) or any(map(_may_want_pixels, inner))

@@ -23,6 +23,7 @@ import fastpipe
 from fastpipe import explain
 from fastpipe.explanation.graph_breaks import diagnose
 from fastpipe.transforms._base import drawable
+from fastpipe.transforms.pipeline import compile_pipeline
 from fastpipe.types import ImageShape
 
 F = module("torchvision.transforms.functional")
@@ -85,6 +86,19 @@ def test_attributes_changed_later_are_seen(photos: Path) -> None:
         assert after != earlier
 
 
+WARPS = [T.RandAugment(), T.AutoAugment(), T.TrivialAugmentWide(), T.RandomAffine(9), T.RandomRotation(9)]
+
+
+@pytest.mark.parametrize("transform", WARPS, ids=lambda transform: type(transform).__name__)
+def test_the_core_has_their_warps(transform: Any) -> None:
+    modes = []
+    for seed in range(20):
+        torch.manual_seed(seed)
+        drawn = compile_pipeline(transform).draw(ImageShape(40, 50)).steps
+        modes += [type(step.interpolation) for step in drawn if hasattr(step, "interpolation")]
+    assert set(modes) == {fastpipe.transforms.InterpolationMode}
+
+
 def test_members_changed_later_are_seen(photos: Path) -> None:
     transform = T.Compose([T.CenterCrop(20), T.Compose([T.RandomHorizontalFlip()])])
     dataset = fastpipe.ImageFolder(photos, transform)
@@ -119,7 +133,7 @@ class Loud(T.RandomHorizontalFlip):
 
 class Slow(V.RandomHorizontalFlip):
     def transform(self, inpt: Any, params: Any) -> Any:
-        return inpt
+        return Image.fromarray(255 - np.asarray(inpt))
 
 
 class Seven(T.CenterCrop):
@@ -144,7 +158,9 @@ class Sharp(V.RandomAdjustSharpness):
         super().__init__(2.0, 0.5)
 
 
-@pytest.mark.parametrize("foreign", [Corner(9), Loud(), Slow(), Seven(3), T.Lambda(lambda image: image)], ids=repr)
+@pytest.mark.parametrize(
+    "foreign", [Corner(9), Loud(), Slow(), Seven(3), T.Lambda(lambda image: image.rotate(0))], ids=repr
+)
 def test_a_subclass_with_methods_of_its_own_is_foreign(photos: Path, foreign: Any) -> None:
     assert not drawable(foreign)
     assert_same(photos, T.Compose([T.CenterCrop(20), foreign, T.ToTensor()]), drawn=False)
@@ -338,3 +354,102 @@ def test_nothing_is_imported_for_it() -> None:
         "assert not {'torchvision', 'timm', 'fastpipe.recipes'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+# -- what weights.transforms() gives
+
+P = module("torchvision.transforms._presets")
+PRESETS = [
+    P.ImageClassification(crop_size=22, resize_size=26),
+    P.ImageClassification(crop_size=40, resize_size=33, interpolation=T.InterpolationMode.BICUBIC, antialias=True),
+    P.ObjectDetection(),
+    P.SemanticSegmentation(resize_size=31),
+    P.SemanticSegmentation(resize_size=None, mean=(0.1, 0.2, 0.3), std=(0.4, 0.5, 0.6)),
+]
+
+
+@pytest.mark.parametrize("preset", PRESETS, ids=lambda preset: type(preset).__name__)
+def test_presets_of_weights(photos: Path, preset: Any) -> None:
+    assert_same(photos, preset)
+    assert_same(photos, T.Compose([T.RandomCrop(30), T.PILToTensor(), preset]))
+    preset.resize_size, before = [17], getattr(preset, "resize_size", None)
+    assert_same(photos, preset)
+    preset.resize_size = before
+
+
+def test_presets_whose_code_is_another_one_are_foreign(monkeypatch: pytest.MonkeyPatch) -> None:
+    from fastpipe.recipes import torchvision_presets
+
+    monkeypatch.setitem(torchvision_presets._KNOWN, "ObjectDetection", "other")
+    assert P.ObjectDetection not in torchvision_presets._classes()
+    assert not drawable(P.VideoClassification(crop_size=(9, 9), resize_size=(12, 12)))
+
+
+# -- what only turns an image to RGB
+
+
+class MaybeConvertMode:
+    """open_clip's."""
+
+    def __init__(self, mode: str = "RGB") -> None:
+        self.mode = mode
+
+    def __call__(self, image: Any) -> Any:
+        return image if image.mode == self.mode else image.convert(self.mode)
+
+
+def _convert_to_rgb(image: Any) -> Any:
+    if isinstance(image, Image.Image):
+        image = image.convert("RGB")
+    return image
+
+
+class Counting:
+    count = 0
+
+    def __call__(self, image: Any) -> Any:
+        self.count += 1
+        return image.convert("RGB")
+
+
+CONVERTS = [MaybeConvertMode(), _convert_to_rgb, lambda image: image.convert("RGB"), T.Lambda(_convert_to_rgb)]
+CHANGES = [MaybeConvertMode("L"), Counting(), lambda image: image.convert("L"), lambda image: image.rotate(3)]
+
+
+@pytest.mark.parametrize("number", range(len(CONVERTS)))
+def test_what_only_turns_an_image_to_rgb_is_seen_through(photos: Path, number: int) -> None:
+    converts = CONVERTS[number]
+    assert_same(photos, T.Compose([converts, *TRAIN]))
+    assert_same(photos, T.Compose([TRAIN[0], converts, *TRAIN[1:]]))
+    assert_same(photos, V.Compose([converts, V.RandomCrop(20), converts, V.ToImage()]))
+    gray = Image.open(photos / "b" / "gray.jpg")
+    transform = T.Compose([T.RandomCrop(20), converts, T.ToTensor()])
+    seed_all(1)
+    expected = flat(transform(gray)), states()
+    seed_all(1)
+    assert (flat(fastpipe.transforms.Compose([transform])(gray)), states()) == expected
+
+
+@pytest.mark.parametrize("number", range(len(CHANGES)))
+def test_what_does_more_is_foreign(photos: Path, number: int) -> None:
+    changes = CHANGES[number]
+    assert not drawable(changes)
+    assert getattr(changes, "count", 0) == 0
+    assert_same(photos, T.Compose([T.CenterCrop(20), changes, T.ToTensor()]), drawn=False)
+
+
+def test_a_mode_that_changes_is_seen(photos: Path) -> None:
+    converts = MaybeConvertMode()
+    transform = T.Compose([T.RandomCrop(20), converts, T.ToTensor()])
+    dataset = fastpipe.ImageFolder(photos, transform)
+    before = run(dataset, 1)
+    converts.mode = "L"
+    after = run(dataset, 1)
+    assert after == run(torchvision.datasets.ImageFolder(str(photos), transform), 1)
+    assert after != before
+
+
+def test_explain_says_what_is_seen_through() -> None:
+    found = explain(T.Compose([_convert_to_rgb, T.CenterCrop(3)]))
+    assert found.broken_by is None
+    assert found.drawn[0].endswith("_convert_to_rgb, which leaves an RGB image as it is")

@@ -161,14 +161,32 @@ SIMD __m256d warp_cubic_row(const uint8_t *row, const int64_t *x, __m256d t) {
                            _mm256_cvtepi32_pd(p4), t);
 }
 
-SIMD void warp_bicubic_at(const uint8_t *const rows[4], const int64_t *x, __m256d dx, __m256d dy, uint8_t *out) {
-    const __m256d a = warp_cubic_row(rows[0], x, dx), b = warp_cubic_row(rows[1], x, dx);
-    const __m256d c = warp_cubic_row(rows[2], x, dx), d = warp_cubic_row(rows[3], x, dx);
-    /* in warp_cubic's order; b - a is -a + b */
+/* warp_cubic in its order; b - a is -a + b */
+SIMD __m256d warp_cubic_column(__m256d a, __m256d b, __m256d c, __m256d d, __m256d t) {
     const __m256d twice = _mm256_mul_pd(_mm256_set1_pd(2.0), _mm256_sub_pd(a, b));
     const __m256d p3 = _mm256_sub_pd(_mm256_add_pd(twice, c), d);
     const __m256d p4 = _mm256_add_pd(_mm256_sub_pd(_mm256_sub_pd(b, a), c), d);
-    warp_store(out, warp_polynomial(b, _mm256_sub_pd(c, a), p3, p4, dy));
+    return warp_polynomial(b, _mm256_sub_pd(c, a), p3, p4, t);
+}
+
+/* A pixel as float64. */
+SIMD __m256d warp_pixel(const uint8_t *at) { return _mm256_cvtepi32_pd(warp_load(at)); }
+
+/* A polynomial of 0 is its first coefficient, exactly: what is sheared or shifted one way alone takes one row, or one
+ * column. */
+SIMD void warp_bicubic_at(const uint8_t *const rows[4], const int64_t *x, __m256d dx, __m256d dy, uint8_t *out) {
+    if (_mm256_cvtsd_f64(dy) == 0.0) {
+        warp_store(out, warp_cubic_row(rows[1], x, dx));
+        return;
+    }
+    if (_mm256_cvtsd_f64(dx) == 0.0) {
+        warp_store(out, warp_cubic_column(warp_pixel(rows[0] + x[1]), warp_pixel(rows[1] + x[1]),
+                                          warp_pixel(rows[2] + x[1]), warp_pixel(rows[3] + x[1]), dy));
+        return;
+    }
+    const __m256d a = warp_cubic_row(rows[0], x, dx), b = warp_cubic_row(rows[1], x, dx);
+    const __m256d c = warp_cubic_row(rows[2], x, dx), d = warp_cubic_row(rows[3], x, dx);
+    warp_store(out, warp_cubic_column(a, b, c, d, dy));
 }
 
 SIMD void warp_bicubic_rgb(const fpc_warp_source *warp, const warp_place *place, uint8_t *out) {

@@ -22,18 +22,18 @@ from fastpipe.program.on_image import run_on_image
 from fastpipe.program.on_image import shape_of as image_shape
 from fastpipe.program.profiling import profiled
 from fastpipe.rng import drawing, rewound_on, stream_of
+from fastpipe.transforms._attributes import Attribute, by_class
 from fastpipe.transforms._base import draw_all
 from fastpipe.transforms.adapters import planned
 from fastpipe.transforms.autoaugment import AutoAugmentPolicy
 from fastpipe.transforms.image_call import ImageCallSlot
+from fastpipe.transforms.sized_image import Untraceable
 from fastpipe.transforms.v2 import _draws
-from fastpipe.transforms.v2._attributes import Attribute, by_class
 from fastpipe.transforms.v2._on_images import run_function
 from fastpipe.transforms.v2._proxies import (
     PilStandIn,
     PureStandIn,
     TensorStandIn,
-    Untraceable,
     shape_of,
     stand_in,
 )
@@ -155,7 +155,7 @@ def _is_planned(transform: Any) -> bool:
     if transform._forward_hooks or transform._forward_pre_hooks or any(name in vars(transform) for name in _METHODS):
         return False
     members = map(planned, getattr(transform, "transforms", ()))
-    return all(isinstance(member, Planned) and _is_planned(member) for member in members)
+    return all(hasattr(member, "_plans_itself") and member._plans_itself() for member in members)
 
 
 def planned_class(base: Any, module: str, **own: Any) -> type:

@@ -22,13 +22,10 @@ from torchvision.transforms.v2.functional._utils import _KERNEL_REGISTRY, _regis
 from fastpipe import ops
 from fastpipe.ops.interpolation import interpolation_of
 from fastpipe.ops.warps import PerspectiveBy
+from fastpipe.transforms.sized_image import SizedImage, Untraceable
 from fastpipe.types import ImageShape, Step
 
 _Class = TypeVar("_Class", bound=type)
-
-
-class Untraceable(Exception):
-    """A transform wants pixels while there are none."""
 
 
 def named(stand_in: _Class) -> _Class:
@@ -39,7 +36,7 @@ def named(stand_in: _Class) -> _Class:
 
 
 @named
-class PilStandIn(PIL.Image.Image):
+class PilStandIn(SizedImage):
     """A stand-in for a PIL image.
 
     Attributes:
@@ -51,9 +48,7 @@ class PilStandIn(PIL.Image.Image):
     stands_for = PIL.Image.Image
 
     def __init__(self, shape: ImageShape, steps: tuple[Step, ...] = ()) -> None:
-        super().__init__()
-        self._size = shape.width, shape.height
-        self._mode = "L" if shape.channels == 1 else "RGB"
+        super().__init__(shape)
         self.shape = shape
         self.steps = steps
 
@@ -63,19 +58,6 @@ class PilStandIn(PIL.Image.Image):
         for operation in operations:
             shape = operation.output_shape(shape)
         return PilStandIn(shape, (*self.steps, *operations))
-
-    def load(self) -> Any:
-        raise Untraceable("this transform looks at pixels, and there are none yet")
-
-    def convert(self, mode: str | None = None, *args: Any, **kwargs: Any) -> Any:
-        """Returns the image itself for its own mode; for any other, pixels are needed."""
-        return self if mode == self.mode and not args and not kwargs else self.load()
-
-    def copy(self) -> Any:
-        return self
-
-    def tobytes(self, *args: Any, **kwargs: Any) -> Any:
-        return self.load()
 
 
 @named

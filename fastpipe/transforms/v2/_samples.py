@@ -18,12 +18,12 @@ from torchvision.transforms.v2 import functional as F
 from torchvision.transforms.v2.functional._utils import _KERNEL_REGISTRY, _register_kernel_internal
 
 from fastpipe import ops
+from fastpipe.transforms.sized_image import Untraceable
 from fastpipe.transforms.v2._proxies import (
     MOVES,
     PilStandIn,
     PureStandIn,
     TensorStandIn,
-    Untraceable,
     cropped_first,
     given_by_name,
     named,

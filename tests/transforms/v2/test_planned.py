@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import corpus
+import numpy as np
 import pytest
 import torch
 import torchvision.transforms.v2 as theirs
@@ -252,14 +253,27 @@ def test_errors_name_the_classes_that_are_stood_for(root: Path) -> None:
 
 
 class Doubled(v2.RandomHorizontalFlip):
-    """A user's own: nothing is known of it."""
+    """A user's own, whose code is run without pixels."""
 
     def transform(self, inpt: Any, params: Any) -> Any:
         return super().transform(super().transform(inpt, params), params)
 
 
-def test_subclasses_hooks_and_mixtures_are_not_planned(root: Path) -> None:
-    assert not drawable(Doubled(1.0))
+class Inverted(v2.RandomHorizontalFlip):
+    """A user's own, which takes pixels."""
+
+    def transform(self, inpt: Any, params: Any) -> Any:
+        return Image.fromarray(255 - np.asarray(inpt))
+
+
+def test_subclasses_hooks_and_mixtures(root: Path) -> None:
+    doubled = v2.Compose([v2.RandomCrop(20), Doubled(1.0), v2.ToImage()])
+    assert drawable(doubled)
+    assert not drawable(Inverted(1.0))
+    torch.manual_seed(1)
+    expected = TheirFolder(root, doubled)[0][0]
+    torch.manual_seed(1)
+    assert same(fastpipe.ImageFolder(root, doubled)[0][0], expected)
     hooked = v2.RandomHorizontalFlip(1.0)
     hooked.register_forward_hook(lambda *args: None)
     assert not drawable(hooked)

@@ -1,4 +1,4 @@
-"""Attributes of torchvision's classes that read otherwise in fastpipe's subclasses of them."""
+"""Attributes of torchvision's objects that read otherwise in fastpipe's classes: as fastpipe's own enums, and such."""
 
 from __future__ import annotations
 

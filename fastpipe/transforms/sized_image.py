@@ -1,0 +1,46 @@
+"""A PIL image with a size and no pixels, on which code of others draws; and the error where it asks for more."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from PIL import Image
+
+from fastpipe.types import ImageShape
+
+
+class Untraceable(Exception):
+    """A transform wants pixels while there are none."""
+
+
+class SizedImage(Image.Image):
+    """A PIL image with a size and a mode alone, RGB or L: whatever else is asked for is an `Untraceable`."""
+
+    def __init__(self, shape: ImageShape) -> None:
+        super().__init__()
+        self._size = shape.width, shape.height
+        self._mode = "L" if shape.channels == 1 else "RGB"
+
+    @property
+    def info(self) -> Any:
+        raise Untraceable("this transform looks at what else is in the file, which isn't read yet")
+
+    @info.setter
+    def info(self, value: Any) -> None:
+        """Pillow's constructor sets it."""
+
+    def load(self) -> Any:
+        raise Untraceable("this transform looks at pixels, and there are none yet")
+
+    def tobytes(self, *args: Any, **kwargs: Any) -> Any:
+        return self.load()
+
+    def getexif(self) -> Any:
+        return self.info
+
+    def copy(self) -> Any:
+        return self
+
+    def convert(self, mode: str | None = None, *args: Any, **kwargs: Any) -> Any:
+        """Returns the image itself for its own mode; for any other, pixels are needed."""
+        return self if mode == self.mode and not args and not kwargs else self.load()
