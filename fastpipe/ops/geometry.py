@@ -295,7 +295,7 @@ class Resize(Operation):
 
     def least_pixels(self, channels: int) -> float:
         if self.mode == "nearest":  # which takes as long as its result is large
-            least = 50_000 if channels == 3 else 20_000
+            least = 60_000 if channels == 3 else 20_000
             return 0 if self.fixed and self.size[0] * self.size[1] >= least else NEVER
         return 0 if self.fixed and self.size[0] * self.size[1] >= 3000 else 3000
 

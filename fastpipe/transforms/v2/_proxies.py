@@ -176,7 +176,7 @@ _TABLES: dict[str, Callable[..., ops.Operation]] = {
     "posterize": ops.Posterize,
     "solarize": ops.Solarize,
 }
-OPERATIONS = {
+OPERATIONS: dict[str, Callable[..., Any]] = {
     **MOVES,
     **_TABLES,
     "adjust_contrast": ops.AdjustContrast,
