@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from PIL import Image
 
 from fastpipe import core, readers
+from fastpipe.ops import Crop
 from fastpipe.program.core_steps import add_steps
 from fastpipe.program.encoded import Encoded
 from fastpipe.program.execute import decode_by_core
@@ -16,7 +19,7 @@ from fastpipe.program.lower import lower
 from fastpipe.program.on_image import run, run_on_image, to_pil
 from fastpipe.program.profiling import profiled
 from fastpipe.program.program import Program
-from fastpipe.types import Box, ImageShape, Recipe, Step
+from fastpipe.types import Box, DecodeRequest, ImageShape, Recipe, Step
 
 Opener = Callable[[bytes], Image.Image]
 
@@ -85,12 +88,34 @@ class LazySource:
                 whole = self._whole = self._decode_by_pillow()
         return run_on_image(program, whole, out, in_rows=in_rows)
 
+    def region(self, box: Box, steps: tuple[Step, ...] = ()) -> NDArray[Any]:
+        """A box of what steps give, decoded alone: an array ``(H, W, C)``; the thread's next decode overwrites it."""
+        if not steps and self._orientation == 1:
+            shape = ImageShape(box.height, box.width)
+            return self._array(Program(self.shape, DecodeRequest(box), (), None, (), shape))
+        return self._array(self.program((*steps, Crop(*box))))
+
+    def _array(self, program: Program) -> NDArray[Any]:
+        if self._whole is None:
+            try:
+                made: NDArray[Any] = run(program, self._array_from_file, None, False)
+                return made
+            except _RefusedError:
+                self._whole = self._decode_by_pillow()
+        return np.asarray(run_on_image(program, self._whole))
+
     def _from_file(self, program: Program, into: torch.Tensor | None, in_rows: bool) -> Any:
+        return to_pil(self._decoded_by_core(program, into, in_rows, as_pil=True))
+
+    def _array_from_file(self, program: Program, into: torch.Tensor | None, in_rows: bool) -> Any:
+        return self._decoded_by_core(program, into, in_rows, as_pil=False)
+
+    def _decoded_by_core(self, program: Program, into: torch.Tensor | None, in_rows: bool, *, as_pil: bool) -> Any:
         limit = readers.pixel_limit(self.encoded.max_pixels)
-        made = decode_by_core(program, self.encoded, into, limit, in_rows, True) if core.available() else None
+        made = decode_by_core(program, self.encoded, into, limit, in_rows, as_pil) if core.available() else None
         if made is None:
             raise _RefusedError
-        return to_pil(made)
+        return made
 
     def _pays_whole(self, box: Box) -> bool:
         """Counts a part that is wanted; whether all that were by now would have taken longer than the whole image."""

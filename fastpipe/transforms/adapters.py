@@ -12,6 +12,7 @@ from functools import lru_cache
 from typing import Any
 
 RECIPES = {
+    "albumentations": "fastpipe.recipes.albumentations",
     "fastpipe.transforms.v2": "fastpipe.recipes.torchvision_v2",
     "timm.data": "fastpipe.recipes.timm",
     "torchvision.transforms": "fastpipe.recipes.torchvision_v1",
