@@ -140,11 +140,9 @@ def _is_planned(transform: Any) -> bool:
     if kind in _CONTAINERS:
         members = transform.transforms
         return not transform.replay_mode and bool(members) and all(map(_is_planned, members))
-    return (
-        is_known(kind)
-        and not (transform.replay_mode or transform.deterministic)
-        and vars(transform).keys().isdisjoint(_METHODS)
-    )
+    if not is_known(kind) or transform.replay_mode or transform.deterministic:
+        return False
+    return vars(transform).keys().isdisjoint(_METHODS)
 
 
 _METHODS = frozenset(name for name in dir(A.DualTransform) if inspect.isfunction(getattr(A.DualTransform, name)))
@@ -239,7 +237,7 @@ class _Call:
         motion = ENTRIES[type(transform)][0](transform, params, self.size)
         self.noted.append(_Noted(transform, params, motion, self.size))
         self.size = motion.size
-        if motion.refused:
+        if motion.refused or min(motion.size) < 1:
             self._pixels("image")  # raises what albumentations does
 
     def with_pixels(self, data: dict[str, Any]) -> dict[str, Any]:

@@ -51,6 +51,13 @@ def why_not(transform: Any) -> str:
     return "" if recipe is None else str(importlib.import_module(recipe).why_not(type(transform)))
 
 
+def drawn_by_itself(transform: Any) -> tuple[Any, ...]:
+    """The members of another library's transform that its own code draws before an image is decoded."""
+    recipe = recipe_of(type(transform))
+    find: Any = None if recipe is None else getattr(importlib.import_module(recipe), "planned_members", None)
+    return () if find is None else tuple(find(transform))
+
+
 @lru_cache(maxsize=512)
 def find_adapt(kind: Any) -> Adapt | None:
     """Makes adapters of a class's objects; None for a class that no recipe knows."""

@@ -95,8 +95,9 @@ def compose(*members: Any, seed: int = 0, **options: Any) -> Any:
 
 def members_of(transform: Any) -> list[Any]:
     found = [transform]
-    for member in getattr(transform, "transforms", ()):
-        found += members_of(member)
+    if isinstance(transform, A.BaseCompose):
+        for member in transform.transforms:
+            found += members_of(member)
     return found
 
 
