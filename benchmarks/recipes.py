@@ -1,11 +1,14 @@
 """Recipes as people have them: a library's own objects in torchvision's ImageFolder, and the same in fastpipe's.
 
+albumentations' are compared with its own way: a class with cv2.imread, cvtColor and the Compose.
+
     python benchmarks/recipes.py PHOTOS [--files 120] [--rounds 3] [--only WORD] [--json FILE]
 
 PHOTOS is a folder as ImageFolder takes it (root/class/….jpg). Both datasets get the very same transform; each file is
 asked of both, one after the other and in turns, in one thread. A figure is processor time; the ratio is the median over
 the rounds of the ratio of the sums. Before it is timed, each recipe is compared: `equal` says that all samples and the
-states of torch's, Python's and numpy's generators were the same.
+states of torch's, Python's and numpy's generators were the same; of albumentations', that they were what the Compose
+gives on Pillow's pixels (cv2 decodes some others), and the states of its own generators.
 """
 
 from __future__ import annotations
@@ -24,6 +27,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
 import numpy as np
 import torch
+from PIL import Image
 from recipe_conformance import flat, seed_all, states
 from rich.console import Console
 from rich.table import Table
@@ -72,6 +76,68 @@ RECIPES: dict[str, Callable[[], Any]] = {
 }
 
 
+class ByCv2:
+    """albumentations' own way to samples."""
+
+    def __init__(self, samples: list[tuple[str, int]], transform: Any) -> None:
+        self.samples, self.transform = samples, transform
+        self.cv2 = module("cv2")
+
+    def __getitem__(self, index: int) -> Any:
+        path, target = self.samples[index]
+        image = self.cv2.cvtColor(self.cv2.imread(path), self.cv2.COLOR_BGR2RGB)
+        return self.transform(image=image)["image"], target
+
+
+class ByPillow(ByCv2):
+    """The same, of Pillow's pixels."""
+
+    def __getitem__(self, index: int) -> Any:
+        path, target = self.samples[index]
+        with Image.open(path) as image:
+            return self.transform(image=np.array(image.convert("RGB")))["image"], target
+
+
+def _albumentations(*names: str, end: bool = True) -> Any:
+    """A Compose of transforms by name, with their usual arguments."""
+    A = module("albumentations")
+    arguments = {"RandomResizedCrop": ((224, 224),), "RandomCrop": (224, 224), "CenterCrop": (224, 224)}
+    arguments |= {"SmallestMaxSize": (256,), "PadIfNeeded": (224, 224)}
+    members = [getattr(A, name)(*arguments.get(name, ())) for name in names]
+    last = [A.Normalize(MEAN, STD), module("albumentations.pytorch").ToTensorV2()]
+    return A.Compose([*members, *(last if end else ())], seed=1)
+
+
+ALBUMENTATIONS: dict[str, Callable[[], Any]] = {
+    "albumentations: RandomResizedCrop, flip": lambda: _albumentations("RandomResizedCrop", "HorizontalFlip"),
+    "albumentations: the same, jitter, dropout": lambda: _albumentations(
+        "RandomResizedCrop", "HorizontalFlip", "ColorJitter", "CoarseDropout"
+    ),
+    "albumentations: PadIfNeeded, RandomCrop, D4": lambda: _albumentations("PadIfNeeded", "RandomCrop", "D4"),
+    "albumentations: evaluation": lambda: _albumentations("SmallestMaxSize", "CenterCrop"),
+}
+
+
+def own_states(transform: Any) -> list[Any]:
+    """The states of an albumentations Compose's generators, and of those of its members."""
+    members = [transform, *transform.transforms]
+    return [(repr(one.random_generator.bit_generator.state), one.py_random.getstate()) for one in members]
+
+
+def datasets(photos: Path, name: str, make: Callable[[], Any], files: int) -> tuple[Any, Any, int, bool]:
+    """The library's own dataset and fastpipe's, how many samples are taken, and whether these are equal."""
+    transform = make()
+    ours = fastpipe.ImageFolder(photos, transform)
+    count = min(files, len(ours))
+    if name not in ALBUMENTATIONS:
+        theirs = torchvision.datasets.ImageFolder(str(photos), transform)
+        return theirs, ours, count, same(theirs, ours, count)
+    reference = ByPillow(ours.samples[:count], make())
+    equal = all(flat(ours[index]) == flat(reference[index]) for index in range(count))
+    equal = equal and own_states(transform) == own_states(reference.transform)
+    return ByCv2(ours.samples[:count], make()), ours, count, equal
+
+
 def same(theirs: Any, ours: Any, count: int) -> bool:
     """Whether both datasets give the same samples and leave the generators where the other does."""
     results = []
@@ -108,23 +174,19 @@ def main() -> None:
     torch.set_num_threads(1)
     table = Table("recipe", "its library, ms", "fastpipe, ms", "ratio", "equal")
     found = []
-    for name, make in RECIPES.items():
+    for name, make in (RECIPES | ALBUMENTATIONS).items():
         if options.only not in name:
             continue
         try:
-            transform = make()
+            theirs, ours, count, equal = datasets(options.photos, name, make, options.files)
         except ImportError as error:
             table.add_row(name, str(error))
             continue
-        theirs, ours = torchvision.datasets.ImageFolder(str(options.photos), transform), None
-        ours = fastpipe.ImageFolder(options.photos, transform)
-        count = min(options.files, len(ours))
-        equal = same(theirs, ours, count)
         first, second, ratio = measure(theirs, ours, count, options.rounds)
         found.append({"recipe": name, "library_ms": first, "fastpipe_ms": second, "ratio": ratio, "equal": equal})
         table.add_row(name, f"{first:.2f}", f"{second:.2f}", f"{ratio:.2f}x", "yes" if equal else "NO")
     Console().print(table)
-    for word in ("torchvision", "timm"):
+    for word in ("torchvision", "timm", "albumentations"):
         ratios = [one["ratio"] for one in found if word in str(one["recipe"])]
         if ratios:
             print(f"{word}: {float(np.exp(np.mean(np.log(ratios)))):.2f}x (geometric mean of {len(ratios)})")
