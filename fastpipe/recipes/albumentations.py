@@ -18,6 +18,7 @@ import torch
 from albumentations.augmentations.utils import handle_empty_array
 from albumentations.core import composition, transforms_interface, utils
 
+from fastpipe import core
 from fastpipe.recipes.albumentations_motions import ENTRIES, Motion, place
 from fastpipe.recipes.source_code import fingerprint
 from fastpipe.transforms.adapters import Adapt
@@ -358,7 +359,7 @@ def _is_normalize(transform: Any) -> bool:
 
 
 class _Normalize(_StandIn):
-    """`Normalize`, of an image in RGB by torch, which takes a quarter of the time for the same floats."""
+    """`Normalize`, of an image in RGB by the core, or else by torch, which take less time for the same floats."""
 
     __slots__ = ()
 
@@ -375,6 +376,13 @@ class _Normalize(_StandIn):
 
 def _normalized(image: Array, mean: Array, factor: Array) -> Array:
     """``(image - mean) * factor`` in float32, as albumentations' table has it for each byte."""
+    if core.available() and image.size:
+        made = np.empty(image.shape, np.float32)
+        job = core.thread_job()
+        job.read_pixels(image)
+        job.write_by_factor(made, mean.tolist(), factor.tolist())
+        if not core.run_thread_job(job):
+            return made
     height, width, _ = image.shape
     mean, factor = (torch.from_numpy(np.tile(values, width)) for values in (mean, factor))
     rows = torch.from_numpy(image.reshape(height, width * 3)).float()
