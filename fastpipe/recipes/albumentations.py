@@ -8,14 +8,13 @@ needed is decoded, and they are applied to it.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 import albumentations as A
 import numpy as np
 import torch
-from albumentations.augmentations.utils import handle_empty_array
 from albumentations.core import composition, transforms_interface, utils
 
 from fastpipe import core
@@ -26,7 +25,11 @@ from fastpipe.transforms.named_arrays import ONE_AT_A_TIME, Pixels, Run, pixels_
 from fastpipe.types import Size
 
 Array = Any
-_CONTAINERS = (A.Compose, A.OneOf, A.OneOrOther, A.RandomOrder, A.Sequential, A.SomeOf)
+_CONTAINERS = tuple(
+    getattr(A, name)
+    for name in ("Compose", "OneOf", "OneOrOther", "RandomOrder", "Sequential", "SomeOf")
+    if hasattr(A, name)
+)
 """Their own code runs, with members that note what they would do."""
 
 _STACKED, _NOT_PLANNED = "masks", frozenset({"images", "volume", "volumes", "mask3d", "masks3d"})
@@ -82,18 +85,18 @@ def why_not(kind: type) -> str:
 def is_known(kind: Any) -> bool:
     """Whether a class asks for an image's shape alone: it has an entry, and the code that was written after."""
     entry = ENTRIES.get(kind)
-    return entry is not None and _is_same([*_methods(kind), *entry[1]], entry[2])
+    return entry is not None and _is_same(lambda: [*_methods(kind), *entry.behind], entry.fingerprint)
 
 
 @lru_cache(maxsize=1)
 def _core_is_known() -> bool:
-    return _is_same(core_functions(), _CORE)
+    return _is_same(core_functions, _CORE)
 
 
-def _is_same(functions: list[Any], known: str) -> bool:
+def _is_same(functions: Callable[[], list[Any]], known: str) -> bool:
     try:
-        return fingerprint(functions) == known
-    except (OSError, TypeError, SyntaxError):
+        return fingerprint(functions()) == known
+    except (AttributeError, OSError, SyntaxError, TypeError):  # a function of that name isn't there
         return False
 
 
@@ -123,11 +126,11 @@ def core_functions() -> list[Any]:
         *(compose.__call__, compose.preprocess, compose._preprocess_masks, compose.postprocess),
         *(composition.BaseCompose.check_data_post_transform, composition.BaseCompose._track_transform_params),
         *(kind.__call__ for kind in _CONTAINERS[1:]),
-        *(utils.ensure_contiguous_output, utils.get_shape, utils.get_image_shape, handle_empty_array),
+        *(utils.ensure_contiguous_output, utils.get_shape, utils.get_image_shape),
     ]
 
 
-_CORE = "1009ce7cc0c1ee92"
+_CORE = "ee7b795ed8b92692"
 
 
 def _planned_count(members: Any) -> int:
@@ -140,10 +143,10 @@ def _is_planned(transform: Any) -> bool:
     kind: Any = type(transform)
     if kind in _CONTAINERS:
         members = transform.transforms
-        return not transform.replay_mode and bool(members) and all(map(_is_planned, members))
+        return not transform.replay_mode and len(members) > 0 and all(map(_is_planned, members))
     if not is_known(kind) or transform.replay_mode or transform.deterministic:
         return False
-    return vars(transform).keys().isdisjoint(_METHODS)
+    return _METHODS.isdisjoint(vars(transform))
 
 
 _METHODS = frozenset(name for name in dir(A.DualTransform) if inspect.isfunction(getattr(A.DualTransform, name)))
@@ -235,7 +238,7 @@ class _Call:
         return np.ndarray(shape, np.uint8, b"\0", strides=(0,) * len(shape))
 
     def note(self, transform: Any, params: Mapping[str, Any]) -> None:
-        motion = ENTRIES[type(transform)][0](transform, params, self.size)
+        motion = ENTRIES[type(transform)].motion(transform, params, self.size)
         self.noted.append(_Noted(transform, params, motion, self.size))
         self.size = motion.size
         if motion.refused or min(motion.size) < 1:

@@ -175,33 +175,65 @@ def _stays(transform: Any, params: Mapping[str, Any], size: Size) -> Motion:
 
 MotionOf = Callable[[Any, Mapping[str, Any], Size], Motion]
 
-_crop, _coords = crop_functions.crop, crop_functions.get_crop_coords
-_center, _resize = crop_functions.get_center_crop_coords, geometric_functions.resize
-_padding = geometric_functions.get_padding_params, geometric_functions.adjust_padding_by_position
-ENTRIES: dict[type, tuple[MotionOf, tuple[Any, ...], str]] = {
-    A.AtLeastOneBBoxRandomCrop: (_cropped, (_crop,), "176c7feb04d55316"),
-    A.BBoxSafeRandomCrop: (_cropped, (_crop, _coords), "aa8094951c1bc396"),
-    A.CenterCrop: (_cropped, (_crop, _center, *_padding), "564bd024c9dbdf9a"),
-    A.Crop: (_cropped, (_crop, *_padding), "21a8b4d50f352ada"),
-    A.CropAndPad: (_cropped_and_padded, (_crop, crop_functions.crop_and_pad), "62a646429b7a7ebf"),
-    A.D4: (_turned_by, (), "a4b7a0a0a339997b"),
-    A.HorizontalFlip: (_turned_by, (), "f1f7bec3818ba44f"),
-    A.LongestMaxSize: (_scaled_to_a_side, (_resize,), "a742627c1ff139af"),
-    A.NoOp: (_stays, (), "e4a6a0577479b2b4"),
-    A.Pad: (_padded, (geometric_functions.pad_with_params,), "dfc31e17176f8f77"),
-    A.PadIfNeeded: (_padded, (geometric_functions.pad_with_params, *_padding), "b3091f76275692e5"),
-    A.RandomCrop: (_cropped, (_crop, _coords, *_padding), "3a2fd02a1121e12f"),
-    A.RandomCropFromBorders: (_cropped, (_crop,), "91e0def844a3f8c1"),
-    A.RandomCropNearBBox: (_cropped, (_crop, _center), "2b13e7de4cd97bca"),
-    A.RandomResizedCrop: (_cropped_and_resized, (_crop, _coords, _center, _resize), "b8f535e650efe493"),
-    A.RandomRotate90: (_turned_by, (), "38c2a157b734051d"),
-    A.RandomScale: (_scaled, (geometric_functions.scale, _resize), "81e910f0f2821389"),
-    A.RandomSizedBBoxSafeCrop: (_cropped_and_resized, (_crop, _coords, _resize), "c58f919b48799d74"),
-    A.RandomSizedCrop: (_cropped_and_resized, (_crop, _coords, _resize), "ffa9e46c74a053d8"),
-    A.Resize: (_resized, (_resize,), "91a92bc16b89d64d"),
-    A.SmallestMaxSize: (_scaled_to_a_side, (_resize,), "c06d04e892fc4b08"),
-    A.SquareSymmetry: (_turned_by, (), "a4b7a0a0a339997b"),
-    A.Transpose: (_turned_by, (), "e1a73b6c77e7c399"),
-    A.VerticalFlip: (_turned_by, (), "a27b247a4631ecb6"),
+_ENTRIES: list[tuple[str, MotionOf, str, str]] = [
+    ("AtLeastOneBBoxRandomCrop", _cropped, "crop", "176c7feb04d55316"),
+    ("BBoxSafeRandomCrop", _cropped, "crop get_crop_coords", "aa8094951c1bc396"),
+    (
+        "CenterCrop",
+        _cropped,
+        "crop get_center_crop_coords get_padding_params adjust_padding_by_position",
+        "564bd024c9dbdf9a",
+    ),
+    ("Crop", _cropped, "crop get_padding_params adjust_padding_by_position", "21a8b4d50f352ada"),
+    ("CropAndPad", _cropped_and_padded, "crop crop_and_pad", "62a646429b7a7ebf"),
+    ("D4", _turned_by, "", "a4b7a0a0a339997b"),
+    ("HorizontalFlip", _turned_by, "", "f1f7bec3818ba44f"),
+    ("LongestMaxSize", _scaled_to_a_side, "resize", "a742627c1ff139af"),
+    ("NoOp", _stays, "", "e4a6a0577479b2b4"),
+    ("Pad", _padded, "pad_with_params", "dfc31e17176f8f77"),
+    ("PadIfNeeded", _padded, "pad_with_params get_padding_params adjust_padding_by_position", "b3091f76275692e5"),
+    ("RandomCrop", _cropped, "crop get_crop_coords get_padding_params adjust_padding_by_position", "3a2fd02a1121e12f"),
+    ("RandomCropFromBorders", _cropped, "crop", "91e0def844a3f8c1"),
+    ("RandomCropNearBBox", _cropped, "crop get_center_crop_coords", "2b13e7de4cd97bca"),
+    (
+        "RandomResizedCrop",
+        _cropped_and_resized,
+        "crop get_crop_coords get_center_crop_coords resize",
+        "b8f535e650efe493",
+    ),
+    ("RandomRotate90", _turned_by, "", "38c2a157b734051d"),
+    ("RandomScale", _scaled, "scale resize", "81e910f0f2821389"),
+    ("RandomSizedBBoxSafeCrop", _cropped_and_resized, "crop get_crop_coords resize", "c58f919b48799d74"),
+    ("RandomSizedCrop", _cropped_and_resized, "crop get_crop_coords resize", "ffa9e46c74a053d8"),
+    ("Resize", _resized, "resize", "91a92bc16b89d64d"),
+    ("SmallestMaxSize", _scaled_to_a_side, "resize", "c06d04e892fc4b08"),
+    ("SquareSymmetry", _turned_by, "", "a4b7a0a0a339997b"),
+    ("Transpose", _turned_by, "", "e1a73b6c77e7c399"),
+    ("VerticalFlip", _turned_by, "", "a27b247a4631ecb6"),
+]
+"""Classes that ask for an image's shape alone: name, motion, functions behind it, and the code's fingerprint."""
+
+
+class Entry(NamedTuple):
+    """A class of albumentations'.
+
+    Attributes:
+        motion: its motion for drawn parameters and an image's size.
+        behind: functions that its methods are made of; None for one that this version hasn't.
+        fingerprint: of the code that this was written after.
+    """
+
+    motion: MotionOf
+    behind: tuple[Any, ...]
+    fingerprint: str
+
+
+def _function(name: str) -> Any:
+    return getattr(crop_functions, name, None) or getattr(geometric_functions, name, None)
+
+
+ENTRIES: dict[type, Entry] = {
+    getattr(A, name): Entry(motion, tuple(map(_function, behind.split())), fingerprint)
+    for name, motion, behind, fingerprint in _ENTRIES
+    if hasattr(A, name)
 }
-"""The classes that ask for an image's shape alone: their motion, functions behind it, and the code's fingerprint."""

@@ -245,12 +245,15 @@ def test_other_code_is_not_planned(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_each_class_is_told_by_its_code(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(motions.ENTRIES, A.D4, (*motions.ENTRIES[A.D4][:2], "0123456789abcdef"))
+    monkeypatch.setitem(motions.ENTRIES, A.D4, motions.ENTRIES[A.D4]._replace(fingerprint="0123456789abcdef"))
     recipe.is_known.cache_clear()
     try:
         assert recipe.planned_members(A.D4()) == ()
         assert recipe.planned_members(A.HorizontalFlip())
     finally:
         recipe.is_known.cache_clear()
+    monkeypatch.setitem(motions.ENTRIES, A.Pad, motions.ENTRIES[A.Pad]._replace(behind=(None,)))  # another version
+    assert not recipe.is_known(A.Pad)
+    recipe.is_known.cache_clear()
     assert run_of(A.D4()) is recipe.run
     assert run_of(len) is None
