@@ -35,6 +35,7 @@ _NO_EXTENT = (0,) * 10
 _NO_MEAN = (0.0,) * 6
 _NO_ARITHMETIC = (0, *_NO_MEAN)
 _NORMALIZE, _MULTIPLY = int(Arithmetic.NORMALIZE), int(Arithmetic.MULTIPLY)
+_BY_FACTOR = int(Arithmetic.NORMALIZE | Arithmetic.BY_FACTOR)
 
 # By numpy's characters, which cost less to ask for than a dtype's name; of the machine's own byte order.
 _ARRAY_TYPES = {"B": DType.UINT8, "f": DType.FLOAT32, "e": DType.FLOAT16}
@@ -241,6 +242,11 @@ class Job(JobOperations):
             )
         shape, strides = (array.shape, array.strides) if array.ndim == 3 else ((*array.shape, 1), (*array.strides, 1))
         self.write_to(address_of(array), (*strides, *shape, dtype, *_arithmetic(mean, std, False)))
+
+    def write_by_factor(self, array: np.ndarray[Any, Any], mean: Sequence[float], factor: Sequence[float]) -> None:
+        """Sets the sink: an array ``(H, W, 3)`` of float32, of the bytes minus the mean, times the factor."""
+        sink = (*array.strides, *array.shape, DType.FLOAT32, _BY_FACTOR, *mean, *factor)
+        self.write_to(address_of(array), sink)
 
     def write_image(self, memory: PillowMemory) -> None:
         """Sets the sink: the pixels of a new Pillow image, which the caller keeps; `new_image` has both.

@@ -110,6 +110,7 @@ class Arithmetic(IntFlag):
 
     NORMALIZE = 1
     MULTIPLY = 2
+    BY_FACTOR = 4
 
 
 def _of(kind: Any, *names: str) -> list[tuple[str, Any]]:

@@ -7,7 +7,8 @@ from fastpipe.datasets.containers import ImageShards, ImageTable
 from fastpipe.datasets.detection import CocoDetection, VOCDetection, VOCSegmentation, wrap_dataset_for_transforms_v2
 from fastpipe.datasets.folder import ImageFolder
 from fastpipe.datasets.image_list import ImageList
-from fastpipe.datasets.joint import Boxes, JointDataset, KeyPoints, MaskFile, SampleDataset, collate_fn
+from fastpipe.datasets.joint import JointDataset, SampleDataset, collate_fn
+from fastpipe.datasets.target_values import Boxes, KeyPoints, MaskFile
 from fastpipe.index.class_folders import find_classes, make_dataset
 from fastpipe.index.image_index import ImageIndex
 from fastpipe.index.listing import IMG_EXTENSIONS, has_file_allowed_extension, is_image_file

@@ -17,12 +17,15 @@ from PIL import Image
 
 from fastpipe.datasets._masks import Segmentations
 from fastpipe.datasets.annotations import CocoFile
-from fastpipe.datasets.joint import JointDataset, MaskFile, placed
+from fastpipe.datasets.joint import JointDataset, placed
 from fastpipe.datasets.joint_stages import v2_samples
+from fastpipe.datasets.named_stages import label_fields
 from fastpipe.datasets.options import ImageOptions, Unpack, with_options
+from fastpipe.datasets.target_values import Boxes, MaskFile
 from fastpipe.errors import DatasetError
 from fastpipe.index.list_source import index_of_rows
 from fastpipe.paths import local, whole
+from fastpipe.transforms.named_arrays import Pixels
 
 __all__ = ["CocoDetection", "VOCDetection", "VOCSegmentation", "wrap_dataset_for_transforms_v2"]
 
@@ -196,6 +199,20 @@ class CocoDetection(_Wrappable):
             target.update({key: [record[key] for record in records if key in record] for key in native})
         return target
 
+    def named_targets_of(self, target: Any, size: tuple[int, int], transform: Any) -> tuple[Any, ...]:
+        annotations = self.annotations
+        fields, records = label_fields(transform), annotations.records(target)
+        made: dict[str, Any] = {"image_id": int(annotations.arrays["ids"][target])}
+        made["bboxes"] = Boxes(annotations.boxes(target), "XYWH")
+        if "masks" in (self.target_keys or ()) and records:
+            parts = Segmentations([record["segmentation"] for record in records], size)
+            made["masks"] = Pixels((len(records), *size), lambda box: parts.load(box, None).numpy(), True, True)
+        ids = [record["category_id"] for record in records]
+        for field in fields:
+            named = all(field in record for record in records) and records
+            made[field] = [record[field] for record in records] if named else list(ids)
+        return (made,)
+
 
 class _Voc(_Wrappable):
     _fastpipe_layout: tuple[str, str, str]
@@ -282,21 +299,32 @@ class VOCDetection(_Voc):
         return self.targets
 
     def targets_of(self, target: Any, size: tuple[int, int]) -> tuple[Any, ...]:
-        try:
-            tree = self.parse_voc_xml(ElementTree.parse(target).getroot())
-        except ElementTree.ParseError as error:
-            raise DatasetError(f"{target} is no XML that can be read: {error}.") from error
+        tree = self._fastpipe_tree(target)
         keys = self.target_keys
         if keys is None:
             return (tree,)
         objects = tree["annotation"]["object"]
         made: dict[str, Any] = tree if "annotation" in keys else {}
         if "boxes" in keys:
-            sides = ("xmin", "ymin", "xmax", "ymax")
-            boxes = [[int(one["bndbox"][side]) for side in sides] for one in objects if "bndbox" in one]
+            boxes = _corners([one for one in objects if "bndbox" in one])
             made["boxes"] = v2_samples().box_tensor(boxes, "XYXY", size)
         if "labels" in keys:
             made["labels"] = torch.tensor([_LABELS[one["name"]] for one in objects if "name" in one])
+        return (made,)
+
+    def _fastpipe_tree(self, path: str) -> dict[str, Any]:
+        """An annotation file's content."""
+        try:
+            return self.parse_voc_xml(ElementTree.parse(path).getroot())
+        except ElementTree.ParseError as error:
+            raise DatasetError(f"{path} is no XML that can be read: {error}.") from error
+
+    def named_targets_of(self, target: Any, size: tuple[int, int], transform: Any) -> tuple[Any, ...]:
+        objects = [one for one in self._fastpipe_tree(target)["annotation"]["object"] if "bndbox" in one]
+        made: dict[str, Any] = {"bboxes": Boxes(_corners(objects), "XYXY")}
+        for field in label_fields(transform):
+            named = objects and all(field in one for one in objects)
+            made[field] = [one[field] if named else _LABELS[one["name"]] for one in objects]
         return (made,)
 
     @staticmethod
@@ -342,3 +370,11 @@ class VOCSegmentation(_Voc):
         if self.target_keys is None:
             return (Image.open(target),)
         return (placed(MaskFile(target), size),)
+
+    def named_targets_of(self, target: Any, size: tuple[int, int], transform: Any) -> tuple[Any, ...]:
+        return (MaskFile(target),)
+
+
+def _corners(objects: list[Any]) -> list[list[int]]:
+    """The boxes of an annotation file's objects."""
+    return [[int(one["bndbox"][side]) for side in ("xmin", "ymin", "xmax", "ymax")] for one in objects]

@@ -14,7 +14,7 @@ from fastpipe.datasets.wrappers import behind_subsets
 from fastpipe.environment import line_width
 from fastpipe.errors import PlanError
 from fastpipe.explanation.foreign_loading import foreign_loading, path_of, shape_in_memory
-from fastpipe.explanation.graph_breaks import Break, diagnose, named_with_library, one_line
+from fastpipe.explanation.graph_breaks import Break, diagnose, drawn_by_library, named_with_library, one_line
 from fastpipe.explanation.loader_advice import advise_loader
 from fastpipe.ops import ToPlanarTensor, contracts_of
 from fastpipe.program.lower import lower
@@ -157,7 +157,8 @@ def _broken(found: Break, behind: Sequence[str]) -> _Branch:
     correct = "it gets what torchvision would hand it: correct, only slower"
     if found.cause == "dataset":
         correct = "samples are what its code makes them: correct, only slower"
-    under.append(f"until then {correct if found.runs else 'it raises, as it takes no image'}")
+    if found.advice:
+        under.append(f"until then {correct}")
     if behind:
         under.append(f"behind it, one by one: {', '.join(behind)}")
     name = found.transform
@@ -234,6 +235,7 @@ def explain(subject: Any, *, shape: ImageShape | None = None, fidelity: Fidelity
     program = lower(recipe, chosen)
     box = program.box
     loaded_by = foreign.decode if foreign else ""
+    by_library = drawn_by_library(pipeline.rest[0]) if pipeline.rest and not loaded_by else ()
     # The dataset's Python code, as `ImageDataset.in_python` has it; empty where there is none.
     in_python = (
         str(getattr(subject, "in_python", "") or (foreign.ends.transform if foreign else "")) if is_dataset else ""
@@ -246,12 +248,13 @@ def explain(subject: Any, *, shape: ImageShape | None = None, fidelity: Fidelity
         fidelity=chosen,
         example=example,
         shape=(size.height, size.width),
-        drawn=tuple(map(named_with_library, pipeline.drawn)),
+        drawn=tuple(map(named_with_library, (*pipeline.drawn, *by_library))),
         recipe=tuple(steps_in_words(recipe.steps)),
         box=(box.top, box.left, box.height, box.width),
         share=box.height * box.width / max(1, size.height * size.width),
         scale=program.request.scale,
-        why_whole="" if program.request.box is not None or loaded_by else _why_whole(recipe, program, pipeline),
+        why_whole=_of_library(by_library)
+        or ("" if program.request.box is not None or loaded_by else _why_whole(recipe, program, pipeline)),
         decoders=() if loaded_by else _decoders(subject, headers, program),
         steps=tuple(_explained(program.all_steps)),
         batch=_about_batches(program, pipeline, foreign is not None, joint is not None),
@@ -337,6 +340,12 @@ def _decoder(subject: Any, header: Header, program: Program) -> str:
     if got.box is None:
         return f"{text} decodes the whole image, and the region is cut out of it"
     return f"{text} decodes the region alone"
+
+
+def _of_library(drawn: Sequence[Any]) -> str:
+    """The part of it that is decoded, where another library's own code draws before."""
+    names = ", ".join(type(member).__name__ for member in drawn)
+    return f"of it what {names} needs, which differs from sample to sample, is decoded alone" if drawn else ""
 
 
 def _why_whole(recipe: Recipe, program: Program, pipeline: Pipeline) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+from numpy.typing import NDArray
 from PIL import Image
 
 from fastpipe import core, readers
@@ -102,6 +103,15 @@ class LazySource:
     def run_by_core(self, program: Program, out: torch.Tensor | None, in_rows: bool) -> Any:
         """As `run`; None where the core refuses the file, or doesn't have all steps."""
         return self._run(program, out, in_rows, all_steps=True)
+
+    def region(self, box: Box, steps: tuple[Step, ...] = ()) -> NDArray[Any]:
+        """A box of what steps give, decoded alone: an array ``(H, W, C)``; the thread's next decode overwrites it."""
+        if not steps and self._orientation == 1:
+            program = Program(self.shape, DecodeRequest(box), (), None, (), ImageShape(box.height, box.width))
+        else:
+            program = self.program((*steps, Crop(*box)))
+        made: NDArray[Any] = self.run(program, as_array=True)
+        return made
 
     def _run(self, program: Program, out: torch.Tensor | None, in_rows: bool, **options: bool) -> Any:
         if self._whole is None and self._pays_whole(program.box):

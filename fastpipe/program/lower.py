@@ -97,7 +97,7 @@ def _lowered(steps: tuple[Step, ...], stored: ImageShape, fidelity: Fidelity, or
     if fidelity == "fast":
         request, local = _scaled(box, request, local)
     keeps_info = None if behind else _keeps_info(on_pixels, shapes)
-    made: Program = named(Program, (stored, request, local, *tail[:2], shapes[-1], tail[2], in_rows, keeps_info))
+    made: Program = named(Program, (stored, request, local, *tail[:2], shapes[-1], tail[2], in_rows, keeps_info, None))
     return made
 
 

@@ -199,7 +199,9 @@ static uint8_t *add_sink(source *from, fpc_sink *sink, shape now, size_t *size) 
     sink->height = now.height;
     sink->width = now.width;
     sink->channels = now.channels;
-    sink->flags = sink->dtype != FPC_UINT8 && one_in(from, 2);
+    static const int rules[] = {0, FPC_NORMALIZE, FPC_MULTIPLY, FPC_NORMALIZE | FPC_MULTIPLY,
+                                FPC_NORMALIZE | FPC_BY_FACTOR};
+    sink->flags = sink->dtype != FPC_UINT8 ? rules[below(from, 5)] : 0;
     for (int channel = 0; channel < 3; channel++) {
         sink->mean[channel] = (float)below(from, 256) / 256;
         sink->std[channel] = (float)(1 + below(from, 256)) / 256;

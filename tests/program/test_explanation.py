@@ -403,11 +403,19 @@ def test_a_hook_and_a_method_of_the_instance_are_seen() -> None:
 
 def test_albumentations() -> None:
     A = pytest.importorskip("albumentations")
-    found = diagnose(T.Albumentations(A.Compose([A.ISONoise(), A.Affine()])))
-    assert found.cause == "albumentations"
-    assert "Affine" in found.reason
-    assert "ISONoise" not in found.reason
-    assert "fastpipe.transforms.Albumentations(ISONoise(…))" in diagnose(A.ISONoise()).advice[0]
+    for transform in (A.Compose([A.Affine(), A.RandomCrop(9, 9)]), T.Albumentations(A.Compose([A.Affine()]))):
+        found = diagnose(transform)
+        assert found.cause == "albumentations"
+        assert "of Affine, its result isn't known" in found.reason
+        assert "crops and flips first" in found.advice[0]
+    members = [A.RandomResizedCrop((224, 224)), A.HorizontalFlip(), A.ColorJitter(), A.RandomCrop(9, 9)]
+    for transform in (A.Compose(members), T.Albumentations(A.Compose(members)), T.Compose([A.Compose(members)])):
+        text = explain(transform).text(width=200)
+        assert "albumentations' RandomResizedCrop(p=1.0" in text
+        assert "albumentations' HorizontalFlip(p=0.5), planned" in text
+        assert "what RandomResizedCrop, HorizontalFlip needs" in text
+        assert "sample by sample" in text
+        assert "only slower" not in text
 
 
 def test_contracts() -> None:

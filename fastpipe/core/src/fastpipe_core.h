@@ -232,7 +232,8 @@ typedef enum fpc_dtype { FPC_UINT8 = 1, FPC_FLOAT32, FPC_FLOAT16, FPC_BFLOAT16 }
 /* Arithmetic of floating sinks. */
 enum {
     FPC_NORMALIZE = 1, /* (v - mean) / std in float32, as Normalize does */
-    FPC_MULTIPLY = 2   /* x * (1 / 255), as v2's ToDtype does, in place of x / 255, as ToTensor gives it */
+    FPC_MULTIPLY = 2,  /* x * (1 / 255), as v2's ToDtype does, in place of x / 255, as ToTensor gives it */
+    FPC_BY_FACTOR = 4  /* with FPC_NORMALIZE: (x - mean) * std, as albumentations' Normalize computes it */
 };
 
 /* Four channels, of a source of pixels and of a sink of bytes, are RGB as Pillow's images have it in memory: with a
@@ -249,7 +250,7 @@ typedef struct fpc_sink {
     int32_t height, width, channels; /* of the pixels: checked against what the operations give; 4 of uint8 alone,
                                       * with a column_stride of 4 and a channel_stride of 1 */
     int32_t dtype;                   /* fpc_dtype */
-    int32_t flags;                   /* FPC_NORMALIZE and FPC_MULTIPLY, or 0 */
+    int32_t flags;                   /* FPC_NORMALIZE, FPC_MULTIPLY, FPC_BY_FACTOR, or 0 */
     float mean[3], std[3];
 } fpc_sink;
 
