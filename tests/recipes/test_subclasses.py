@@ -143,5 +143,6 @@ def test_samples_with_boxes(photos: Path) -> None:
 
 def test_explain_says_so() -> None:
     found = explain(V.Compose([cases.PadIfSmaller(70), cases.DarkOnesBrighter()]))
-    assert found.drawn[0].startswith("recipes.subclasses's PadIfSmaller") or "PadIfSmaller" in found.drawn[0]
+    assert found.drawn[0] == "PadIfSmaller(size=70), which draws by its own code, on an image without pixels"
     assert found.broken_by is not None
+    assert found.broken_by.cause == "pixels"
