@@ -135,6 +135,9 @@ def _found(transform: Any) -> tuple[str, str, tuple[str, ...]]:
         inner = diagnose(member)
         name = f"{kind.__name__} holds {shortened(member)}"
         return "member", f"{name}, and that can't be planned: {inner.reason}", inner.advice
+    own_reason = vars(type(planned(transform))).get("why_not")
+    if isinstance(own_reason, str):
+        return "pixels", own_reason, ("draw in make_params, by the sizes alone", _LAST)
     replaced = _replaced(transform)
     if replaced:
         base, names = replaced

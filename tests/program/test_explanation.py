@@ -73,7 +73,7 @@ def test_a_tree_of_what_runs_where() -> None:
     assert repr(explain(TRAIN)) == text
 
 
-CROP = T.RandomResizedCrop(24)
+CROP, TURN = T.RandomResizedCrop(24), T.Lambda(lambda image: image.rotate(0))
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,10 @@ CROP = T.RandomResizedCrop(24)
     [
         (TRAIN, "threads, fastpipe.DataLoader(num_workers=0"),
         (T.Compose([T.Resize(256), T.CenterCrop(224), T.AutoAugment(), T.PILToTensor()]), "threads, "),
-        (T.Compose([CROP, T.Lambda(function), T.ToTensor()]), "worker processes, num_workers=N: Lambda is Python code"),
+        (
+            T.Compose([CROP, T.Lambda(lambda image: image.rotate(0)), T.ToTensor()]),
+            "worker processes, num_workers=N: Lambda is Python code",
+        ),
         (
             T.Compose([CROP, T.GaussianBlur(3), T.ToTensor()]),
             "tune measures: the core has no gaussian_blur",
@@ -335,7 +338,7 @@ def hooked() -> Any:
 @pytest.mark.parametrize(
     ("broken", "advice", "mended"),
     [
-        (T.Lambda(lambda image: image.convert("RGB")), "leave it out", []),
+        (T.Lambda(lambda image: image.convert("RGB").rotate(0)), "leave it out", []),
         (Foreign(), "give its class a method draw(self, shape, generators)", [WithDraw()]),
         (torchvision.transforms.TenCrop(4), "use fastpipe.MultiView", [fastpipe.MultiView(T.RandomCrop(4), 10)]),
         (torch.nn.Sequential(T.CenterCrop(4)), "take fastpipe.transforms.Compose", [T.Compose([T.CenterCrop(4)])]),
