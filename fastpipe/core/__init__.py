@@ -25,7 +25,7 @@ from fastpipe.core.library import available, isa, status_text, why_not
 from fastpipe.core.operations import MAX_OPERATIONS, Packed
 from fastpipe.core.pillow import PillowMemory, memory_of, new_image
 from fastpipe.core.pool import Batch, Context, Pool, Run, hue, run, thread_context
-from fastpipe.core.structs import LOOK_UP_FOURTH, DType, Filter, Kind, Padding, Status
+from fastpipe.core.structs import LOOK_UP_FOURTH, DType, Filter, Kind, Padding, PassOrder, Status, TensorRounding
 from fastpipe.core.thread_local import check, give_back, refused, run_thread_job, thread_job
 
 __all__ = [
@@ -42,11 +42,13 @@ __all__ = [
     "Kind",
     "Packed",
     "Padding",
+    "PassOrder",
     "PillowMemory",
     "Places",
     "Pool",
     "Run",
     "Status",
+    "TensorRounding",
     "available",
     "check",
     "give_back",

@@ -2,7 +2,7 @@
 
 What isn't such an image, and what the core doesn't take, comes back as None: `transforms.functional` then does it as
 torchvision does. The core rounds as torch's operations do, one by one; `grid_sample` has two forms, for processors with
-and without FMA, and `_rounding` finds out which one this torch takes.
+and without FMA, and `rounding` finds out which one this torch takes.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from torch import Tensor
 from fastpipe import core
 from fastpipe.core import planes
 
+_V1 = core.TensorRounding.V1
 _LEVELS = torch.arange(256, dtype=torch.uint8, device="cpu").view(1, 1, 256)
 
 
@@ -38,15 +39,15 @@ def takes(image: Tensor) -> bool:
 
 
 def changed(kind: core.Kind, image: Tensor, factor: float = 1.0) -> Tensor | None:
-    """GRAY, SATURATION, SHARPNESS, AUTOCONTRAST or EQUALIZE."""
+    """One of the TENSOR operations or EQUALIZE, as torchvision's v1 does it."""
     if not takes(image) or not factor <= 1e30:
         return None
     channels, *size = image.shape[-3:]
     out = torch.empty(
-        (*image.shape[:-3], 1 if kind is core.Kind.GRAY else channels, *size), dtype=torch.uint8, device="cpu"
+        (*image.shape[:-3], 1 if kind is core.Kind.TENSOR_GRAY else channels, *size), dtype=torch.uint8, device="cpu"
     )
     done = planes.change_planes(
-        core.thread_context(), kind, image.data_ptr(), (channels, *size), out.data_ptr(), factor
+        core.thread_context(), kind, image.data_ptr(), (1, channels, *size), out.data_ptr(), factor, _V1
     )
     return out if done else None
 
@@ -103,8 +104,8 @@ def sampled(
     colors = [float(fill)] if isinstance(fill, (int, float)) else None if fill is None else [float(x) for x in fill]
     if colors is not None and (len(colors) not in (1, channels) or not all(0 <= x <= 255 for x in colors)):
         return None
-    rounding = _rounding()
-    if rounding is None or min(size) < 1 or (grid is not None and grid.shape != (1, *size, 2)):
+    form = rounding()
+    if form is None or min(size) < 1 or (grid is not None and grid.shape != (1, *size, 2)):
         return None
     points = points.contiguous()
     if theta is not None and not all(map(math.isfinite, theta.flatten().tolist())):
@@ -113,9 +114,9 @@ def sampled(
     done = planes.grid_sample_planes(
         core.thread_context(),
         image.data_ptr(),
-        (channels, height, width, *size),
+        (1, channels, height, width, *size),
         out.data_ptr(),
-        rounding | (planes.BILINEAR if mode == "bilinear" else 0),
+        form | (planes.BILINEAR if mode == "bilinear" else 0),
         None if colors is None else (colors * channels)[:channels],
         None if theta is None else points.data_ptr(),
         None if theta is not None else points.data_ptr(),
@@ -124,16 +125,16 @@ def sampled(
 
 
 @functools.cache
-def _rounding() -> int | None:
+def rounding() -> int | None:
     """The form of the core's sampling that gives this torch's floats; None where neither does, or not sooner."""
     generator = torch.Generator().manual_seed(0)
     image = torch.randint(0, 256, (3, 41, 58), generator=generator, dtype=torch.uint8, device="cpu")
     grid = torch.rand((1, 50, 70, 2), generator=generator, dtype=torch.float32, device="cpu") * 2.2 - 1.1
-    for rounding in (planes.FUSED, 0) if core.isa() != "portable" else (0,):
+    for form in (planes.FUSED, 0) if core.isa() != "portable" else (0,):
         out = torch.empty((3, 50, 70), dtype=torch.float32, device="cpu")
-        flags = planes.BILINEAR | planes.FLOATS | rounding
-        arguments = image.data_ptr(), (3, 41, 58, 50, 70), out.data_ptr(), flags, None, None, grid.data_ptr()
+        flags = planes.BILINEAR | planes.FLOATS | form
+        arguments = image.data_ptr(), (1, 3, 41, 58, 50, 70), out.data_ptr(), flags, None, None, grid.data_ptr()
         known = torch.nn.functional.grid_sample(image[None].float(), grid, align_corners=False)[0]
         if planes.grid_sample_planes(core.thread_context(), *arguments) and torch.equal(out, known):
-            return rounding
+            return form
     return None

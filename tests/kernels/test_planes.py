@@ -163,4 +163,4 @@ def test_what_cannot_be_a_byte_is_left_to_torch(by_torch: Any) -> None:
     assert planes.sampled(image, (12, 17), "bicubic", None, grid=grid) is None
     assert planes.mixed([image], torch.ones(1, dtype=torch.float64)) is None
     assert planes.mixed([image, image[:, :5]], torch.tensor([0.5, 0.5])) is None
-    assert planes.changed(core.Kind.SATURATION, image, float("inf")) is None
+    assert planes.changed(core.Kind.TENSOR_SATURATION, image, float("inf")) is None

@@ -37,7 +37,7 @@ def rgb_to_grayscale(img: Tensor, num_output_channels: int = 1) -> Tensor:
         raise ValueError("num_output_channels should be either 1 or 3")
     if img.shape[-3] == 3:
         if not torch.jit.is_scripting():  # type: ignore[attr-defined]
-            gray = planes.changed(Kind.GRAY, img)
+            gray = planes.changed(Kind.TENSOR_GRAY, img)
             if gray is not None:
                 return gray if num_output_channels == 1 else gray.expand(img.shape)
         r, g, b = img.unbind(dim=-3)
@@ -114,7 +114,7 @@ def adjust_saturation(img: Tensor, saturation_factor: float) -> Tensor:
         return img
 
     if not torch.jit.is_scripting():  # type: ignore[attr-defined]
-        saturated = planes.changed(Kind.SATURATION, img, saturation_factor)
+        saturated = planes.changed(Kind.TENSOR_SATURATION, img, saturation_factor)
         if saturated is not None:
             return saturated
     return blend(img, rgb_to_grayscale(img), saturation_factor)
@@ -223,7 +223,7 @@ def autocontrast(img: Tensor) -> Tensor:
     assert_colors(img)
 
     if not torch.jit.is_scripting():  # type: ignore[attr-defined]
-        stretched = planes.changed(Kind.AUTOCONTRAST, img)
+        stretched = planes.changed(Kind.TENSOR_AUTOCONTRAST, img)
         if stretched is not None:
             return stretched
     bound = max_value(img.dtype)

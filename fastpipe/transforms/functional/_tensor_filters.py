@@ -93,7 +93,7 @@ def adjust_sharpness(img: Tensor, sharpness_factor: float) -> Tensor:
         return img
 
     if not torch.jit.is_scripting():  # type: ignore[attr-defined]
-        sharpened = planes.changed(Kind.SHARPNESS, img, sharpness_factor)
+        sharpened = planes.changed(Kind.TENSOR_SHARPNESS, img, sharpness_factor)
         if sharpened is not None:
             return sharpened
     return blend(img, smoothed(img), sharpness_factor)
