@@ -26,7 +26,7 @@ from fastpipe.core.operations import MAX_OPERATIONS, Packed
 from fastpipe.core.pillow import PillowMemory, memory_of, new_image
 from fastpipe.core.pool import Batch, Context, Pool, Run, hue, run, thread_context
 from fastpipe.core.structs import LOOK_UP_FOURTH, DType, Filter, Kind, Padding, PassOrder, Status, TensorRounding
-from fastpipe.core.thread_local import check, give_back, refused, run_thread_job, thread_job
+from fastpipe.core.thread_local import check, give_back, refused, run_thread_job, run_thread_series, thread_job
 
 __all__ = [
     "LOOK_UP_FOURTH",
@@ -61,6 +61,7 @@ __all__ = [
     "refused",
     "run",
     "run_thread_job",
+    "run_thread_series",
     "status_text",
     "thread_context",
     "thread_job",

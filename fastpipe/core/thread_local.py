@@ -6,7 +6,7 @@ import threading
 
 from fastpipe.core.jobs import Job
 from fastpipe.core.library import status_text
-from fastpipe.core.pool import run
+from fastpipe.core.pool import run, thread_context
 from fastpipe.core.structs import Status
 from fastpipe.errors import CoreError
 
@@ -40,6 +40,13 @@ def thread_job(empty: bool = True) -> Job:
 def run_thread_job(job: Job) -> int:
     """Runs a job of `thread_job` and gives it back; its `Status`, as a plain int."""
     status = run(job)
+    give_back(job)
+    return status
+
+
+def run_thread_series(job: Job, count: int, in_step: int, out_step: int) -> int:
+    """The same on so many images in memory: see `Context.run_series`."""
+    status = thread_context().run_series(job, count, in_step, out_step)
     give_back(job)
     return status
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 
+from fastpipe.kernels.v2_tensors import resizes_natively
 from fastpipe.ops.base import Operation, interned
 from fastpipe.ops.color import AdjustBrightness, Invert, Posterize, Solarize
 from fastpipe.ops.geometry import Crop, HFlip, Pad, Resize, VFlip
@@ -25,7 +26,6 @@ from fastpipe.ops.tensor_pixels import (
     TensorLookUp,
     TensorPad,
     as_theirs,
-    resizes_natively,
     tensor_resize_to,
 )
 from fastpipe.ops.tensor_shape import TensorShape
@@ -77,8 +77,10 @@ def tensor_operation(
     like = _like(name, given)
     sized = Pad(given["padding"]) if name == "pad" else like
     if sized is not None:
-        size = tuple(sized.output_shape(ImageShape(*shape)))
-    return TensorOperation(name, given, size or tuple(shape), like, name in BY_PIXEL)
+        height, width, channels = sized.output_shape(ImageShape(*shape))
+    else:
+        height, width, channels = size or shape
+    return TensorOperation(name, given, (height, width, channels), like, name in BY_PIXEL)
 
 
 def _like(name: str, given: dict[str, Any]) -> Operation | None:

@@ -2,13 +2,12 @@
 
 A pipeline of v2 that begins with ``ToImage`` computes with tensors, whose bytes aren't Pillow's. These operations run
 before the conversion to a tensor, so that the core makes a sample from its file, and give the tensor's bytes: by the
-core, which has torch's arithmetic in the forms that torch has it in (`fused`, `resizes_natively` find out which), or by
-torchvision's own function.
+core, which has torch's arithmetic (`fastpipe.kernels.v2_tensors` finds out how this torch rounds), or by torchvision's
+own function.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
@@ -18,8 +17,17 @@ import numpy as np
 import torch
 
 from fastpipe import core
-from fastpipe.kernels import planes
-from fastpipe.ops.base import Operation, call, imported, interned
+from fastpipe.kernels.v2_tensors import (
+    FILTERS,
+    SAMPLE_FILTERS,
+    affine_matrix,
+    checked_mode,
+    fused,
+    rotation_matrix,
+    samples_affine,
+    theta_of,
+)
+from fastpipe.ops.base import Operation, call, interned
 from fastpipe.ops.color import LookUp
 from fastpipe.ops.geometry import CenterCrop, Crop, Pad, Resize, ResizeWindow, makes_no_pixels
 from fastpipe.ops.interpolation import InterpolationMode
@@ -29,7 +37,6 @@ from fastpipe.types import Box, ImageShape, Size
 if TYPE_CHECKING:
     from fastpipe.core import Job
 
-_FILTERS = {"bilinear": core.Filter.BILINEAR, "bicubic": core.Filter.BICUBIC}
 _MOST_SUM = 1 << 24
 """Up to here float32 holds a sum of whole numbers, in whatever order torch adds them up."""
 
@@ -73,64 +80,8 @@ def _applied(operation: Operation, image: Any, name: str, given: dict[str, Any])
 
 
 def _shape(image: Any) -> ImageShape:
-    return ImageShape(*image.shape[:2], image.shape[2] if image.ndim == 3 else 1)
-
-
-# -- how this torch rounds
-
-
-@lru_cache(maxsize=1)
-def fused() -> int | None:
-    """The core's flags for which its blends are this torch's; None if there are none."""
-    colors = torch.randint(0, 256, (3, 64, 256), generator=torch.Generator().manual_seed(0), dtype=torch.uint8)
-    array = np.ascontiguousarray(colors.permute(1, 2, 0).numpy())
-    asked = [("adjust_saturation", factor) for factor in (0.1, 0.37, 1.19, 1.9)]
-    asked += [("adjust_sharpness", factor) for factor in (0.1, 0.37, 1.19, 1.9)]
-    asked += [("adjust_contrast", factor) for factor in (0.1, 0.73, 1.9)]
-    known = [_by_torchvision(array, name, {_FACTORS[name]: factor}) for name, factor in asked]
-    gray = _by_torchvision(array, "rgb_to_grayscale", {})
-
-    def rounds(flags: int) -> bool:
-        def blended(name: str, factor: float) -> Any:
-            return _by_core(array, lambda job: _add_blend(job, _BLENDS[name], factor, flags), _shape(array))
-
-        def made_gray(job: Job) -> bool:
-            job.tensor_gray(1, flags)
-            return True
-
-        found = [blended(name, factor) for name, factor in asked]
-        same = all(map(np.array_equal, found, known))
-        return same and np.array_equal(_by_core(array, made_gray, ImageShape(64, 256, 1)), gray)
-
-    if not core.available():
-        return None
-    return next((flags for flags in (core.TensorRounding.FUSED, 0) if rounds(flags)), None)
-
-
-@lru_cache(maxsize=1)
-def _matrices_sample() -> bool:
-    """Whether the core finds the points that this torch finds by its affine grid, and what is there."""
-    rounding = planes.rounding()
-    sums: bool = imported("fastpipe.transforms.functional._tensor_warps").products_are_sums()
-    return rounding is not None and sums and bool(rounding) == bool(fused())
-
-
-@lru_cache(maxsize=8)
-def resizes_natively(mode: str) -> bool:
-    """Whether torchvision resizes uint8 tensors by torch's whole numbers, which the core has, in that mode.
-
-    (It computes with floats on processors without AVX2, and older versions do everywhere.)
-    """
-    if mode not in _FILTERS or not core.available():
-        return False
-    image = np.random.default_rng(0).integers(0, 256, (61, 83, 3), np.uint8)
-    for size in ([23, 40], [97, 64], [61, 12]):
-        resize = TensorResize(size, InterpolationMode(mode))
-        known = _by_torchvision(image, "resize", {"size": size, "interpolation": mode, "antialias": True})
-        made = _by_core(image, lambda job, resize=resize: resize.to_core(job, _shape(image)), ImageShape(*size))
-        if not np.array_equal(made, known):
-            return False
-    return True
+    height, width, *channels = image.shape
+    return ImageShape(height, width, *(channels or [1]))
 
 
 # -- what moves pixels, and looks values up
@@ -192,9 +143,9 @@ class PermuteChannels(Operation):
 
 
 def _add_resize(job: Job, whole: Any, origin: Any, result: Any, window: Any, mode: str) -> bool:
-    if mode not in _FILTERS:
+    if mode not in FILTERS:
         return False
-    job.resize(whole, origin, result, window, _FILTERS[mode], core.PassOrder.TORCH_PASSES)
+    job.resize(whole, origin, result, window, FILTERS[mode], core.PassOrder.TORCH_PASSES)
     return True
 
 
@@ -258,17 +209,6 @@ def tensor_resize_to(height: int, width: int, interpolation: InterpolationMode) 
 
 
 # -- colours and warps
-
-_FACTORS = {
-    "adjust_contrast": "contrast_factor",
-    "adjust_saturation": "saturation_factor",
-    "adjust_sharpness": "sharpness_factor",
-}
-_BLENDS = {
-    "adjust_contrast": core.Kind.TENSOR_CONTRAST,
-    "adjust_saturation": core.Kind.TENSOR_SATURATION,
-    "adjust_sharpness": core.Kind.TENSOR_SHARPNESS,
-}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -369,12 +309,8 @@ def _add_affine(
     fill: Any = None,
     center: Any = None,
 ) -> bool:
-    geometry = imported("torchvision.transforms.v2.functional._geometry")
-    mode = geometry._check_interpolation(interpolation)
-    angle, translate, shear, center = geometry._affine_parse_args(angle, translate, scale, shear, mode, center)
-    matrix = geometry._get_inverse_affine_matrix(
-        _from_middle(center, shape), angle, [float(way) for way in translate], scale, shear
-    )
+    mode = checked_mode(interpolation)
+    matrix = affine_matrix(shape.width, shape.height, angle, translate, scale, shear, mode, center)
     return _add_sample(job, shape, matrix, mode.value, fill)
 
 
@@ -395,36 +331,26 @@ def _add_rotate(
         return True
     if expand or (center is None and angle in (90, 270)):
         return False
-    geometry = imported("torchvision.transforms.v2.functional._geometry")
-    mode = geometry._check_interpolation(interpolation)
-    matrix = geometry._get_inverse_affine_matrix(_from_middle(center, shape), -angle, [0.0, 0.0], 1.0, [0.0, 0.0])
+    mode, matrix = checked_mode(interpolation), rotation_matrix(shape.width, shape.height, angle, center)
     return _add_sample(job, shape, matrix, mode.value, fill)
-
-
-def _from_middle(center: Any, shape: ImageShape) -> list[float]:
-    if center is None:
-        return [0.0, 0.0]
-    return [place - size * 0.5 for place, size in zip(center, (shape.width, shape.height), strict=True)]
 
 
 def _add_sample(job: Job, shape: ImageShape, matrix: list[float], mode: str, fill: Any) -> bool:
     flags = fused()
-    if flags is None or mode not in ("nearest", "bilinear") or not _matrices_sample():
+    if flags is None or mode not in SAMPLE_FILTERS or not samples_affine():
         return False
     colors = None if fill is None else list(fill) if isinstance(fill, (list, tuple)) else [fill]
     if colors is not None:
         if len(colors) not in (1, shape.channels) or not all(0 <= color <= 255 for color in colors):
             return False
         colors = (colors * 3)[:3]
-    theta = np.array(matrix, np.float32).reshape(2, 3).T / np.array([0.5 * shape.width, 0.5 * shape.height], np.float32)
-    points = theta.ravel().tolist()
-    if not all(map(math.isfinite, points)) or max(shape.size) >= 1 << 22:
+    points = theta_of(matrix, shape.width, shape.height)
+    if points is None or max(shape.size) >= 1 << 22:
         return False
-    job.tensor_sample(shape.size, points, _SAMPLE_FILTERS[mode], colors, flags)
+    job.tensor_sample(shape.size, points, SAMPLE_FILTERS[mode], colors, flags)
     return True
 
 
-_SAMPLE_FILTERS = {"nearest": core.Filter.NEAREST, "bilinear": core.Filter.BILINEAR}
 _TO_CORE: dict[str, Callable[..., bool]] = {
     "adjust_contrast": _add_contrast,
     "adjust_hue": _add_hue,

@@ -14,6 +14,7 @@ from torchvision_here import module
 
 from fastpipe import core
 from fastpipe.core import Filter, Kind, PassOrder
+from fastpipe.kernels import v2_tensors
 from fastpipe.ops import tensor_pixels
 from fastpipe.types import ImageShape
 
@@ -52,7 +53,7 @@ def run(context: core.Context, batch: torch.Tensor, add: Add, size: tuple[int, .
 
 @pytest.fixture
 def flags(needs_core: None) -> int:
-    found = tensor_pixels.fused()
+    found = v2_tensors.fused()
     assert found is not None
     return found
 
@@ -61,7 +62,7 @@ def flags(needs_core: None) -> int:
 @given(images(), SIDES, SIDES, st.sampled_from(("bilinear", "bicubic")), st.integers(0, 10**6))
 def test_resize(context: core.Context, batch: torch.Tensor, height: int, width: int, mode: str, seed: int) -> None:
     """Whole, and a window of it."""
-    if not tensor_pixels.resizes_natively(mode) or (height, width) == batch.shape[-2:]:
+    if not v2_tensors.resizes_natively(mode) or (height, width) == batch.shape[-2:]:
         return
     try:
         known = torch.stack([F.resize(image, [height, width], interpolation=mode) for image in batch])

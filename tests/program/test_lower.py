@@ -209,7 +209,7 @@ def test_conversions_equal_torchvision(steps: Any, kinds: Any) -> None:
     assert torch.equal(run_all(program.all_steps, IMAGE), expected)
 
 
-@pytest.mark.parametrize("box", [(3, 4, 9, 8), (-3, 4, 9, 8), (30, 40, 30, 30)])
+@pytest.mark.parametrize("box", [(3, 4, 9, 8), (-3, 4, 9, 8)])
 def test_a_crop_behind_the_conversion_is_decoded_alone(box: Any) -> None:
     steps = [ops.PilToTensor(), ops.Crop(*box), VFlip(), TO_FLOAT]
     program = lower(Recipe(ImageShape(*IMAGE.shape), tuple(steps)))

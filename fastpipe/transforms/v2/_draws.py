@@ -41,10 +41,11 @@ def _behind(shape: ImageShape, steps: Steps) -> Steps:
     if not isinstance(shape, ops.TensorShape):
         return steps
     made = []
+    behind: Any = shape
     for step in steps:
         operation: Any = step
-        made.append(ops.as_tensor_operation(operation, shape))
-        shape = made[-1].output_shape(shape)  # type: ignore[assignment]
+        made.append(ops.as_tensor_operation(operation, behind))
+        behind = made[-1].output_shape(behind)
     return tuple(made)
 
 

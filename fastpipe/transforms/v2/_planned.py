@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -26,6 +27,7 @@ from fastpipe.transforms.autoaugment import AutoAugmentPolicy
 from fastpipe.transforms.image_call import ImageCallSlot
 from fastpipe.transforms.v2 import _draws
 from fastpipe.transforms.v2._attributes import Attribute, by_class
+from fastpipe.transforms.v2._kernels import by_core, with_routed
 from fastpipe.transforms.v2._proxies import (
     PilStandIn,
     PureStandIn,
@@ -51,6 +53,11 @@ class Planned:
         if not _may_have_array(inputs) or _takes_arrays(self):
             return super().forward(*inputs)  # type: ignore[misc]
         return _with_array(self, super().forward, inputs)  # type: ignore[misc]
+
+    def _call_kernel(self, functional: Any, inpt: Any, *args: Any, **kwargs: Any) -> Any:
+        """Calls torchvision's; on uint8 tensors in main memory the core's."""
+        made = by_core(functional, inpt, args, kwargs)
+        return super()._call_kernel(functional, inpt, *args, **kwargs) if made is None else made  # type: ignore[misc]
 
     def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
         """The steps for an image of that shape, drawn as calling the transform would draw."""
@@ -154,10 +161,23 @@ def planned_class(base: Any, module: str, **own: Any) -> type:
     }
     if base in _draws.QUICK:
         body["draw"] = _drawing(_draws.QUICK[base])
+    if _POLICY_METHOD in vars(_AutoAugmentBase) and issubclass(base, _AutoAugmentBase):
+        body[_POLICY_METHOD] = with_routed(getattr(base, _POLICY_METHOD), _Routed())
     if base in _CONVERSIONS:
         body["transform"] = _converting(_draws.QUICK[base], base.transform)
     made: type = type(base)(base.__name__, _OWN_WAYS.get(base, (Planned, base)), body)
     return made
+
+
+_AutoAugmentBase: Any = theirs.AutoAugment.__mro__[1]
+_POLICY_METHOD = "_apply_image_or_video_transform"
+
+
+class _Routed:
+    """torchvision's functions as policies call them: ours, which are imported later."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(importlib.import_module("fastpipe.transforms.v2.functional"), name)
 
 
 def _drawing(quick: Any) -> Any:

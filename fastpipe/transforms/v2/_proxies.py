@@ -312,7 +312,8 @@ def _plainly(name: str, image: Any, given: dict[str, Any]) -> Any:
     if name not in _SAME_SIZE and name not in _SIZED:  # torchvision's own kernel says
         channels, height, width = getattr(F, name)(image.as_subclass(torch.Tensor), **given).shape
         size = height, width, channels
-    return _after(image, ops.tensor_operation(name, given, shape_of(image), size))
+    shape: Any = shape_of(image)
+    return _after(image, ops.tensor_operation(name, given, shape, size))
 
 
 _SIZED = frozenset({*MOVES, "pad", "resize"})
