@@ -30,6 +30,11 @@ def takes(image: Tensor) -> bool:
         return False
     if image.shape[-3] not in (1, 3) or image.numel() == 0 or max(image.shape) > _MOST or not core.available():
         return False
+    expected = 1
+    for size, stride in zip(reversed(image.shape), reversed(image.stride()), strict=True):
+        if stride != expected:  # of a dimension of one element, which results of torch's have, too
+            return False
+        expected *= size
     try:
         image.data_ptr()
     except RuntimeError:  # of torch.func's

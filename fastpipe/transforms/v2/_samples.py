@@ -144,7 +144,8 @@ def _on_mask(name: str, mask: Any, /, *args: Any, **kwargs: Any) -> Any:
 def _register() -> None:
     for functional, kernels in list(_KERNEL_REGISTRY.items()):
         name = functional.__name__
-        if tv_tensors.Mask in kernels and not name.startswith("get_"):
+        own = functional is getattr(F, name, None)  # ours share torchvision's kernels
+        if own and tv_tensors.Mask in kernels and not name.startswith("get_"):
             _register_kernel_internal(functional, MaskStandIn, tv_tensor_wrapper=False)(partial(_on_mask, name))
 
 

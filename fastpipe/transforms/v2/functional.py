@@ -11,7 +11,7 @@ import torchvision.transforms.v2.functional as _theirs
 
 from fastpipe.kernels.v2_tensors import KERNELS
 from fastpipe.ops.interpolation import InterpolationMode  # noqa: F401
-from fastpipe.transforms.v2 import _planned as _planned  # first: it goes through torchvision's registry of kernels
+from fastpipe.transforms.v2 import _planned as _planned  # goes through torchvision's registry of kernels first
 from fastpipe.transforms.v2._kernels import routed as _routed
 
 if TYPE_CHECKING:
