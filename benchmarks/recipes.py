@@ -58,6 +58,11 @@ RECIPES: dict[str, Callable[[], Any]] = {
     "torchvision v2: crop, flip": _v2,
     "torchvision v2: TrivialAugmentWide": lambda: _v2(V.TrivialAugmentWide()),
     "torchvision v2, ToImage first": lambda: _v2(tensor_first=True),
+    "torchvision v2, ToImage first: evaluation": lambda: V.Compose(
+        [V.ToImage(), V.Resize(256), V.CenterCrop(224), V.ToDtype(torch.float32, scale=True), V.Normalize(MEAN, STD)]
+    ),
+    "torchvision v2, ToImage first: RandAugment": lambda: _v2(V.RandAugment(), tensor_first=True),
+    "torchvision v2, ToImage first: TrivialAugmentWide": lambda: _v2(V.TrivialAugmentWide(), tensor_first=True),
     "timm: rand-m6-mstd0.5-inc1, bicubic, erasing": lambda: _timm(
         is_training=True,
         auto_augment="rand-m6-mstd0.5-inc1",

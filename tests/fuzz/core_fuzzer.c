@@ -69,7 +69,7 @@ static void add_resize(source *from, fpc_op_resize *resize, shape *now) {
     window->height = window->top == 0 ? out_height : 1 + below(from, out_height - window->top);
     window->width = window->left == 0 ? out_width : 1 + below(from, out_width - window->left);
     resize->filter = below(from, 6);
-    resize->pass_order = below(from, 2);
+    resize->pass_order = below(from, 4);
     resize->x1 = width;
     resize->y1 = height;
     if (one_in(from, 3)) {
@@ -181,6 +181,30 @@ static void add_operation(source *from, fpc_operation *operation, shape *now) {
         operation->blur.x = blur_radius(from);
         operation->blur.y = one_in(from, 2) ? operation->blur.x : blur_radius(from);
         break;
+    case FPC_OP_TENSOR_GRAY:
+        now->channels = operation->gray.channels = one_in(from, 2) ? 1 : 3;
+        operation->reserved = below(from, 4);
+        break;
+    case FPC_OP_TENSOR_SATURATION:
+    case FPC_OP_TENSOR_CONTRAST:
+    case FPC_OP_TENSOR_SHARPNESS:
+        operation->blend.factor = odd_factor(from);
+        operation->reserved = below(from, 4);
+        break;
+    case FPC_OP_TENSOR_HUE: operation->turn.by = (float)(below(from, 1025) - 512) / 1024; break;
+    case FPC_OP_TENSOR_AUTOCONTRAST: operation->reserved = below(from, 4); break;
+    case FPC_OP_TENSOR_SAMPLE: {
+        fpc_op_sample *sample = &operation->sample;
+        now->height = sample->height = 1 + below(from, 60);
+        now->width = sample->width = 1 + below(from, 90);
+        sample->filter = one_in(from, 2) ? FPC_NEAREST : FPC_BILINEAR;
+        sample->filled = one_in(from, 2);
+        for (int k = 0; k < 6; k++)
+            sample->theta[k] = ((float)below(from, 2001) - 1000.0f) / (k < 4 ? 20000.0f : 500.0f);
+        for (int c = 0; c < 3; c++) sample->fill[c] = (float)below(from, 511) * 0.5f;
+        operation->reserved = below(from, 4);
+        break;
+    }
     default: break;
     }
     if (one_in(from, 24)) spoil_argument(from, operation);
