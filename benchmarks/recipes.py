@@ -8,8 +8,8 @@ median over the rounds of the ratio of the sums. (With ``--block 1`` they take t
 them: each finds the processor's caches as the other has left them, which costs fastpipe's short samples a fifth.) Where
 fastpipe has the same names, a third dataset has the recipe in these: `own names`. Before it is timed, each recipe
 is compared: `equal` says that all samples and the states of torch's, Python's and numpy's generators were the same.
-albumentations' own way is a class with cv2.imread, cvtColor and the Compose; there `equal` says that samples are what the
-Compose gives on Pillow's pixels (cv2 decodes some others), and the states of its own generators.
+albumentations' own way is a class with cv2.imread, cvtColor and the Compose; there `equal` says that samples are what
+the Compose gives on Pillow's pixels (cv2 decodes some others), and the states of its own generators.
 """
 
 from __future__ import annotations
@@ -58,6 +58,12 @@ def _v2(V: Any, *middle: Any, tensor_first: bool = False) -> Any:
     return V.Compose([*crop, V.ToDtype(torch.float32, scale=True), V.Normalize(MEAN, STD)])
 
 
+def _v2_evaluation(V: Any) -> Any:
+    return V.Compose(
+        [V.ToImage(), V.Resize(256), V.CenterCrop(224), V.ToDtype(torch.float32, scale=True), V.Normalize(MEAN, STD)]
+    )
+
+
 def _timm(**arguments: Any) -> Any:
     return module("timm.data").create_transform(224, **arguments)
 
@@ -70,6 +76,12 @@ RECIPES: dict[str, tuple[Any, Callable[..., Any]]] = {
     "torchvision v2: crop, flip": (V2, _v2),
     "torchvision v2: TrivialAugmentWide": (V2, lambda V: _v2(V, V.TrivialAugmentWide())),
     "torchvision v2, ToImage first": (V2, lambda V: _v2(V, tensor_first=True)),
+    "torchvision v2, ToImage first: evaluation": (V2, _v2_evaluation),
+    "torchvision v2, ToImage first: RandAugment": (V2, lambda V: _v2(V, V.RandAugment(), tensor_first=True)),
+    "torchvision v2, ToImage first: TrivialAugmentWide": (
+        V2,
+        lambda V: _v2(V, V.TrivialAugmentWide(), tensor_first=True),
+    ),
     "timm: rand-m6-mstd0.5-inc1, bicubic, erasing": (
         (),
         lambda: _timm(

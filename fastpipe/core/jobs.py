@@ -147,6 +147,12 @@ class Job(JobOperations):
         _SOURCE.pack_into(self.raw, 0, 0, 0, self._pixels_at, *_NO_EXTENT)
         self._keep = array
 
+    def read_planes(self, address: int, shape: tuple[int, int, int]) -> None:
+        """Sets the source: uint8 planes without gaps, which the caller keeps; ``(height, width, channels)``."""
+        height, width, channels = shape
+        _PIXELS.pack_into(self._pixels, 0, address, width, 1, height * width, height, width, channels)
+        _SOURCE.pack_into(self.raw, 0, 0, 0, self._pixels_at, *_NO_EXTENT)
+
     def read_image(self, memory: PillowMemory) -> None:
         """Sets the source: the pixels of a Pillow image, all of them, without limits.
 
