@@ -13,7 +13,7 @@ import torch
 
 from fastpipe.kernels.v2_tensors import resizes_natively
 from fastpipe.ops.base import Operation, interned
-from fastpipe.ops.color import AdjustBrightness, Invert, Posterize, Solarize
+from fastpipe.ops.color import AdjustBrightness, Invert, Posterize, Solarize, TableOperation
 from fastpipe.ops.geometry import Crop, HFlip, Pad, Resize, VFlip
 from fastpipe.ops.interpolation import interpolation_of
 from fastpipe.ops.sizes import padding_ltrb
