@@ -6,6 +6,7 @@ from fastpipe.datasets.base import ImageDataset, StandardTransform, default_load
 from fastpipe.datasets.containers import ImageShards, ImageTable
 from fastpipe.datasets.detection import CocoDetection, VOCDetection, VOCSegmentation, wrap_dataset_for_transforms_v2
 from fastpipe.datasets.folder import ImageFolder
+from fastpipe.datasets.image_array import ImageArray
 from fastpipe.datasets.image_list import ImageList
 from fastpipe.datasets.joint import Boxes, JointDataset, KeyPoints, MaskFile, SampleDataset, collate_fn
 from fastpipe.index.class_folders import find_classes, make_dataset
@@ -21,6 +22,7 @@ __all__ = [
     "BadFileCounts",
     "Boxes",
     "CocoDetection",
+    "ImageArray",
     "ImageDataset",
     "ImageFolder",
     "ImageIndex",

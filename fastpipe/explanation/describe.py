@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, get_args
 
 from fastpipe import readers
+from fastpipe.datasets.image_array import ImageArray
 from fastpipe.datasets.wrappers import behind_subsets
 from fastpipe.environment import line_width
 from fastpipe.errors import PlanError
@@ -229,6 +230,8 @@ def explain(subject: Any, *, shape: ImageShape | None = None, fidelity: Fidelity
     program = lower(recipe, chosen)
     box = program.box
     loaded_by = foreign.decode if foreign else ""
+    if isinstance(subject, ImageArray):
+        loaded_by = f"nothing: {type(subject).__name__} has its images in memory"
     # The dataset's Python code, as `ImageDataset.in_python` has it; empty where there is none.
     in_python = (
         str(getattr(subject, "in_python", "") or (foreign.ends.transform if foreign else "")) if is_dataset else ""

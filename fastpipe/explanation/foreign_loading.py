@@ -13,6 +13,7 @@ import torch
 
 from fastpipe.datasets.base import ImageDataset
 from fastpipe.datasets.wrappers import locate
+from fastpipe.explanation.conversion_gain import conversion_gain
 from fastpipe.explanation.graph_breaks import Break, one_line
 
 _TWINS = frozenset({"CocoDetection", "ImageFolder", "VOCDetection", "VOCSegmentation"})
@@ -104,6 +105,9 @@ def _decoded_by(dataset: Any, own: str) -> str:
 
 def _advice(dataset: Any) -> tuple[str, ...]:
     kind = type(dataset)
+    gain = conversion_gain(dataset)
+    if gain is not None and gain.pays:
+        return (f"one line does it, fastpipe.convert(dataset): {gain}",)
     if shape_in_memory(dataset) is not None:
         return ()
     if kind.__module__.startswith("torchvision.") and kind.__name__ in _TWINS:

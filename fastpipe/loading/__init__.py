@@ -2,8 +2,19 @@
 
 from fastpipe.loading import samplers
 from fastpipe.loading.byte_batches import load_batch
+from fastpipe.loading.conversion import convert
 from fastpipe.loading.growing import GrowingDataset, GrowingStatistics
 from fastpipe.loading.loader import DataLoader
 from fastpipe.loading.tuning import Trial, Tuning, tune
 
-__all__ = ["DataLoader", "GrowingDataset", "GrowingStatistics", "Trial", "Tuning", "load_batch", "samplers", "tune"]
+__all__ = [
+    "DataLoader",
+    "GrowingDataset",
+    "GrowingStatistics",
+    "Trial",
+    "Tuning",
+    "convert",
+    "load_batch",
+    "samplers",
+    "tune",
+]
