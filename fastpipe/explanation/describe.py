@@ -17,6 +17,7 @@ from fastpipe.errors import PlanError
 from fastpipe.explanation.foreign_loading import foreign_loading, path_of, shape_in_memory
 from fastpipe.explanation.graph_breaks import Break, diagnose, named_with_library, one_line
 from fastpipe.explanation.loader_advice import advise_loader
+from fastpipe.explanation.views import views_in_words
 from fastpipe.ops import ToPlanarTensor, contracts_of
 from fastpipe.program.lower import lower
 from fastpipe.program.program import Fidelity, Program, Views, steps_in_words
@@ -236,9 +237,9 @@ def explain(subject: Any, *, shape: ImageShape | None = None, fidelity: Fidelity
     in_python = (
         str(getattr(subject, "in_python", "") or (foreign.ends.transform if foreign else "")) if is_dataset else ""
     )
-    notes: tuple[str, ...] = ()
+    notes = views_in_words(pipeline)
     if is_dataset and shape is None and hasattr(subject, "sample") and example.startswith(_MADE):
-        notes = (f"no file's header could be read, of up to {_FILES} that were tried: `fastpipe check` says why",)
+        notes += (f"no file's header could be read, of up to {_FILES} that were tried: `fastpipe check` says why",)
     return Explanation(
         subject=_named(subject, is_dataset, pipeline),
         fidelity=chosen,
@@ -249,7 +250,7 @@ def explain(subject: Any, *, shape: ImageShape | None = None, fidelity: Fidelity
         box=(box.top, box.left, box.height, box.width),
         share=box.height * box.width / max(1, size.height * size.width),
         scale=program.request.scale,
-        why_whole="" if program.request.box is not None or loaded_by else _why_whole(recipe, program, pipeline),
+        why_whole=_why_whole(recipe, program, pipeline, bool(notes), bool(loaded_by)),
         decoders=() if loaded_by else _decoders(subject, headers, program),
         steps=tuple(_explained(program.all_steps)),
         batch=_about_batches(program, pipeline, foreign is not None, joint is not None),
@@ -337,7 +338,11 @@ def _decoder(subject: Any, header: Header, program: Program) -> str:
     return f"{text} decodes the region alone"
 
 
-def _why_whole(recipe: Recipe, program: Program, pipeline: Pipeline) -> str:
+def _why_whole(recipe: Recipe, program: Program, pipeline: Pipeline, of_views: bool, is_foreign: bool) -> str:
+    if program.request.box is not None or is_foreign:
+        return ""
+    if of_views:
+        return "of it each view's part alone, or the whole once, whichever is less work"
     late = next((type(member).__name__ for member in pipeline.rest if "Crop" in type(member).__name__), "")
     names = [getattr(step, "op", "") for step in recipe.steps]
     crop = next((number for number, name in enumerate(names) if name in ("crop", "center_crop")), None)
