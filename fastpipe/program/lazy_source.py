@@ -53,7 +53,7 @@ class LazySource:
         self._whole: Image.Image | None = None
 
     def expect(self, parts: int) -> None:
-        """Tells how many parts will be wanted, so that the whole is decoded before the first where that is less work."""
+        """Tells how many parts will be wanted, so that the whole is decoded at once where that is less work."""
         self._decoded, self._parts, self._expected = 0.0, 0, parts
 
     def takes(self, program: Program) -> bool:

@@ -114,11 +114,15 @@ class Normalize(Transform):
 
     def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
         mean, std = _listed(self.mean), _listed(self.std)
-        if isinstance(mean, (list, tuple)) and isinstance(std, (list, tuple)):
-            return (ops.interned_once(ops.Normalize, tuple(mean), tuple(std)),)
+        if isinstance(mean, (list, tuple, float)) and isinstance(std, (list, tuple, float)):
+            return (ops.interned_once(ops.Normalize, *(_hashable(numbers) for numbers in (mean, std))),)
         return (
             ops.Normalize(copy.deepcopy(mean), copy.deepcopy(std)),
         )  # a step doesn't change when the transform does
+
+
+def _hashable(numbers: Any) -> Any:
+    return numbers if isinstance(numbers, float) else tuple(numbers)
 
 
 def _listed(numbers: Any) -> Any:
