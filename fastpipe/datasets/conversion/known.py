@@ -8,11 +8,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from fastpipe.recipes.base import _FREE, _METADATA
-
 Found = TypeVar("Found")
 
-_OF_NO_ACCOUNT = _FREE | _METADATA | {"__slotnames__"}  # which copying an object leaves behind
+_OF_NO_ACCOUNT = frozenset(
+    {"__init__", "__repr__", "__str__", "extra_repr", *vars(type("Empty", (), {}))}
+    | {"__annotate__", "__annotate_func__", "__annotations__", "__annotations_cache__", "__classdictcell__"}
+    | {"__orig_bases__", "__parameters__", "__qualname__", "__slotnames__", "__type_params__"}
+)
+"""Names that a subclass may have without making other samples: some that the language and ``copy`` add among them."""
 
 
 class Uncertain(Exception):
