@@ -238,7 +238,8 @@ def explain(subject: Any, *, shape: ImageShape | None = None, fidelity: Fidelity
         str(getattr(subject, "in_python", "") or (foreign.ends.transform if foreign else "")) if is_dataset else ""
     )
     notes = views_in_words(pipeline)
-    if is_dataset and shape is None and hasattr(subject, "sample") and example.startswith(_MADE):
+    has_files = hasattr(subject, "sample") and not isinstance(subject, ImageArray)
+    if is_dataset and shape is None and has_files and example.startswith(_MADE):
         notes += (f"no file's header could be read, of up to {_FILES} that were tried: `fastpipe check` says why",)
     return Explanation(
         subject=_named(subject, is_dataset, pipeline),
