@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from PIL import Image
+
 from fastpipe.datasets.bad_file_policy import BadFileHandler
 from fastpipe.datasets.base import ImageDataset
 from fastpipe.datasets.options import SampleOptions, Unpack, with_options
@@ -71,6 +73,10 @@ class ImageArray(ImageDataset):
         if indices and (min(indices) < -count or max(indices) >= count):
             return map(self.sample, indices)
         return [(f"data[{index}]", target_of(index)) for index in indices]
+
+    def image(self, index: int) -> Image.Image:
+        """The image of a sample, as a transform gets it."""
+        return PixelArray(self.data, self.channels_first).image(range(len(self))[index])
 
     def target_of(self, index: int) -> Any:
         """The target of a sample; override it where that is more than a look into `targets`."""

@@ -54,6 +54,13 @@ def test_explain_of_what_was_converted_shows_a_plan(make: Make):
     assert "header could be read" not in text
 
 
+def test_verify_compares_images_in_memory(make: Make):
+    for name in ("CIFAR10", "MNIST", "SVHN"):
+        ours = fastpipe.convert(make(name, transform=crops()))
+        assert fastpipe.verify(ours).holds
+        assert ours.image(-1).tobytes() == ours.image(len(ours) - 1).tobytes()
+
+
 def test_doctor_s_findings_name_the_line():
     gain = ConversionGain(4.56, 32)
     one = findings.one_by_one("CIFAR10", gain)
