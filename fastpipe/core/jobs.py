@@ -149,8 +149,17 @@ class Job(JobOperations):
 
     def read_planes(self, address: int, shape: tuple[int, int, int]) -> None:
         """Sets the source: uint8 planes without gaps, which the caller keeps; ``(height, width, channels)``."""
-        height, width, channels = shape
-        _PIXELS.pack_into(self._pixels, 0, address, width, 1, height * width, height, width, channels)
+        self.read_memory(address, (shape[1], 1, shape[0] * shape[1]), shape)
+
+    def read_memory(self, address: int, strides: tuple[int, int, int], shape: tuple[int, int, int]) -> None:
+        """Sets the source: uint8 pixels that the caller keeps; all of them, without limits.
+
+        Args:
+            address: of the element (0, 0, 0).
+            strides: bytes from row to row, column to column, and channel to channel.
+            shape: height, width and channels.
+        """
+        _PIXELS.pack_into(self._pixels, 0, address, *strides, *shape)
         _SOURCE.pack_into(self.raw, 0, 0, 0, self._pixels_at, *_NO_EXTENT)
 
     def read_image(self, memory: PillowMemory) -> None:

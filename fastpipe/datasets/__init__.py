@@ -6,6 +6,7 @@ from fastpipe.datasets.base import ImageDataset, StandardTransform, default_load
 from fastpipe.datasets.containers import ImageShards, ImageTable
 from fastpipe.datasets.detection import CocoDetection, VOCDetection, VOCSegmentation, wrap_dataset_for_transforms_v2
 from fastpipe.datasets.folder import ImageFolder
+from fastpipe.datasets.image_array import ImageArray
 from fastpipe.datasets.image_list import ImageList
 from fastpipe.datasets.joint import JointDataset, SampleDataset, collate_fn
 from fastpipe.datasets.target_values import Boxes, KeyPoints, MaskFile
@@ -22,6 +23,7 @@ __all__ = [
     "BadFileCounts",
     "Boxes",
     "CocoDetection",
+    "ImageArray",
     "ImageDataset",
     "ImageFolder",
     "ImageIndex",

@@ -16,7 +16,7 @@ import torch
 from PIL import Image
 
 from fastpipe.datasets._masks import Segmentations
-from fastpipe.datasets.annotations import CocoFile
+from fastpipe.datasets.annotations import Annotations, CocoFile, LoadedAnnotations
 from fastpipe.datasets.joint import JointDataset, placed
 from fastpipe.datasets.joint_stages import v2_samples
 from fastpipe.datasets.named_stages import label_fields
@@ -37,7 +37,7 @@ _VOC_CLASSES = (
 _LABELS = {name: number for number, name in enumerate(_VOC_CLASSES.split())}
 
 
-class _Wrappable(JointDataset):
+class Wrappable(JointDataset):
     """A dataset that `wrap_dataset_for_transforms_v2` takes."""
 
     target_keys: frozenset[str] | None = None
@@ -87,14 +87,14 @@ def wrap_dataset_for_transforms_v2(dataset: Any, target_keys: Collection[str] | 
             "`target_keys` can be None, 'all', or a collection of strings denoting the keys to be returned, "
             f"but got {target_keys}"
         )
-    if isinstance(dataset, _Wrappable):
+    if isinstance(dataset, Wrappable):
         return dataset.wrapped(target_keys)
     if type(dataset).__module__.startswith("fastpipe."):  # classification: nothing to wrap
         return dataset
     return importlib.import_module("torchvision.datasets").wrap_dataset_for_transforms_v2(dataset, target_keys)
 
 
-class CocoDetection(_Wrappable):
+class CocoDetection(Wrappable):
     """Images with COCO's annotations, as ``torchvision.datasets.CocoDetection``; pycocotools isn't needed for boxes.
 
     The annotation file is read once and kept in mapped arrays in fastpipe's cache folder: a dataset pickles to a few
@@ -135,7 +135,17 @@ class CocoDetection(_Wrappable):
         super().__init__(transform, target_transform, transforms, **options)
         self.root = local(root)
         self.annFile = whole(annFile)
-        self.annotations = CocoFile(annFile).open()
+        self.annotations: Annotations | LoadedAnnotations = CocoFile(annFile).open()
+
+    @classmethod
+    def _fastpipe_of(cls, other: Any) -> CocoDetection:
+        """The data set of the annotations that torchvision's has, whose `coco` is its own."""
+        made = cls.__new__(cls)
+        JointDataset.__init__(made, transforms=other.transforms)
+        made.root = other.root
+        made.coco = other.coco
+        made.annotations = LoadedAnnotations(other.coco, other.ids)
+        return made
 
     @cached_property
     def coco(self) -> Any:
@@ -156,13 +166,13 @@ class CocoDetection(_Wrappable):
 
     def __getstate__(self) -> dict[str, Any]:
         state = super().__getstate__()
-        state.pop("coco", None)
+        if isinstance(self.annotations, Annotations):  # or they are pycocotools' own
+            state.pop("coco", None)
         return state
 
     @property
     def ids(self) -> list[int]:
-        ids: list[int] = self.annotations.arrays["ids"].tolist()
-        return ids
+        return [self.annotations.id(number) for number in range(len(self.annotations))]
 
     def __len__(self) -> int:
         return len(self.annotations)
@@ -178,9 +188,8 @@ class CocoDetection(_Wrappable):
 
     def _fastpipe_v2_target(self, number: int, size: tuple[int, int], keys: frozenset[str]) -> dict[str, Any]:
         annotations = self.annotations
-        image_id = int(annotations.arrays["ids"][number])
-        first, last = annotations.range(number)
-        if first == last:
+        image_id = annotations.id(number)
+        if not annotations.count(number):
             return {"image_id": image_id}
         target: dict[str, Any] = {}
         if "image_id" in keys:
@@ -214,7 +223,7 @@ class CocoDetection(_Wrappable):
         return (made,)
 
 
-class _Voc(_Wrappable):
+class _Voc(Wrappable):
     _fastpipe_layout: tuple[str, str, str]
     """The folders of the lists and of the annotations, and what annotations' names end in."""
 
@@ -248,6 +257,19 @@ class _Voc(_Wrappable):
         listed = Path(self.__base, "ImageSets", self._fastpipe_layout[0], f"{image_set}.txt").read_text().splitlines()
         paths = [f"JPEGImages/{line.strip()}.jpg" for line in listed]
         self.index = index_of_rows((paths, [0] * len(paths)), self.__base)
+
+    @classmethod
+    def _fastpipe_of(cls, other: Any) -> Any:
+        """The data set of the files that torchvision's has."""
+        made = cls.__new__(cls)
+        JointDataset.__init__(made, transforms=other.transforms)
+        made.root, made.year, made.image_set = other.root, other.year, other.image_set
+        images, targets = list(map(os.fspath, other.images)), list(map(os.fspath, other.targets))
+        made.index = index_of_rows((images, [0] * len(images)))
+        made.__base = os.path.dirname(os.path.dirname(images[0])) if images else ""
+        if made.images != images or made.targets != targets:
+            raise DatasetError("its lists of images and of targets aren't those of VOC's folders")
+        return made
 
     def __len__(self) -> int:
         return len(self.index)

@@ -37,10 +37,9 @@ from fastpipe.transforms.adapters import planned
 from fastpipe.transforms.named_arrays import reseed, run_of
 from fastpipe.transforms.pipeline import Pipeline
 from fastpipe.transforms.sized_image import Untraceable
-from fastpipe.types import Box, DecodeRequest, Generators, Header, ImageShape, Recipe, RemoteFile, named
+from fastpipe.types import DecodeRequest, Generators, Header, ImageShape, Recipe, RemoteFile, named
 
 _FORMATS = ("JPEG", "PNG", PACKED_FORMAT)
-_WHOLE = Box(0, 0, 0, 0)  # all of a file, for a job
 
 
 @dataclass(frozen=True, slots=True)
@@ -382,17 +381,14 @@ class ImageStages:
         return task.image, task.target
 
 
-def _fill(job: core.Job, program: Program, encoded: Encoded, limits: tuple[int, int]) -> bool:
+def _fill(job: core.Job, program: Program, encoded: Any, limits: tuple[int, int]) -> bool:
     """Fills a job with all of a program but its sink; False where the core doesn't have all of its steps."""
     box = program.request.box
     shape = program.shape if box is None else ImageShape(box.height, box.width)
     job.clear()
     if add_steps(job, program.steps, shape)[1] != len(program.steps):
         return False
-    if encoded.held is None:
-        job.read(encoded.data, box or _WHOLE, limits)
-    else:
-        job.read_place(encoded.place, box or _WHOLE, limits)
+    encoded.give_to(job, box, limits)
     return True
 
 
