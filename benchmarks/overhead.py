@@ -144,6 +144,8 @@ def main() -> None:
     options = parser.parse_args()
     torch.set_num_threads(1)
     train = fastpipe.ImageFolder(options.photos, T.Compose(CROP))
+    if len(train) < BATCH:
+        parser.error(f"{options.photos} holds {len(train)} photos: name a folder with {BATCH} or more")
     policy = fastpipe.ImageFolder(options.photos, T.Compose(POLICY))
     sizes = [readers.read_header(train.samples[i][0]).size for i in range(len(train))]
     rows: dict[str, Callable[[], float]] = {

@@ -8,6 +8,8 @@ median over the rounds of the ratio of the sums. (With ``--block 1`` they take t
 them: each finds the processor's caches as the other has left them, which costs fastpipe's short samples a fifth.) Where
 fastpipe has the same names, a third dataset has the recipe in these: `own names`. Before it is timed, each recipe
 is compared: `equal` says that all samples and the states of torch's, Python's and numpy's generators were the same.
+albumentations' own way is a class with cv2.imread, cvtColor and the Compose; there `equal` says that samples are what
+the Compose gives on Pillow's pixels (cv2 decodes some others), and the states of its own generators.
 """
 
 from __future__ import annotations
@@ -27,6 +29,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
 import numpy as np
 import torch
+from PIL import Image
 from recipe_conformance import flat, seed_all, states
 from rich.console import Console
 from rich.table import Table
@@ -55,6 +58,12 @@ def _v2(V: Any, *middle: Any, tensor_first: bool = False) -> Any:
     return V.Compose([*crop, V.ToDtype(torch.float32, scale=True), V.Normalize(MEAN, STD)])
 
 
+def _v2_evaluation(V: Any) -> Any:
+    return V.Compose(
+        [V.ToImage(), V.Resize(256), V.CenterCrop(224), V.ToDtype(torch.float32, scale=True), V.Normalize(MEAN, STD)]
+    )
+
+
 def _timm(**arguments: Any) -> Any:
     return module("timm.data").create_transform(224, **arguments)
 
@@ -67,6 +76,12 @@ RECIPES: dict[str, tuple[Any, Callable[..., Any]]] = {
     "torchvision v2: crop, flip": (V2, _v2),
     "torchvision v2: TrivialAugmentWide": (V2, lambda V: _v2(V, V.TrivialAugmentWide())),
     "torchvision v2, ToImage first": (V2, lambda V: _v2(V, tensor_first=True)),
+    "torchvision v2, ToImage first: evaluation": (V2, _v2_evaluation),
+    "torchvision v2, ToImage first: RandAugment": (V2, lambda V: _v2(V, V.RandAugment(), tensor_first=True)),
+    "torchvision v2, ToImage first: TrivialAugmentWide": (
+        V2,
+        lambda V: _v2(V, V.TrivialAugmentWide(), tensor_first=True),
+    ),
     "timm: rand-m6-mstd0.5-inc1, bicubic, erasing": (
         (),
         lambda: _timm(
@@ -86,6 +101,62 @@ RECIPES: dict[str, tuple[Any, Callable[..., Any]]] = {
     ),
 }
 """Recipes, each with the modules that have its names: its library's, and fastpipe's; none where it names its own."""
+
+
+class ByCv2:
+    """albumentations' own way to samples."""
+
+    def __init__(self, samples: list[tuple[str, int]], transform: Any) -> None:
+        self.samples, self.transform = samples, transform
+        self.cv2 = module("cv2")
+
+    def __getitem__(self, index: int) -> Any:
+        path, target = self.samples[index]
+        image = self.cv2.cvtColor(self.cv2.imread(path), self.cv2.COLOR_BGR2RGB)
+        return self.transform(image=image)["image"], target
+
+
+class ByPillow(ByCv2):
+    """The same, of Pillow's pixels."""
+
+    def __getitem__(self, index: int) -> Any:
+        path, target = self.samples[index]
+        with Image.open(path) as image:
+            return self.transform(image=np.array(image.convert("RGB")))["image"], target
+
+
+def _albumentations(*names: str, end: bool = True) -> Any:
+    """A Compose of transforms by name, with their usual arguments."""
+    A = module("albumentations")
+    arguments = {"RandomResizedCrop": ((224, 224),), "RandomCrop": (224, 224), "CenterCrop": (224, 224)}
+    arguments |= {"SmallestMaxSize": (256,), "PadIfNeeded": (224, 224)}
+    members = [getattr(A, name)(*arguments.get(name, ())) for name in names]
+    last = [A.Normalize(MEAN, STD), module("albumentations.pytorch").ToTensorV2()]
+    return A.Compose([*members, *(last if end else ())], seed=1)
+
+
+ALBUMENTATIONS: dict[str, tuple[Any, Callable[..., Any]]] = {
+    "albumentations: RandomResizedCrop, flip": ((), lambda: _albumentations("RandomResizedCrop", "HorizontalFlip")),
+    "albumentations: the same, jitter, dropout": (
+        (),
+        lambda: _albumentations("RandomResizedCrop", "HorizontalFlip", "ColorJitter", "CoarseDropout"),
+    ),
+    "albumentations: PadIfNeeded, RandomCrop, D4": ((), lambda: _albumentations("PadIfNeeded", "RandomCrop", "D4")),
+    "albumentations: evaluation": ((), lambda: _albumentations("SmallestMaxSize", "CenterCrop")),
+}
+
+
+def own_states(transform: Any) -> list[Any]:
+    """The states of an albumentations Compose's generators, and of those of its members."""
+    members = [transform, *transform.transforms]
+    return [(repr(one.random_generator.bit_generator.state), one.py_random.getstate()) for one in members]
+
+
+def same_by_pillow(ours: Any, transform: Any, count: int) -> bool:
+    """Whether fastpipe's samples, and its Compose's generators, are those of the Compose on Pillow's pixels."""
+    reference = ByPillow(ours.samples[:count], transform)
+    equal = all(flat(ours[index]) == flat(reference[index]) for index in range(count))
+    return equal and own_states(ours.transform) == own_states(transform)
 
 
 def same(theirs: Any, ours: Any, count: int) -> bool:
@@ -126,7 +197,7 @@ def main() -> None:
     torch.set_num_threads(1)
     table = Table("recipe", "its library, ms", "fastpipe, ms", "ratio", "own names", "equal")
     found: list[dict[str, Any]] = []
-    for name, (modules, make) in RECIPES.items():
+    for name, (modules, make) in (RECIPES | ALBUMENTATIONS).items():
         if options.only not in name:
             continue
         try:
@@ -134,17 +205,21 @@ def main() -> None:
         except ImportError as error:
             table.add_row(name, str(error))
             continue
-        theirs = torchvision.datasets.ImageFolder(str(options.photos), transform)
         ours = fastpipe.ImageFolder(options.photos, transform)
         more = [fastpipe.ImageFolder(options.photos, one) for one in own]
         count = min(options.files, len(ours))
-        equal = same(theirs, ours, count)
+        if name in ALBUMENTATIONS:
+            theirs: Any = ByCv2(ours.samples[:count], make())
+            equal = same_by_pillow(ours, make(), count)
+        else:
+            theirs = torchvision.datasets.ImageFolder(str(options.photos), transform)
+            equal = same(theirs, ours, count)
         spent, ratios = measure([theirs, ours, *more], count, options.rounds, options.block)
         found.append({"recipe": name, "ms": spent, "ratios": ratios, "equal": equal})
         by_hand = f"{ratios[2]:.2f}x" if more else "-"
         table.add_row(name, *(f"{ms:.2f}" for ms in spent[:2]), f"{ratios[1]:.2f}x", by_hand, "yes" if equal else "NO")
     Console().print(table)
-    for word in ("torchvision", "timm"):
+    for word in ("torchvision", "timm", "albumentations"):
         ratios = [one["ratios"][1] for one in found if word in one["recipe"]]
         if ratios:
             print(f"{word}: {float(np.exp(np.mean(np.log(ratios)))):.2f}x (geometric mean of {len(ratios)})")

@@ -4,8 +4,9 @@
     python benchmarks/v2.py PHOTOS LARGE --equality 500
     python benchmarks/v2.py PHOTOS LARGE --boxes 1000000
 
-PHOTOS is a folder as ImageFolder takes it, LARGE a folder of large photos. One process, one thread, files from disk.
-Rounds are interleaved; a figure is the median over the rounds, a ratio the median of each round's.
+PHOTOS is a folder as ImageFolder takes it, LARGE a folder with JPEGs of large photos, at any depth. One process, one
+thread, files from disk. Rounds are interleaved; a figure is the median over the rounds, a ratio the median of each
+round's.
 
 The rows: classification with v1's transforms and with v2's; detection (RandomPhotometricDistort, RandomZoomOut,
 RandomIoUCrop, RandomHorizontalFlip, SanitizeBoundingBoxes, ToDtype) on large photos, as PIL images and as tensors from
@@ -282,7 +283,9 @@ def main() -> None:
     options = parser.parse_args()
     console = make_console()
     result: dict[str, Any] = {}
-    large = sorted(path for path in Path(options.large).iterdir() if path.suffix.lower() in (".jpg", ".jpeg"))
+    large = sorted(path for path in Path(options.large).rglob("*") if path.suffix.lower() in (".jpg", ".jpeg"))
+    if not large:
+        parser.error(f"{options.large} holds no .jpg or .jpeg file: name a folder with large photos")
     with tempfile.TemporaryDirectory() as masks, one_thread():
         if options.boxes:
             result = many_boxes(options.boxes, str(sorted(Path(options.photos).glob("*/*"))[0]))

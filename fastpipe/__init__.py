@@ -30,7 +30,7 @@ if TYPE_CHECKING:
         wrap_dataset_for_transforms_v2,
     )
     from fastpipe.explanation import explain
-    from fastpipe.loading import DataLoader, GrowingDataset, load_batch, samplers, tune
+    from fastpipe.loading import DataLoader, GrowingDataset, convert, load_batch, samplers, tune
     from fastpipe.program.pillow_files import open_image, register_pillow_opener, unregister_pillow_opener
     from fastpipe.sources import ByteSource, Cache, RemoteSource
     from fastpipe.tools.check.run import check
@@ -66,6 +66,7 @@ __all__ = [
     "__version__",
     "check",
     "collate_fn",
+    "convert",
     "doctor",
     "explain",
     "load_batch",
@@ -90,7 +91,7 @@ _HOMES = {
     "config": ("MachineConfig",),
     "datasets": _DATASETS,
     "explanation": ("explain",),
-    "loading": ("DataLoader", "GrowingDataset", "load_batch", "samplers", "tune"),
+    "loading": ("DataLoader", "GrowingDataset", "convert", "load_batch", "samplers", "tune"),
     "program.pillow_files": ("open_image", "register_pillow_opener", "unregister_pillow_opener"),
     "transforms.multi_view": ("MultiView",),
     "sources": ("ByteSource", "Cache", "RemoteSource"),

@@ -184,6 +184,7 @@ def test_a_foreign_file_is_said_once_and_not_used(change: dict[str, dict[str, st
     assert file.exists()
 
 
+@pytest.mark.slow
 def test_of_several_workers_one_says_it(tmp_path: Path) -> None:
     replace(measured_here(), machine={"cpus": -1}).save()
     program = tmp_path / "program.py"
@@ -253,6 +254,7 @@ print(*os.listdir())
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="a user id without an entry, as containers have")
 def test_without_a_home_everything_works(tmp_path: Path) -> None:
     folder = tmp_path / "photos" / "a"

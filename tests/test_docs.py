@@ -185,6 +185,7 @@ def test_every_output_that_is_shown_says_what_made_it(path, shown_outputs):
     assert text.count("\n$ fastpipe ") == ("\n" + marked).count("\n$ fastpipe ")
 
 
+@pytest.mark.slow
 def test_what_the_pages_show_of_explain_is_what_it_prints_today(shown_outputs, tmp_path):
     if not core.available():
         pytest.skip("there is no core here, which the pages' plans name")

@@ -19,6 +19,7 @@ def test_every_group_runs() -> None:
     assert sorted(group for groups in PROCESSES for group in groups) == sorted(global_state.GROUPS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("groups", PROCESSES, ids=" ".join)
 def test_nothing_is_left_behind(groups: tuple[str, ...], tmp_path: Path) -> None:
     variables = {"FASTPIPE_CONFIG": str(tmp_path / "config.toml"), "FASTPIPE_CACHE": str(tmp_path / "cache")}

@@ -126,6 +126,7 @@ def test_the_package_says_that_it_has_types() -> None:
     assert 'wheel.packages = ["fastpipe"]' in (ROOT / "pyproject.toml").read_text(encoding="utf-8")  # with all files
 
 
+@pytest.mark.slow
 def test_a_user_s_script_passes_strict_mypy_and_mistakes_don_t(tmp_path: Path) -> None:
     said = mypy_says(tmp_path, script=SCRIPT, mistakes=MISTAKES)
     assert "script.py" not in said

@@ -25,8 +25,16 @@ from fastpipe.core.library import available, build, isa, status_text, why_not
 from fastpipe.core.operations import MAX_OPERATIONS, Packed
 from fastpipe.core.pillow import PillowMemory, memory_of, new_image
 from fastpipe.core.pool import Batch, Context, Pool, Run, hue, run, thread_context
-from fastpipe.core.structs import LOOK_UP_FOURTH, DType, Filter, Kind, Padding, Status
-from fastpipe.core.thread_local import check, give_back, refused, run_prepared, run_thread_job, thread_job
+from fastpipe.core.structs import LOOK_UP_FOURTH, DType, Filter, Kind, Padding, PassOrder, Status, TensorRounding
+from fastpipe.core.thread_local import (
+    check,
+    give_back,
+    refused,
+    run_prepared,
+    run_thread_job,
+    run_thread_series,
+    thread_job,
+)
 
 __all__ = [
     "LOOK_UP_FOURTH",
@@ -42,12 +50,14 @@ __all__ = [
     "Kind",
     "Packed",
     "Padding",
+    "PassOrder",
     "PillowMemory",
     "Places",
     "Pool",
     "PreparedJob",
     "Run",
     "Status",
+    "TensorRounding",
     "available",
     "build",
     "check",
@@ -62,6 +72,7 @@ __all__ = [
     "run",
     "run_prepared",
     "run_thread_job",
+    "run_thread_series",
     "status_text",
     "thread_context",
     "thread_job",

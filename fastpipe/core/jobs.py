@@ -35,6 +35,7 @@ _NO_EXTENT = (0,) * 10
 _NO_MEAN = (0.0,) * 6
 _NO_ARITHMETIC = (0, *_NO_MEAN)
 _NORMALIZE, _MULTIPLY = int(Arithmetic.NORMALIZE), int(Arithmetic.MULTIPLY)
+_BY_FACTOR = int(Arithmetic.NORMALIZE | Arithmetic.BY_FACTOR)
 
 # By numpy's characters, which cost less to ask for than a dtype's name; of the machine's own byte order.
 _ARRAY_TYPES = {"B": DType.UINT8, "f": DType.FLOAT32, "e": DType.FLOAT16}
@@ -146,6 +147,21 @@ class Job(JobOperations):
         _SOURCE.pack_into(self.raw, 0, 0, 0, self._pixels_at, *_NO_EXTENT)
         self._keep = array
 
+    def read_planes(self, address: int, shape: tuple[int, int, int]) -> None:
+        """Sets the source: uint8 planes without gaps, which the caller keeps; ``(height, width, channels)``."""
+        self.read_memory(address, (shape[1], 1, shape[0] * shape[1]), shape)
+
+    def read_memory(self, address: int, strides: tuple[int, int, int], shape: tuple[int, int, int]) -> None:
+        """Sets the source: uint8 pixels that the caller keeps; all of them, without limits.
+
+        Args:
+            address: of the element (0, 0, 0).
+            strides: bytes from row to row, column to column, and channel to channel.
+            shape: height, width and channels.
+        """
+        _PIXELS.pack_into(self._pixels, 0, address, *strides, *shape)
+        _SOURCE.pack_into(self.raw, 0, 0, 0, self._pixels_at, *_NO_EXTENT)
+
     def read_image(self, memory: PillowMemory) -> None:
         """Sets the source: the pixels of a Pillow image, all of them, without limits.
 
@@ -241,6 +257,11 @@ class Job(JobOperations):
             )
         shape, strides = (array.shape, array.strides) if array.ndim == 3 else ((*array.shape, 1), (*array.strides, 1))
         self.write_to(address_of(array), (*strides, *shape, dtype, *_arithmetic(mean, std, False)))
+
+    def write_by_factor(self, array: np.ndarray[Any, Any], mean: Sequence[float], factor: Sequence[float]) -> None:
+        """Sets the sink: an array ``(H, W, 3)`` of float32, of the bytes minus the mean, times the factor."""
+        sink = (*array.strides, *array.shape, DType.FLOAT32, _BY_FACTOR, *mean, *factor)
+        self.write_to(address_of(array), sink)
 
     def write_image(self, memory: PillowMemory) -> None:
         """Sets the sink: the pixels of a new Pillow image, which the caller keeps; `new_image` has both.

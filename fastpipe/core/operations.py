@@ -22,6 +22,8 @@ _BLEND = Struct("@2id")
 _HUE = Struct("@2ii")
 _BLUR = Struct("@2i2d")
 _WARP = Struct("@2i7i4x8d")
+_TURN = Struct("@2if")
+_SAMPLE = Struct("@2i4i9f")
 _SIZE = ctypes.sizeof(RawOperation)
 _NO_COEFFICIENTS = (0.0,) * 8
 _OPAQUE = 255  # the fourth byte of a colour in Pillow
@@ -225,6 +227,57 @@ class JobOperations:
     def blur(self, kind: int, x: float, y: float) -> None:
         """Adds Pillow's BOX_BLUR or GAUSSIAN_BLUR by the radii along rows and down columns, 0 to 2**20."""
         _BLUR.pack_into(self._operations, self._next(), kind, 0, x, y)
+
+    # -- what torchvision does to uint8 tensors; `flags`: `TensorRounding`
+
+    def tensor_gray(self, channels: int, flags: int) -> None:
+        """Adds torchvision's ``rgb_to_grayscale`` of tensors, to 1 or 3 channels."""
+        _GRAY.pack_into(self._operations, self._next(), Kind.TENSOR_GRAY, flags, channels)
+
+    def tensor_blend(self, kind: int, factor: float, flags: int) -> None:
+        """Adds TENSOR_SATURATION, TENSOR_CONTRAST or TENSOR_SHARPNESS, by a factor that float32 has.
+
+        TENSOR_CONTRAST is refused where the gray values' sum may be above 2**24.
+        """
+        _BLEND.pack_into(self._operations, self._next(), kind, flags, factor)
+
+    def tensor_hue(self, by: float) -> None:
+        """Adds v2's ``adjust_hue`` of tensors, by -0.5 to 0.5."""
+        _TURN.pack_into(self._operations, self._next(), Kind.TENSOR_HUE, 0, by)
+
+    def tensor_autocontrast(self, flags: int) -> None:
+        """Adds torchvision's ``autocontrast`` of tensors."""
+        _KIND.pack_into(self._operations, self._next(), Kind.TENSOR_AUTOCONTRAST, flags)
+
+    def tensor_sample(
+        self,
+        size: tuple[int, int],
+        theta: Sequence[float],
+        filter: int,
+        fill: Sequence[float] | None,
+        flags: int,
+    ) -> None:
+        """Adds torchvision's ``affine`` and ``rotate`` of tensors.
+
+        Args:
+            size: ``(height, width)`` of the result.
+            theta: the matrix ``(3, 2)`` behind the division by half the image's size, row behind row; finite float32.
+            filter: NEAREST or BILINEAR.
+            fill: three values, 0 to 255; None for black.
+            flags: a `TensorRounding`.
+        """
+        filled = fill is not None
+        _SAMPLE.pack_into(
+            self._operations,
+            self._next(),
+            Kind.TENSOR_SAMPLE,
+            flags,
+            *size,
+            filter,
+            filled,
+            *theta,
+            *(fill if fill is not None else (0.0, 0.0, 0.0)),
+        )
 
     def _plain(self, kind: int) -> None:
         """Adds an operation without arguments."""

@@ -1,4 +1,4 @@
-"""torchvision's operations on uint8 tensors ``(..., C, H, W)`` of one image without gaps, each by one call.
+"""torchvision's operations on uint8 tensors ``(..., C, H, W)`` without gaps, each by one call.
 
 Every function says whether it did it: nothing is written where it didn't. Addresses are ``data_ptr()``'s.
 """
@@ -10,18 +10,33 @@ from collections.abc import Sequence
 
 from fastpipe.core.library import native
 from fastpipe.core.pool import Context
-from fastpipe.core.structs import Kind, Status
+from fastpipe.core.structs import Kind, RawOperation, Status
 
-BILINEAR, FUSED, FLOATS = 1, 2, 4
+BILINEAR, FUSED, FLOATS, V2 = 1, 2, 4, 8
 """FPC_GRID_SAMPLE_BILINEAR and so on."""
 
 
 def change_planes(
-    context: Context, kind: Kind, image: int, shape: Sequence[int], out: int, factor: float = 1.0
+    context: Context, kind: Kind, image: int, shape: Sequence[int], out: int, factor: float = 1.0, flags: int = 0
 ) -> bool:
-    """Runs GRAY, SATURATION, SHARPNESS, AUTOCONTRAST or EQUALIZE; ``shape`` is channels, height and width."""
-    factors = (ctypes.c_float * 2)(factor, 1.0 - factor)
-    return _done(native().fpc_change_planes(context.address, kind, image, (ctypes.c_int32 * 3)(*shape), factors, out))
+    """Runs one of the TENSOR operations, but for TENSOR_SAMPLE, or EQUALIZE.
+
+    Args:
+        context: scratch memory.
+        kind: the operation.
+        image: images without gaps.
+        shape: number of images, channels, height and width.
+        out: other memory; undefined where it wasn't done.
+        factor: of a blend, or of TENSOR_HUE.
+        flags: a `TensorRounding`.
+    """
+    operation = RawOperation(kind=kind, reserved=flags)
+    if kind is Kind.TENSOR_HUE:
+        operation.turn.by = factor
+    else:
+        operation.blend.factor = factor
+    sizes = (ctypes.c_int32 * 4)(*shape)
+    return _done(native().fpc_change_planes(context.address, ctypes.byref(operation), image, sizes, out))
 
 
 def grid_sample_planes(
@@ -38,8 +53,8 @@ def grid_sample_planes(
 
     Args:
         context: scratch memory.
-        image: channels behind each other.
-        shape: channels, height and width, and the result's height and width.
+        image: images without gaps.
+        shape: number of images, channels, height and width, and the results' height and width.
         out: bytes, or with FLOATS floats.
         flags: FPC_GRID_SAMPLE_BILINEAR and so on.
         fill: a value for each channel; None for black.
@@ -47,7 +62,7 @@ def grid_sample_planes(
         grid: in its place a point for each pixel.
     """
     colors = None if fill is None else (ctypes.c_float * len(fill))(*fill)
-    sizes = (ctypes.c_int32 * 5)(*shape)
+    sizes = (ctypes.c_int32 * 6)(*shape)
     return _done(native().fpc_grid_sample_planes(context.address, image, sizes, theta, grid, colors, flags, out))
 
 

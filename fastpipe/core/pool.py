@@ -51,6 +51,11 @@ class Context:
         status: int = self._run(self.address, job.address)
         return status
 
+    def run_series(self, job: Job, count: int, in_step: int, out_step: int) -> int:
+        """Runs a job on so many images in memory, the next one's pixels and result so many bytes behind the last's."""
+        status: int = native().fpc_run_series(self.address, job.address, count, in_step, out_step)
+        return status
+
     def look_up(self, image: NDArray[np.uint8], table: bytes, out: NDArray[np.uint8]) -> None:
         """Maps each byte by a table of 256, without a job; both arrays without gaps, or the same."""
         self._look_up(self.address, address_of(image), image.size, table, address_of(out))

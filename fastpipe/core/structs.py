@@ -82,6 +82,20 @@ class Kind(IntEnum):
     PERSPECTIVE = 16
     BOX_BLUR = 17
     GAUSSIAN_BLUR = 18
+    TENSOR_GRAY = 19
+    TENSOR_SATURATION = 20
+    TENSOR_CONTRAST = 21
+    TENSOR_SHARPNESS = 22
+    TENSOR_HUE = 23
+    TENSOR_AUTOCONTRAST = 24
+    TENSOR_SAMPLE = 25
+
+
+class TensorRounding(IntFlag):
+    """Flags of the TENSOR operations: how torchvision computes with uint8 tensors."""
+
+    FUSED = 1
+    V1 = 2
 
 
 LOOK_UP_FOURTH = -1
@@ -94,6 +108,7 @@ class PassOrder(IntEnum):
     HORIZONTAL_FIRST = 0
     VERTICAL_FIRST = 1
     FEWER_ROWS_FIRST = 2
+    TORCH_PASSES = 3
 
 
 class DType(IntEnum):
@@ -110,6 +125,7 @@ class Arithmetic(IntFlag):
 
     NORMALIZE = 1
     MULTIPLY = 2
+    BY_FACTOR = 4
 
 
 def _of(kind: Any, *names: str) -> list[tuple[str, Any]]:
@@ -226,6 +242,22 @@ class RawBlur(ctypes.Structure):
     _fields_ = (*_of(ctypes.c_double, "x", "y"),)
 
 
+class RawTurn(ctypes.Structure):
+    """fpc_op_turn."""
+
+    _fields_ = (("by", ctypes.c_float),)
+
+
+class RawSample(ctypes.Structure):
+    """fpc_op_sample."""
+
+    _fields_ = (
+        *_of(ctypes.c_int32, "height", "width", "filter", "filled"),
+        ("theta", ctypes.c_float * 6),
+        ("fill", ctypes.c_float * 3),
+    )
+
+
 class RawArguments(ctypes.Union):
     """The union in fpc_operation."""
 
@@ -239,6 +271,8 @@ class RawArguments(ctypes.Union):
         ("hue", RawHue),
         ("warp", RawWarp),
         ("blur", RawBlur),
+        ("turn", RawTurn),
+        ("sample", RawSample),
     )
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from fastpipe.core.jobs import Job, PreparedJob
 from fastpipe.core.library import status_text
-from fastpipe.core.pool import run
+from fastpipe.core.pool import run, thread_context
 from fastpipe.core.structs import Status
 from fastpipe.errors import CoreError
 
@@ -47,6 +47,13 @@ def run_prepared(prepared: PreparedJob, source: int, sink: int, keep: Any) -> in
 def run_thread_job(job: Job) -> int:
     """Runs a job of `thread_job` and gives it back; its `Status`, as a plain int."""
     status = run(job)
+    give_back(job)
+    return status
+
+
+def run_thread_series(job: Job, count: int, in_step: int, out_step: int) -> int:
+    """The same on so many images in memory: see `Context.run_series`."""
+    status = thread_context().run_series(job, count, in_step, out_step)
     give_back(job)
     return status
 

@@ -6,8 +6,10 @@ from fastpipe.datasets.base import ImageDataset, StandardTransform, default_load
 from fastpipe.datasets.containers import ImageShards, ImageTable
 from fastpipe.datasets.detection import CocoDetection, VOCDetection, VOCSegmentation, wrap_dataset_for_transforms_v2
 from fastpipe.datasets.folder import ImageFolder
+from fastpipe.datasets.image_array import ImageArray
 from fastpipe.datasets.image_list import ImageList
-from fastpipe.datasets.joint import Boxes, JointDataset, KeyPoints, MaskFile, SampleDataset, collate_fn
+from fastpipe.datasets.joint import JointDataset, SampleDataset, collate_fn
+from fastpipe.datasets.target_values import Boxes, KeyPoints, MaskFile
 from fastpipe.index.class_folders import find_classes, make_dataset
 from fastpipe.index.image_index import ImageIndex
 from fastpipe.index.listing import IMG_EXTENSIONS, has_file_allowed_extension, is_image_file
@@ -21,6 +23,7 @@ __all__ = [
     "BadFileCounts",
     "Boxes",
     "CocoDetection",
+    "ImageArray",
     "ImageDataset",
     "ImageFolder",
     "ImageIndex",

@@ -12,7 +12,7 @@ import contextlib
 import hashlib
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,7 @@ from fastpipe.index import format
 from fastpipe.index.table import Array
 from fastpipe.paths import whole
 
-__all__ = ["Annotations", "CocoFile"]
+__all__ = ["Annotations", "CocoFile", "LoadedAnnotations"]
 
 _SCHEMA = {
     "boxes": "f8",
@@ -71,6 +71,14 @@ class Annotations:
     def path(self, number: int) -> str:
         return self._bytes("paths", "path_offsets", number).decode()
 
+    def id(self, number: int) -> int:
+        return int(self.arrays["ids"][number])
+
+    def count(self, number: int) -> int:
+        """How many annotations an image has."""
+        first, last = self.range(number)
+        return last - first
+
     def range(self, number: int) -> tuple[int, int]:
         """The start and end of an image's annotations."""
         starts = self.arrays["starts"]
@@ -95,6 +103,42 @@ class Annotations:
         ends = self.arrays[offsets]
         content: bytes = self.arrays[name][ends[place] : ends[place + 1]].tobytes()
         return content
+
+
+class LoadedAnnotations:
+    """`Annotations` of images that pycocotools has loaded, as its objects are now.
+
+    Args:
+        coco: a ``pycocotools.coco.COCO``.
+        ids: of the images, in their order.
+    """
+
+    def __init__(self, coco: Any, ids: Sequence[int]) -> None:
+        self._coco, self._ids = coco, ids
+
+    def __len__(self) -> int:
+        return len(self._ids)
+
+    def id(self, number: int) -> int:
+        return self._ids[number]
+
+    def count(self, number: int) -> int:
+        return len(self._coco.getAnnIds(self.id(number)))
+
+    def path(self, number: int) -> str:
+        return str(self._coco.loadImgs(self.id(number))[0]["file_name"])
+
+    def records(self, number: int) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = self._coco.loadAnns(self._coco.getAnnIds(self.id(number)))
+        return found
+
+    def boxes(self, number: int) -> Array:
+        boxes = [record["bbox"] for record in self.records(number)]
+        whole = all(isinstance(side, int) for box in boxes for side in box)
+        return np.array(boxes, np.int64 if whole else np.float32).reshape(-1, 4)
+
+    def labels(self, number: int) -> Array:
+        return np.array([record["category_id"] for record in self.records(number)], np.int64)
 
 
 class CocoFile:

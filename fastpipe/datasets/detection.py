@@ -16,13 +16,16 @@ import torch
 from PIL import Image
 
 from fastpipe.datasets._masks import Segmentations
-from fastpipe.datasets.annotations import CocoFile
-from fastpipe.datasets.joint import JointDataset, MaskFile, placed
+from fastpipe.datasets.annotations import Annotations, CocoFile, LoadedAnnotations
+from fastpipe.datasets.joint import JointDataset, placed
 from fastpipe.datasets.joint_stages import v2_samples
+from fastpipe.datasets.named_stages import label_fields
 from fastpipe.datasets.options import ImageOptions, Unpack, with_options
+from fastpipe.datasets.target_values import Boxes, MaskFile
 from fastpipe.errors import DatasetError
 from fastpipe.index.list_source import index_of_rows
 from fastpipe.paths import local, whole
+from fastpipe.transforms.named_arrays import Pixels
 
 __all__ = ["CocoDetection", "VOCDetection", "VOCSegmentation", "wrap_dataset_for_transforms_v2"]
 
@@ -34,7 +37,7 @@ _VOC_CLASSES = (
 _LABELS = {name: number for number, name in enumerate(_VOC_CLASSES.split())}
 
 
-class _Wrappable(JointDataset):
+class Wrappable(JointDataset):
     """A dataset that `wrap_dataset_for_transforms_v2` takes."""
 
     target_keys: frozenset[str] | None = None
@@ -84,14 +87,14 @@ def wrap_dataset_for_transforms_v2(dataset: Any, target_keys: Collection[str] | 
             "`target_keys` can be None, 'all', or a collection of strings denoting the keys to be returned, "
             f"but got {target_keys}"
         )
-    if isinstance(dataset, _Wrappable):
+    if isinstance(dataset, Wrappable):
         return dataset.wrapped(target_keys)
     if type(dataset).__module__.startswith("fastpipe."):  # classification: nothing to wrap
         return dataset
     return importlib.import_module("torchvision.datasets").wrap_dataset_for_transforms_v2(dataset, target_keys)
 
 
-class CocoDetection(_Wrappable):
+class CocoDetection(Wrappable):
     """Images with COCO's annotations, as ``torchvision.datasets.CocoDetection``; pycocotools isn't needed for boxes.
 
     The annotation file is read once and kept in mapped arrays in fastpipe's cache folder: a dataset pickles to a few
@@ -132,7 +135,17 @@ class CocoDetection(_Wrappable):
         super().__init__(transform, target_transform, transforms, **options)
         self.root = local(root)
         self.annFile = whole(annFile)
-        self.annotations = CocoFile(annFile).open()
+        self.annotations: Annotations | LoadedAnnotations = CocoFile(annFile).open()
+
+    @classmethod
+    def _fastpipe_of(cls, other: Any) -> CocoDetection:
+        """The data set of the annotations that torchvision's has, whose `coco` is its own."""
+        made = cls.__new__(cls)
+        JointDataset.__init__(made, transforms=other.transforms)
+        made.root = other.root
+        made.coco = other.coco
+        made.annotations = LoadedAnnotations(other.coco, other.ids)
+        return made
 
     @cached_property
     def coco(self) -> Any:
@@ -153,13 +166,13 @@ class CocoDetection(_Wrappable):
 
     def __getstate__(self) -> dict[str, Any]:
         state = super().__getstate__()
-        state.pop("coco", None)
+        if isinstance(self.annotations, Annotations):  # or they are pycocotools' own
+            state.pop("coco", None)
         return state
 
     @property
     def ids(self) -> list[int]:
-        ids: list[int] = self.annotations.arrays["ids"].tolist()
-        return ids
+        return [self.annotations.id(number) for number in range(len(self.annotations))]
 
     def __len__(self) -> int:
         return len(self.annotations)
@@ -175,9 +188,8 @@ class CocoDetection(_Wrappable):
 
     def _fastpipe_v2_target(self, number: int, size: tuple[int, int], keys: frozenset[str]) -> dict[str, Any]:
         annotations = self.annotations
-        image_id = int(annotations.arrays["ids"][number])
-        first, last = annotations.range(number)
-        if first == last:
+        image_id = annotations.id(number)
+        if not annotations.count(number):
             return {"image_id": image_id}
         target: dict[str, Any] = {}
         if "image_id" in keys:
@@ -196,8 +208,22 @@ class CocoDetection(_Wrappable):
             target.update({key: [record[key] for record in records if key in record] for key in native})
         return target
 
+    def named_targets_of(self, target: Any, size: tuple[int, int], transform: Any) -> tuple[Any, ...]:
+        annotations = self.annotations
+        fields, records = label_fields(transform), annotations.records(target)
+        made: dict[str, Any] = {"image_id": int(annotations.arrays["ids"][target])}
+        made["bboxes"] = Boxes(annotations.boxes(target), "XYWH")
+        if "masks" in (self.target_keys or ()) and records:
+            parts = Segmentations([record["segmentation"] for record in records], size)
+            made["masks"] = Pixels((len(records), *size), lambda box: parts.load(box, None).numpy(), True, True)
+        ids = [record["category_id"] for record in records]
+        for field in fields:
+            named = all(field in record for record in records) and records
+            made[field] = [record[field] for record in records] if named else list(ids)
+        return (made,)
 
-class _Voc(_Wrappable):
+
+class _Voc(Wrappable):
     _fastpipe_layout: tuple[str, str, str]
     """The folders of the lists and of the annotations, and what annotations' names end in."""
 
@@ -231,6 +257,19 @@ class _Voc(_Wrappable):
         listed = Path(self.__base, "ImageSets", self._fastpipe_layout[0], f"{image_set}.txt").read_text().splitlines()
         paths = [f"JPEGImages/{line.strip()}.jpg" for line in listed]
         self.index = index_of_rows((paths, [0] * len(paths)), self.__base)
+
+    @classmethod
+    def _fastpipe_of(cls, other: Any) -> Any:
+        """The data set of the files that torchvision's has."""
+        made = cls.__new__(cls)
+        JointDataset.__init__(made, transforms=other.transforms)
+        made.root, made.year, made.image_set = other.root, other.year, other.image_set
+        images, targets = list(map(os.fspath, other.images)), list(map(os.fspath, other.targets))
+        made.index = index_of_rows((images, [0] * len(images)))
+        made.__base = os.path.dirname(os.path.dirname(images[0])) if images else ""
+        if made.images != images or made.targets != targets:
+            raise DatasetError("its lists of images and of targets aren't those of VOC's folders")
+        return made
 
     def __len__(self) -> int:
         return len(self.index)
@@ -282,21 +321,32 @@ class VOCDetection(_Voc):
         return self.targets
 
     def targets_of(self, target: Any, size: tuple[int, int]) -> tuple[Any, ...]:
-        try:
-            tree = self.parse_voc_xml(ElementTree.parse(target).getroot())
-        except ElementTree.ParseError as error:
-            raise DatasetError(f"{target} is no XML that can be read: {error}.") from error
+        tree = self._fastpipe_tree(target)
         keys = self.target_keys
         if keys is None:
             return (tree,)
         objects = tree["annotation"]["object"]
         made: dict[str, Any] = tree if "annotation" in keys else {}
         if "boxes" in keys:
-            sides = ("xmin", "ymin", "xmax", "ymax")
-            boxes = [[int(one["bndbox"][side]) for side in sides] for one in objects if "bndbox" in one]
+            boxes = _corners([one for one in objects if "bndbox" in one])
             made["boxes"] = v2_samples().box_tensor(boxes, "XYXY", size)
         if "labels" in keys:
             made["labels"] = torch.tensor([_LABELS[one["name"]] for one in objects if "name" in one])
+        return (made,)
+
+    def _fastpipe_tree(self, path: str) -> dict[str, Any]:
+        """An annotation file's content."""
+        try:
+            return self.parse_voc_xml(ElementTree.parse(path).getroot())
+        except ElementTree.ParseError as error:
+            raise DatasetError(f"{path} is no XML that can be read: {error}.") from error
+
+    def named_targets_of(self, target: Any, size: tuple[int, int], transform: Any) -> tuple[Any, ...]:
+        objects = [one for one in self._fastpipe_tree(target)["annotation"]["object"] if "bndbox" in one]
+        made: dict[str, Any] = {"bboxes": Boxes(_corners(objects), "XYXY")}
+        for field in label_fields(transform):
+            named = objects and all(field in one for one in objects)
+            made[field] = [one[field] if named else _LABELS[one["name"]] for one in objects]
         return (made,)
 
     @staticmethod
@@ -342,3 +392,11 @@ class VOCSegmentation(_Voc):
         if self.target_keys is None:
             return (Image.open(target),)
         return (placed(MaskFile(target), size),)
+
+    def named_targets_of(self, target: Any, size: tuple[int, int], transform: Any) -> tuple[Any, ...]:
+        return (MaskFile(target),)
+
+
+def _corners(objects: list[Any]) -> list[list[int]]:
+    """The boxes of an annotation file's objects."""
+    return [[int(one["bndbox"][side]) for side in ("xmin", "ymin", "xmax", "ymax")] for one in objects]

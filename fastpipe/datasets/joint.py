@@ -5,85 +5,23 @@ from __future__ import annotations
 import os
 import weakref
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-import torch
-from PIL import Image
 from torch.utils._pytree import tree_map
 
-from fastpipe import readers
 from fastpipe.datasets.bad_file_policy import BadFileHandler
 from fastpipe.datasets.base import ImageDataset
 from fastpipe.datasets.joint_stages import JointStages, TargetStages, v2_samples, with_masks
+from fastpipe.datasets.named_stages import NamedStages
 from fastpipe.datasets.options import ImageOptions, Unpack, with_options
 from fastpipe.datasets.standard_transform import StandardTransform, is_standard
+from fastpipe.datasets.target_values import Boxes, KeyPoints, MaskFile
 from fastpipe.errors import DatasetError, PlanError
+from fastpipe.transforms.named_arrays import run_of
 from fastpipe.transforms.pipeline import Pipeline
-from fastpipe.types import Box, Recipe
+from fastpipe.types import Recipe
 
 __all__ = ["Boxes", "JointDataset", "KeyPoints", "MaskFile", "SampleDataset", "collate_fn", "placed"]
-
-
-@dataclass(frozen=True, slots=True)
-class Boxes:
-    """Boxes on the sample's image: ``tv_tensors.BoundingBoxes`` once the image's size is known.
-
-    Attributes:
-        data: ``(N, 4)``, an array, a tensor or lists; what it is made of decides the dtype, as in torch.
-        format: ``"XYXY"``, ``"XYWH"`` or ``"CXCYWH"``, or one of torchvision's rotated formats.
-    """
-
-    data: Any
-    format: str = "XYXY"
-
-
-@dataclass(frozen=True, slots=True)
-class KeyPoints:
-    """Points on the sample's image: ``tv_tensors.KeyPoints`` once the image's size is known.
-
-    Attributes:
-        data: ``(…, 2)``, x and y.
-    """
-
-    data: Any
-
-
-@dataclass(frozen=True, slots=True)
-class MaskFile:
-    """A mask in an image file: a ``tv_tensors.Mask`` ``(1, H, W)`` of the file's values, class numbers in most.
-
-    The shape is that of ``tv_tensors.Mask(PIL.Image.open(path))``; ``tv_tensors.Mask`` of an array has the array's.
-
-    It is as large as the sample's image. It's read behind the draws, and only what is left of it is transformed.
-
-    Attributes:
-        path: of a gray or palette image, such as PNG.
-    """
-
-    path: str | os.PathLike[str]
-
-    def load(self, box: Box, keep: Any) -> torch.Tensor:
-        part = self._part(box)[None]
-        chosen = part if keep is None else part[keep.numpy()]
-        return torch.from_numpy(np.array(chosen, order="C"))
-
-    def _part(self, box: Box) -> Any:
-        """A box of the file's values, as Pillow reads them."""
-        header = readers.read_header(self.path)
-        gray = header.color_space == "L" and header.bit_depth in (2, 4, 8)
-        if header.format == "PNG" and (gray or header.color_space == "P"):
-            return readers.read_image(self.path, region=box, mode="P")
-        with Image.open(self.path) as image:
-            values = np.asarray(image)
-        if values.ndim == 3:
-            raise DatasetError(f"{os.fspath(self.path)} has {values.shape[2]} channels: a mask has one value a pixel.")
-        return np.array(values[box.top : box.bottom, box.left : box.right])
-
-    def size(self) -> tuple[int, int]:
-        header = readers.read_header(self.path)
-        return header.height, header.width
 
 
 def collate_fn(samples: Sequence[Any]) -> tuple[Any, ...]:
@@ -138,6 +76,14 @@ class JointDataset(ImageDataset):
         """
         return (placed(target, size),)
 
+    def named_targets_of(self, target: Any, size: tuple[int, int], transform: Any) -> tuple[Any, ...]:
+        """The parts of a sample behind the image for a transform that takes named arrays, as albumentations' do.
+
+        By what `sample` says and the image's ``(height, width)``. A part is a dict of such arrays by name, or a value:
+        `Boxes`, `KeyPoints` and `MaskFile` are arrays, anything else stays as it is.
+        """
+        return (target,)
+
     def targets_at(self, index: int, size: tuple[int, int]) -> tuple[Any, ...]:
         """`targets_of` a sample, masks made: what `transforms` takes where nothing is planned."""
         return with_masks(self.targets_of(self.sample(index)[1], size))
@@ -149,8 +95,17 @@ class JointDataset(ImageDataset):
         return super().pipeline if joint is None else self._fastpipe_compiled(joint, v2_alone=True)
 
     def _fastpipe_stages(self, pipeline: Pipeline, policy: BadFileHandler, options: dict[str, Any]) -> Any:
-        kind = TargetStages if self._fastpipe_joint is None else JointStages
+        joint = self._fastpipe_joint
+        kind = TargetStages if joint is None else JointStages
         dataset = weakref.proxy(self)  # which holds the stages
+        if joint is not None and run_of(joint) is not None:
+            return NamedStages(
+                pipeline,
+                self._fastpipe_decoding,
+                policy,
+                named_targets_of=lambda target, size, transform: dataset.named_targets_of(target, size, transform),
+                **options,
+            )
         return kind(
             pipeline,
             self._fastpipe_decoding,
@@ -206,7 +161,9 @@ class SampleDataset(JointDataset):
             the process or thread that loads it; it should pickle, keep what is large in mapped arrays, and draw nothing
             at random: that is the transforms' part.
         length: how many samples there are.
-        transforms: takes the image and the rest, as many arguments as the function gives.
+        transforms: takes the image and the rest, as many arguments as the function gives; or an albumentations
+            ``Compose``: a dict behind the path is its named arguments (``mask=``, ``bboxes=``, label fields, …), and
+            the sample is the image and a dict.
         options: those of `ImageFolder`: ``reader``, ``seed``, ``threads``, ``on_error``, ….
 
     Raises:
@@ -239,6 +196,10 @@ class SampleDataset(JointDataset):
 
     def targets_of(self, target: Any, size: tuple[int, int]) -> tuple[Any, ...]:
         return tuple(placed(part, size) for part in target)
+
+    def named_targets_of(self, target: Any, size: tuple[int, int], transform: Any) -> tuple[Any, ...]:
+        parts: tuple[Any, ...] = target
+        return parts
 
     def __len__(self) -> int:
         return self.length

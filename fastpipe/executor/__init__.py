@@ -1,9 +1,10 @@
 """Samples and batches: read, draw, lower, run in the core, the rest one by one, collect."""
 
-from fastpipe.executor.batch import BatchBuilder, BatchSpec, ImageBatch, batch_bytes, batch_memory
+from fastpipe.executor.batch import BatchBuilder, BatchSpec, CollatedBatch, ImageBatch, batch_bytes, batch_memory
 from fastpipe.executor.batch_executor import BatchExecutor, CoreRun, PendingBatch, Workspace, end_threads, workspace
 from fastpipe.executor.epochs import SharedEpoch
 from fastpipe.executor.image_stages import DecodeOptions, ImageStages, upright
+from fastpipe.executor.pixel_stages import PixelArray, PixelStages
 from fastpipe.executor.shm_pool import Slots, too_small
 from fastpipe.executor.stage_times import Row, Stage, StageTimes
 from fastpipe.executor.tasks import SampleTask
@@ -12,11 +13,14 @@ __all__ = [
     "BatchBuilder",
     "BatchExecutor",
     "BatchSpec",
+    "CollatedBatch",
     "CoreRun",
     "DecodeOptions",
     "ImageBatch",
     "ImageStages",
     "PendingBatch",
+    "PixelArray",
+    "PixelStages",
     "Row",
     "SampleTask",
     "SharedEpoch",

@@ -75,6 +75,17 @@ class ImageBatch:
         return self.images if self.slot is None else self.slot.handed_over(self.images)
 
 
+@dataclass(frozen=True, slots=True)
+class CollatedBatch:
+    """A batch that a dataset has collated itself.
+
+    Attributes:
+        parts: what ``default_collate`` would make of the samples.
+    """
+
+    parts: Any
+
+
 _KEEP_UINT8 = ToPlanarTensor()
 _TAIL = frozenset({"erase", "normalize"})  # what may follow the conversion: shape and dtype stay
 

@@ -34,12 +34,12 @@ from fastpipe.rng import as_globals, drawing, keyed_generators, keyed_globals, r
 from fastpipe.sources import fetched
 from fastpipe.transforms._base import call
 from fastpipe.transforms.adapters import planned
+from fastpipe.transforms.named_arrays import reseed, run_of
 from fastpipe.transforms.pipeline import Pipeline
 from fastpipe.transforms.sized_image import Untraceable
-from fastpipe.types import Box, DecodeRequest, Generators, Header, ImageShape, Recipe, RemoteFile, named
+from fastpipe.types import DecodeRequest, Generators, Header, ImageShape, Recipe, RemoteFile, named
 
 _FORMATS = ("JPEG", "PNG", PACKED_FORMAT)
-_WHOLE = Box(0, 0, 0, 0)  # all of a file, for a job
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +105,9 @@ class ImageStages:
         self.loader = loader
         self.generators = generators
         self.one_by_one = bool(self.pipeline.rest) and not seeded
-        self._rest_takes_lazy = not any(getattr(planned(one), "tells_classes", False) for one in self.pipeline.rest)
+        rest = self.pipeline.rest
+        self._rest_takes_lazy = not any(getattr(planned(one), "tells_classes", False) for one in rest)
+        self._takes_source = bool(rest) and run_of(rest[0]) is not None  # which needs no PIL image
         self._seeded = seeded
         self._out, self._shared = out, shared
         self._for_core: dict[tuple[Any, ...], bool] = {}  # by what a choice depends on
@@ -324,13 +326,15 @@ class ImageStages:
             and self._is_for_core(task)
         )
 
-    def _lazy_image(self, task: SampleTask) -> Image.Image:
+    def _lazy_image(self, task: SampleTask) -> Image.Image | LazySource:
         file, recipe, program = task.encoded, task.recipe, task.program
         assert recipe is not None
         assert program is not None
         readers.check_limit(file.header, file.max_pixels, file.source)
         own = Encoded(file.content, file.header, file.source, file.reader, file.config, file.max_pixels)
         source = LazySource(own, task.orientation)
+        if self._takes_source and not recipe.steps:
+            return source
         if not source.takes(program):
             image: Image.Image = source.run(program)
             return image
@@ -364,6 +368,8 @@ class ImageStages:
     def run_rest(self, task: SampleTask) -> None:
         """Runs the transforms that can't be planned; then the target's, as torchvision's order has it."""
         for transform in self.pipeline.rest:
+            if task.key is not None:
+                reseed(transform)
             task.image = call(transform, task.image)
             mark(transform)
         if self.target_transform is not None:
@@ -375,17 +381,14 @@ class ImageStages:
         return task.image, task.target
 
 
-def _fill(job: core.Job, program: Program, encoded: Encoded, limits: tuple[int, int]) -> bool:
+def _fill(job: core.Job, program: Program, encoded: Any, limits: tuple[int, int]) -> bool:
     """Fills a job with all of a program but its sink; False where the core doesn't have all of its steps."""
     box = program.request.box
     shape = program.shape if box is None else ImageShape(box.height, box.width)
     job.clear()
     if add_steps(job, program.steps, shape)[1] != len(program.steps):
         return False
-    if encoded.held is None:
-        job.read(encoded.data, box or _WHOLE, limits)
-    else:
-        job.read_place(encoded.place, box or _WHOLE, limits)
+    encoded.give_to(job, box, limits)
     return True
 
 

@@ -10,12 +10,14 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, get_args
 
 from fastpipe import readers
+from fastpipe.datasets.image_array import ImageArray
 from fastpipe.datasets.wrappers import behind_subsets
 from fastpipe.environment import line_width
 from fastpipe.errors import PlanError
 from fastpipe.explanation.foreign_loading import foreign_loading, path_of, shape_in_memory
-from fastpipe.explanation.graph_breaks import Break, diagnose, named_with_library, one_line
+from fastpipe.explanation.graph_breaks import Break, diagnose, drawn_by_library, named_with_library, one_line
 from fastpipe.explanation.loader_advice import advise_loader
+from fastpipe.explanation.views import views_in_words
 from fastpipe.ops import ToPlanarTensor, contracts_of
 from fastpipe.program.lower import lower
 from fastpipe.program.program import Fidelity, Program, Views, steps_in_words
@@ -157,7 +159,8 @@ def _broken(found: Break, behind: Sequence[str]) -> _Branch:
     correct = "it gets what torchvision would hand it: correct, only slower"
     if found.cause == "dataset":
         correct = "samples are what its code makes them: correct, only slower"
-    under.append(f"until then {correct if found.runs else 'it raises, as it takes no image'}")
+    if found.advice:
+        under.append(f"until then {correct}")
     if behind:
         under.append(f"behind it, one by one: {', '.join(behind)}")
     name = found.transform
@@ -234,24 +237,28 @@ def explain(subject: Any, *, shape: ImageShape | None = None, fidelity: Fidelity
     program = lower(recipe, chosen)
     box = program.box
     loaded_by = foreign.decode if foreign else ""
+    by_library = drawn_by_library(pipeline.rest[0]) if pipeline.rest and not loaded_by else ()
+    if isinstance(subject, ImageArray):
+        loaded_by = f"nothing: {type(subject).__name__} has its images in memory"
     # The dataset's Python code, as `ImageDataset.in_python` has it; empty where there is none.
     in_python = (
         str(getattr(subject, "in_python", "") or (foreign.ends.transform if foreign else "")) if is_dataset else ""
     )
-    notes: tuple[str, ...] = ()
-    if is_dataset and shape is None and hasattr(subject, "sample") and example.startswith(_MADE):
-        notes = (f"no file's header could be read, of up to {_FILES} that were tried: `fastpipe check` says why",)
+    notes = views_in_words(pipeline)
+    has_files = hasattr(subject, "sample") and not isinstance(subject, ImageArray)
+    if is_dataset and shape is None and has_files and example.startswith(_MADE):
+        notes += (f"no file's header could be read, of up to {_FILES} that were tried: `fastpipe check` says why",)
     return Explanation(
         subject=_named(subject, is_dataset, pipeline),
         fidelity=chosen,
         example=example,
         shape=(size.height, size.width),
-        drawn=tuple(map(named_with_library, pipeline.drawn)),
+        drawn=tuple(map(named_with_library, (*pipeline.drawn, *by_library))),
         recipe=tuple(steps_in_words(recipe.steps)),
         box=(box.top, box.left, box.height, box.width),
         share=box.height * box.width / max(1, size.height * size.width),
         scale=program.request.scale,
-        why_whole="" if program.request.box is not None or loaded_by else _why_whole(recipe, program, pipeline),
+        why_whole=_of_library(by_library) or _why_whole(recipe, program, pipeline, bool(notes), bool(loaded_by)),
         decoders=() if loaded_by else _decoders(subject, headers, program),
         steps=tuple(_explained(program.all_steps)),
         batch=_about_batches(program, pipeline, foreign is not None, joint is not None),
@@ -339,7 +346,17 @@ def _decoder(subject: Any, header: Header, program: Program) -> str:
     return f"{text} decodes the region alone"
 
 
-def _why_whole(recipe: Recipe, program: Program, pipeline: Pipeline) -> str:
+def _of_library(drawn: Sequence[Any]) -> str:
+    """The part of it that is decoded, where another library's own code draws before."""
+    names = ", ".join(type(member).__name__ for member in drawn)
+    return f"of it what {names} needs, which differs from sample to sample, is decoded alone" if drawn else ""
+
+
+def _why_whole(recipe: Recipe, program: Program, pipeline: Pipeline, of_views: bool, is_foreign: bool) -> str:
+    if program.request.box is not None or is_foreign:
+        return ""
+    if of_views:
+        return "of it each view's part alone, or the whole once, whichever is less work"
     late = next((type(member).__name__ for member in pipeline.rest if "Crop" in type(member).__name__), "")
     names = [getattr(step, "op", "") for step in recipe.steps]
     crop = next((number for number, name in enumerate(names) if name in ("crop", "center_crop")), None)

@@ -13,6 +13,7 @@ import torch
 
 from fastpipe.datasets.base import ImageDataset
 from fastpipe.datasets.wrappers import locate
+from fastpipe.explanation.conversion_gain import conversion_gain
 from fastpipe.explanation.graph_breaks import Break, one_line
 
 _TWINS = frozenset({"CocoDetection", "ImageFolder", "VOCDetection", "VOCSegmentation"})
@@ -103,11 +104,12 @@ def _decoded_by(dataset: Any, own: str) -> str:
 
 
 def _advice(dataset: Any) -> tuple[str, ...]:
-    kind = type(dataset)
-    if shape_in_memory(dataset) is not None:
-        return ()
+    kind, gain = type(dataset), conversion_gain(dataset)
+    line = (f"one line does it, fastpipe.convert(dataset): {gain}",) if gain is not None and gain.pays else ()
     if kind.__module__.startswith("torchvision.") and kind.__name__ in _TWINS:
-        return (f"use fastpipe.{kind.__name__}, which takes the same arguments",)
+        return (*line, f"use fastpipe.{kind.__name__}, which takes the same arguments")
+    if line or shape_in_memory(dataset) is not None:
+        return line
     return ("where samples are files, use fastpipe.ImageList or SampleDataset, which are told the files alone",)
 
 

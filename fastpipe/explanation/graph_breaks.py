@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import inspect
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +16,8 @@ import torch
 
 from fastpipe.transforms import autoaugment, transforms
 from fastpipe.transforms._base import drawable
-from fastpipe.transforms.adapters import RECIPES, planned, why_not
+from fastpipe.transforms.adapters import RECIPES, drawn_by_itself, planned, why_not
+from fastpipe.transforms.named_arrays import run_of
 
 _OWN = {name: getattr(module, name) for module in (transforms, autoaugment) for name in module.__all__}
 _V2 = "torchvision.transforms.v2"
@@ -59,14 +60,12 @@ class Break:
             ``"lambda"``, ``"member"``, ``"pixels"``, ``"subclass"``, ``"timm"`` or ``"torchvision"``.
         reason: why its random numbers can't be drawn from the image's size.
         advice: what mends it, one sentence each, the best first.
-        runs: it runs as it is, only slower; else it raises until it is mended.
     """
 
     transform: str
     cause: str
     reason: str
     advice: tuple[str, ...]
-    runs: bool = True
 
 
 def one_line(transform: Any) -> str:
@@ -91,12 +90,14 @@ def _joined(text: str) -> str:
 
 
 def named_with_library(transform: Any) -> str:
-    """`one_line`; for another library's transform that has an adapter, with the library's name."""
+    """`one_line` of a planned transform; with the library's name for another library's."""
     library = type(transform).__module__.partition(".")[0]
     text, adapter = one_line(transform), planned(transform)
     note = getattr(adapter, "note", None)
     if isinstance(note, str) and adapter is not transform:
         return f"{text}, which {note}"
+    if library == "albumentations":
+        return f"albumentations' {text}, planned"
     return text if library == "fastpipe" or adapter is transform else f"{library}'s {text}, planned"
 
 
@@ -109,8 +110,7 @@ def shortened(transform: Any, length: int = 100) -> str:
 def diagnose(transform: Any) -> Break:
     """The reason that keeps a transform that isn't drawable from being planned."""
     cause, reason, advice = _found(transform)
-    runs = type(transform).__module__.partition(".")[0] != "albumentations"
-    return Break(one_line(transform), cause, reason, advice, runs)
+    return Break(one_line(transform), cause, reason, advice)
 
 
 def _found(transform: Any) -> tuple[str, str, tuple[str, ...]]:
@@ -120,10 +120,9 @@ def _found(transform: Any) -> tuple[str, str, tuple[str, ...]]:
     if kind is transforms.Lambda or (is_v1 and kind.__name__ == "Lambda"):
         return "lambda", "what a Lambda's function does isn't known before it runs", _about_function(transform.lambd)
     if home == "fastpipe" and kind.__name__ == "Albumentations":
-        return _about_albumentations(transform)
-    if home == "albumentations":
-        wrapped = f"wrap it: fastpipe.transforms.Albumentations({kind.__name__}(…))"
-        return "albumentations", "albumentations takes and gives named arrays, not images", (wrapped,)
+        return _about_albumentations(transform.transform, "its seed is drawn when it is called")
+    if run_of(transform) is not None:
+        return _about_albumentations(transform, "albumentations draws from generators of its own")
     is_v2 = kind.__module__.startswith(("fastpipe.transforms.v2", _V2))
     known = _WITHOUT_DRAW_V2 if is_v2 else _WITHOUT_DRAW
     if kind.__name__ in known and (is_v2 or is_v1 or _OWN.get(kind.__name__) is kind):
@@ -136,6 +135,9 @@ def _found(transform: Any) -> tuple[str, str, tuple[str, ...]]:
         inner = diagnose(member)
         name = f"{kind.__name__} holds {shortened(member)}"
         return "member", f"{name}, and that can't be planned: {inner.reason}", inner.advice
+    own_reason = vars(type(planned(transform))).get("why_not")
+    if isinstance(own_reason, str):
+        return "pixels", own_reason, ("draw in make_params, by the sizes alone", _LAST)
     replaced = _replaced(transform)
     if replaced:
         base, names = replaced
@@ -192,26 +194,15 @@ def _about_function(function: Any) -> tuple[str, ...]:
     return (*tips, _GIVE_DRAW)
 
 
-def _about_albumentations(transform: Any) -> tuple[str, str, tuple[str, ...]]:
-    names = ", ".join(dict.fromkeys(_not_in_place(transform.transform)))
-    return (
-        "albumentations",
-        f"it moves pixels or changes channels ({names}): the size of its result isn't known beforehand",
-        (
-            f"take fastpipe's own transforms in place of {names}",
-            "keep what changes pixels in place (noise, blur, colour, weather) in an Albumentations of its own: "
-            "that is planned",
-        ),
-    )
+def drawn_by_library(transform: Any) -> tuple[Any, ...]:
+    """The members of an albumentations transform, also of a wrapped one, that it draws before an image is decoded."""
+    is_wrapped = type(transform).__module__ == "fastpipe.transforms.albumentations"
+    return drawn_by_itself(transform.transform if is_wrapped else transform)
 
 
-def _not_in_place(transform: Any) -> Iterator[str]:
-    """The names of an albumentations tree's transforms that don't keep the image's shape."""
-    members = getattr(transform, "transforms", None)
-    if isinstance(members, (list, tuple)):
-        for member in members:
-            yield from _not_in_place(member)
-        return
-    image_only = any(base.__name__ == "ImageOnlyTransform" for base in type(transform).__mro__)
-    if not image_only or getattr(transform, "num_output_channels", 3) != 3:
-        yield type(transform).__name__
+def _about_albumentations(transform: Any, why: str) -> tuple[str, str, tuple[str, ...]]:
+    if drawn_by_itself(transform):
+        return "albumentations", f"{why}: it is called sample by sample", ()
+    first = next(iter(getattr(transform, "transforms", ())), transform)
+    reason = f"{why}, and its beginning isn't planned: of {type(first).__name__}, {why_not(first)}"
+    return "albumentations", reason, ("where the order doesn't matter, put crops and flips first: these are planned",)

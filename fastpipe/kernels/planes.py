@@ -2,7 +2,7 @@
 
 What isn't such an image, and what the core doesn't take, comes back as None: `transforms.functional` then does it as
 torchvision does. The core rounds as torch's operations do, one by one; `grid_sample` has two forms, for processors with
-and without FMA, and `_rounding` finds out which one this torch takes.
+and without FMA, and `rounding` finds out which one this torch takes.
 """
 
 from __future__ import annotations
@@ -18,18 +18,23 @@ from torch import Tensor
 from fastpipe import core
 from fastpipe.core import planes
 
+_MOST = 1 << 30
 _LEVELS = torch.arange(256, dtype=torch.uint8, device="cpu").view(1, 1, 256)
 
 
 def takes(image: Tensor) -> bool:
-    """Whether the core can read a tensor: contiguous memory of its own, and no autograd."""
+    """Whether the core can read a tensor: images without gaps in memory of their own, and no autograd."""
     if torch.compiler.is_compiling() or torch._C._is_tracing() or type(image) is not Tensor:
         return False
     if image.dtype != torch.uint8 or image.ndim < 3 or image.device.type != "cpu" or not image.is_contiguous():
         return False
-    channels, height, width = image.shape[-3:]
-    if channels not in (1, 3) or not image.numel() == channels * height * width > 0 or not core.available():
+    if image.shape[-3] not in (1, 3) or image.numel() == 0 or max(image.shape) > _MOST or not core.available():
         return False
+    expected = 1
+    for size, stride in zip(reversed(image.shape), reversed(image.stride()), strict=True):
+        if stride != expected:  # of a dimension of one element, which results of torch's have, too
+            return False
+        expected *= size
     try:
         image.data_ptr()
     except RuntimeError:  # of torch.func's
@@ -37,25 +42,30 @@ def takes(image: Tensor) -> bool:
     return True
 
 
-def changed(kind: core.Kind, image: Tensor, factor: float = 1.0) -> Tensor | None:
-    """GRAY, SATURATION, SHARPNESS, AUTOCONTRAST or EQUALIZE."""
+def changed(kind: core.Kind, image: Tensor, factor: float = 1.0, flags: int = 0) -> Tensor | None:
+    """One of the TENSOR operations or EQUALIZE, rounded as the flags say (`core.TensorRounding`)."""
     if not takes(image) or not factor <= 1e30:
         return None
     channels, *size = image.shape[-3:]
     out = torch.empty(
-        (*image.shape[:-3], 1 if kind is core.Kind.GRAY else channels, *size), dtype=torch.uint8, device="cpu"
+        (*image.shape[:-3], 1 if kind is core.Kind.TENSOR_GRAY else channels, *size), dtype=torch.uint8, device="cpu"
     )
     done = planes.change_planes(
-        core.thread_context(), kind, image.data_ptr(), (channels, *size), out.data_ptr(), factor
+        core.thread_context(), kind, image.data_ptr(), _planar(image), out.data_ptr(), factor, flags
     )
     return out if done else None
 
 
-def looked_up(image: Tensor, operation: Callable[..., Tensor], *args: Any) -> Tensor | None:
+def _planar(image: Tensor) -> tuple[int, ...]:
+    """Number of images, channels, height and width."""
+    return math.prod(image.shape[:-3]), *image.shape[-3:]
+
+
+def looked_up(image: Tensor, operation: Callable[..., Tensor], *args: Any, **kwargs: Any) -> Tensor | None:
     """An operation on each value by itself: what becomes of an image of all values, ``(1, 1, 256)``, looked up."""
     if not takes(image):
         return None
-    table, out = operation(_LEVELS, *args), torch.empty_like(image)
+    table, out = operation(_LEVELS, *args, **kwargs), torch.empty_like(image)
     planes.look_up_planes(core.thread_context(), image.data_ptr(), image.numel(), table.data_ptr(), out.data_ptr())
     return out
 
@@ -77,6 +87,7 @@ def sampled(
     fill: int | float | list[float] | None,
     theta: Tensor | None = None,
     grid: Tensor | None = None,
+    flags: int = 0,
 ) -> Tensor | None:
     """torch's ``grid_sample`` without ``align_corners``, what comes from outside filled as torchvision does it.
 
@@ -87,6 +98,7 @@ def sampled(
         fill: a number, one for each channel, or None for black.
         theta: float32 ``(1, 3, 2)``: torchvision's affine grid; products that are added up one by one make its points.
         grid: in its place points ``(1, height, width, 2)``.
+        flags: `core.planes.V2` for the way in which torchvision's v2 mixes with the fill.
     """
     points = grid if theta is None else theta
     if (
@@ -99,12 +111,12 @@ def sampled(
         return None
     if mode not in ("nearest", "bilinear"):
         return None
-    channels, height, width = image.shape[-3:]
+    channels = image.shape[-3]
     colors = [float(fill)] if isinstance(fill, (int, float)) else None if fill is None else [float(x) for x in fill]
     if colors is not None and (len(colors) not in (1, channels) or not all(0 <= x <= 255 for x in colors)):
         return None
-    rounding = _rounding()
-    if rounding is None or min(size) < 1 or (grid is not None and grid.shape != (1, *size, 2)):
+    form = rounding()
+    if form is None or min(size) < 1 or (grid is not None and grid.shape != (1, *size, 2)):
         return None
     points = points.contiguous()
     if theta is not None and not all(map(math.isfinite, theta.flatten().tolist())):
@@ -113,9 +125,9 @@ def sampled(
     done = planes.grid_sample_planes(
         core.thread_context(),
         image.data_ptr(),
-        (channels, height, width, *size),
+        (*_planar(image), *size),
         out.data_ptr(),
-        rounding | (planes.BILINEAR if mode == "bilinear" else 0),
+        form | flags | (planes.BILINEAR if mode == "bilinear" else 0),
         None if colors is None else (colors * channels)[:channels],
         None if theta is None else points.data_ptr(),
         None if theta is not None else points.data_ptr(),
@@ -124,16 +136,16 @@ def sampled(
 
 
 @functools.cache
-def _rounding() -> int | None:
+def rounding() -> int | None:
     """The form of the core's sampling that gives this torch's floats; None where neither does, or not sooner."""
     generator = torch.Generator().manual_seed(0)
     image = torch.randint(0, 256, (3, 41, 58), generator=generator, dtype=torch.uint8, device="cpu")
     grid = torch.rand((1, 50, 70, 2), generator=generator, dtype=torch.float32, device="cpu") * 2.2 - 1.1
-    for rounding in (planes.FUSED, 0) if core.isa() != "portable" else (0,):
+    for form in (planes.FUSED, 0) if core.isa() != "portable" else (0,):
         out = torch.empty((3, 50, 70), dtype=torch.float32, device="cpu")
-        flags = planes.BILINEAR | planes.FLOATS | rounding
-        arguments = image.data_ptr(), (3, 41, 58, 50, 70), out.data_ptr(), flags, None, None, grid.data_ptr()
+        flags = planes.BILINEAR | planes.FLOATS | form
+        arguments = image.data_ptr(), (1, 3, 41, 58, 50, 70), out.data_ptr(), flags, None, None, grid.data_ptr()
         known = torch.nn.functional.grid_sample(image[None].float(), grid, align_corners=False)[0]
         if planes.grid_sample_planes(core.thread_context(), *arguments) and torch.equal(out, known):
-            return rounding
+            return form
     return None

@@ -12,7 +12,7 @@ from torch.utils.data import default_collate, default_convert
 
 from fastpipe.datasets import collate_fn
 from fastpipe.errors import PlanError
-from fastpipe.executor import BatchSpec, ImageBatch
+from fastpipe.executor import BatchSpec, CollatedBatch, ImageBatch
 
 DRAW_NOTHING = (default_collate, default_convert, collate_fn)
 """Functions that make a batch and are nobody's own: a thread may call them."""
@@ -60,6 +60,8 @@ class BatchCollate:
     collate: Callable[[list[Any]], Any] = default_collate
 
     def __call__(self, samples: Any) -> Any:
+        if isinstance(samples, CollatedBatch):
+            return map_tensors(self._laid_out, samples.parts)
         if not isinstance(samples, ImageBatch):
             return map_tensors(self._laid_out, self._collated(samples))
         targets = default_collate(samples.targets)

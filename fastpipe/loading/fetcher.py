@@ -72,6 +72,9 @@ def sample_of(dataset: Any, index: Any, options: BatchSpec) -> Any:
 
 
 def gives_batches(dataset: Any) -> bool:
-    """Whether an image dataset makes the loader's batches, and nobody in between wants a list."""
+    """Whether a dataset of fastpipe's makes the loader's batches, and nobody in between wants a list."""
     dataset, _ = behind_subsets(dataset, through=is_transparent)
-    return getattr(type(dataset), "__getitems__", None) is ImageDataset.__getitems__
+    return (
+        getattr(type(dataset), "gives_batches", False) is True
+        or getattr(type(dataset), "__getitems__", None) is ImageDataset.__getitems__
+    )

@@ -56,24 +56,25 @@ from fastpipe.ops.geometry import (
     reduced_scale,
     resize_to,
 )
+from fastpipe.ops.on_tensor import BY_PIXEL, as_tensor_operation, tensor_operation
 from fastpipe.ops.pillow_filters import PillowBoxBlur, PillowGaussianBlur, radii_of
+from fastpipe.ops.tensor_pixels import Layout, PermuteChannels, layout_behind
+from fastpipe.ops.tensor_shape import TensorShape
 from fastpipe.ops.tensors import (
     AsTvImage,
-    PermuteChannels,
     PilOperation,
     TensorOperation,
-    TensorShape,
     ToDtype,
     ToFloatTensor,
     ToImage,
     ToPureTensor,
     ahead_of,
-    leaves_contiguous,
 )
 from fastpipe.ops.warps import Affine, AffineOfV2, ElasticTransform, Perspective, PerspectiveBy, Rotate
 
 __all__ = [
     "APPROXIMATE",
+    "BY_PIXEL",
     "EXACT",
     "OWN",
     "REGISTRY",
@@ -99,6 +100,7 @@ __all__ = [
     "GaussianBlur",
     "HFlip",
     "Invert",
+    "Layout",
     "LookUp",
     "Normalize",
     "Operation",
@@ -130,16 +132,18 @@ __all__ = [
     "Transpose",
     "VFlip",
     "ahead_of",
+    "as_tensor_operation",
     "center_crop_to",
     "contracts_of",
     "crop_at",
     "fused_conversion",
     "interned",
     "interned_once",
-    "leaves_contiguous",
+    "layout_behind",
     "pad_by",
     "radii_of",
     "reduced_scale",
     "register",
     "resize_to",
+    "tensor_operation",
 ]

@@ -68,6 +68,7 @@ class Operation:
         has_table: the class is a `TableOperation`.
         drops_info: of a PIL image, the result is one without its ``info``.
         takes_arrays_alone: `apply` takes no PIL image.
+        moves_ahead: right behind a conversion to a tensor, it may run before that, on pixels, with the same bytes.
     """
 
     __slots__ = ("interned",)
@@ -86,6 +87,7 @@ class Operation:
     has_table: ClassVar[bool] = False
     drops_info: ClassVar[bool] = False
     takes_arrays_alone: ClassVar[bool] = False
+    moves_ahead: ClassVar[bool] = False
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)

@@ -31,6 +31,7 @@ __all__ = [
     "VFlip",
     "center_crop_to",
     "crop_at",
+    "makes_no_pixels",
     "pad_by",
     "resize_to",
 ]
@@ -50,6 +51,7 @@ class Crop(Operation):
 
     op: ClassVar[str] = "crop"
     phrase: ClassVar[str] = "cropped to {height}x{width} from row {top}, column {left}"
+    moves_ahead: ClassVar[bool] = True
     top: int
     left: int
     height: int
@@ -95,6 +97,7 @@ class CenterCrop(Operation):
     """The middle of the image, black around one that is too small."""
 
     op: ClassVar[str] = "center_crop"
+    moves_ahead: ClassVar[bool] = True
     output_size: Any
 
     def keeps_info(self, shape: ImageShape) -> bool:
@@ -127,6 +130,7 @@ class HFlip(Operation):
     op: ClassVar[str] = "hflip"
     phrase: ClassVar[str] = "mirrored left-right"
     narrows: ClassVar[bool] = False
+    moves_ahead: ClassVar[bool] = True
 
     def least_pixels(self, channels: int) -> float:
         return 30_000
@@ -150,6 +154,7 @@ class VFlip(Operation):
     op: ClassVar[str] = "vflip"
     phrase: ClassVar[str] = "mirrored top-bottom"
     narrows: ClassVar[bool] = False
+    moves_ahead: ClassVar[bool] = True
 
     def least_pixels(self, channels: int) -> float:
         return NEVER
@@ -295,7 +300,7 @@ class Resize(Operation):
 
     def least_pixels(self, channels: int) -> float:
         if self.mode == "nearest":  # which takes as long as its result is large
-            least = 50_000 if channels == 3 else 20_000
+            least = 60_000 if channels == 3 else 20_000
             return 0 if self.fixed and self.size[0] * self.size[1] >= least else NEVER
         return 0 if self.fixed and self.size[0] * self.size[1] >= 3000 else 3000
 
@@ -412,6 +417,18 @@ class ScaledResize(Operation):
 
     def __str__(self) -> str:
         return f"approximate resize(size=[{self.size.height}, {self.size.width}], interpolation={self.mode})"
+
+
+def makes_no_pixels(operation: Operation, shape: ImageShape) -> bool:
+    """Whether each pixel of the result is one of the input's."""
+    if isinstance(operation, (HFlip, VFlip)):
+        return True
+    if isinstance(operation, Crop):
+        return operation.box.inside(shape.size)
+    if isinstance(operation, CenterCrop):
+        height, width, _ = operation.output_shape(shape)
+        return height <= shape.height and width <= shape.width
+    return False
 
 
 def reduced_scale(source: Size, target: Size) -> int:

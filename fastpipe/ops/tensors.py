@@ -20,38 +20,10 @@ from PIL import Image
 from fastpipe.kernels import memory, tensors
 from fastpipe.ops.base import Operation, call, imported
 from fastpipe.ops.conversion import ConvertImageDtype, Normalize, PilToTensor, ToTensor
-from fastpipe.ops.geometry import CenterCrop, Crop, HFlip, Pad, VFlip
+from fastpipe.ops.geometry import CenterCrop, Crop, HFlip, Pad, VFlip, makes_no_pixels
 from fastpipe.ops.sizes import padding_ltrb
+from fastpipe.ops.tensor_shape import TensorShape, functional
 from fastpipe.types import Box, ImageShape
-
-
-class TensorShape(ImageShape):
-    """The shape of an image that is a tensor by now.
-
-    Attributes:
-        dtype: of its elements.
-        pure: a plain tensor, not a ``tv_tensors.Image``.
-    """
-
-    dtype: torch.dtype
-    pure: bool
-
-    @classmethod
-    def of(cls, size: tuple[int, ...], dtype: torch.dtype, pure: bool) -> TensorShape:
-        """The shape of an image of that ``(height, width, channels)``."""
-        return _tensor_shape(*size, dtype, pure)
-
-
-@lru_cache(maxsize=1024)
-def _tensor_shape(height: int, width: int, channels: int, dtype: torch.dtype, pure: bool) -> TensorShape:
-    made = TensorShape(height, width, channels)
-    made.dtype, made.pure = dtype, pure
-    return made
-
-
-def _functional(name: str) -> Any:
-    """A function of torchvision's v2, which alone has these kernels."""
-    return getattr(imported("torchvision.transforms.v2.functional"), name)
 
 
 @lru_cache(maxsize=16)
@@ -63,7 +35,7 @@ def _kernel(name: str) -> Any:
     values = torch.arange(0, 256, 15, dtype=torch.uint8)  # 18 of them, both ends
     colors = torch.cartesian_prod(values, values, values).T.reshape(3, 72, 81).contiguous()
     made = kernel(colors, **given)
-    return kernel if made is not None and torch.equal(made, _functional(name)(colors, **given)) else None
+    return kernel if made is not None and torch.equal(made, functional(name)(colors, **given)) else None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -71,10 +43,10 @@ class ToImage(PilToTensor):
     """``(H, W, C)`` to ``(C, H, W)``, uint8, as a ``tv_tensors.Image``."""
 
     def apply(self, image: Any) -> Any:
-        return _functional("to_image")(image)
+        return functional("to_image")(image)
 
     def output_shape(self, shape: ImageShape) -> ImageShape:
-        return TensorShape.of(shape, torch.uint8, pure=False)
+        return TensorShape.of(shape, torch.uint8, pure=False, ahead=True)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -82,7 +54,7 @@ class ToFloatTensor(ToTensor):
     """v1's `ToTensor` in v2, where what follows has to know that it is a plain tensor by now."""
 
     def output_shape(self, shape: ImageShape) -> ImageShape:
-        return TensorShape.of(shape, torch.get_default_dtype(), pure=True)
+        return TensorShape.of(shape, torch.get_default_dtype(), pure=True, ahead=True)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -97,7 +69,7 @@ class ToPureTensor(Operation):
         return image.as_subclass(torch.Tensor)
 
     def output_shape(self, shape: ImageShape) -> ImageShape:
-        return TensorShape.of(shape, getattr(shape, "dtype", torch.uint8), pure=True)
+        return TensorShape.of(shape, getattr(shape, "dtype", torch.uint8), True, getattr(shape, "ahead", True))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -111,7 +83,7 @@ class AsTvImage(ToPureTensor):
         return image.as_subclass(imported("torchvision.tv_tensors").Image)
 
     def output_shape(self, shape: ImageShape) -> ImageShape:
-        return TensorShape.of(shape, getattr(shape, "dtype", torch.uint8), pure=False)
+        return TensorShape.of(shape, getattr(shape, "dtype", torch.uint8), False, getattr(shape, "ahead", True))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -124,7 +96,7 @@ class ToDtype(ConvertImageDtype):
     def apply(self, image: Any) -> Any:
         if self.scales(image) and image.is_contiguous() and memory.is_large(tuple(image.shape), self.dtype):
             return self.apply_into(image, memory.fresh(tuple(image.shape), self.dtype))
-        return _functional("to_dtype")(image, self.dtype, self.scale)
+        return functional("to_dtype")(image, self.dtype, self.scale)
 
     def scales(self, image: Any) -> bool:
         """Whether `apply_into` takes a tensor ``(C, H, W)``."""
@@ -138,22 +110,6 @@ class ToDtype(ConvertImageDtype):
 
     def output_shape(self, shape: ImageShape) -> ImageShape:
         return TensorShape.of(shape, self.dtype, getattr(shape, "pure", False))
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class PermuteChannels(Operation):
-    """The channels in another order, of uint8 arrays."""
-
-    op: ClassVar[str] = "permute_channels"
-    takes_arrays_alone: ClassVar[bool] = True
-    pointwise: ClassVar[bool] = True
-    permutation: tuple[int, ...]
-
-    def apply(self, image: Any) -> Any:
-        return image if image.ndim == 2 else np.ascontiguousarray(image[..., list(self.permutation)])  # gray: (H, W)
-
-    def words(self) -> str:
-        return "channels in the order " + ", ".join(map(str, self.permutation))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -189,7 +145,7 @@ class PilOperation(_Theirs):
 
     def apply(self, image: Any) -> Any:
         gray = image.ndim == 3 and image.shape[2] == 1
-        return np.array(_functional(self.name)(Image.fromarray(image[..., 0] if gray else image), **self.given))
+        return np.array(functional(self.name)(Image.fromarray(image[..., 0] if gray else image), **self.given))
 
     def output_shape(self, shape: ImageShape) -> ImageShape:
         return self.shape
@@ -204,14 +160,12 @@ class TensorOperation(_Theirs):
         given: its keyword arguments.
         size: of the result: height, width, channels.
         like: the operation on pixels that does the same; it says what moves where, and what a region needs.
-        same: it gives the same bytes, too, on uint8.
         by_pixel: each pixel of the result depends on the same pixel of the input alone.
     """
 
     op: ClassVar[str] = "v2_on_tensor"
     size: tuple[int, int, int]
     like: Operation | None = None
-    same: bool = False
     by_pixel: bool = False
 
     def apply(self, image: Any) -> Any:
@@ -219,7 +173,7 @@ class TensorOperation(_Theirs):
         made = None if ours is None else ours(image.as_subclass(torch.Tensor), **self.given)
         if made is not None:
             return made
-        function = _functional(self.name)
+        function = functional(self.name)
         if not self.by_pixel or image.ndim != 3 or image.shape[1] * image.shape[2] < 2 * tensors.STRIP:
             return function(image, **self.given)
         out: Any = None
@@ -260,24 +214,6 @@ def _black(pad: Pad) -> bool:
     return pad.padding_mode == "constant" and pad.fill in (0, None) and min(padding_ltrb(pad.padding)) >= 0
 
 
-def _makes_no_pixels(operation: Operation, shape: ImageShape) -> bool:
-    """Whether each pixel of the result is one of the input's."""
-    if isinstance(operation, (HFlip, VFlip)):
-        return True
-    if isinstance(operation, Crop):
-        return operation.box.inside(shape.size)
-    if isinstance(operation, CenterCrop):
-        height, width, _ = operation.output_shape(shape)
-        return height <= shape.height and width <= shape.width
-    return False
-
-
-def leaves_contiguous(operation: Operation, shape: ImageShape) -> bool:
-    """Whether torchvision leaves a contiguous tensor: the operation pads, or gathers channels."""
-    cuts = isinstance(operation, (Crop, CenterCrop))
-    return isinstance(operation, (Pad, PermuteChannels)) or (cuts and not _makes_no_pixels(operation, shape))
-
-
 def ahead_of(tail: Sequence[Any], shape: ImageShape) -> tuple[list[Operation], list[Any]]:
     """Operations on a tensor that run before the conversion, on its pixels, with the same bytes.
 
@@ -295,14 +231,13 @@ def ahead_of(tail: Sequence[Any], shape: ImageShape) -> tuple[list[Operation], l
         between = kept[1:]
         moves = like is not None and (
             (
-                _makes_no_pixels(like, shape)
+                makes_no_pixels(like, shape)
                 and all(isinstance(one, (ToDtype, Normalize, ToPureTensor)) for one in between)
             )
             or (
                 (isinstance(like, (Crop, CenterCrop)) or (isinstance(like, Pad) and _black(like)))
                 and all(isinstance(one, (ToDtype, ToPureTensor)) for one in between)
             )
-            or (step.same and all(isinstance(one, ToPureTensor) for one in between))
         )
         if moves and like is not None:
             before.append(like)

@@ -93,7 +93,9 @@ class Affine(Operation):
     center: Any = None
 
     def least_pixels(self, channels: int) -> float:
-        return _least_pixels(self.interpolation, channels)
+        least = _least_pixels(self.interpolation, channels)
+        # Pillow moves whole pixels where nothing is turned or sheared.
+        return NEVER if least == _NEAREST and not self.angle and not any(self._shears()) else least
 
     def to_core(self, job: Job, shape: ImageShape) -> bool:
         if not _takes(self, shape) or self.scale <= 0:

@@ -9,7 +9,9 @@ from fastpipe import core, readers
 from fastpipe.config import MachineConfig
 from fastpipe.readers import MaxPixels
 from fastpipe.readers.base import WHOLE_IMAGE
-from fastpipe.types import DecodeRequest, Header
+from fastpipe.types import Box, DecodeRequest, Header
+
+_WHOLE = Box(0, 0, 0, 0)  # all of a file, for a job
 
 
 @dataclass(slots=True)
@@ -43,6 +45,13 @@ class Encoded:
             files, number = self.held
             self.data = files.bytes(number)
         return self.data
+
+    def give_to(self, job: core.Job, box: Box | None, limits: tuple[int, int]) -> None:
+        """Makes the file a job's source; a box of it, or all."""
+        if self.held is None:
+            job.read(self.data, box or _WHOLE, limits)
+        else:
+            job.read_place(self.place, box or _WHOLE, limits)
 
     def decode(self, request: DecodeRequest = WHOLE_IMAGE, *, refused: bool = False) -> tuple[Any, DecodeRequest]:
         """Decodes the file by its reader; arguments and result as of `fastpipe.readers.decode`."""

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+from numpy.typing import NDArray
 from PIL import Image, ImageFilter
 
 from fastpipe.ops import Crop, Operation, PillowBoxBlur, PillowGaussianBlur, RgbToGrayscale, radii_of, resize_to
@@ -285,9 +286,20 @@ def _resizing(
 
 
 def source_of(image: Any) -> LazySource | None:
-    """The file of a lazy image; None of anything else."""
+    """The file of a lazy image, or that an image stands for itself; None of anything else."""
+    if isinstance(image, LazySource):
+        return image
     record = _record_of(image) if isinstance(image, LazyImage) else None
     return None if record is None else record.source
+
+
+def region_of(image: Any, box: Box) -> NDArray[Any] | None:
+    """A box of a lazy colour image as an array ``(H, W, 3)``, decoded alone; None of an image that has its pixels.
+
+    The thread's next decode may overwrite the array.
+    """
+    record = _record_of(image)
+    return None if record is None or image.mode != "RGB" else record.source.region(box, record.steps)
 
 
 def load_images(sample: Any) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+from numpy.typing import NDArray
 from PIL import Image
 
 from fastpipe import core, readers
@@ -50,8 +51,12 @@ class LazySource:
         self._orientation = orientation
         self._open_by_pillow = open_by_pillow
         self.error: Exception | None = None
-        self._decoded = 0.0
+        self._decoded, self._parts, self._expected = 0.0, 0, 0
         self._whole: Image.Image | None = None
+
+    def expect(self, parts: int) -> None:
+        """Tells how many parts will be wanted, so that the whole is decoded at once where that is less work."""
+        self._decoded, self._parts, self._expected = 0.0, 0, parts
 
     def takes(self, program: Program) -> bool:
         """Whether the core does all steps of a program, in one job."""
@@ -103,6 +108,15 @@ class LazySource:
         """As `run`; None where the core refuses the file, or doesn't have all steps."""
         return self._run(program, out, in_rows, all_steps=True)
 
+    def region(self, box: Box, steps: tuple[Step, ...] = ()) -> NDArray[Any]:
+        """A box of what steps give, decoded alone: an array ``(H, W, C)``; the thread's next decode overwrites it."""
+        if not steps and self._orientation == 1:
+            program = Program(self.shape, DecodeRequest(box), (), None, (), ImageShape(box.height, box.width))
+        else:
+            program = self.program((*steps, Crop(*box)))
+        made: NDArray[Any] = self.run(program, as_array=True)
+        return made
+
     def _run(self, program: Program, out: torch.Tensor | None, in_rows: bool, **options: bool) -> Any:
         if self._whole is None and self._pays_whole(program.box):
             self._whole = self._decode_whole()
@@ -135,11 +149,18 @@ class LazySource:
         return to_pil(made) if as_pil else made
 
     def _pays_whole(self, box: Box) -> bool:
-        """Counts a part that is wanted; whether all that were by now would have taken longer than the whole image."""
+        """Counts a part that is wanted; whether the whole image is less work than it and the parts to come.
+
+        Where nobody has said how many come: whether all until now would have taken longer than the whole image.
+        """
         height, width = self.encoded.header.size
         by_rows = _BY_ROWS.get(self.encoded.header.format, _JPEG_BY_ROWS)
         share = by_rows * box.bottom / height + (1 - by_rows) * box.height * box.width / (height * width)
         before, self._decoded = self._decoded, self._decoded + share
+        self._parts += 1
+        to_come = self._expected - self._parts
+        if to_come >= 0:  # as large, on average, as those until now
+            return share + to_come * self._decoded / self._parts > 1
         return before > 0 and self._decoded > 1
 
     def _decode_whole(self) -> Image.Image:

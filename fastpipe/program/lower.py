@@ -18,6 +18,7 @@ from fastpipe.ops import (
     AsTvImage,
     Crop,
     HFlip,
+    Layout,
     LookUp,
     Operation,
     PilToTensor,
@@ -35,7 +36,7 @@ from fastpipe.ops import (
     ahead_of,
     fused_conversion,
     interned,
-    leaves_contiguous,
+    layout_behind,
     reduced_scale,
 )
 from fastpipe.program.program import Fidelity, Kept, Program, Views
@@ -81,23 +82,26 @@ def _lowered(steps: tuple[Step, ...], stored: ImageShape, fidelity: Fidelity, or
         if orientation >= 5:
             stored = ImageShape(stored.width, stored.height, stored.channels)
     order = _order_of(tuple(map(type, steps)))
-    pixels = order.pixels
-    on_pixels, behind = steps[:pixels], steps[pixels:]
+    if order.moved:
+        steps = tuple([steps[number] for number in order.moved])
+    on_pixels, behind = steps[: order.pixels], steps[order.pixels :]
     shapes, does_nothing = _shapes(on_pixels, stored, order)
     tail = _tail_of(behind, shapes[-1][2])
+    in_rows = order.in_rows and (order.ahead == 0 or _leaves_rows(on_pixels, shapes, order.pixels - order.ahead))
     if tail is None:
-        on_pixels, shapes, tail, in_rows = _moved_ahead(on_pixels, shapes, behind)
+        first = len(on_pixels)
+        on_pixels, shapes, tail = _moved_ahead(on_pixels, shapes, behind)
+        in_rows = in_rows and _leaves_rows(on_pixels, shapes, first)
         box, local = _regions(on_pixels, shapes, len(on_pixels))
     else:
-        in_rows = order.in_rows
-        cut = order.cut if order.simple and not does_nothing else pixels
+        cut = order.cut if order.simple and not does_nothing else len(on_pixels)
         box, local = _regions(on_pixels, shapes, cut)
         local += on_pixels[cut:]
     request = _WHOLE if box == (0, 0, stored[0], stored[1]) else named(DecodeRequest, (box, 1))
     if fidelity == "fast":
         request, local = _scaled(box, request, local)
     keeps_info = None if behind else _keeps_info(on_pixels, shapes)
-    made: Program = named(Program, (stored, request, local, *tail[:2], shapes[-1], tail[2], in_rows, keeps_info))
+    made: Program = named(Program, (stored, request, local, *tail[:2], shapes[-1], tail[2], in_rows, keeps_info, None))
     return made
 
 
@@ -105,6 +109,8 @@ class _Order(NamedTuple):
     """Facts about a chain of steps that follow from their classes.
 
     Attributes:
+        moved: the steps' numbers in the order in which they run; empty where that is theirs.
+        ahead: how many behind the conversion run before it; the last ones on pixels.
         pixels: how many are on pixels, in front of the conversion to a tensor.
         reshaping: whether each of those may change the shape.
         cut: how many from the front may need less than all of their input, or other operations; see `Operation`.
@@ -112,6 +118,8 @@ class _Order(NamedTuple):
         in_rows: the conversion leaves a tensor in rows of pixels.
     """
 
+    moved: tuple[int, ...]
+    ahead: int
     pixels: int
     reshaping: tuple[bool, ...]
     cut: int
@@ -121,6 +129,8 @@ class _Order(NamedTuple):
 
 @lru_cache(maxsize=1024)
 def _order_of(kinds: tuple[type[Any], ...]) -> _Order:
+    moved, ahead = _arranged(kinds)
+    kinds = tuple(kinds[number] for number in moved)
     pixels, cut, flips, tables = 0, 0, 0, 0
     reshaping = []
     for kind in kinds:
@@ -134,7 +144,31 @@ def _order_of(kinds: tuple[type[Any], ...]) -> _Order:
             flips += issubclass(kind, (HFlip, VFlip))
             tables += bool(getattr(kind, "has_table", False))
     in_rows = pixels < len(kinds) and issubclass(kinds[pixels], PilToTensor)
-    return _Order(pixels, tuple(reshaping), cut, flips < 2 and tables < 2, in_rows)
+    return _Order(moved if ahead else (), ahead, pixels, tuple(reshaping), cut, flips < 2 and tables < 2, in_rows)
+
+
+def _arranged(kinds: tuple[type[Any], ...]) -> tuple[tuple[int, ...], int]:
+    """The order in which steps run: what gives the same bytes before the conversion to a tensor, ahead of that."""
+    start = next((number for number, kind in enumerate(kinds) if getattr(kind, "makes_tensor", False)), len(kinds))
+    ahead, kept = [], [start] if start < len(kinds) else []
+    number = start + 1
+    while number < len(kinds):
+        if getattr(kinds[number], "moves_ahead", False):
+            ahead.append(number)
+        elif issubclass(kinds[number], ToPureTensor):
+            kept.append(number)
+        else:
+            break
+        number += 1
+    return (*range(start), *ahead, *kept, *range(number, len(kinds))), len(ahead)
+
+
+def _leaves_rows(steps: Sequence[Any], shapes: Sequence[ImageShape], first: int) -> bool:
+    """Whether torchvision's tensor lies in rows of pixels, if steps from ``first`` on are done to one that does."""
+    layout: Layout = "rows"
+    for step, shape in zip(steps[first:], shapes[first:], strict=False):
+        layout = layout_behind(step, shape, layout)
+    return layout != "planes"
 
 
 def _shapes(steps: Sequence[Step], shape: ImageShape, order: _Order) -> tuple[list[ImageShape], bool]:
@@ -183,17 +217,12 @@ def _found_tail(tail: Sequence[Step], channels: int) -> _Tail | None:
 
 def _moved_ahead(
     steps: tuple[Step, ...], shapes: list[ImageShape], behind: Sequence[Step]
-) -> tuple[tuple[Step, ...], list[ImageShape], _Tail, bool]:
-    """The steps on pixels with those that v2 does to a tensor and that can be done before, their shapes, the tail.
-
-    Beside these, whether torchvision's tensor lies in rows of pixels.
-    """
+) -> tuple[tuple[Step, ...], list[ImageShape], _Tail]:
+    """The steps on pixels with those that v2 does to a tensor and that can be done before, their shapes, the tail."""
     before, kept = _ahead_of_tensor(behind, shapes[-1])
-    in_rows = bool(kept) and isinstance(kept[0], PilToTensor)
     for moved in before:
-        in_rows = in_rows and not leaves_contiguous(moved, shapes[-1])
         shapes.append(moved.output_shape(shapes[-1]))
-    return (*steps, *before), shapes, _conversion(kept, shapes[-1][2]), in_rows
+    return (*steps, *before), shapes, _conversion(kept, shapes[-1][2])
 
 
 def _conversion(steps: Sequence[Step], channels: int) -> _Tail:

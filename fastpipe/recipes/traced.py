@@ -79,6 +79,9 @@ class Traced:
     tells_classes = True
     """Code of v2's kind looks things up by an image's class: what isn't planned gets a plain one."""
 
+    note = "draws by its own code, on an image without pixels"
+    why_not = "its code looks at pixels, or does something else on an image without any"
+
     def __init__(self, original: Any) -> None:
         self.original = original
 

@@ -19,7 +19,7 @@ from torch.utils._pytree import keystr, tree_flatten, tree_flatten_with_path
 from fastpipe import readers
 from fastpipe import transforms as fastpipe_transforms
 from fastpipe.config import MachineConfig
-from fastpipe.datasets import ImageDataset, ImageList, JointDataset
+from fastpipe.datasets import ImageArray, ImageDataset, ImageList, JointDataset
 from fastpipe.errors import DatasetError, PlanError
 from fastpipe.index._progress import SlowBar
 from fastpipe.program import Fidelity
@@ -146,7 +146,10 @@ class Comparison:
         self.index, dataset = index, self.dataset
         self.path, _ = dataset.sample(index)
         try:
-            image = loaded(self.path, dataset.apply_exif) if dataset.plans else dataset.loader(self.path)
+            if isinstance(dataset, ImageArray):
+                image = dataset.image(index)
+            else:
+                image = loaded(self.path, dataset.apply_exif) if dataset.plans else dataset.loader(self.path)
             joint = self.joint and isinstance(dataset, JointDataset)
             targets = dataset.targets_at(index, (image.height, image.width)) if joint else ()
             self.whole = (image, *targets) if targets else image

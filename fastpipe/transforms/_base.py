@@ -10,12 +10,12 @@ from typing import Any
 
 import torch
 
-from fastpipe.errors import PlanError
 from fastpipe.ops import Operation
 from fastpipe.ops.interpolation import InterpolationMode, interpolation_from_int
 from fastpipe.rng import StreamGenerators, TorchStream, stream_of
 from fastpipe.transforms.adapters import planned
 from fastpipe.transforms.functional._types import Fill, Image
+from fastpipe.transforms.named_arrays import call_with_image, run_of
 from fastpipe.types import Generators, ImageShape, Step
 
 # A subclass may add or replace these and still be drawn by what it inherits: they have no say in an image's fate.
@@ -101,21 +101,9 @@ def draw_all(transforms: Iterable[Any], shape: ImageShape, generators: Generator
 
 
 def call(transform: Any, image: Any) -> Any:
-    """The transform's result.
-
-    Raises:
-        PlanError: it is a bare albumentations transform, which has to be wrapped to take an image.
-    """
-    try:
-        return transform(image)
-    except KeyError as error:
-        if type(transform).__module__.partition(".")[0] != "albumentations":
-            raise
-        name = type(transform).__name__
-        raise PlanError(
-            f"albumentations' {name} takes and gives named arrays, not an image: wrap it, "
-            f"fastpipe.transforms.Albumentations({name}(…))."
-        ) from error
+    """The transform's result; one that takes named arrays, as albumentations', is called with ``image=``."""
+    run = run_of(transform)
+    return transform(image) if run is None else call_with_image(run, transform, image)
 
 
 class ReprMixin:

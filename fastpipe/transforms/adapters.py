@@ -14,6 +14,7 @@ from typing import Any
 from fastpipe.transforms.rgb_only import find_to_rgb
 
 RECIPES = {
+    "albumentations": "fastpipe.recipes.albumentations",
     "fastpipe.transforms.v2": "fastpipe.recipes.torchvision_v2",
     "timm.data": "fastpipe.recipes.timm",
     "torchvision.transforms": "fastpipe.recipes.torchvision_v1",
@@ -60,6 +61,13 @@ def why_not(transform: Any) -> str:
     """The reason why a recipe doesn't plan an object of its library; empty for objects of no such library."""
     recipe = recipe_of(type(transform))
     return "" if recipe is None else str(importlib.import_module(recipe).why_not(type(transform)))
+
+
+def drawn_by_itself(transform: Any) -> tuple[Any, ...]:
+    """The members of another library's transform that its own code draws before an image is decoded."""
+    recipe = recipe_of(type(transform))
+    find: Any = None if recipe is None else getattr(importlib.import_module(recipe), "planned_members", None)
+    return () if find is None else tuple(find(transform))
 
 
 @lru_cache(maxsize=512)

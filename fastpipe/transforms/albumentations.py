@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import random
-import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -13,11 +11,10 @@ import torch
 from PIL import Image
 
 from fastpipe.errors import PlanError
-from fastpipe.rng import Stream, TorchStream, stream_of
+from fastpipe.rng import TorchStream, stream_of
+from fastpipe.transforms.named_arrays import ONE_AT_A_TIME, call_with_image, random_seed, run_of, set_state
 from fastpipe.types import Generators, ImageShape, Step
 
-# An albumentations transform keeps its random state and its last parameters in itself.
-_ONE_AT_A_TIME = threading.RLock()
 # Words in the errors of transforms that miss one of these beside the image.
 _TARGETS = ("bbox", "keypoint", "label_fields", "mask", "metadata")
 
@@ -29,7 +26,8 @@ class Albumentations:
     or float32, tensors. Each call draws one seed from torch's generator and seeds the transform with it: so
     ``torch.manual_seed``, a dataset's ``seed=`` and DataLoader workers reproduce what albumentations does. Where all
     transforms are image-only (they keep the image's size), the seed is drawn ahead with the rest of the pipeline, a
-    recipe replays it, and the pipeline hands over its ndarray without a conversion.
+    recipe replays it, and the pipeline hands over its ndarray without a conversion. Crops and flips at the beginning
+    are drawn before decoding, as where a dataset gets the transform itself.
 
     Args:
         transform: an albumentations transform, ``Compose``, ``OneOf``, … that needs nothing but the image. Every
@@ -53,10 +51,10 @@ class Albumentations:
         self.transform = transform
 
     def __call__(self, img: Any) -> Any:
-        return SeededCall(self.transform, _random_seed(TorchStream())).apply(img)
+        return SeededCall(self.transform, random_seed(TorchStream())).apply(img)
 
     def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
-        return (SeededCall(self.transform, _random_seed(stream_of(generators))),)
+        return (SeededCall(self.transform, random_seed(stream_of(generators))),)
 
     def _can_draw(self) -> bool:
         """Only what keeps an image's shape can be drawn from a shape: no crops, and no change of channels."""
@@ -87,31 +85,33 @@ class SeededCall:
 
     def apply(self, image: Any) -> Any:
         if isinstance(image, np.ndarray):
-            return self._apply_to_array(image)
+            return self._result(image)
         if isinstance(image, torch.Tensor):
             if image.device.type != "cpu" or image.ndim != 3 or image.dtype not in (torch.uint8, torch.float32):
                 raise TypeError(
                     "albumentations takes tensors (C, H, W) of dtype uint8 or float32 on the CPU. Got "
                     f"{tuple(image.shape)}, {image.dtype}, {image.device}"
                 )
-            result = self._apply_to_array(np.ascontiguousarray(image.permute(1, 2, 0).numpy()))
+            result = self._result(np.ascontiguousarray(image.permute(1, 2, 0).numpy()))
             if isinstance(result, torch.Tensor):  # from ToTensorV2
                 return result
             return torch.from_numpy(np.ascontiguousarray(_channels_first(result)))
         if isinstance(image, Image.Image):
-            result = self._apply_to_array(np.asarray(image))
+            result = self._result(image)
             if isinstance(result, torch.Tensor):
                 return result
             return _as_pil(result, image.mode)
         raise TypeError(f"img should be PIL Image, Tensor or ndarray. Got {type(image)}")
 
-    def _apply_to_array(self, image: Any) -> Any:
-        with _ONE_AT_A_TIME:
-            # One state for all members, as in a Compose of one's own; set_random_seed would start them all alike.
-            self.transform.set_random_state(np.random.default_rng(self.seed), random.Random(self.seed))
+    def _result(self, image: Any) -> Any:
+        """The array or tensor for an image, whose pixels are copied: some transforms write into theirs."""
+        with ONE_AT_A_TIME:
+            set_state(self.transform, self.seed)
+            run: Any = run_of(self.transform)
             try:
-                # A copy: some transforms write into the image that they are given.
-                return self.transform(image=image.copy())["image"]
+                if run is None:  # a class of one's own
+                    return self.transform(image=np.array(image))["image"]
+                return call_with_image(run, self.transform, image)
             except (KeyError, RuntimeError, ValueError) as error:
                 if any(target in str(error) for target in _TARGETS):
                     raise _missing_targets(self.transform, str(error)) from error
@@ -122,11 +122,6 @@ class SeededCall:
 
     def __str__(self) -> str:
         return f"albumentations({type(self.transform).__name__}, seed={self.seed})"
-
-
-def _random_seed(stream: Stream) -> int:
-    """A seed from ``[0, 2**63 - 1)``."""
-    return stream.randint(0, 2**63 - 1)
 
 
 def _members(transform: Any) -> Iterator[Any]:

@@ -120,8 +120,10 @@ class Normalize(Transform):
         return (ops.Normalize(copy.deepcopy(self.mean), copy.deepcopy(self.std)),)
 
 
-def _numbers(given: Any) -> tuple[Any, ...] | None:
-    """The numbers in a list, a tuple or a vector of float32, by which operations are kept; None for others."""
+def _numbers(given: Any) -> float | tuple[Any, ...] | None:
+    """The number, or those in a list, a tuple or a vector of float32, by which operations are kept; None for others."""
+    if isinstance(given, float):
+        return given
     if isinstance(given, (list, tuple)):
         return tuple(given)
     if isinstance(given, Tensor) and given.dtype == torch.float32 and given.ndim == 1 and given.device.type == "cpu":

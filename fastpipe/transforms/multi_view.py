@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from fastpipe.program.lazy_image import source_of
 from fastpipe.program.program import Views
 from fastpipe.transforms._base import draw_steps, drawable
+from fastpipe.transforms.compose import Compose
 from fastpipe.types import Generators, ImageShape, Step
 
 
@@ -14,7 +16,9 @@ class MultiView:
     """Several augmentations of one image, for self-supervised training: a list of what the transforms give.
 
     The views are drawn one after the other, as calling the transforms would draw. In a dataset of fastpipe the image is
-    decoded once, and only the region that the views need together. Put it last in a `Compose`.
+    decoded once, and only the region that the views need together. Where a view has a foreign member, such as a class
+    of a paper's repository, what stands before and behind it is planned all the same, and so are the other views: each
+    view's part is decoded alone, or the whole image once, whichever is less work. Put it last in a `Compose`.
 
     Args:
         transform: what makes a view, or a list of such; planned where they are made of `fastpipe.transforms`.
@@ -47,7 +51,21 @@ class MultiView:
             yield from [transform] * count
 
     def __call__(self, img: Any) -> list[Any]:
-        return [transform(img) for transform in self._each()]
+        calls = self._calls()
+        source = source_of(img)
+        if source is not None:
+            source.expect(len(calls))
+        return [call(img) for call in calls]
+
+    def _calls(self) -> list[Compose]:
+        """For each view a `Compose` that runs its transform as programs, but for what is foreign in it."""
+        known: list[Compose] | None = getattr(self, "_composes", None)
+        if known is None or [one.transforms[0] for one in known] != self.transforms:
+            known = self._composes = [Compose([transform]) for transform in self.transforms]
+        return [one for one, count in zip(known, self.counts, strict=True) for _ in range(count)]
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "_composes"}
 
     def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
         return (Views(tuple(draw_steps(transform, shape, generators) for transform in self._each())),)

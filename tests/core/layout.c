@@ -92,6 +92,15 @@ int main(void) {
     SIZE(fpc_op_blur);
     FIELD(fpc_op_blur, x);
     FIELD(fpc_op_blur, y);
+    SIZE(fpc_op_turn);
+    FIELD(fpc_op_turn, by);
+    SIZE(fpc_op_sample);
+    FIELD(fpc_op_sample, height);
+    FIELD(fpc_op_sample, width);
+    FIELD(fpc_op_sample, filter);
+    FIELD(fpc_op_sample, filled);
+    FIELD(fpc_op_sample, theta);
+    FIELD(fpc_op_sample, fill);
     SIZE(fpc_op_warp);
     FIELD(fpc_op_warp, height);
     FIELD(fpc_op_warp, width);
@@ -110,6 +119,8 @@ int main(void) {
     FIELD(fpc_operation, hue);
     FIELD(fpc_operation, warp);
     FIELD(fpc_operation, blur);
+    FIELD(fpc_operation, turn);
+    FIELD(fpc_operation, sample);
     SIZE(fpc_sink);
     FIELD(fpc_sink, data);
     FIELD(fpc_sink, row_stride);
@@ -160,7 +171,9 @@ int main(void) {
     NUMBER(FPC_YCCK);
     NUMBER(FPC_LANCZOS);
     NUMBER(FPC_SYMMETRIC);
-    NUMBER(FPC_FEWER_ROWS_FIRST);
+    NUMBER(FPC_TORCH_PASSES);
+    NUMBER(FPC_OP_TENSOR_SAMPLE);
+    NUMBER(FPC_V1);
     NUMBER(FPC_MULTIPLY);
     NUMBER(FPC_OP_RESIZE);
     NUMBER(FPC_OP_GRAY);

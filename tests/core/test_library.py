@@ -122,7 +122,9 @@ def test_structs_are_those_of_the_header(tmp_path: Path) -> None:
         "FPC_YCCK": 5,
         "FPC_LANCZOS": structs.Filter.LANCZOS,
         "FPC_SYMMETRIC": structs.Padding.SYMMETRIC,
-        "FPC_FEWER_ROWS_FIRST": structs.PassOrder.FEWER_ROWS_FIRST,
+        "FPC_TORCH_PASSES": structs.PassOrder.TORCH_PASSES,
+        "FPC_OP_TENSOR_SAMPLE": structs.Kind.TENSOR_SAMPLE,
+        "FPC_V1": structs.TensorRounding.V1,
         "FPC_MULTIPLY": structs.Arithmetic.MULTIPLY,
         "FPC_OP_RESIZE": structs.Kind.RESIZE,
         "FPC_OP_GRAY": structs.Kind.GRAY,
@@ -142,6 +144,8 @@ def test_structs_are_those_of_the_header(tmp_path: Path) -> None:
         ("fpc_op_hue", structs.RawHue),
         ("fpc_op_warp", structs.RawWarp),
         ("fpc_op_blur", structs.RawBlur),
+        ("fpc_op_turn", structs.RawTurn),
+        ("fpc_op_sample", structs.RawSample),
         ("fpc_operation", structs.RawOperation),
         ("fpc_sink", structs.RawSink),
         ("fpc_pixels", structs.RawPixels),
@@ -167,6 +171,8 @@ def test_structs_are_those_of_the_header(tmp_path: Path) -> None:
         (operations._HUE, structs.RawHue),
         (operations._WARP, structs.RawWarp),
         (operations._BLUR, structs.RawBlur),
+        (operations._TURN, structs.RawTurn),
+        (operations._SAMPLE, structs.RawSample),
     ],
 )
 def test_what_is_packed_is_the_operations_struct(packer: Struct, struct: type[ctypes.Structure]) -> None:

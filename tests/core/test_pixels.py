@@ -320,6 +320,29 @@ def test_means_and_deviations(mean: list[float], std: list[float]) -> None:
             assert torch.equal(tensor, core_jobs.normalized(image, dtype, mean, std, multiplied))
 
 
+@given(
+    mean=st.lists(st.floats(-255, 255, width=32), min_size=3, max_size=3),
+    factor=st.lists(st.floats(-4, 4, width=32), min_size=3, max_size=3),
+    width=st.sampled_from([1, 7, 8, 256]),
+)
+@settings(max_examples=100)
+def test_means_and_factors(mean: list[float], factor: list[float], width: int) -> None:
+    """As numpy computes them in float32, in rows of pixels and in planes."""
+    if not core.available():
+        pytest.skip(core.why_not())
+    image = np.arange(256, dtype=np.uint8)[None, :width, None].repeat(3, 2).repeat(2, 0)
+    expected = (image.astype(np.float32) - np.array(mean, np.float32)) * np.array(factor, np.float32)
+    for isa in core_jobs.isas():
+        context = core.Context(isa)
+        planes = np.empty((3, 2, width), np.float32).transpose(1, 2, 0)
+        for made in (np.empty(image.shape, np.float32), planes):
+            job = core.Job()
+            job.read_pixels(image)
+            job.write_by_factor(made, mean, factor)
+            assert context.run(job) == Status.OK
+            np.testing.assert_array_equal(made, expected)
+
+
 def test_gray_into_three_channels_and_one(context: core.Context) -> None:
     image = noise(9, 20, 1)
     tensor = torch.empty((1, 9, 20))
@@ -366,7 +389,8 @@ def bad_jobs() -> dict[str, Any]:
         "sink of two channels": lambda job: setattr(job.raw.sink, "channels", 2),
         "sink of bytes normalized": lambda job: setattr(job.raw.sink, "flags", 1),
         "sink of bytes multiplied": lambda job: setattr(job.raw.sink, "flags", 2),
-        "sink of an unknown rule": lambda job: setattr(job.raw.sink, "flags", 4),
+        "a factor without a mean": lambda job: setattr(job.raw.sink, "flags", 4),
+        "sink of an unknown rule": lambda job: setattr(job.raw.sink, "flags", 8),
         "operations missing": lambda job: (
             setattr(job.raw, "operations", None),
             setattr(job.raw, "operation_count", 1),

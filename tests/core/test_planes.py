@@ -13,8 +13,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from fastpipe import core
-from fastpipe.core import planes
-from fastpipe.kernels.planes import _rounding
+from fastpipe.core import Kind, planes
+from fastpipe.kernels.planes import rounding as form_of_torch
 
 SETTINGS = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 SIDES = st.integers(1, 70)
@@ -49,7 +49,7 @@ def test_any_grid_is_sampled_as_torch_does_it(
     context: core.Context, channels: int, height: int, width: int, rows: int, columns: int, bilinear: bool, seed: int
 ) -> None:
     """In floats, so that every rounding shows. What isn't finite is outside, where torch's bilinear has no number."""
-    rounding = _rounding()
+    rounding = form_of_torch()
     if rounding is None:
         pytest.skip("this torch samples otherwise")
     image = torch.randint(0, 256, (channels, height, width), dtype=torch.uint8)
@@ -57,7 +57,7 @@ def test_any_grid_is_sampled_as_torch_does_it(
     mode = "bilinear" if bilinear else "nearest"
     known = torch.nn.functional.grid_sample(image[None].float(), grid, mode=mode, align_corners=False)[0]
     known = torch.where(known.isnan(), 0.0, known)
-    shape, flags = (channels, height, width, rows, columns), rounding | (planes.BILINEAR if bilinear else 0)
+    shape, flags = (1, channels, height, width, rows, columns), rounding | (planes.BILINEAR if bilinear else 0)
     floats = torch.empty((channels, rows, columns))
     arguments = None, None, grid.data_ptr()
     assert planes.grid_sample_planes(
@@ -74,20 +74,21 @@ def test_what_is_no_image_or_no_operation_is_refused(context: core.Context) -> N
     image = torch.zeros(3 * 64, dtype=torch.uint8)
     at, theta = image.data_ptr(), torch.zeros(6).data_ptr()
     for shape in ((2, 4, 4, 4, 4), (0, 4, 4, 4, 4), (3, 0, 4, 4, 4), (3, 4, -1, 4, 4), (3, 4, 4, -1, 4)):
+        shape = (1, *shape)
         assert not planes.grid_sample_planes(context, at, shape, at, 0, None, theta)
-    assert not planes.grid_sample_planes(context, at, (3, 2**16, 2**15, 1, 1), at, 0, None, theta)
-    assert not planes.grid_sample_planes(context, at, (3, 4, 4, 2**22, 1), at, 0, None, theta)
-    assert not planes.grid_sample_planes(context, at, (3, 4, 4, 4, 4), at, 0, None)
+    assert not planes.grid_sample_planes(context, at, (1, 3, 2**16, 2**15, 1, 1), at, 0, None, theta)
+    assert not planes.grid_sample_planes(context, at, (1, 3, 4, 4, 2**22, 1), at, 0, None, theta)
+    assert not planes.grid_sample_planes(context, at, (1, 3, 4, 4, 4, 4), at, 0, None)
     for kind, shape in (
-        (core.Kind.GRAY, (1, 4, 4)),
-        (core.Kind.SATURATION, (1, 4, 4)),
-        (core.Kind.SHARPNESS, (3, 2, 4)),
-        (core.Kind.SHARPNESS, (3, 4, 2)),
-        (core.Kind.EQUALIZE, (2, 4, 4)),
-        (core.Kind.EQUALIZE, (3, 0, 4)),
-        (core.Kind.HUE, (3, 4, 4)),
+        (Kind.TENSOR_GRAY, (1, 4, 4)),
+        (Kind.TENSOR_SATURATION, (1, 4, 4)),
+        (Kind.TENSOR_SHARPNESS, (3, 2, 4)),
+        (Kind.TENSOR_SHARPNESS, (3, 4, 2)),
+        (Kind.EQUALIZE, (2, 4, 4)),
+        (Kind.EQUALIZE, (3, 0, 4)),
+        (Kind.HUE, (3, 4, 4)),
     ):
-        assert not planes.change_planes(context, kind, at, shape, at)
+        assert not planes.change_planes(context, kind, at, (1, *shape), at, 0.7)
     for weights in ((0.5, 0.6), (-0.1, 0.5), (float("nan"), 0.5), (1.5, 0.0), ()):
         assert not planes.mix_planes(context, [at] * len(weights), weights, 8, at)
 
@@ -111,9 +112,9 @@ def test_mixing(context: core.Context, count: int, images: int, seed: int) -> No
 def test_nothing_around_the_result_is_written(context: core.Context) -> None:
     for channels, height, width in ((1, 1, 1), (3, 3, 3), (3, 7, 45), (1, 40, 33)):
         image = torch.randint(0, 256, (channels, height, width), dtype=torch.uint8)
-        for kind in (core.Kind.GRAY, core.Kind.SATURATION, core.Kind.SHARPNESS, core.Kind.AUTOCONTRAST):
-            memory, out = guarded(image.numel() if kind is not core.Kind.GRAY else height * width)
-            planes.change_planes(context, kind, image.data_ptr(), image.shape, out.data_ptr(), 1.7)
+        for kind in (Kind.TENSOR_GRAY, Kind.TENSOR_SATURATION, Kind.TENSOR_SHARPNESS, Kind.TENSOR_AUTOCONTRAST):
+            memory, out = guarded(image.numel() if kind is not Kind.TENSOR_GRAY else height * width)
+            planes.change_planes(context, kind, image.data_ptr(), (1, *image.shape), out.data_ptr(), 1.7)
             assert untouched(memory)
 
 
@@ -128,7 +129,7 @@ calls += [lambda: F.rotate(image, angle, F.InterpolationMode.BILINEAR, expand=Tr
 made = [call() for call in calls]
 planes.sampled = lambda *args, **kwargs: None
 assert all(torch.equal(one, call()) for one, call in zip(made, calls))
-print(torch.backends.cpu.get_cpu_capability(), planes._rounding())
+print(torch.backends.cpu.get_cpu_capability(), planes.rounding())
 """
 
 

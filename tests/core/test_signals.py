@@ -55,6 +55,7 @@ def _run(code: str) -> None:
     assert done.returncode == 0, done.stderr[-3000:] or f"ended with {done.returncode}"
 
 
+@pytest.mark.slow
 def test_memory_of_a_run_outlives_its_jobs(needs_core: None) -> None:
     """What was to be kept is still there, or no job is running any more: whether it is waited for, or dropped."""
     _run("""if True:

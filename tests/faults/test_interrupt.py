@@ -133,6 +133,7 @@ def test_interrupt_ends_everything_with_the_traceback_of_one_process(start, meth
     assert len(errors.splitlines()) <= 8  # the user's line and the loader's, and none of where torch waits
 
 
+@pytest.mark.slow
 def test_workers_follow_a_main_process_that_was_killed(start):
     process, workers = start("fork")
     process.kill()

@@ -120,6 +120,7 @@ def meet_bad_files(index: fastpipe.ImageIndex) -> None:
     assert held == []
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::fastpipe.errors.FastpipeWarning")
 def test_bad_files_hold_no_batch(tmp_path, apart):
     """The error of a file is kept until its batch is done: a ring of both would last until Python's collector comes."""

@@ -168,6 +168,7 @@ def collect_and_leave(loader: fastpipe.DataLoader) -> None:
     gc.collect()
 
 
+@pytest.mark.slow
 def test_a_fork_leaves_the_workers_that_it_inherits_alone(photos, apart):
     loader = fastpipe.DataLoader(fastpipe.ImageFolder(photos, TRANSFORM), 4, num_workers=2, persistent_workers=True)
     assert labels(loader) == 24

@@ -69,7 +69,7 @@ static void add_resize(source *from, fpc_op_resize *resize, shape *now) {
     window->height = window->top == 0 ? out_height : 1 + below(from, out_height - window->top);
     window->width = window->left == 0 ? out_width : 1 + below(from, out_width - window->left);
     resize->filter = below(from, 6);
-    resize->pass_order = below(from, 2);
+    resize->pass_order = below(from, 4);
     resize->x1 = width;
     resize->y1 = height;
     if (one_in(from, 3)) {
@@ -181,6 +181,30 @@ static void add_operation(source *from, fpc_operation *operation, shape *now) {
         operation->blur.x = blur_radius(from);
         operation->blur.y = one_in(from, 2) ? operation->blur.x : blur_radius(from);
         break;
+    case FPC_OP_TENSOR_GRAY:
+        now->channels = operation->gray.channels = one_in(from, 2) ? 1 : 3;
+        operation->reserved = below(from, 4);
+        break;
+    case FPC_OP_TENSOR_SATURATION:
+    case FPC_OP_TENSOR_CONTRAST:
+    case FPC_OP_TENSOR_SHARPNESS:
+        operation->blend.factor = odd_factor(from);
+        operation->reserved = below(from, 4);
+        break;
+    case FPC_OP_TENSOR_HUE: operation->turn.by = (float)(below(from, 1025) - 512) / 1024; break;
+    case FPC_OP_TENSOR_AUTOCONTRAST: operation->reserved = below(from, 4); break;
+    case FPC_OP_TENSOR_SAMPLE: {
+        fpc_op_sample *sample = &operation->sample;
+        now->height = sample->height = 1 + below(from, 60);
+        now->width = sample->width = 1 + below(from, 90);
+        sample->filter = one_in(from, 2) ? FPC_NEAREST : FPC_BILINEAR;
+        sample->filled = one_in(from, 2);
+        for (int k = 0; k < 6; k++)
+            sample->theta[k] = ((float)below(from, 2001) - 1000.0f) / (k < 4 ? 20000.0f : 500.0f);
+        for (int c = 0; c < 3; c++) sample->fill[c] = (float)below(from, 511) * 0.5f;
+        operation->reserved = below(from, 4);
+        break;
+    }
     default: break;
     }
     if (one_in(from, 24)) spoil_argument(from, operation);
@@ -199,7 +223,9 @@ static uint8_t *add_sink(source *from, fpc_sink *sink, shape now, size_t *size) 
     sink->height = now.height;
     sink->width = now.width;
     sink->channels = now.channels;
-    sink->flags = sink->dtype != FPC_UINT8 && one_in(from, 2);
+    static const int rules[] = {0, FPC_NORMALIZE, FPC_MULTIPLY, FPC_NORMALIZE | FPC_MULTIPLY,
+                                FPC_NORMALIZE | FPC_BY_FACTOR};
+    sink->flags = sink->dtype != FPC_UINT8 ? rules[below(from, 5)] : 0;
     for (int channel = 0; channel < 3; channel++) {
         sink->mean[channel] = (float)below(from, 256) / 256;
         sink->std[channel] = (float)(1 + below(from, 256)) / 256;
@@ -406,18 +432,23 @@ static void change_planes(source *from, const uint8_t *input, size_t size) {
     }
     for (int k = 0; k < 6; k++) theta[k] = ((float)below(from, 2001) - 1000.0f) / (k < 4 ? 20000.0f : 500.0f);
     for (int c = 0; c < 3; c++) fill[c] = (float)below(from, 511) * 0.5f;
-    const int32_t shape[5] = {channels, height, width, rows, columns};
-    const int flags = below(from, 4);
+    const int32_t shape[6] = {1, channels, height, width, rows, columns};
+    const int flags = below(from, 4) | (one_in(from, 2) ? FPC_GRID_SAMPLE_V2 : 0);
     const float *const points_of = one_in(from, 2) ? grid : NULL, *const fills = one_in(from, 2) ? fill : NULL;
     for (int k = 0; k < 2; k++) {
         if (fpc_grid_sample_planes(contexts[k], image, shape, theta, points_of, fills, flags, found[k]) != FPC_OK)
             abort();
     }
     if (memcmp(found[0], found[1], (size_t)channels * points)) fail("points are sampled otherwise", 0, 0);
-    const int kind = FPC_OP_GRAY + below(from, FPC_OP_EQUALIZE - FPC_OP_GRAY + 1);
-    const float factors[2] = {(float)below(from, 200) / 64.0f, 1.0f - (float)below(from, 200) / 64.0f};
+    fpc_operation operation = {.kind = FPC_OP_EQUALIZE + below(from, FPC_OP_COUNT - FPC_OP_EQUALIZE),
+                               .reserved = below(from, 4)};
+    if (operation.kind == FPC_OP_TENSOR_HUE) {
+        operation.turn.by = (float)(below(from, 1025) - 512) / 1024;
+    } else {
+        operation.blend.factor = below(from, 200) / 64.0;
+    }
     memset(out[0], 0, count), memset(out[1], 0, count);
-    for (int k = 0; k < 2; k++) (void)fpc_change_planes(contexts[k], kind, image, shape, factors, out[k]);
+    for (int k = 0; k < 2; k++) (void)fpc_change_planes(contexts[k], &operation, image, shape, out[k]);
     if (memcmp(out[0], out[1], count)) fail("planes are changed otherwise", 0, 0);
     const uint8_t *const images[3] = {image, out[0], image};
     const float weights[3] = {0.25f, 0.5f, 0.125f + (float)below(from, 1000) / 8000.0f};

@@ -30,6 +30,7 @@ CALLS: dict[str, st.SearchStrategy[dict[str, Any]]] = {
     "adjust_sharpness": st.fixed_dictionaries({"sharpness_factor": FACTORS}),
     "rgb_to_grayscale": st.fixed_dictionaries({"num_output_channels": st.sampled_from((1, 3))}),
     "solarize": st.fixed_dictionaries({"threshold": st.floats(-10, 255)}),
+    "adjust_gamma": st.fixed_dictionaries({"gamma": st.floats(0.1, 4), "gain": st.floats(0.5, 2)}),
     "autocontrast": st.just({}),
     "equalize": st.just({}),
     "affine": st.fixed_dictionaries(
@@ -116,13 +117,32 @@ def test_the_contrast_of_a_large_image(by_torch: Any) -> None:
         assert torch.equal(made, by_torch("adjust_contrast", image, contrast_factor=factor))
 
 
+@pytest.mark.parametrize("name", CALLS)
+def test_batches(name: str, by_torch: Any) -> None:
+    @SETTINGS
+    @given(count=st.integers(0, 3), channels=st.sampled_from((1, 3)), kwargs=CALLS[name], seed=st.integers(0, 10**6))
+    def check(count: int, channels: int, kwargs: dict[str, Any], seed: int) -> None:
+        generator = torch.Generator().manual_seed(seed)
+        batch = torch.randint(0, 256, (count, channels, 23, 37), dtype=torch.uint8, generator=generator)
+        if channels == 1 and len(kwargs.get("fill") or ()) == 3:
+            kwargs = {**kwargs, "fill": [7.0]}
+        if not count:
+            assert not planes.takes(batch)
+            return
+        made, known = getattr(F, name)(batch, **kwargs), by_torch(name, batch, **kwargs)
+        assert torch.equal(made, known)
+        assert made.stride() == known.stride()
+
+    check()
+
+
 class Named(torch.Tensor):
     pass
 
 
 def test_other_tensors_are_torchs_own() -> None:
     image = torch.randint(0, 256, (3, 12, 17), dtype=torch.uint8)
-    others = [image.float(), image.to(torch.int16), image.mT, image[:, :, ::2], image[None].repeat(2, 1, 1, 1)]
+    others = [image.float(), image.to(torch.int16), image.mT, image[:, :, ::2], image[None].expand(2, 3, 12, 17)]
     others += [image[0], image[:2], image[:, :0], image.as_subclass(Named), image.to("meta")]
     assert planes.takes(image)
     assert not any(map(planes.takes, others))
@@ -163,4 +183,4 @@ def test_what_cannot_be_a_byte_is_left_to_torch(by_torch: Any) -> None:
     assert planes.sampled(image, (12, 17), "bicubic", None, grid=grid) is None
     assert planes.mixed([image], torch.ones(1, dtype=torch.float64)) is None
     assert planes.mixed([image, image[:, :5]], torch.tensor([0.5, 0.5])) is None
-    assert planes.changed(core.Kind.SATURATION, image, float("inf")) is None
+    assert planes.changed(core.Kind.TENSOR_SATURATION, image, float("inf")) is None

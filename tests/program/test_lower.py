@@ -192,7 +192,8 @@ TO_FLOAT = ops.ConvertImageDtype(torch.float32)
         ([ops.PilToTensor(), TO_FLOAT, NORMALIZE], [ToNormalizedTensor]),
         ([ops.PilToTensor()], [ToPlanarTensor]),
         ([ops.PilToTensor(), TO_FLOAT], [ToNormalizedTensor]),
-        ([ops.ToTensor(), HFlip(), NORMALIZE], [ToNormalizedTensor, HFlip, ops.Normalize]),
+        ([ops.ToTensor(), HFlip(), NORMALIZE], [HFlip, ToNormalizedTensor]),
+        ([ops.PilToTensor(), VFlip(), HFlip()], [VFlip, HFlip, ToPlanarTensor]),
         ([ops.ToTensor(), ops.Normalize([0.5], [0.25])], [ToNormalizedTensor]),
         ([ops.PilToTensor(), ops.ConvertImageDtype(torch.float64)], [ToPlanarTensor, ops.ConvertImageDtype]),
         ([ops.RgbToGrayscale(1), ops.ToTensor()], [ops.RgbToGrayscale, ToNormalizedTensor]),
@@ -206,6 +207,15 @@ def test_conversions_equal_torchvision(steps: Any, kinds: Any) -> None:
     assert result.dtype == expected.dtype
     assert torch.equal(result, expected)
     assert torch.equal(run_all(program.all_steps, IMAGE), expected)
+
+
+@pytest.mark.parametrize("box", [(3, 4, 9, 8), (-3, 4, 9, 8)])
+def test_a_crop_behind_the_conversion_is_decoded_alone(box: Any) -> None:
+    steps = [ops.PilToTensor(), ops.Crop(*box), VFlip(), TO_FLOAT]
+    program = lower(Recipe(ImageShape(*IMAGE.shape), tuple(steps)))
+    assert program.box.height < IMAGE.shape[0] or program.box.width < IMAGE.shape[1]
+    assert program.after == ()
+    assert torch.equal(execute(program, Encoded.of(png(IMAGE))), on_pil(steps))
 
 
 @pytest.mark.parametrize("std", [[0.5, 0.0, 0.5], [0.5, 1e-60, 0.5], [0.5, 0.5]])

@@ -75,6 +75,7 @@ def test_pixels_that_are_wanted_later_are_there(photos: Path) -> None:
     end = states()
     seed_all(4)
     dataset = fastpipe.ImageFolder(photos, pipeline)
+    assert dataset.in_python == "a transform's own code, which is run to draw"
     assert flat(dataset.batch(list(range(len(dataset))))) == flat(expected)
     assert states() == end
     keyed = fastpipe.ImageFolder(photos, pipeline, seed=5)
@@ -143,5 +144,6 @@ def test_samples_with_boxes(photos: Path) -> None:
 
 def test_explain_says_so() -> None:
     found = explain(V.Compose([cases.PadIfSmaller(70), cases.DarkOnesBrighter()]))
-    assert found.drawn[0].startswith("recipes.subclasses's PadIfSmaller") or "PadIfSmaller" in found.drawn[0]
+    assert found.drawn[0] == "PadIfSmaller(size=70), which draws by its own code, on an image without pixels"
     assert found.broken_by is not None
+    assert found.broken_by.cause == "pixels"

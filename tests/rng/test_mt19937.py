@@ -157,7 +157,7 @@ def test_a_state_that_moves_in_between() -> None:
     width=st.one_of(st.floats(0, 1e30), st.floats(0, 2), st.sampled_from([0.0, 1e-45, 2.0**-23, 2.0**-30, 1e-38])),
     seed=st.integers(0, 2**32),
 )
-@settings(max_examples=1500, deadline=None)
+@settings(max_examples=25 * settings.default.max_examples, deadline=None)
 def test_uniform_rounds_as_torch_does(low: float, width: float, seed: int) -> None:
     theirs, stream = seeded(seed), MT19937Stream(seeded(seed))
     expected = torch.empty([100]).uniform_(low, low + width, generator=theirs).tolist()
@@ -170,7 +170,7 @@ def test_uniform_rounds_as_torch_does(low: float, width: float, seed: int) -> No
     exponent=st.integers(-60, 60),
     sign=st.sampled_from([-1, 1]),
 )
-@settings(max_examples=3000, deadline=None)
+@settings(max_examples=50 * settings.default.max_examples, deadline=None)
 def test_one_rounding(mantissas: tuple[int, int, int], exponent: int, sign: int) -> None:
     """The sum in exact arithmetic, rounded once to float32, also where float64 can't hold it."""
     from fractions import Fraction

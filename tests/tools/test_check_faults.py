@@ -81,6 +81,7 @@ def run(*arguments: object, env: dict[str, str]) -> subprocess.CompletedProcess[
     return subprocess.run(command, env=env, capture_output=True, text=True, encoding="utf-8", check=False)
 
 
+@pytest.mark.slow
 def test_files_that_kill_or_hang_are_findings_and_not_the_end(
     root: Path, tmp_path: Path, environment: dict[str, str]
 ) -> None:

@@ -322,6 +322,7 @@ def test_where_no_sample_can_be_made(tmp_path: Path) -> None:
         doctor(tmp_path, seconds=SHORT)
 
 
+@pytest.mark.slow
 @slow_start
 def test_where_samples_make_no_batch(root: Path) -> None:
     for transform, reason in ((nap, "PIL.Image.Image"), (T.ToTensor(), "resize or crop")):

@@ -73,6 +73,7 @@ def test_too_few_workers(root: Path) -> None:
     assert diagnosis.recommended_workers == 2
 
 
+@pytest.mark.slow
 def test_too_many_workers(root: Path) -> None:
     """One worker delivers more than the 2 images a second that are wanted."""
     diagnosis = doctor(root, transform=NAPPING, batch_size=8, workers=4, gpu_rate=2, seconds=1)
@@ -179,6 +180,7 @@ def photo(height: int, width: int, **options: Any) -> bytes:
     return out.getvalue()
 
 
+@pytest.mark.slow
 def test_progressive_and_oversized_files(tmp_path: Path) -> None:
     (tmp_path / "class").mkdir()
     for number in range(5):

@@ -268,3 +268,30 @@ def test_shifts_by_whole_pixels(size: Any, mode: str, shift: Any, fill: Any, cen
         patch.setattr(Affine, "least_pixels", lambda self, channels: 0)
         made = F.affine(image, *given_shift, fill=fill, center=center)
     assert all_bytes(made) == all_bytes(R.functional.affine(image, *given_shift, fill=fill, center=center))
+
+
+@pytest.mark.usefixtures("with_core")
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("crop", [
+    {"size": 120, "padding": 9},
+    {"size": (110, 100), "padding": [3, 50], "fill": 7, "padding_mode": "constant"},
+    {"size": (101, 160), "padding": 4, "padding_mode": "reflect", "pad_if_needed": True},
+    {"size": 300, "padding": 4},
+    {"size": 32, "padding": 4},
+])  # fmt: skip
+def test_a_crop_with_a_border_called_alone(mode: str, crop: dict[str, Any]) -> None:
+    for seed in range(5):
+        image, results = pil_image(mode, 112, 130, seed), []
+        for library in (T, R):
+            torch.manual_seed(seed)
+            try:
+                made = library.RandomCrop(**crop)(image)
+            except ValueError as error:
+                made = str(error)
+            results.append((made, torch.get_rng_state()))
+        (made, state), (expected, expected_state) = results
+        assert torch.equal(state, expected_state)
+        if isinstance(expected, str):
+            assert made == expected
+        else:
+            assert_same(made, expected, image, "RandomCrop")

@@ -144,6 +144,14 @@ typedef enum fpc_kind {
     FPC_OP_PERSPECTIVE,   /* warp: the same with PERSPECTIVE */
     FPC_OP_BOX_BLUR,      /* blur: ImageFilter.BoxBlur */
     FPC_OP_GAUSSIAN_BLUR, /* blur: ImageFilter.GaussianBlur */
+    /* What torchvision does to uint8 tensors, in the rounding that `reserved` says (FPC_FUSED, FPC_V1). */
+    FPC_OP_TENSOR_GRAY,         /* gray: rgb_to_grayscale */
+    FPC_OP_TENSOR_SATURATION,   /* blend: adjust_saturation */
+    FPC_OP_TENSOR_CONTRAST,     /* blend: adjust_contrast of an image whose gray values' sum is at most 2**24 */
+    FPC_OP_TENSOR_SHARPNESS,    /* blend: adjust_sharpness; images of fewer than three rows or columns stay */
+    FPC_OP_TENSOR_HUE,          /* turn: adjust_hue, of v2 */
+    FPC_OP_TENSOR_AUTOCONTRAST, /* autocontrast */
+    FPC_OP_TENSOR_SAMPLE,       /* sample: affine and rotate; FPC_BILINEAR in `filter` or FPC_NEAREST */
     FPC_OP_COUNT
 } fpc_kind;
 
@@ -151,7 +159,9 @@ typedef enum fpc_kind {
 typedef enum fpc_pass_order {
     FPC_HORIZONTAL_FIRST = 0,
     FPC_VERTICAL_FIRST,
-    FPC_FEWER_ROWS_FIRST /* vertical where more rows go away than twice the columns that do, else horizontal */
+    FPC_FEWER_ROWS_FIRST, /* vertical where more rows go away than twice the columns that do, else horizontal */
+    FPC_TORCH_PASSES /* torch's interpolate of uint8 tensors, antialiased, in Pillow's place: horizontal first, with
+                           * weights of 16 bits; FPC_BILINEAR and FPC_BICUBIC, of a whole image */
 } fpc_pass_order;
 
 /* Pillow's resize of a whole image, of which only parts are there and wanted. */
@@ -209,9 +219,29 @@ typedef struct fpc_op_blur {
     double x, y; /* 0 to 2**20; Pillow has them as float32 */
 } fpc_op_blur;
 
+/* torchvision's adjust_hue on tensors. */
+typedef struct fpc_op_turn {
+    float by; /* -0.5 to 0.5, of a whole turn */
+} fpc_op_turn;
+
+/* torchvision's affine grid and torch's grid_sample: as fpc_grid_sample_planes has them. */
+typedef struct fpc_op_sample {
+    int32_t height, width; /* of the result, below 2**22 */
+    int32_t filter;        /* FPC_NEAREST or FPC_BILINEAR */
+    int32_t filled;        /* 0: black */
+    float theta[6];        /* finite */
+    float fill[3];         /* each channel's, 0 to 255 */
+} fpc_op_sample;
+
+/* How torchvision computes with uint8 tensors. */
+enum {
+    FPC_FUSED = 1, /* a product is added without being rounded, as torch does where the processor has FMA */
+    FPC_V1 = 2     /* as torchvision.transforms, whose sums are in another order than those of its v2 */
+};
+
 typedef struct fpc_operation {
-    int32_t kind; /* fpc_kind: says which of the structs is there, if any */
-    int32_t reserved;
+    int32_t kind;     /* fpc_kind: says which of the structs is there, if any */
+    int32_t reserved; /* FPC_OP_TENSOR_...: FPC_FUSED, FPC_V1 */
     union {
         fpc_box crop;
         fpc_op_resize resize;
@@ -222,6 +252,8 @@ typedef struct fpc_operation {
         fpc_op_hue hue;
         fpc_op_warp warp;
         fpc_op_blur blur;
+        fpc_op_turn turn;
+        fpc_op_sample sample;
     };
 } fpc_operation;
 
@@ -232,7 +264,8 @@ typedef enum fpc_dtype { FPC_UINT8 = 1, FPC_FLOAT32, FPC_FLOAT16, FPC_BFLOAT16 }
 /* Arithmetic of floating sinks. */
 enum {
     FPC_NORMALIZE = 1, /* (v - mean) / std in float32, as Normalize does */
-    FPC_MULTIPLY = 2   /* x * (1 / 255), as v2's ToDtype does, in place of x / 255, as ToTensor gives it */
+    FPC_MULTIPLY = 2,  /* x * (1 / 255), as v2's ToDtype does, in place of x / 255, as ToTensor gives it */
+    FPC_BY_FACTOR = 4  /* with FPC_NORMALIZE: (x - mean) * std, as albumentations' Normalize computes it */
 };
 
 /* Four channels, of a source of pixels and of a sink of bytes, are RGB as Pillow's images have it in memory: with a
@@ -249,7 +282,7 @@ typedef struct fpc_sink {
     int32_t height, width, channels; /* of the pixels: checked against what the operations give; 4 of uint8 alone,
                                       * with a column_stride of 4 and a channel_stride of 1 */
     int32_t dtype;                   /* fpc_dtype */
-    int32_t flags;                   /* FPC_NORMALIZE and FPC_MULTIPLY, or 0 */
+    int32_t flags;                   /* FPC_NORMALIZE, FPC_MULTIPLY, FPC_BY_FACTOR, or 0 */
     float mean[3], std[3];
 } fpc_sink;
 
@@ -291,6 +324,9 @@ typedef struct fpc_job {
 
 /* Runs one job in the calling thread; returns its status. With any other than FPC_OK the sink's memory is undefined. */
 FPC_API int fpc_run(fpc_context *context, fpc_job *job);
+/* Runs a job on `count` images in memory, one after the other: pixels so many bytes behind those of the one before, to
+ * where the sink's memory is so many bytes further on. Returns the first status that isn't FPC_OK. */
+FPC_API int fpc_run_series(fpc_context *context, fpc_job *job, size_t count, int64_t in_step, int64_t out_step);
 
 /* Operations that would be done sooner than a job is read. Each byte's entry of a table of 256; `out` may be `in`. */
 FPC_API void fpc_look_up(const fpc_context *context, const uint8_t *in, size_t count, const uint8_t *table,
@@ -384,27 +420,31 @@ FPC_API void fpc_read_arrays(fpc_context *context, fpc_array *list, size_t count
  * many bytes apart, in `in` and in `out`, which may be the same memory. */
 FPC_API void fpc_hue(const uint8_t *in, uint8_t *out, size_t count, size_t in_plane, size_t out_plane, float by);
 
-/* torch's grid_sample(padding_mode="zeros", align_corners=False) of a uint8 tensor (C, H, W) of 1 or 3 channels, and of
- * ones where there is a fill: the part of a point that comes from outside becomes it, as torchvision's tensor backend
- * has it.
+/* torch's grid_sample(padding_mode="zeros", align_corners=False) of uint8 tensors (N, C, H, W) of 1 or 3 channels, and
+ * of ones where there is a fill: the part of a point that comes from outside becomes it, as torchvision's tensor
+ * backend has it.
  *
- * shape: channels, height, width, and the result's height and width.
+ * shape: images, channels, height, width, and the result's height and width.
  * theta: torchvision's affine grid, where the image goes from -1 to 1: pixel (x, y) of the result, counted from its
  *        middle, shows (theta[0] x + theta[2] y + theta[4], theta[1] x + theta[3] y + theta[5]); products and sums are
  *        each rounded.
- * grid: in its place such a point for each pixel, x first.
+ * grid: in its place such a point for each pixel, x first; the same for all images.
  * fill: a value for each channel, 0 to 255; NULL for black.
  * out: bytes, rounded to nearest even, or floats. */
-enum { FPC_GRID_SAMPLE_BILINEAR = 1, FPC_GRID_SAMPLE_FUSED = 2 /* as torch with FMA */, FPC_GRID_SAMPLE_FLOATS = 4 };
-FPC_API int fpc_grid_sample_planes(fpc_context *context, const uint8_t *in, const int32_t shape[5], const float *theta,
+enum {
+    FPC_GRID_SAMPLE_BILINEAR = 1,
+    FPC_GRID_SAMPLE_FUSED = 2, /* as torch with FMA */
+    FPC_GRID_SAMPLE_FLOATS = 4,
+    FPC_GRID_SAMPLE_V2 = 8 /* mixed with the fill as torchvision's v2 does it, and not its v1 */
+};
+FPC_API int fpc_grid_sample_planes(fpc_context *context, const uint8_t *in, const int32_t shape[6], const float *theta,
                                    const float *grid, const float *fill, int flags, void *out);
 
-/* torchvision's v1 operations on a uint8 tensor (channels, height, width), which `shape` says; `kind`:
- * FPC_OP_GRAY: three channels to one;
- * FPC_OP_SATURATION, FPC_OP_SHARPNESS: `factors` are torchvision's one and 1 less it, both finite;
- * FPC_OP_AUTOCONTRAST, FPC_OP_EQUALIZE. FPC_BAD_OPERATION for what torchvision leaves as it is. */
-FPC_API int fpc_change_planes(fpc_context *context, int kind, const uint8_t *in, const int32_t shape[3],
-                              const float *factors, uint8_t *out);
+/* FPC_OP_TENSOR_GRAY (three channels to one), _SATURATION, _CONTRAST, _SHARPNESS, _HUE, _AUTOCONTRAST or
+ * FPC_OP_EQUALIZE of uint8 tensors (N, C, H, W), which `shape` says; `out` is other memory. FPC_BAD_OPERATION for what
+ * torchvision leaves as it is; then the memory of `out` is undefined. */
+FPC_API int fpc_change_planes(fpc_context *context, const fpc_operation *operation, const uint8_t *in,
+                              const int32_t shape[4], uint8_t *out);
 /* Images of `count` bytes, times weights from 0 to 1 whose sum is 1, added up in float32 in their order and cut off. */
 FPC_API int fpc_mix_planes(const fpc_context *context, const uint8_t *const *images, const float *weights,
                            int image_count, int64_t count, uint8_t *out);

@@ -151,27 +151,69 @@ static int build_identity(fpc_axis *axis, const fpc_axis_request *request, int64
     return FPC_OK;
 }
 
-/* The weights of all outputs, whose starts and counts are there. */
+/* The inputs of an output, of which there are no more than `bound`: how many, from *first on. */
+static int32_t find_inputs(const fpc_axis_request *request, double center, double support, int64_t bound,
+                           int32_t *first) {
+    *first = (int32_t)(center - support + 0.5);
+    if (*first < 0) *first = 0;
+    int32_t end = (int32_t)(center + support + 0.5);
+    if (end > request->inputs) end = request->inputs;
+    const int32_t count = end - *first;
+    return request->torch && count > bound ? (int32_t)bound : count; /* torch drops what is too many */
+}
+
+/* The weights of one output before they are whole numbers; returns their sum. */
+static INLINED double find_values(double (*value_at)(double), int32_t first, int32_t count, double center,
+                                  double inverse, double *values) {
+    double sum = 0.0;
+    for (int32_t k = 0; k < count; k++) {
+        values[k] = value_at((k + first - center + 0.5) * inverse);
+        sum += values[k];
+    }
+    return sum;
+}
+
+/* The bits of torch's weights behind the point: as many as leave the largest one of all outputs, wanted or not, below
+ * 2**15 (UpSampleKernel.cpp: compute_index_ranges_int16_weights). */
+static INLINED int torch_weight_bits(const fpc_axis *axis, const fpc_axis_request *request, double (*value_at)(double),
+                                     double scale, double support, double inverse, int64_t bound) {
+    double *values = (double *)(void *)axis->memory.data, most = 0.0;
+    for (int32_t i = 0; i < request->outputs; i++) {
+        const double center = (i + 0.5) * scale;
+        int32_t first;
+        const int32_t count = find_inputs(request, center, support, bound, &first);
+        const double sum = find_values(value_at, first, count, center, inverse, values);
+        for (int32_t k = 0; k < count && sum != 0.0; k++) {
+            const double value = values[k] / sum;
+            most = value > most ? value : most;
+        }
+    }
+    int bits = 0;
+    while (bits < FPC_WEIGHT_BITS && (int)(0.5 + most * (1 << (bits + 1))) < 1 << 15) bits++;
+    return bits;
+}
+
+/* The weights of all outputs, whose starts and counts are there. Torch's have fewer bits, and zeros behind them: sums
+ * of them, with a half added and cut off, are torch's. */
 static INLINED void fill_weights(fpc_axis *axis, const fpc_axis_request *request, double (*value_at)(double),
-                                 double scale, double inverse) {
+                                 double scale, double support, double inverse, int64_t bound) {
     const float in0 = (float)request->box_start;
-    double *values = (double *)(void *)axis->memory.data; /* one output's weights before they are whole numbers */
+    const int bits =
+        request->torch ? torch_weight_bits(axis, request, value_at, scale, support, inverse, bound) : FPC_WEIGHT_BITS;
+    double *values = (double *)(void *)axis->memory.data;
     const int32_t width = 2 * axis->pairs;
     for (int32_t i = 0; i < request->window; i++) {
         const int32_t place = request->mirrored_outputs ? request->window - 1 - i : i;
         const int32_t first = axis->starts[place], count = axis->counts[place];
         const double center = in0 + (request->window_start + i + 0.5) * scale;
-        double sum = 0.0;
-        for (int32_t k = 0; k < count; k++) {
-            values[k] = value_at((k + first - center + 0.5) * inverse);
-            sum += values[k];
-        }
+        const double sum = find_values(value_at, first, count, center, inverse, values);
         int32_t *weights = axis->weights + (int64_t)place * width;
         for (int32_t k = 0; k < count; k++) {
             double value = values[k];
             if (sum != 0.0) value /= sum;
-            const double scaled = value * (1 << FPC_WEIGHT_BITS); /* normalize_coeffs_8bpc */
-            weights[request->mirrored_inputs ? count - 1 - k : k] = (int32_t)(value < 0 ? -0.5 + scaled : 0.5 + scaled);
+            const double scaled = value * (1 << bits); /* normalize_coeffs_8bpc */
+            const int32_t whole = (int32_t)(value < 0 ? -0.5 + scaled : 0.5 + scaled);
+            weights[request->mirrored_inputs ? count - 1 - k : k] = whole * (1 << (FPC_WEIGHT_BITS - bits));
         }
         for (int32_t k = count; k < width; k++) weights[k] = 0;
     }
@@ -194,11 +236,8 @@ static int build_weights(fpc_axis *axis, const fpc_axis_request *request, int64_
     int32_t most = 1;
     for (int32_t i = 0; i < request->window; i++) {
         const double center = in0 + (request->window_start + i + 0.5) * scale;
-        int32_t first = (int32_t)(center - support + 0.5);
-        if (first < 0) first = 0;
-        int32_t end = (int32_t)(center + support + 0.5);
-        if (end > request->inputs) end = request->inputs;
-        const int32_t count = end - first;
+        int32_t first;
+        const int32_t count = find_inputs(request, center, support, bound, &first);
         if (count < 1 || count > bound) return FPC_BAD_OPERATION; /* not possible as far as we know */
         const int32_t place = request->mirrored_outputs ? request->window - 1 - i : i;
         axis->starts[place] = first;
@@ -209,11 +248,11 @@ static int build_weights(fpc_axis *axis, const fpc_axis_request *request, int64_
     lay_out(axis, bound, (most + 1) / 2);
 
     switch (request->filter) { /* with a constant each filter is compiled into its loop */
-    case FPC_BOX: fill_weights(axis, request, box_filter, scale, inverse); break;
-    case FPC_BILINEAR: fill_weights(axis, request, bilinear_filter, scale, inverse); break;
-    case FPC_HAMMING: fill_weights(axis, request, hamming_filter, scale, inverse); break;
-    case FPC_BICUBIC: fill_weights(axis, request, bicubic_filter, scale, inverse); break;
-    default: fill_weights(axis, request, lanczos_filter, scale, inverse); break;
+    case FPC_BOX: fill_weights(axis, request, box_filter, scale, support, inverse, bound); break;
+    case FPC_BILINEAR: fill_weights(axis, request, bilinear_filter, scale, support, inverse, bound); break;
+    case FPC_HAMMING: fill_weights(axis, request, hamming_filter, scale, support, inverse, bound); break;
+    case FPC_BICUBIC: fill_weights(axis, request, bicubic_filter, scale, support, inverse, bound); break;
+    default: fill_weights(axis, request, lanczos_filter, scale, support, inverse, bound); break;
     }
     return FPC_OK;
 }
@@ -255,7 +294,8 @@ static bool same(const fpc_axis_request *a, const fpc_axis_request *b) {
     return a->filter == b->filter && a->inputs == b->inputs && a->outputs == b->outputs &&
            a->box_start == b->box_start && a->box_end == b->box_end && a->window_start == b->window_start &&
            a->window == b->window && a->there_start == b->there_start && a->there == b->there &&
-           a->mirrored_inputs == b->mirrored_inputs && a->mirrored_outputs == b->mirrored_outputs;
+           a->mirrored_inputs == b->mirrored_inputs && a->mirrored_outputs == b->mirrored_outputs &&
+           a->torch == b->torch;
 }
 
 int fpc_axis_build(fpc_axis *axis, const fpc_axis_request *request, int64_t max_bytes) {
@@ -265,6 +305,8 @@ int fpc_axis_build(fpc_axis *axis, const fpc_axis_request *request, int64_t max_
     }
     axis->made = (fpc_axis_request){0}; /* fits no request */
     if (!fits(request) || request->filter < FPC_NEAREST || request->filter > FPC_LANCZOS) return FPC_BAD_OPERATION;
+    if (request->torch && request->filter != FPC_BILINEAR && request->filter != FPC_BICUBIC) return FPC_BAD_OPERATION;
+    if (request->torch && (request->box_start != 0.0 || request->box_end != request->inputs)) return FPC_BAD_OPERATION;
     int status = build(axis, request, max_bytes);
     if (status == FPC_OK) status = locate(axis, request);
     if (status != FPC_OK) return status;

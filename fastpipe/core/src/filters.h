@@ -25,6 +25,7 @@ typedef struct fpc_axis_request {
     int32_t there_start, there;   /* the inputs that are at hand */
     bool mirrored_inputs;         /* what is at hand lies in memory in reversed order */
     bool mirrored_outputs;        /* the outputs are wanted in reversed order */
+    bool torch;                   /* weights of torch's uint8 tensors: 16 bits, as many parts of 1 as they hold */
 } fpc_axis_request;
 
 /* One axis's tables. Positions count from the first input that is at hand, in memory's order. */

@@ -25,7 +25,14 @@ static int32_t constant_of(const fpc_operation *operation, int32_t height, int32
     case FPC_OP_RESIZE:
         return operation->resize.filter == FPC_NEAREST || only_crops(&operation->resize, height, width) ? -1 : 0;
     case FPC_OP_LUT: return operation->lut.fourth;
-    case FPC_OP_GRAY: return 255;
+    case FPC_OP_GRAY:
+    case FPC_OP_TENSOR_GRAY: /* and of tensors, which have no such byte */
+    case FPC_OP_TENSOR_SATURATION:
+    case FPC_OP_TENSOR_CONTRAST:
+    case FPC_OP_TENSOR_SHARPNESS:
+    case FPC_OP_TENSOR_HUE:
+    case FPC_OP_TENSOR_AUTOCONTRAST:
+    case FPC_OP_TENSOR_SAMPLE: return 255;
     case FPC_OP_PAD: return operation->pad.mode == FPC_CONSTANT ? -1 : 255; /* torchvision's, by way of numpy */
     case FPC_OP_HUE:
     case FPC_OP_AUTOCONTRAST:

@@ -88,11 +88,15 @@ static inline void sample_block(const fpc_grid_sample *sample, int32_t row, int3
     }
     const float *inside = rows[3];
     for (int c = 0; c < sample->channels; c++) {
-        const int64_t at = ((int64_t)c * sample->out_height + row) * sample->out_width + column;
+        const int64_t at = c * sample->plane + (int64_t)(row - sample->first_row) * sample->out_width + column;
         float *values = rows[c];
         if (sample->bilinear && sample->filled) {
             const float fill = sample->fill[c];
-            for (int32_t k = 0; k < count; k++) values[k] = values[k] * inside[k] + (1.0f - inside[k]) * fill;
+            if (sample->v2) {
+                for (int32_t k = 0; k < count; k++) values[k] = (values[k] - fill) * inside[k] + fill;
+            } else {
+                for (int32_t k = 0; k < count; k++) values[k] = values[k] * inside[k] + (1.0f - inside[k]) * fill;
+            }
         }
         if (sample->floats) {
             memcpy((float *)sample->out + at, values, (size_t)count * sizeof *values);
@@ -104,7 +108,7 @@ static inline void sample_block(const fpc_grid_sample *sample, int32_t row, int3
 }
 
 static inline void sample_rows(const fpc_grid_sample *sample, sample_run *run) {
-    for (int32_t row = 0; row < sample->out_height; row++) {
+    for (int32_t row = sample->first_row; row < sample->end_row; row++) {
         for (int32_t column = 0; column < sample->out_width; column += FPC_GRID_SAMPLE_BLOCK) {
             const int32_t rest = sample->out_width - column;
             const int32_t count = rest < FPC_GRID_SAMPLE_BLOCK ? rest : FPC_GRID_SAMPLE_BLOCK;

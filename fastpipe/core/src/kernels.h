@@ -69,10 +69,13 @@ typedef struct fpc_grid_sample {
     const uint32_t *pixels;           /* red in the lowest byte, 1 in the highest; two of 0 on each side */
     int32_t channels;                 /* 1 or 3 */
     int32_t height, width;            /* without those */
-    int32_t out_height, out_width;    /* of the result, planes one behind the other */
+    int32_t out_height, out_width;    /* of the result */
+    int32_t first_row, end_row;       /* of it, those that are made */
+    int64_t plane;                    /* elements from one of the result's planes to the next */
     const float *theta, *grid, *fill; /* as fpc_grid_sample_planes has them */
     bool filled, bilinear, fused, floats;
-    void *out;
+    bool v2;   /* torchvision's v2, which mixes with the fill in another order */
+    void *out; /* the first of those rows */
 } fpc_grid_sample;
 
 /* Bytes behind a row in scratch memory: kernels read and write whole vectors. */
@@ -170,8 +173,11 @@ typedef struct fpc_kernels {
     void (*warp_bicubic)(const fpc_warp_source *warp, const double *xs, const double *ys, int32_t count, uint8_t *out);
     void (*grid_sample)(const fpc_grid_sample *sample);
     /* planes_plain.h: nothing else is read and written, but for planes_smooth's neighbours. */
-    void (*planes_gray)(const uint8_t *red, const uint8_t *green, const uint8_t *blue, int64_t count, uint8_t *out);
-    void (*planes_blend)(const uint8_t *first, const uint8_t *second, float by, float rest, int64_t count,
+    void (*planes_gray)(const uint8_t *red, const uint8_t *green, const uint8_t *blue, int64_t count, bool fused,
+                        uint8_t *out);
+    void (*planes_blend)(const uint8_t *first, const uint8_t *second, float by, float rest, int64_t count, bool fused,
+                         uint8_t *out);
+    void (*planes_shift)(const uint8_t *first, const uint8_t *second, float rest, int64_t count, bool fused,
                          uint8_t *out);
     void (*planes_smooth)(const uint8_t *above, const uint8_t *row, const uint8_t *below, int64_t count, uint8_t *out);
     void (*planes_mix)(const uint8_t *const *images, const float *weights, int image_count, int64_t count,
@@ -243,6 +249,7 @@ typedef struct fpc_kernels {
         .grid_sample = grid_sample,                                                                                    \
         .planes_gray = planes_gray,                                                                                    \
         .planes_blend = planes_blend,                                                                                  \
+        .planes_shift = planes_shift,                                                                                  \
         .planes_smooth = planes_smooth,                                                                                \
         .planes_mix = planes_mix,                                                                                      \
         .drop_fourth = drop_fourth,                                                                                    \

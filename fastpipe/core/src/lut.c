@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "histogram.h"
+#include "tensors.h"
 
 typedef struct lut_stage {
     fpc_stage stage;
@@ -101,6 +102,37 @@ int fpc_add_contrast(fpc_chain *chain, const fpc_operation *operation) {
     return use_tables(lut);
 }
 
+/* torch.mean's sum is one of whole numbers, which float32 holds up to here: in whatever order it is added up. */
+#define MOST_TENSOR_SUM (1 << 24)
+
+int fpc_add_tensor_contrast(fpc_chain *chain, const fpc_operation *operation) {
+    fpc_tensor_blend blend;
+    if (!fpc_tensor_factors(operation, &blend)) return FPC_BAD_OPERATION;
+    lut_stage *lut;
+    const int status = add_with_image(chain, &lut);
+    if (status != FPC_OK) return status;
+    const fpc_stage *stage = &lut->stage;
+    const int64_t plane_bytes = fpc_row_bytes(stage->width, 1);
+    uint8_t *gray = fpc_buffer_need(&stage->slot->rows, 3 * (size_t)plane_bytes);
+    if (!gray) return FPC_NO_MEMORY;
+    uint8_t *const planes[3] = {gray, gray + plane_bytes, gray + 2 * plane_bytes};
+    uint64_t sum = 0;
+    for (int32_t y = 0; y < stage->height; y++) {
+        const uint8_t *row = fpc_image_row(&lut->image, y);
+        if (stage->channels == 3) {
+            stage->kernels->split_channels(row, stage->width, planes);
+            stage->kernels->planes_gray(planes[0], planes[1], planes[2], stage->width, blend.fused, gray);
+            row = gray;
+        }
+        sum += sum_of(row, stage->width);
+    }
+    if (sum > MOST_TENSOR_SUM) return FPC_BAD_OPERATION;
+    const float mean = (float)sum / (float)((int64_t)stage->height * stage->width);
+    fpc_tensor_contrast_table(&blend, mean, lut->tables);
+    for (int c = 1; c < stage->channels; c++) memcpy(lut->tables + 256 * c, lut->tables, 256);
+    return use_tables(lut);
+}
+
 /* ---- autocontrast ---- */
 
 /* Each byte of a row's least and greatest value over all rows: compilers make vectors of it. */
@@ -111,30 +143,54 @@ static void widen_range(const uint8_t *row, int64_t count, uint8_t *least, uint8
     }
 }
 
+/* Each channel's least and greatest value. */
+static int find_ranges(lut_stage *lut, uint8_t least[3], uint8_t most[3]) {
+    const int32_t channels = lut->stage.channels;
+    const int64_t bytes = (int64_t)lut->stage.width * channels;
+    uint8_t *low = fpc_need_rows(&lut->stage, 2);
+    if (!low) return FPC_NO_MEMORY;
+    uint8_t *high = low + fpc_row_bytes(lut->stage.width, channels);
+    memset(low, 255, (size_t)bytes);
+    memset(high, 0, (size_t)bytes);
+    for (int32_t y = 0; y < lut->stage.height; y++) widen_range(fpc_image_row(&lut->image, y), bytes, low, high);
+    for (int c = 0; c < channels; c++) {
+        least[c] = 255;
+        most[c] = 0;
+        for (int64_t x = c; x < bytes; x += channels) {
+            least[c] = low[x] < least[c] ? low[x] : least[c];
+            most[c] = high[x] > most[c] ? high[x] : most[c];
+        }
+    }
+    return FPC_OK;
+}
+
 int fpc_add_autocontrast(fpc_chain *chain, const fpc_operation *operation) {
     (void)operation;
     lut_stage *lut;
-    const int status = add_with_image(chain, &lut);
+    uint8_t least[3], most[3];
+    int status = add_with_image(chain, &lut);
+    if (status == FPC_OK) status = find_ranges(lut, least, most);
     if (status != FPC_OK) return status;
-    const int32_t channels = lut->stage.channels;
-    const int64_t bytes = (int64_t)lut->stage.width * channels;
-    uint8_t *least = fpc_need_rows(&lut->stage, 2);
-    if (!least) return FPC_NO_MEMORY;
-    uint8_t *most = least + fpc_row_bytes(lut->stage.width, channels);
-    memset(least, 255, (size_t)bytes);
-    memset(most, 0, (size_t)bytes);
-    for (int32_t y = 0; y < lut->stage.height; y++) widen_range(fpc_image_row(&lut->image, y), bytes, least, most);
-    for (int c = 0; c < channels; c++) {
-        int low = 255, high = 0;
-        for (int64_t x = c; x < bytes; x += channels) {
-            low = least[x] < low ? least[x] : low;
-            high = most[x] > high ? most[x] : high;
-        }
+    for (int c = 0; c < lut->stage.channels; c++) {
+        const int low = least[c], high = most[c];
         const double scale = high > low ? 255.0 / (high - low) : 1.0, offset = high > low ? -low * scale : 0.0;
         for (int i = 0; i < 256; i++) {
             const double value = i * scale + offset; /* cut off, as Python's int() */
             lut->tables[256 * c + i] = value <= 0.0 ? 0 : value >= 255.0 ? 255 : (uint8_t)value;
         }
+    }
+    return use_tables(lut);
+}
+
+int fpc_add_tensor_autocontrast(fpc_chain *chain, const fpc_operation *operation) {
+    lut_stage *lut;
+    uint8_t least[3], most[3];
+    if (operation->reserved & ~(FPC_FUSED | FPC_V1)) return FPC_BAD_OPERATION;
+    int status = add_with_image(chain, &lut);
+    if (status == FPC_OK) status = find_ranges(lut, least, most);
+    if (status != FPC_OK) return status;
+    for (int c = 0; c < lut->stage.channels; c++) {
+        fpc_tensor_autocontrast_table(least[c], most[c], operation->reserved & FPC_V1, lut->tables + 256 * c);
     }
     return use_tables(lut);
 }

@@ -68,8 +68,10 @@ void fpc_normalizer_make(fpc_normalizer *normalizer, const fpc_sink *sink, const
     normalizer->dtype = sink->dtype;
     normalizer->flags = sink->flags;
     const bool normalize = sink->flags & FPC_NORMALIZE, multiply = sink->flags & FPC_MULTIPLY;
+    const bool by_factor = sink->flags & FPC_BY_FACTOR;
     reciprocal(255.0f, &normalizer->by_255[0], &normalizer->by_255[1]);
-    if (multiply) normalizer->by_255[1] = 0.0f; /* x * (1 / 255), the factor in float32 */
+    if (by_factor) normalizer->by_255[0] = 1.0f;             /* x itself */
+    if (multiply || by_factor) normalizer->by_255[1] = 0.0f; /* x * (1 / 255), the factor in float32 */
     if (normalize) {
         memcpy(normalizer->mean, sink->mean, three);
         memcpy(normalizer->std, sink->std, three);
@@ -77,14 +79,16 @@ void fpc_normalizer_make(fpc_normalizer *normalizer, const fpc_sink *sink, const
     }
     for (int channel = 0; channel < 3; channel++) {
         normalizer->by_std[0][channel] = 1.0f;
-        if (normalize) {
+        if (by_factor) {
+            normalizer->by_std[0][channel] = sink->std[channel];
+        } else if (normalize) {
             reciprocal(sink->std[channel], &normalizer->by_std[0][channel], &normalizer->by_std[1][channel]);
         }
         for (int x = 0; x < 256; x++) {
-            float value = multiply ? (float)x * normalizer->by_255[0] : (float)x / 255.0f;
+            float value = multiply || by_factor ? (float)x * normalizer->by_255[0] : (float)x / 255.0f;
             if (normalize) {
                 value = value - sink->mean[channel];
-                value = value / sink->std[channel];
+                value = by_factor ? value * sink->std[channel] : value / sink->std[channel];
             }
             normalizer->values[channel][x] = value;
             normalizer->halves[channel][x] =

@@ -20,6 +20,13 @@ static fpc_add_stage *const STAGES[FPC_OP_COUNT] = {
     [FPC_OP_PERSPECTIVE] = fpc_add_warp,
     [FPC_OP_BOX_BLUR] = fpc_add_blur,
     [FPC_OP_GAUSSIAN_BLUR] = fpc_add_blur,
+    [FPC_OP_TENSOR_GRAY] = fpc_add_tensor_gray,
+    [FPC_OP_TENSOR_SATURATION] = fpc_add_tensor_saturation,
+    [FPC_OP_TENSOR_CONTRAST] = fpc_add_tensor_contrast,
+    [FPC_OP_TENSOR_SHARPNESS] = fpc_add_tensor_sharpness,
+    [FPC_OP_TENSOR_HUE] = fpc_add_tensor_hue,
+    [FPC_OP_TENSOR_AUTOCONTRAST] = fpc_add_tensor_autocontrast,
+    [FPC_OP_TENSOR_SAMPLE] = fpc_add_tensor_sample,
 };
 
 int fpc_add_operation(fpc_chain *chain, const fpc_operation *operation) {

@@ -1,22 +1,68 @@
 /* planes_plain.h: torchvision's arithmetic on uint8 tensors, by way of float32: one product, sum or quotient for each
  * of torch's operations. Compilers make vectors of most of it. */
+#include <math.h>
+#include <stdbool.h>
 #include <stdint.h>
 
-/* rgb_to_grayscale */
-static void planes_gray(const uint8_t *red, const uint8_t *green, const uint8_t *blue, int64_t count, uint8_t *out) {
+/* a * b + c, rounded once where torch's loops have FMA. */
+static inline float planes_sum(float a, float b, float c, bool fused) { return fused ? fmaf(a, b, c) : a * b + c; }
+
+/* Clamped to 0 to 255 and cut off. */
+static inline uint8_t planes_byte(float value) {
+    const float least = value > 0.0f ? value : 0.0f;
+    return (uint8_t)(int32_t)(least < 255.0f ? least : 255.0f);
+}
+
+static inline void planes_gray_loop(const uint8_t *red, const uint8_t *green, const uint8_t *blue, int64_t count,
+                                    bool fused, uint8_t *out) {
     for (int64_t k = 0; k < count; k++) {
-        const float two = 0.2989f * (float)red[k] + 0.587f * (float)green[k];
-        out[k] = (uint8_t)(int32_t)(two + 0.114f * (float)blue[k]);
+        const float two = planes_sum((float)green[k], 0.587f, 0.2989f * (float)red[k], fused);
+        out[k] = (uint8_t)(int32_t)planes_sum((float)blue[k], 0.114f, two, fused);
     }
 }
 
-/* `by` times the first plus `rest` times the second, clamped to 0 to 255 and cut off. */
-static void planes_blend(const uint8_t *first, const uint8_t *second, float by, float rest, int64_t count,
-                         uint8_t *out) {
+static inline void planes_blend_loop(const uint8_t *first, const uint8_t *second, float by, float rest, int64_t count,
+                                     bool fused, uint8_t *out) {
     for (int64_t k = 0; k < count; k++) {
-        const float sum = by * (float)first[k] + rest * (float)second[k];
-        const float least = sum > 0.0f ? sum : 0.0f;
-        out[k] = (uint8_t)(int32_t)(least < 255.0f ? least : 255.0f);
+        out[k] = planes_byte(planes_sum((float)second[k], rest, by * (float)first[k], fused));
+    }
+}
+
+static inline void planes_shift_loop(const uint8_t *first, const uint8_t *second, float rest, int64_t count, bool fused,
+                                     uint8_t *out) {
+    for (int64_t k = 0; k < count; k++) {
+        const float x = (float)first[k];
+        out[k] = planes_byte(planes_sum((float)second[k] - x, rest, x, fused));
+    }
+}
+
+/* rgb_to_grayscale */
+static void planes_gray(const uint8_t *red, const uint8_t *green, const uint8_t *blue, int64_t count, bool fused,
+                        uint8_t *out) {
+    if (fused) { /* a constant in each of the loops */
+        planes_gray_loop(red, green, blue, count, true, out);
+    } else {
+        planes_gray_loop(red, green, blue, count, false, out);
+    }
+}
+
+/* `by` times the first plus `rest` times the second. */
+static void planes_blend(const uint8_t *first, const uint8_t *second, float by, float rest, int64_t count, bool fused,
+                         uint8_t *out) {
+    if (fused) {
+        planes_blend_loop(first, second, by, rest, count, true, out);
+    } else {
+        planes_blend_loop(first, second, by, rest, count, false, out);
+    }
+}
+
+/* The first plus `rest` times what the second is more. */
+static void planes_shift(const uint8_t *first, const uint8_t *second, float rest, int64_t count, bool fused,
+                         uint8_t *out) {
+    if (fused) {
+        planes_shift_loop(first, second, rest, count, true, out);
+    } else {
+        planes_shift_loop(first, second, rest, count, false, out);
     }
 }
 

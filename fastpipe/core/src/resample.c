@@ -213,7 +213,8 @@ int fpc_resize_prepare(fpc_resize *resize, fpc_chain *chain, fpc_slot *slot, con
                                         .there_start = operation->in_left,
                                         .there = width,
                                         .mirrored_inputs = flips.inputs,
-                                        .mirrored_outputs = flips.outputs};
+                                        .mirrored_outputs = flips.outputs,
+                                        .torch = operation->pass_order == FPC_TORCH_PASSES};
     const fpc_axis_request y_request = {.filter = operation->filter,
                                         .inputs = rows,
                                         .outputs = operation->out_height,
@@ -222,7 +223,8 @@ int fpc_resize_prepare(fpc_resize *resize, fpc_chain *chain, fpc_slot *slot, con
                                         .window_start = operation->window.top,
                                         .window = operation->window.height,
                                         .there_start = operation->in_top,
-                                        .there = height};
+                                        .there = height,
+                                        .torch = operation->pass_order == FPC_TORCH_PASSES};
     fpc_axis *horizontal = &slot->horizontal, *vertical = &slot->vertical;
     int status = fpc_axis_build(horizontal, &x_request, chain->max_bytes);
     if (status == FPC_OK) status = fpc_axis_build(vertical, &y_request, chain->max_bytes);

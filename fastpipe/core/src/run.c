@@ -269,3 +269,20 @@ int fpc_run(fpc_context *context, fpc_job *job) {
     if (context) fpc_context_trim(context);
     return job->status;
 }
+
+int fpc_run_series(fpc_context *context, fpc_job *job, size_t count, int64_t in_step, int64_t out_step) {
+    if (!job || !job->pixels) return FPC_BAD_OPERATION;
+    const fpc_pixels *const first = job->pixels;
+    void *const out = job->sink.data;
+    fpc_pixels pixels = *first;
+    job->pixels = &pixels;
+    int status = FPC_OK;
+    for (size_t i = 0; i < count && status == FPC_OK; i++) {
+        status = fpc_run(context, job);
+        pixels.data += in_step;
+        job->sink.data = (uint8_t *)job->sink.data + out_step;
+    }
+    job->pixels = first;
+    job->sink.data = out;
+    return status;
+}

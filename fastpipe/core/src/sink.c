@@ -16,7 +16,9 @@ int fpc_sink_check(const fpc_sink *sink) {
     } else if (sink->channels != 1 && sink->channels != 3) {
         return FPC_BAD_OPERATION;
     }
-    const int32_t known = FPC_NORMALIZE | FPC_MULTIPLY;
+    const int32_t known = FPC_NORMALIZE | FPC_MULTIPLY | FPC_BY_FACTOR;
+    const int32_t by_factor = FPC_NORMALIZE | FPC_BY_FACTOR;
+    if (sink->flags & FPC_BY_FACTOR && sink->flags != by_factor) return FPC_BAD_OPERATION;
     if (sink->flags & ~known || (sink->flags && sink->dtype == FPC_UINT8)) return FPC_BAD_OPERATION;
     const int64_t size = element_size(sink); /* elements have to be aligned */
     if ((uintptr_t)sink->data % (uintptr_t)size || sink->row_stride % size || sink->column_stride % size ||

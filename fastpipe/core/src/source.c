@@ -8,6 +8,7 @@
 typedef struct pixels_stage {
     fpc_stage stage;
     fpc_pixels pixels; /* the box of them */
+    uint8_t *room;     /* for a row's three planes, where they can't be read in whole groups */
 } pixels_stage;
 
 static int next_dense_row(fpc_stage *stage, uint8_t *row) {
@@ -40,12 +41,30 @@ static int next_fourth_row(fpc_stage *stage, uint8_t *row) {
     return FPC_OK;
 }
 
+/* Three planes, as tensors have them. */
+static int next_planar_row(fpc_stage *stage, uint8_t *row) {
+    const pixels_stage *source = (const pixels_stage *)stage;
+    const fpc_pixels *pixels = &source->pixels;
+    const uint8_t *in = pixels->data + stage->given * pixels->row_stride, *planes[3];
+    /* The group behind a row's end has to lie in the rows below. */
+    const bool within = pixels->row_stride >= FPC_ROW_SLACK && stage->given < stage->height - 1;
+    const int64_t room_bytes = fpc_row_bytes(stage->width, 1);
+    for (int c = 0; c < 3; c++) {
+        planes[c] = in + c * pixels->channel_stride;
+        if (within) continue;
+        memcpy(source->room + c * room_bytes, planes[c], (size_t)stage->width);
+        planes[c] = source->room + c * room_bytes;
+    }
+    stage->kernels->planes_to_rgb(planes[0], planes[1], planes[2], row, stage->width);
+    return FPC_OK;
+}
+
 static fpc_next_row *choose_way(const fpc_pixels *pixels, int32_t channels) {
     const bool together = pixels->channels == 1 || pixels->channel_stride == 1;
     if (together && pixels->column_stride == channels && pixels->channels == channels) return next_dense_row;
     if (together && pixels->column_stride == 4 && channels == 3) return next_rgb_row;
     if (together && pixels->column_stride == 4 && channels < pixels->channels) return next_fourth_row;
-    return next_strided_row;
+    return channels == 3 && pixels->column_stride == 1 ? next_planar_row : next_strided_row;
 }
 
 int fpc_add_pixels(fpc_chain *chain, const fpc_pixels *pixels, const fpc_box *box, int32_t channels) {
@@ -63,6 +82,9 @@ int fpc_add_pixels(fpc_chain *chain, const fpc_pixels *pixels, const fpc_box *bo
         stage->stride = pixels->row_stride;
     } else if (next == next_strided_row && channels == 1 && pixels->channels == 4) {
         source->pixels.data += 3 * pixels->channel_stride;
+    } else if (next == next_planar_row) {
+        source->room = fpc_buffer_need(&stage->slot->rows, 3 * (size_t)fpc_row_bytes(stage->width, 1));
+        if (!source->room) return FPC_NO_MEMORY;
     }
     return FPC_OK;
 }

@@ -81,20 +81,21 @@ int fpc_borrow_row(fpc_stage *stage, uint8_t *room, const uint8_t **row) {
 
 /* ---- whole images ---- */
 
-/* The one of the two buffers whose turn it is, with at least `bytes`. */
-static uint8_t *take_buffer(fpc_chain *chain, int64_t bytes) {
-    uint8_t *data = fpc_buffer_need(&chain->images[chain->turn], (size_t)bytes);
-    if (data) chain->turn ^= 1;
-    return data;
+int fpc_take_image(fpc_chain *chain, int64_t bytes, uint8_t **data) {
+    if ((chain->max_bytes > 0 && bytes > chain->max_bytes) || (uint64_t)bytes > SIZE_MAX) return FPC_TOO_LARGE;
+    *data = fpc_buffer_need(&chain->images[chain->turn], (size_t)bytes);
+    if (!*data) return FPC_NO_MEMORY;
+    chain->turn ^= 1;
+    return FPC_OK;
 }
 
 int fpc_materialize_image(fpc_chain *chain, fpc_stage *stage, fpc_image *image) {
     fpc_stage *from = stage->from;
     const int64_t stride = (int64_t)from->width * from->channels;
     const int64_t bytes = stride * from->height + FPC_ROW_SLACK;
-    if ((chain->max_bytes > 0 && bytes > chain->max_bytes) || (uint64_t)bytes > SIZE_MAX) return FPC_TOO_LARGE;
-    uint8_t *rows = take_buffer(chain, bytes);
-    if (!rows) return FPC_NO_MEMORY;
+    uint8_t *rows;
+    const int taken = fpc_take_image(chain, bytes, &rows);
+    if (taken != FPC_OK) return taken;
     for (int32_t y = 0; y < from->height; y++) { /* a row's slack is where the next one comes */
         const int status = fpc_pull_row(from, rows + y * stride);
         if (status != FPC_OK) return status;
@@ -109,8 +110,9 @@ int fpc_borrow_image(fpc_chain *chain, fpc_stage *stage, fpc_image *image) {
     const bool dense = from->memory && from->given == 0 && from->stride == stride;
     /* Of narrower images more than a row would lie in the slack behind a row. */
     if (!dense || stride < FPC_ROW_SLACK) return fpc_materialize_image(chain, stage, image);
-    uint8_t *last_row = take_buffer(chain, stride + FPC_ROW_SLACK);
-    if (!last_row) return FPC_NO_MEMORY;
+    uint8_t *last_row;
+    const int status = fpc_take_image(chain, stride + FPC_ROW_SLACK, &last_row);
+    if (status != FPC_OK) return status;
     memcpy(last_row, from->memory + (from->height - 1) * stride, (size_t)stride);
     *image = (fpc_image){from->memory, last_row, stride, from->height};
     from->given = from->height;

@@ -82,6 +82,8 @@ typedef struct fpc_image {
     int32_t height;
 } fpc_image;
 
+/* Room for `bytes`, until two more images have been taken. */
+int fpc_take_image(fpc_chain *chain, int64_t bytes, uint8_t **data);
 /* Copies all rows of the stage before, with FPC_ROW_SLACK bytes behind the last. */
 int fpc_materialize_image(fpc_chain *chain, fpc_stage *stage, fpc_image *image);
 /* The same for what reads row by row: without a copy where the rows are in memory already. */

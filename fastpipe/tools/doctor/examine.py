@@ -15,7 +15,8 @@ from fastpipe.config import MachineConfig, format_key, library_versions, machine
 from fastpipe.datasets.base import ImageDataset
 from fastpipe.environment import memory, usable_cpus
 from fastpipe.errors import DatasetError, FastpipeError
-from fastpipe.explanation.foreign_loading import path_of
+from fastpipe.explanation.conversion_gain import conversion_gain
+from fastpipe.explanation.foreign_loading import path_of, shape_in_memory
 from fastpipe.explanation.graph_breaks import diagnose
 from fastpipe.reporting.output import Move, in_words
 from fastpipe.tools.bench.measure import measure
@@ -199,8 +200,14 @@ def _decoding_threads(patient: Subject) -> int:
 def _plan_finding(patient: Subject, stages: Stages) -> find.Finding | None:
     dataset = patient.dataset
     if not isinstance(dataset, ImageDataset):
-        inner = getattr(dataset, "dataset", None)
-        return None if isinstance(inner, ImageDataset) else find.own_loader(type(dataset).__name__, stages)
+        if isinstance(getattr(dataset, "dataset", None), ImageDataset) or type(dataset).__module__.startswith(
+            "fastpipe."
+        ):
+            return None
+        kind, gain = type(dataset).__name__, conversion_gain(dataset)
+        if shape_in_memory(dataset) is not None:
+            return find.one_by_one(kind, gain) if gain is not None and gain.pays else None
+        return find.own_loader(kind, stages, gain)
     if not dataset.plans:
         return find.own_loader("loader", stages)
     rest = dataset.pipeline.rest

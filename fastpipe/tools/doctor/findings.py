@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from fastpipe.environment import Memory
+from fastpipe.explanation.conversion_gain import ConversionGain
 from fastpipe.reporting.output import in_words, size
 from fastpipe.tools.doctor.measurements import BadFile, Disk, ObjectList, Reencoding, Scaling, Stages, Threads
 from fastpipe.tools.timing import Timing
@@ -133,13 +134,25 @@ def broken_plan(transform: str, reason: str, advice: Sequence[str], behind: Sequ
 _TWINS = ("CocoDetection", "VOCDetection", "VOCSegmentation")
 
 
-def own_loader(kind: str, stages: Stages) -> Finding:
+def one_by_one(kind: str, gain: ConversionGain) -> Finding:
+    """Images in memory are made samples one by one, by Pillow."""
+    return Finding(
+        "samples are made one by one",
+        "advice",
+        f"{kind} has its images in memory, and each is made a PIL image and transformed by itself.",
+        f"One line does it, dataset = fastpipe.convert(dataset): {gain}.",
+    )
+
+
+def own_loader(kind: str, stages: Stages, gain: ConversionGain | None = None) -> Finding:
     """Whole images are decoded, as no plan says which part is needed."""
     share = (stages.groups().get("decode", 0.0) + stages.groups().get("own code", 0.0)) / max(stages.total_us, 1e-9)
     what = "The dataset has a loader of its own" if kind == "loader" else f"{kind} isn't a dataset of fastpipe's"
     twin = kind.removeprefix("Wrapped")  # as torchvision's wrap_dataset_for_transforms_v2 calls its classes
     if kind == "loader":
         cure = "Leave loader= out"
+    elif gain is not None and gain.pays:
+        cure = f"One line does it, dataset = fastpipe.convert(dataset), or fastpipe.convert(loader): {gain}"
     elif twin in _TWINS:
         cure = f"Use fastpipe.{twin}, with fastpipe.transforms.v2 and fastpipe.wrap_dataset_for_transforms_v2"
     else:

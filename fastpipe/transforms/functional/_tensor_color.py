@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad as torch_pad
 
-from fastpipe.core import Kind
+from fastpipe.core import Kind, TensorRounding
 from fastpipe.kernels import planes
 from fastpipe.transforms.functional._tensor_common import (
     assert_channels,
@@ -37,7 +37,7 @@ def rgb_to_grayscale(img: Tensor, num_output_channels: int = 1) -> Tensor:
         raise ValueError("num_output_channels should be either 1 or 3")
     if img.shape[-3] == 3:
         if not torch.jit.is_scripting():  # type: ignore[attr-defined]
-            gray = planes.changed(Kind.GRAY, img)
+            gray = planes.changed(Kind.TENSOR_GRAY, img, 1.0, TensorRounding.V1)
             if gray is not None:
                 return gray if num_output_channels == 1 else gray.expand(img.shape)
         r, g, b = img.unbind(dim=-3)
@@ -70,6 +70,10 @@ def adjust_contrast(img: Tensor, contrast_factor: float) -> Tensor:
         raise ValueError(f"contrast_factor ({contrast_factor}) is not non-negative.")
     assert_image_tensor(img)
     assert_channels(img, [3, 1])
+    if not torch.jit.is_scripting():  # type: ignore[attr-defined]
+        blended = planes.changed(Kind.TENSOR_CONTRAST, img, contrast_factor, TensorRounding.V1)
+        if blended is not None:
+            return blended
     c = get_dimensions(img)[0]
     dtype = img.dtype if torch.is_floating_point(img) else torch.float32
     if c == 3:
@@ -77,7 +81,7 @@ def adjust_contrast(img: Tensor, contrast_factor: float) -> Tensor:
     else:
         mean = torch.mean(img.to(dtype), dim=(-3, -2, -1), keepdim=True)
 
-    if not torch.jit.is_scripting():  # type: ignore[attr-defined]
+    if not torch.jit.is_scripting() and mean.numel() == 1:  # type: ignore[attr-defined]
         by_table = planes.looked_up(img, blend, mean.reshape(-1, 1, 1), contrast_factor)
         if by_table is not None:
             return by_table
@@ -114,7 +118,7 @@ def adjust_saturation(img: Tensor, saturation_factor: float) -> Tensor:
         return img
 
     if not torch.jit.is_scripting():  # type: ignore[attr-defined]
-        saturated = planes.changed(Kind.SATURATION, img, saturation_factor)
+        saturated = planes.changed(Kind.TENSOR_SATURATION, img, saturation_factor, TensorRounding.V1)
         if saturated is not None:
             return saturated
     return blend(img, rgb_to_grayscale(img), saturation_factor)
@@ -126,6 +130,14 @@ def adjust_gamma(img: Tensor, gamma: float, gain: float = 1) -> Tensor:
     if gamma < 0:
         raise ValueError("Gamma should be a non-negative real number")
 
+    if not torch.jit.is_scripting():  # type: ignore[attr-defined]
+        by_table = planes.looked_up(img, to_power, gamma, gain)
+        if by_table is not None:
+            return by_table
+    return to_power(img, gamma, gain)
+
+
+def to_power(img: Tensor, gamma: float, gain: float) -> Tensor:
     result = img
     dtype = img.dtype
     if not torch.is_floating_point(img):
@@ -223,7 +235,7 @@ def autocontrast(img: Tensor) -> Tensor:
     assert_colors(img)
 
     if not torch.jit.is_scripting():  # type: ignore[attr-defined]
-        stretched = planes.changed(Kind.AUTOCONTRAST, img)
+        stretched = planes.changed(Kind.TENSOR_AUTOCONTRAST, img, 1.0, TensorRounding.V1)
         if stretched is not None:
             return stretched
     bound = max_value(img.dtype)

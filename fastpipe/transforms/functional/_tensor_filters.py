@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.nn.functional import conv2d
 from torch.nn.functional import pad as torch_pad
 
-from fastpipe.core import Kind
+from fastpipe.core import Kind, TensorRounding
 from fastpipe.kernels import planes
 from fastpipe.transforms.functional._tensor_color import blend
 from fastpipe.transforms.functional._tensor_common import (
@@ -93,7 +93,7 @@ def adjust_sharpness(img: Tensor, sharpness_factor: float) -> Tensor:
         return img
 
     if not torch.jit.is_scripting():  # type: ignore[attr-defined]
-        sharpened = planes.changed(Kind.SHARPNESS, img, sharpness_factor)
+        sharpened = planes.changed(Kind.TENSOR_SHARPNESS, img, sharpness_factor, TensorRounding.V1)
         if sharpened is not None:
             return sharpened
     return blend(img, smoothed(img), sharpness_factor)

@@ -2,7 +2,8 @@
 
 ``from fastpipe.transforms import v2`` replaces ``from torchvision.transforms import v2``, its module ``functional``
 included. The classes are torchvision's, which must be installed (``pip install fastpipe[v2]``); in a dataset of
-fastpipe they are drawn before the image is decoded, and pixels are made by fastpipe's programs.
+fastpipe they are drawn before the image is decoded, and pixels are made by fastpipe's programs. So are a loaded PIL
+image's, for classes and functions.
 
 Besides what torchvision takes they take uint8 arrays ``(H, W)`` and ``(H, W, C)``, which are images as in
 `fastpipe.transforms`: an array goes in, an array comes out.

@@ -12,6 +12,7 @@ from typing import Any
 
 import PIL.Image
 import torch
+from torchvision import tv_tensors
 from torchvision.transforms import v2
 from torchvision.transforms.v2._utils import _get_fill
 
@@ -35,53 +36,56 @@ _TO_IMAGE, _AS_TV_IMAGE, _TO_PURE = (
 _PIL_TO_TENSOR, _TO_TENSOR = ops.interned_once(ops.PilToTensor), ops.interned_once(ops.ToFloatTensor)
 
 
-@lru_cache(maxsize=256)
-def _on_tensor(like: Any, name: str, size: ImageShape) -> ops.TensorOperation:
-    return ops.interned(ops.TensorOperation(name, {}, tuple(size), like))  # type: ignore[arg-type]
+def _behind(shape: ImageShape, steps: Steps) -> Steps:
+    """Steps as they are on pixels, or, where the image is a tensor by now, on that."""
+    if not isinstance(shape, ops.TensorShape):
+        return steps
+    made = []
+    behind: Any = shape
+    for step in steps:
+        operation: Any = step
+        made.append(ops.as_tensor_operation(operation, behind))
+        behind = made[-1].output_shape(behind)
+    return tuple(made)
 
 
-def _flip(operation: Any, name: str) -> Callable[[Any, ImageShape, Stream], Steps]:
+def _flip(operation: Any) -> Callable[[Any, ImageShape, Stream], Steps]:
     def draw(transform: Any, shape: ImageShape, stream: Stream) -> Steps:
-        if not stream.bernoulli(transform.p):
-            return ()
-        if isinstance(shape, ops.TensorShape):
-            return (_on_tensor(operation, name, ImageShape(*shape)),)
-        return (operation,)
+        return _behind(shape, (operation,)) if stream.bernoulli(transform.p) else ()
 
     return draw
 
 
 def _resized_crop(transform: Any, shape: ImageShape, stream: Stream) -> Steps | None:
-    if isinstance(shape, ops.TensorShape) or transform.antialias is False or torch.get_default_dtype() != torch.float32:
+    if transform.antialias is False or torch.get_default_dtype() != torch.float32:
         return None
     logarithms = log_ratio(tuple(transform.ratio), torch.float32)
     height, width, _ = shape
     box = geometry._draw_resized_crop(height, width, transform.scale, transform.ratio, logarithms, stream)
     size = tuple(transform.size)
     if box[2:] == size:
-        return (ops.Crop(*box),)
-    return ops.Crop(*box), ops.resize_to(list(size), interpolation_of(transform.interpolation))
+        return _behind(shape, (ops.Crop(*box),))
+    return _behind(shape, (ops.Crop(*box), ops.resize_to(list(size), interpolation_of(transform.interpolation))))
 
 
 def _resize_to(transform: Any, shape: ImageShape, stream: Stream) -> Steps | None:
     size = transform.size
-    if isinstance(shape, ops.TensorShape) or transform.antialias is False or size is None or transform.max_size:
+    if transform.antialias is False or size is None or transform.max_size:
         return None
     height, width = resized_size(shape.height, shape.width, size)
-    return (
-        ()
-        if (height, width) == shape.size
-        else (ops.resize_to([height, width], interpolation_of(transform.interpolation)),)
-    )
+    if (height, width) == shape.size:
+        return ()
+    return _behind(shape, (ops.resize_to([height, width], interpolation_of(transform.interpolation)),))
 
 
 def _center_crop(transform: Any, shape: ImageShape, stream: Stream) -> Steps | None:
-    return None if isinstance(shape, ops.TensorShape) else (ops.center_crop_to(tuple(transform.size)),)
+    return _behind(shape, (ops.center_crop_to(tuple(transform.size)),))
 
 
 def _crop(transform: Any, shape: ImageShape, stream: Stream) -> Steps | None:
-    if isinstance(shape, ops.TensorShape):
+    if isinstance(shape, ops.TensorShape) and transform.padding_mode != "constant":
         return None
+    whole: ImageShape = shape
     steps: Steps = ()
     height, width = transform.size
     left, right, top, bottom = transform.padding or (0, 0, 0, 0)
@@ -89,8 +93,9 @@ def _crop(transform: Any, shape: ImageShape, stream: Stream) -> Steps | None:
         missing = max(height - (shape.height + top + bottom), 0), max(width - (shape.width + left + right), 0)
         top, bottom, left, right = top + missing[0], bottom + missing[0], left + missing[1], right + missing[1]
     if left or right or top or bottom:
-        colour = whole_colour(_get_fill(vars(transform)["_fill"], PIL.Image.Image), shape.channels)
-        if colour is None:
+        fill = _get_fill(vars(transform)["_fill"], _class_of(shape))
+        colour = whole_colour(fill, shape.channels)
+        if colour is None or (isinstance(shape, ops.TensorShape) and fill not in (None, 0)):
             return None
         steps = (ops.pad_by([left, top, right, bottom], colour, transform.padding_mode),)
         shape = ImageShape(shape.height + top + bottom, shape.width + left + right, shape.channels)
@@ -99,15 +104,20 @@ def _crop(transform: Any, shape: ImageShape, stream: Stream) -> Steps | None:
     row = stream.randint(0, shape.height - height + 1) if shape.height > height else 0
     column = stream.randint(0, shape.width - width + 1) if shape.width > width else 0
     if (height, width) == shape.size:
-        return steps
+        return _behind(whole, steps)
     places = (shape.height - height + 1) * (shape.width - width + 1)
-    return (*steps, ops.crop_at(row, column, height, width, places))
+    return _behind(whole, (*steps, ops.crop_at(row, column, height, width, places)))
+
+
+def _class_of(shape: ImageShape) -> type:
+    """The class of an image of that shape, which a fill may depend on."""
+    if not isinstance(shape, ops.TensorShape):
+        return PIL.Image.Image
+    return torch.Tensor if shape.pure else tv_tensors.Image
 
 
 def _color_jitter(transform: Any, shape: ImageShape, stream: Stream) -> Steps | None:
-    if isinstance(shape, ops.TensorShape):
-        return None
-    return color.draw_jitter(transform, stream)
+    return _behind(shape, color.draw_jitter(transform, stream))
 
 
 def _to_image(transform: Any, shape: ImageShape, stream: Stream) -> Steps:
@@ -173,15 +183,21 @@ def _listed(policy: type[Any], bins: int, size: tuple[int, int], dtype: torch.dt
 
 def _policy(transform: Any, shape: ImageShape, bins: int) -> tuple[Listed, Callable[[str, float], Steps]] | None:
     """The operations, and what makes the steps of one; None where torchvision's code is to draw."""
-    fill = _get_fill(vars(transform)["_fill"], PIL.Image.Image)
-    if isinstance(shape, ops.TensorShape) or not _REPLACEABLE.isdisjoint(vars(transform)):
+    fill = _get_fill(vars(transform)["_fill"], _class_of(shape))
+    if not _REPLACEABLE.isdisjoint(vars(transform)):
+        return None
+    if isinstance(shape, ops.TensorShape) and shape.dtype != torch.uint8:
         return None
     if type(fill) not in (type(None), int, float) or type(bins) is not int or bins < 2:
         return None
     interpolation = interpolation_of(transform.interpolation)
     cls: Any = type(transform)
     listed = _listed(cls, bins, shape[:2], torch.get_default_dtype())
-    return listed, lambda name, magnitude: op_calls(name, magnitude, interpolation, fill, ops.AffineOfV2)
+
+    def calls(name: str, magnitude: float) -> Steps:
+        return _behind(shape, op_calls(name, magnitude, interpolation, fill, ops.AffineOfV2))
+
+    return listed, calls
 
 
 _REPLACEABLE = frozenset({"_AUGMENTATION_SPACE", "_apply_image_or_video_transform", "_get_random_item"})
@@ -224,9 +240,9 @@ QUICK: dict[type, Callable[[Any, ImageShape, Stream], Steps | None]] = {
     v2.RandAugment: _rand_augment,
     v2.RandomCrop: _crop,
     v2.RandomErasing: _random_erasing,
-    v2.RandomHorizontalFlip: _flip(_HFLIP, "horizontal_flip"),
+    v2.RandomHorizontalFlip: _flip(_HFLIP),
     v2.RandomResizedCrop: _resized_crop,
-    v2.RandomVerticalFlip: _flip(_VFLIP, "vertical_flip"),
+    v2.RandomVerticalFlip: _flip(_VFLIP),
     v2.Resize: _resize_to,
     v2.ToDtype: _to_dtype,
     v2.ToImage: _to_image,

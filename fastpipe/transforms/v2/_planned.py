@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -29,7 +30,7 @@ from fastpipe.transforms.autoaugment import AutoAugmentPolicy
 from fastpipe.transforms.image_call import ImageCallSlot
 from fastpipe.transforms.sized_image import Untraceable
 from fastpipe.transforms.v2 import _draws
-from fastpipe.transforms.v2._on_images import run_function
+from fastpipe.transforms.v2._kernels import by_fastpipe, with_routed
 from fastpipe.transforms.v2._proxies import (
     PilStandIn,
     PureStandIn,
@@ -65,7 +66,8 @@ class Planned:
         return _with_array(self, super().forward, inputs)  # type: ignore[misc]
 
     def _call_kernel(self, functional: Any, inpt: Any, *args: Any, **kwargs: Any) -> Any:
-        made = run_function(functional.__name__, inpt, args, kwargs)
+        """Calls torchvision's; on uint8 tensors in main memory and on PIL images the core's."""
+        made = by_fastpipe(functional, inpt, args, kwargs)
         return super()._call_kernel(functional, inpt, *args, **kwargs) if made is None else made  # type: ignore[misc]
 
     def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
@@ -171,10 +173,23 @@ def planned_class(base: Any, module: str, **own: Any) -> type:
     }
     if base in _draws.QUICK:
         body["draw"] = _drawing(_draws.QUICK[base])
+    if _POLICY_METHOD in vars(_AutoAugmentBase) and issubclass(base, _AutoAugmentBase):
+        body[_POLICY_METHOD] = with_routed(getattr(base, _POLICY_METHOD), _Routed())
     if base in _CONVERSIONS:
         body["transform"] = _converting(_draws.QUICK[base], base.transform)
     made: type = type(base)(base.__name__, _OWN_WAYS.get(base, (Planned, base)), body)
     return made
+
+
+_AutoAugmentBase: Any = theirs.AutoAugment.__mro__[1]
+_POLICY_METHOD = "_apply_image_or_video_transform"
+
+
+class _Routed:
+    """torchvision's functions as policies call them: ours, which are imported later."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(importlib.import_module("fastpipe.transforms.v2.functional"), name)
 
 
 def _drawing(quick: Any) -> Any:

@@ -66,6 +66,7 @@ class TensorStandIn(tv_tensors.Image):  # type: ignore[misc]
 
     stands_for = tv_tensors.Image
     steps: tuple[Step, ...]
+    ahead: bool
 
 
 @named
@@ -74,6 +75,7 @@ class PureStandIn(torch.Tensor):
 
     stands_for = torch.Tensor
     steps: tuple[Step, ...]
+    ahead: bool
 
 
 StandIn: TypeAlias = "PilStandIn | TensorStandIn | PureStandIn"
@@ -85,7 +87,7 @@ def stand_in(shape: ImageShape, steps: tuple[Step, ...] = ()) -> StandIn:
         return PilStandIn(shape, steps)
     empty = torch.empty((shape.channels, shape.height, shape.width), dtype=shape.dtype, device="meta")
     made: Any = empty.as_subclass(PureStandIn if shape.pure else TensorStandIn)
-    made.steps = steps
+    made.steps, made.ahead = steps, shape.ahead
     return made  # type: ignore[no-any-return]
 
 
@@ -94,7 +96,8 @@ def shape_of(image: StandIn) -> ImageShape:
     if isinstance(image, PilStandIn):
         return image.shape
     channels, height, width = image.shape
-    return ops.TensorShape.of((height, width, channels), image.dtype, isinstance(image, PureStandIn))
+    pure, ahead = isinstance(image, PureStandIn), getattr(image, "ahead", False)
+    return ops.TensorShape.of((height, width, channels), image.dtype, pure, ahead)
 
 
 # -- what a function does to pixels, from its arguments
@@ -176,7 +179,7 @@ _TABLES: dict[str, Callable[..., ops.Operation]] = {
     "posterize": ops.Posterize,
     "solarize": ops.Solarize,
 }
-OPERATIONS = {
+OPERATIONS: dict[str, Callable[..., Any]] = {
     **MOVES,
     **_TABLES,
     "adjust_contrast": ops.AdjustContrast,
@@ -266,18 +269,7 @@ def _on_pil(name: str, image: PilStandIn, /, *args: Any, **kwargs: Any) -> Any:
 
 # -- what it does to a tensor
 
-_BY_PIXEL = {
-    "adjust_brightness",
-    "adjust_gamma",
-    "adjust_hue",
-    "adjust_saturation",
-    "invert",
-    "permute_channels",
-    "posterize",
-    "solarize",
-    "to_dtype",
-}
-_SAME_SIZE = _BY_PIXEL | {
+_SAME_SIZE = ops.BY_PIXEL | {
     "adjust_contrast",
     "adjust_sharpness",
     "affine",
@@ -297,22 +289,20 @@ def _on_tensor(name: str, image: Any, /, *args: Any, **kwargs: Any) -> Any:
         return cropped_first(_on_tensor, image, given)
     if name in _ON_TENSOR:
         return _ON_TENSOR[name](image, **given)
-    if name in _TABLES:
-        return _look_up(name, image, given)
-    return _plainly(name, image, given, MOVES[name](**given) if name in MOVES else None)
+    return _plainly(name, image, given)
 
 
-def _plainly(
-    name: str, image: Any, given: dict[str, Any], like: ops.Operation | None = None, same: bool = False
-) -> Any:
-    shape = shape_of(image)
-    if like is not None:
-        height, width, channels = like.output_shape(ImageShape(*shape))
-    elif name in _SAME_SIZE:
-        height, width, channels = shape
-    else:  # torchvision's own kernel says
+def _plainly(name: str, image: Any, given: dict[str, Any]) -> Any:
+    size = None
+    if name not in _SAME_SIZE and name not in _SIZED:  # torchvision's own kernel says
         channels, height, width = getattr(F, name)(image.as_subclass(torch.Tensor), **given).shape
-    return _after(image, ops.TensorOperation(name, given, (height, width, channels), like, same, name in _BY_PIXEL))
+        size = height, width, channels
+    shape: Any = shape_of(image)
+    return _after(image, ops.tensor_operation(name, given, shape, size))
+
+
+_SIZED = frozenset({*MOVES, "pad", "resize"})
+"""Functions whose operation says the result's size."""
 
 
 def _after(image: Any, operation: Step) -> Any:
@@ -331,14 +321,12 @@ def _tensor_resize(image: Any, antialias: Any = True, **given: Any) -> Any:
     if like is None:
         return image
     interpolation = given.get("interpolation", "bilinear")
-    return _plainly("resize", image, {"size": like.size, "interpolation": interpolation, "antialias": antialias}, like)
+    return _plainly("resize", image, {"size": like.size, "interpolation": interpolation, "antialias": antialias})
 
 
 def _tensor_pad(image: Any, padding: Any, fill: Any = None, padding_mode: str = "constant") -> Any:
-    like = pad_of(padding, 0, padding_mode)
-    given = {"padding": like.padding, "fill": fill, "padding_mode": padding_mode}
-    zero = fill in (None, 0, 0.0) or (isinstance(fill, (list, tuple)) and not any(fill))
-    return _plainly("pad", image, given, like if zero else None)
+    sides = pad_of(padding, 0, padding_mode).padding
+    return _plainly("pad", image, {"padding": sides, "fill": fill, "padding_mode": padding_mode})
 
 
 def _tensor_normalize(image: Any, mean: Any, std: Any, inplace: bool = False) -> Any:
@@ -363,22 +351,7 @@ def _tensor_permute_channels(image: Any, permutation: Any) -> Any:
     order = _order(permutation, image.shape[0])
     if order is None:
         raise Untraceable("as many channels as numbers are wanted")
-    return _plainly("permute_channels", image, {"permutation": list(order)}, ops.PermuteChannels(order), same=True)
-
-
-def _look_up(name: str, image: Any, given: dict[str, Any]) -> Any:
-    """A function that maps each value of uint8 to another, to the same one as on pixels."""
-    like: Any = _TABLES[name](**given) if image.dtype == torch.uint8 else None
-    if name == "solarize" and like is not None:
-        like = ops.Solarize(_as_torch_compares(like.threshold))
-    if like is not None and like.table() is None:
-        like = None
-    return _plainly(name, image, given, like, same=like is not None)
-
-
-def _as_torch_compares(number: float) -> float:
-    """The number that torch compares integers with: of the default dtype, where Pillow's is a double."""
-    return torch.tensor(number, dtype=torch.get_default_dtype()).item()
+    return _plainly("permute_channels", image, {"permutation": list(order)})
 
 
 _ON_TENSOR: dict[str, Callable[..., Any]] = {

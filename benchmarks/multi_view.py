@@ -1,0 +1,143 @@
+"""Views of self-supervised training as their repositories have them, and the same transforms in `fastpipe.MultiView`.
+
+    python benchmarks/multi_view.py PHOTOS [--files 60] [--rounds 3] [--only WORD] [--json FILE]
+
+PHOTOS is a folder as ImageFolder takes it (root/class/….jpg). The transforms are torchvision's, with each repository's
+own classes among them (Pillow's blur, solarization). torchvision's ImageFolder calls them one after the other on the
+image; fastpipe's has them in a MultiView. Files are asked of both in turns, in one thread; a figure is processor time,
+the ratio the median over the rounds. `equal` says that all samples and the states of the generators were the same.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import statistics
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
+
+import torch
+from PIL import ImageFilter, ImageOps
+from recipe_conformance import flat, seed_all, states
+from rich.console import Console
+from rich.table import Table
+from torchvision_here import module, torchvision
+
+import fastpipe
+
+T = module("torchvision.transforms")
+BICUBIC = T.InterpolationMode.BICUBIC
+END = [T.ToTensor(), T.Normalize([0.485, 0.456, 0.406], [0.229, 0.224, 0.225])]
+
+
+class GaussianBlur:
+    """DINO's, VICReg's and MoCo's: Pillow's, with a radius of its own each time."""
+
+    def __init__(self, p: float) -> None:
+        self.p = p
+
+    def __call__(self, image: Any) -> Any:
+        if random.random() > self.p:
+            return image
+        return image.filter(ImageFilter.GaussianBlur(radius=random.uniform(0.1, 2.0)))
+
+
+class Solarization:
+    def __init__(self, p: float) -> None:
+        self.p = p
+
+    def __call__(self, image: Any) -> Any:
+        return ImageOps.solarize(image) if random.random() < self.p else image
+
+
+def jitter() -> list[Any]:
+    return [T.RandomApply([T.ColorJitter(0.4, 0.4, 0.2, 0.1)], p=0.8), T.RandomGrayscale(p=0.2)]
+
+
+def vicreg(blur: float, solarize: float) -> Any:
+    crop = [T.RandomResizedCrop(224, interpolation=BICUBIC), T.RandomHorizontalFlip(), *jitter()]
+    return T.Compose([*crop, GaussianBlur(blur), Solarization(solarize), *END])
+
+
+def moco(blur: float, solarize: float) -> Any:
+    crop = [T.RandomResizedCrop(224, scale=(0.08, 1.0)), *jitter(), T.RandomApply([GaussianBlur(1.0)], p=blur)]
+    behind = [T.RandomApply([Solarization(1.0)], p=solarize)] if solarize else []
+    return T.Compose([*crop, *behind, T.RandomHorizontalFlip(), *END])
+
+
+def dino(size: int, scale: tuple[float, float], *behind: Any) -> Any:
+    flip = T.Compose([T.RandomHorizontalFlip(), *jitter()])
+    return T.Compose([T.RandomResizedCrop(size, scale=scale, interpolation=BICUBIC), flip, *behind, *END])
+
+
+DINO = [
+    dino(224, (0.4, 1.0), GaussianBlur(1.0)),
+    dino(224, (0.4, 1.0), GaussianBlur(0.1), Solarization(0.2)),
+    dino(96, (0.05, 0.4), GaussianBlur(0.5)),
+]
+VIEWS = {
+    "VICReg": ([vicreg(1.0, 0.0), vicreg(0.1, 0.2)], [1, 1]),
+    "MoCo v3": ([moco(1.0, 0.0), moco(0.1, 0.2)], [1, 1]),
+    "DINO": (DINO, [1, 1, 8]),
+}
+
+
+class OneByOne:
+    """The views as a repository's class makes them."""
+
+    def __init__(self, transforms: list[Any], counts: list[int]) -> None:
+        self.each = [one for one, count in zip(transforms, counts, strict=True) for _ in range(count)]
+
+    def __call__(self, image: Any) -> list[Any]:
+        return [transform(image) for transform in self.each]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("photos", type=Path)
+    parser.add_argument("--files", type=int, default=60)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--only", default="")
+    parser.add_argument("--json", type=Path)
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    table = Table("views", "torchvision, ms", "MultiView, ms", "ratio", "equal")
+    found = []
+    for name, (transforms, counts) in VIEWS.items():
+        if options.only not in name:
+            continue
+        theirs = torchvision.datasets.ImageFolder(str(options.photos), OneByOne(transforms, counts))
+        pair = theirs, fastpipe.ImageFolder(options.photos, fastpipe.MultiView(transforms, counts))
+        count = min(options.files, len(theirs))
+        indices = [number * len(theirs) // count for number in range(count)]
+        results = []
+        for dataset in pair:
+            seed_all(1)
+            results.append(([flat(dataset[index]) for index in indices], states()))
+        spent = []
+        for _ in range(options.rounds):
+            taken = [0.0, 0.0]
+            for first in range(0, count, 20):
+                for which in random.sample((0, 1), 2):
+                    start = time.process_time()
+                    for index in indices[first : first + 20]:
+                        pair[which][index]
+                    taken[which] += (time.process_time() - start) / count * 1e3
+            spent.append(taken)
+        before, after = (statistics.median(taken[which] for taken in spent) for which in (0, 1))
+        ratio = statistics.median(one / other for one, other in spent)
+        equal = results[0] == results[1]
+        found.append({"views": name, "torchvision_ms": before, "fastpipe_ms": after, "ratio": ratio, "equal": equal})
+        table.add_row(name, f"{before:.2f}", f"{after:.2f}", f"{ratio:.2f}x", "yes" if equal else "NO")
+    Console().print(table)
+    if options.json:
+        options.json.write_text(json.dumps({"schema": "fastpipe-multi-view/1", "views": found}, indent=1))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,24 @@
+/* tensors.h: parts of torchvision's arithmetic on uint8 tensors that several files need. */
+#ifndef FPC_TENSORS_H
+#define FPC_TENSORS_H
+
+#include "kernels.h"
+
+/* What a blend does: `by` times the image plus `rest` times the other. */
+typedef struct fpc_tensor_blend {
+    float by, rest;
+    bool fused, v1; /* FPC_FUSED, FPC_V1 */
+} fpc_tensor_blend;
+
+/* False where float32 has no such factor, or for unknown flags. */
+bool fpc_tensor_factors(const fpc_operation *operation, fpc_tensor_blend *blend);
+
+/* adjust_contrast's table, of an image whose gray one has that mean. */
+void fpc_tensor_contrast_table(const fpc_tensor_blend *blend, float mean, uint8_t *table);
+/* autocontrast's table for values from `least` to `most`. */
+void fpc_tensor_autocontrast_table(uint8_t least, uint8_t most, bool v1, uint8_t *table);
+
+/* Whether the sizes are ones that grid_sample's places and points can have: FPC_OK, or FPC_TOO_LARGE. */
+int fpc_grid_sample_check(const fpc_grid_sample *sample);
+
+#endif

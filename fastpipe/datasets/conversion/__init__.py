@@ -1,0 +1,95 @@
+"""Other libraries' data sets as fastpipe's: one module a library, each with a table of its classes.
+
+A module is imported once an object of its library is there: so nothing here imports a library that the user hasn't
+imported.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+from torch.utils.data import Dataset, IterableDataset
+
+from fastpipe.datasets.base import ImageDataset
+from fastpipe.datasets.conversion.known import Known, Uncertain, look_up
+from fastpipe.errors import DatasetError
+
+__all__ = ["convert_dataset", "is_known"]
+
+_TABLES = {
+    "datasets.arrow_dataset": "huggingface",
+    "timm.data": "timm",
+    "torch.utils.data": "torch",
+    "torchvision.datasets": "torchvision",
+    "torchvision.tv_tensors": "torchvision",
+}
+"""The module that has the table of a package's classes, and of those in packages within."""
+
+_OWN = (
+    "where its samples are files, fastpipe.ImageList((paths, labels), transform) makes them, fastpipe.SampleDataset "
+    "with boxes and masks, and fastpipe.datasets.ImageArray where they are arrays in memory"
+)
+
+
+def convert_dataset(dataset: Any) -> Any:
+    """A data set of another library's as fastpipe's, with the same samples; one of fastpipe's as it is.
+
+    Raises:
+        DatasetError: it can't be converted; says why, and which way out there is.
+    """
+    return _Conversion()(dataset)
+
+
+def is_known(dataset: Any) -> bool:
+    """Whether an object's class, or one that it derives from, is in a table: `convert_dataset` may still refuse it."""
+    return isinstance(dataset, ImageDataset) or _find(type(dataset)) is not None
+
+
+class _Conversion:
+    """One conversion: a data set that is in several places becomes one."""
+
+    def __init__(self) -> None:
+        self._done: dict[int, tuple[Any, Any]] = {}
+
+    def __call__(self, dataset: Any) -> Any:
+        if id(dataset) not in self._done:
+            self._done[id(dataset)] = dataset, self._converted(dataset)  # the first keeps the id its own
+        return self._done[id(dataset)][1]
+
+    def _converted(self, dataset: Any) -> Any:
+        kind = type(dataset)
+        if isinstance(dataset, ImageDataset) or (isinstance(dataset, Dataset) and _is_ours(kind)):
+            return dataset
+        name = f"{kind.__module__}.{kind.__qualname__}"
+        found = _find(kind)
+        if found is None:
+            if isinstance(dataset, IterableDataset):
+                raise DatasetError(
+                    f"fastpipe.convert can't convert {name}: it is iterated, and has no samples by number. Of "
+                    "WebDataset's shards fastpipe.ImageShards makes a map-style data set; fastpipe.load_batch takes "
+                    "bytes from anywhere."
+                )
+            raise DatasetError(f"fastpipe.convert doesn't know {name}: {_OWN}.")
+        base, known = found
+        try:
+            known.check(dataset, base)
+            return known.convert(dataset, self)
+        except Uncertain as reason:
+            way = reason.way_out or _OWN
+            raise DatasetError(f"fastpipe.convert can't convert this {name}: {reason}. Instead: {way}.") from None
+
+
+def _is_ours(kind: type[Any]) -> bool:
+    return kind.__module__.startswith("fastpipe.")
+
+
+def _find(kind: type[Any]) -> tuple[type[Any], Known] | None:
+    """The first class of an object's lineage that a table has, and its row."""
+    for base in kind.__mro__:
+        module = look_up(_TABLES, base.__module__)
+        if module is not None:
+            table: dict[str, Known] = importlib.import_module(f"{__name__}.{module}").TABLE
+            if base.__name__ in table:
+                return base, table[base.__name__]
+    return None

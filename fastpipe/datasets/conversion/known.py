@@ -1,0 +1,99 @@
+"""A row of a table of known classes, and the checks that an object's samples are what its class makes."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+Found = TypeVar("Found")
+
+_OF_NO_ACCOUNT = frozenset(
+    {"__init__", "__repr__", "__str__", "extra_repr", *vars(type("Empty", (), {}))}
+    | {"__annotate__", "__annotate_func__", "__annotations__", "__annotations_cache__", "__classdictcell__"}
+    | {"__orig_bases__", "__parameters__", "__qualname__", "__slotnames__", "__type_params__"}
+)
+"""Names that a subclass may have without making other samples: some that the language and ``copy`` add among them."""
+
+
+class Uncertain(Exception):
+    """The reason why the samples of a data set aren't known.
+
+    Args:
+        reason: a clause.
+        way_out: what to do instead; empty for what is said of any data set.
+    """
+
+    def __init__(self, reason: str, way_out: str = "") -> None:
+        super().__init__(reason)
+        self.way_out = way_out
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A class of another library's.
+
+    Attributes:
+        convert: from an object, and a function that converts others (for data sets that hold such), to fastpipe's.
+        methods: its methods that make samples.
+        reads: the attributes that they read.
+        free: names of the class that a subclass may have of its own, as they take part when the object is made alone.
+    """
+
+    convert: Callable[[Any, Callable[[Any], Any]], Any]
+    methods: tuple[str, ...] = ()
+    reads: tuple[str, ...] = ()
+    free: frozenset[str] = frozenset()
+
+    def check(self, dataset: Any, base: type[Any]) -> None:
+        """Raises `Uncertain` if the object's samples may be others than its known class would make.
+
+        A subclass may have a constructor and a repr of its own, and methods and attributes under new names.
+        """
+        methods = ("__getitem__", "__len__", *self.methods)
+        own = vars(dataset)
+        for name in methods:
+            if name in own:
+                raise Uncertain(f"it has a {name} of its own")
+            if not _is_of_library(inspect.getattr_static(base, name), base):
+                raise Uncertain(f"{base.__name__}.{name} has been replaced")
+        for name in self.reads:
+            if name not in own:
+                raise Uncertain(f"it has no attribute {name}")
+        read = {"loader", "target_transform", "transform", "transforms", *self.reads}
+        kind = type(dataset)
+        for between in kind.__mro__[: kind.__mro__.index(base)]:
+            for name in vars(between):
+                if name in _OF_NO_ACCOUNT or name in self.free:
+                    continue
+                special = name.startswith("__") and name.endswith("__")
+                if special or name in read or hasattr(base, name):
+                    raise Uncertain(f"its class {between.__name__} has a {name} of its own")
+
+
+def _is_of_library(method: Any, base: type[Any]) -> bool:
+    """Whether a class's method is the one that a file of the class's library has."""
+    function = getattr(method, "__func__", method)
+    home, code = str(getattr(function, "__module__", "")), getattr(function, "__code__", None)
+    same_library = home.partition(".")[0] == base.__module__.partition(".")[0]
+    return same_library and code is not None and code.co_filename == getattr(sys.modules.get(home), "__file__", None)
+
+
+def look_up(table: Mapping[str, Found], module: str) -> Found | None:
+    """The entry of a module, or of the nearest package around it."""
+    while module:
+        if module in table:
+            return table[module]
+        module = module.rpartition(".")[0]
+    return None
+
+
+def take_attributes(ours: Any, original: Any) -> None:
+    """Has a data set of ours the attributes of the one that it was made of, but for names that mean something here."""
+    classes = [base for base in type(ours).__mro__ if base.__module__.startswith("fastpipe.")]
+    own = vars(ours)
+    for name, value in vars(original).items():
+        if name not in own and not any(name in vars(base) for base in classes):
+            own[name] = value

@@ -1,0 +1,83 @@
+"""timm's data set of files in folders."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+from fastpipe.datasets.conversion.known import Known, Uncertain, take_attributes
+from fastpipe.datasets.conversion.torchvision_files import hold_samples
+from fastpipe.datasets.indexed import IndexedDataset
+
+
+class NextSample:
+    """timm's answer to a file that can't be read: the sample behind it.
+
+    Args:
+        count: samples there are.
+    """
+
+    draws_nothing = True
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+
+    def __call__(self, bad: Any) -> int:
+        return int(bad.index + 1) % self.count
+
+
+class FolderDataset(IndexedDataset):
+    """timm's ``ImageDataset`` over folders: its samples, in its order.
+
+    Attributes:
+        class_to_idx: the index of each class.
+        reader_: timm's reader, which gives `filename` and `filenames`.
+    """
+
+    class_to_idx: dict[str, int]
+    _fastpipe_reader: Any
+
+    def filename(self, index: int, basename: bool = False, absolute: bool = False) -> str:
+        """The name of a sample's file."""
+        return str(self._fastpipe_reader.filename(index, basename, absolute))
+
+    def filenames(self, basename: bool = False, absolute: bool = False) -> list[str]:
+        """The names of all files."""
+        return list(self._fastpipe_reader.filenames(basename, absolute))
+
+
+def _converted(dataset: Any, _: Callable[[Any], Any]) -> FolderDataset:
+    reader = dataset.reader
+    if (type(reader).__module__, type(reader).__name__) != (
+        "timm.data.readers.reader_image_folder",
+        "ReaderImageFolder",
+    ):
+        raise Uncertain(
+            f"its reader is a {type(reader).__name__}",
+            "fastpipe.ImageFolder reads an archive of folders, fastpipe.ImageShards WebDataset's, fastpipe.ImageTable "
+            "Parquet; timm's create_loader takes any of them",
+        )
+    if dataset.load_bytes or dataset.input_img_mode != "RGB" or dataset.additional_features is not None:
+        raise Uncertain(
+            f"load_bytes={dataset.load_bytes}, input_img_mode={dataset.input_img_mode!r}, "
+            f"additional_features={dataset.additional_features}: known are images in RGB with a target"
+        )
+    made = FolderDataset(
+        dataset.transform, dataset.target_transform, max_bad_fraction=1.0, on_error=NextSample(len(reader))
+    )
+    made.root, made.class_to_idx = reader.root, reader.class_to_idx
+    hold_samples(made, reader.samples)
+    made._fastpipe_reader = copy.copy(reader)
+    made._fastpipe_reader.samples = made.samples  # mapped, and no list of objects for each worker
+    take_attributes(made, dataset)
+    return made
+
+
+TABLE = {
+    "ImageDataset": Known(
+        _converted,
+        reads=("reader", "load_bytes", "input_img_mode", "additional_features", "transform", "target_transform"),
+    )
+}
+"""What is known of each class."""

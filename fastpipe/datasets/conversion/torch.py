@@ -1,0 +1,61 @@
+"""torch's own data sets: those that hold others, and tensors in memory."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch.utils.data import ConcatDataset, Dataset, Subset, TensorDataset
+
+from fastpipe.datasets.conversion.known import Known, Uncertain, take_attributes
+from fastpipe.executor import CollatedBatch
+
+Convert = Callable[[Any], Any]
+
+
+class TensorBatches(TensorDataset):
+    """torch's ``TensorDataset`` whose batches are taken from each tensor in one call."""
+
+    gives_batches = True
+
+    def __getitems__(self, indices: Sequence[int]) -> list[tuple[torch.Tensor, ...]]:
+        """Several samples."""
+        return [self[index] for index in indices]
+
+    def batch(self, indices: Sequence[int], options: Any = None) -> CollatedBatch | list[tuple[torch.Tensor, ...]]:
+        """A batch as ``default_collate`` makes it of the samples, or a list of them where that is wanted."""
+        if options is None or options.as_list:
+            return self.__getitems__(indices)
+        places = torch.as_tensor(indices, dtype=torch.int64)
+        return CollatedBatch([tensor[places.to(tensor.device)].contiguous() for tensor in self.tensors])
+
+
+def _tensors(dataset: TensorDataset, convert: Convert) -> Dataset[Any]:
+    for number, tensor in enumerate(dataset.tensors):
+        if type(tensor) not in (torch.Tensor, torch.nn.Parameter) or tensor.layout is not torch.strided:
+            raise Uncertain(f"tensors[{number}] is a {type(tensor).__name__} of {tensor.layout}, not a dense tensor")
+    made = TensorBatches(*dataset.tensors)
+    take_attributes(made, dataset)
+    return made
+
+
+def _subset(dataset: Subset[Any], convert: Convert) -> Subset[Any]:
+    made = Subset(convert(dataset.dataset), dataset.indices)
+    take_attributes(made, dataset)
+    return made
+
+
+def _concat(dataset: ConcatDataset[Any], convert: Convert) -> ConcatDataset[Any]:
+    made = copy.copy(dataset)
+    made.datasets = [convert(part) for part in dataset.datasets]
+    return made
+
+
+TABLE = {
+    "ConcatDataset": Known(_concat, reads=("datasets", "cumulative_sizes")),
+    "Subset": Known(_subset, methods=("__getitems__",), reads=("dataset", "indices")),
+    "TensorDataset": Known(_tensors, reads=("tensors",)),
+}
+"""What is known of each class."""

@@ -1,0 +1,87 @@
+"""`ImageArray`: images that are in memory, all in one array."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from PIL import Image
+
+from fastpipe.datasets.bad_file_policy import BadFileHandler
+from fastpipe.datasets.base import ImageDataset
+from fastpipe.datasets.options import SampleOptions, Unpack, with_options
+from fastpipe.errors import DatasetError
+from fastpipe.executor import PixelArray, PixelStages
+from fastpipe.transforms.pipeline import Pipeline
+
+
+class ImageArray(ImageDataset):
+    """A map-style dataset over images in memory: a batch is made from the array by one call of the core.
+
+    A transform gets the PIL image of an array, in mode RGB or L, as from torchvision's CIFAR10 and MNIST; of one that
+    is planned the core reads the array itself.
+
+    Args:
+        data: uint8, ``(N, H, W)`` or ``(N, H, W, 3)``, with any strides; an array, or a tensor in main memory. It isn't
+            copied. Workers that are forked share it; it is sent to others.
+        targets: N of them.
+        transform: takes a PIL image (a fastpipe transform: is compiled).
+        target_transform: takes the target.
+        channels_first: of colour images: the shape is ``(N, 3, H, W)``.
+        seed, threads, on_error, bad_files_log, max_bad_fraction: as in `ImageFolder`.
+
+    Attributes:
+        data, targets: as given; either may be replaced.
+        channels_first: as given.
+
+    Raises:
+        DatasetError: the data has another shape or type, or there are more or fewer targets than images.
+    """
+
+    channels_first: bool = False
+
+    @with_options(SampleOptions)
+    def __init__(
+        self,
+        data: Any,
+        targets: Sequence[Any],
+        transform: Callable[..., Any] | None = None,
+        target_transform: Callable[..., Any] | None = None,
+        *,
+        channels_first: bool = False,
+        **options: Unpack[SampleOptions],
+    ) -> None:
+        super().__init__(transform, target_transform, **options)
+        self.data, self.channels_first = data, channels_first
+        self.targets: Any = targets
+        count = len(PixelArray(data, channels_first))
+        if len(targets) != count:
+            raise DatasetError(f"there are {count} images, and {len(targets)} targets.")
+        self._fastpipe.share_record(self)
+
+    def __len__(self) -> int:
+        return len(self.data)
+
+    def sample(self, index: int) -> tuple[str, Any]:
+        """The image's name in messages, and its target."""
+        if not -len(self) <= index < len(self):
+            raise IndexError(f"sample {index} of {len(self)}")
+        return f"data[{index}]", self.target_of(index)
+
+    def samples_at(self, indices: Sequence[int]) -> Iterable[tuple[str, Any]]:
+        count, target_of = len(self), self.target_of
+        if indices and (min(indices) < -count or max(indices) >= count):
+            return map(self.sample, indices)
+        return [(f"data[{index}]", target_of(index)) for index in indices]
+
+    def image(self, index: int) -> Image.Image:
+        """The image of a sample, as a transform gets it."""
+        return PixelArray(self.data, self.channels_first).image(range(len(self))[index])
+
+    def target_of(self, index: int) -> Any:
+        """The target of a sample; override it where that is more than a look into `targets`."""
+        return self.targets[index]
+
+    def _fastpipe_stages(self, pipeline: Pipeline, policy: BadFileHandler, options: dict[str, Any]) -> Any:
+        array = PixelArray(self.data, self.channels_first)
+        return PixelStages(pipeline, self._fastpipe_decoding, policy, self.target_transform, array=array, **options)

@@ -1,0 +1,78 @@
+"""Values of a sample beside its image: boxes, points, and masks in files."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from PIL import Image
+
+from fastpipe import readers
+from fastpipe.errors import DatasetError
+from fastpipe.types import Box
+
+__all__ = ["Boxes", "KeyPoints", "MaskFile"]
+
+
+@dataclass(frozen=True, slots=True)
+class Boxes:
+    """Boxes on the sample's image: ``tv_tensors.BoundingBoxes`` once the image's size is known.
+
+    Attributes:
+        data: ``(N, 4)``, an array, a tensor or lists; what it is made of decides the dtype, as in torch.
+        format: ``"XYXY"``, ``"XYWH"`` or ``"CXCYWH"``, or one of torchvision's rotated formats.
+    """
+
+    data: Any
+    format: str = "XYXY"
+
+
+@dataclass(frozen=True, slots=True)
+class KeyPoints:
+    """Points on the sample's image: ``tv_tensors.KeyPoints`` once the image's size is known.
+
+    Attributes:
+        data: ``(…, 2)``, x and y.
+    """
+
+    data: Any
+
+
+@dataclass(frozen=True, slots=True)
+class MaskFile:
+    """A mask in an image file: a ``tv_tensors.Mask`` ``(1, H, W)`` of the file's values, class numbers in most.
+
+    The shape is that of ``tv_tensors.Mask(PIL.Image.open(path))``; ``tv_tensors.Mask`` of an array has the array's.
+
+    It is as large as the sample's image. It's read behind the draws, and only what is left of it is transformed.
+
+    Attributes:
+        path: of a gray or palette image, such as PNG.
+    """
+
+    path: str | os.PathLike[str]
+
+    def load(self, box: Box, keep: Any) -> torch.Tensor:
+        part = self.values(box)[None]
+        chosen = part if keep is None else part[keep.numpy()]
+        return torch.from_numpy(np.array(chosen, order="C"))
+
+    def values(self, box: Box) -> NDArray[Any]:
+        """A box of the file's values, ``(H, W)``, as Pillow reads them."""
+        header = readers.read_header(self.path)
+        gray = header.color_space == "L" and header.bit_depth in (2, 4, 8)
+        if header.format == "PNG" and (gray or header.color_space == "P"):
+            return readers.read_image(self.path, region=box, mode="P")
+        with Image.open(self.path) as image:
+            values = np.asarray(image)
+        if values.ndim == 3:
+            raise DatasetError(f"{os.fspath(self.path)} has {values.shape[2]} channels: a mask has one value a pixel.")
+        return np.array(values[box.top : box.bottom, box.left : box.right])
+
+    def size(self) -> tuple[int, int]:
+        header = readers.read_header(self.path)
+        return header.height, header.width

@@ -1,0 +1,302 @@
+"""torchvision's v2 functions on uint8 tensors ``(..., C, H, W)`` in main memory, by the core: the same bytes.
+
+`KERNELS` has them by torchvision's name and with its arguments. All images of a batch are one call. What the core
+doesn't take (other dtypes and memory formats, arguments that torchvision has something to say about) comes back as
+None: then torchvision does it. How this torch rounds is found out once, by `fused`, `resizes_natively` and
+`samples_affine`.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import math
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any, TypeAlias
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from fastpipe import core
+from fastpipe.core import Filter, Kind, PassOrder, TensorRounding
+from fastpipe.core import planes as native
+from fastpipe.kernels import planes
+
+_LARGEST_FACTOR = 1e30
+FILTERS = {"bilinear": Filter.BILINEAR, "bicubic": Filter.BICUBIC}
+SAMPLE_FILTERS = {"bilinear": Filter.BILINEAR, "nearest": Filter.NEAREST}
+Kernel: TypeAlias = "Callable[..., Tensor | None]"
+
+
+def _theirs(name: str) -> Any:
+    return getattr(importlib.import_module("torchvision.transforms.v2.functional"), name)
+
+
+def _geometry() -> Any:
+    return importlib.import_module("torchvision.transforms.v2.functional._geometry")
+
+
+# -- how this torch rounds
+
+
+@functools.cache
+def fused() -> int | None:
+    """The core's flags for which its blends are this torch's; None if there are none."""
+    if not core.available():
+        return None
+    colors = torch.randint(0, 256, (3, 64, 256), generator=torch.Generator().manual_seed(0), dtype=torch.uint8)
+    asked = [(Kind.TENSOR_SATURATION, "adjust_saturation", factor) for factor in (0.1, 0.37, 1.19, 1.9)]
+    asked += [(Kind.TENSOR_SHARPNESS, "adjust_sharpness", factor) for factor in (0.1, 0.37, 1.19, 1.9)]
+    asked += [(Kind.TENSOR_CONTRAST, "adjust_contrast", factor) for factor in (0.1, 0.73, 1.9)]
+    known = [_theirs(name)(colors, factor) for _, name, factor in asked]
+    gray = _theirs("rgb_to_grayscale")(colors)
+    for flags in (int(TensorRounding.FUSED), 0):
+        asked_of_core = [(Kind.TENSOR_GRAY, 1.0), *((kind, factor) for kind, _, factor in asked)]
+        made = [planes.changed(kind, colors, factor, flags) for kind, factor in asked_of_core]
+        pairs = zip(made, [gray, *known], strict=True)
+        if all(found is not None and torch.equal(found, expected) for found, expected in pairs):
+            return flags
+    return None
+
+
+@functools.cache
+def samples_affine() -> bool:
+    """Whether the core finds the points that this torch finds by its affine grid, and what is there."""
+    rounding = planes.rounding()
+    sums: bool = importlib.import_module("fastpipe.transforms.functional._tensor_warps").products_are_sums()
+    return rounding is not None and sums and bool(rounding) == bool(fused())
+
+
+@functools.cache
+def resizes_natively(mode: str) -> bool:
+    """Whether torchvision resizes uint8 tensors by torch's whole numbers, which the core has, in that mode.
+
+    (It computes with floats on processors without AVX2, and older versions do everywhere.)
+    """
+    if mode not in FILTERS or not core.available():
+        return False
+    image = torch.randint(0, 256, (3, 61, 83), generator=torch.Generator().manual_seed(0), dtype=torch.uint8)
+    for size in ([23, 40], [97, 64], [61, 12]):
+        known = _theirs("resize")(image, size, interpolation=mode, antialias=True)
+        if not torch.equal(_resized(image, size, mode), known):
+            return False
+    return True
+
+
+# -- colours
+
+
+def _blended(kind: Kind, image: Tensor, factor: float) -> Tensor | None:
+    flags = fused()
+    if flags is None or not 0 <= factor <= _LARGEST_FACTOR:
+        return None
+    return planes.changed(kind, image, factor, flags)
+
+
+def _adjust_contrast(image: Tensor, contrast_factor: float) -> Tensor | None:
+    return _blended(Kind.TENSOR_CONTRAST, image, contrast_factor)
+
+
+def _adjust_saturation(image: Tensor, saturation_factor: float) -> Tensor | None:
+    return _blended(Kind.TENSOR_SATURATION, image, saturation_factor)
+
+
+def _adjust_sharpness(image: Tensor, sharpness_factor: float) -> Tensor | None:
+    return _blended(Kind.TENSOR_SHARPNESS, image, sharpness_factor)
+
+
+def _adjust_hue(image: Tensor, hue_factor: float) -> Tensor | None:
+    return planes.changed(Kind.TENSOR_HUE, image, hue_factor) if -0.5 <= hue_factor <= 0.5 else None
+
+
+def _autocontrast(image: Tensor) -> Tensor | None:
+    return planes.changed(Kind.TENSOR_AUTOCONTRAST, image)
+
+
+def _equalize(image: Tensor) -> Tensor | None:
+    return planes.changed(Kind.EQUALIZE, image)
+
+
+def _rgb_to_grayscale(image: Tensor, num_output_channels: int = 1) -> Tensor | None:
+    flags = fused()
+    if flags is None or num_output_channels not in (1, 3):
+        return None
+    gray = planes.changed(Kind.TENSOR_GRAY, image, 1.0, flags)
+    return gray if gray is None or num_output_channels == 1 else gray.expand(image.shape)
+
+
+def _by_table(name: str) -> Kernel:
+    def kernel(image: Tensor, *args: Any, **kwargs: Any) -> Tensor | None:
+        return planes.looked_up(image, _theirs(name), *args, **kwargs)
+
+    return kernel
+
+
+# -- geometry
+
+
+def _resize(
+    image: Tensor, size: Any, interpolation: Any = "bilinear", max_size: int | None = None, antialias: Any = True
+) -> Tensor | None:
+    mode = _geometry()._check_interpolation(interpolation).value
+    if not antialias or not planes.takes(image) or not resizes_natively(mode):
+        return None
+    before = tuple(image.shape[-2:])
+    height, width = _geometry()._compute_resized_output_size(before, size=size, max_size=max_size)
+    if (height, width) == before or height < 1 or width < 1:
+        return None
+    return _resized(image, [height, width], mode)
+
+
+def _resized(image: Tensor, size: list[int], mode: str) -> Tensor:
+    *leading, channels, height, width = image.shape
+    rows, columns = size
+    out = torch.empty((*leading, channels, rows, columns), dtype=torch.uint8, device="cpu")
+    job = core.thread_job()
+    job.read_planes(image.data_ptr(), (height, width, channels))
+    job.resize(None, (0, 0), (rows, columns), (0, 0, rows, columns), FILTERS[mode], PassOrder.TORCH_PASSES)
+    job.write_planes(out.data_ptr(), (rows, columns, channels), core.DType.UINT8)
+    steps = channels * height * width, channels * rows * columns
+    core.check(core.run_thread_series(job, math.prod(leading), *steps))
+    return out
+
+
+def _resized_crop(
+    image: Tensor,
+    top: int,
+    left: int,
+    height: int,
+    width: int,
+    size: Any,
+    interpolation: Any = "bilinear",
+    antialias: Any = True,
+) -> Tensor | None:
+    if not planes.takes(image):
+        return None
+    cut = _theirs("crop")(image, top, left, height, width).contiguous()
+    return _resize(cut, size, interpolation, None, antialias)
+
+
+def theta_of(matrix: list[float], width: int, height: int) -> list[float] | None:
+    """torchvision's affine matrix as the core has it, behind the division by half the image's size, in float32."""
+    theta = np.array(matrix, np.float32).reshape(2, 3).T / np.array([0.5 * width, 0.5 * height], np.float32)
+    points: list[float] = theta.ravel().tolist()
+    return points if all(map(math.isfinite, points)) else None
+
+
+def affine_matrix(
+    width: int, height: int, angle: Any, translate: Any, scale: Any, shear: Any, mode: Any, center: Any
+) -> list[float]:
+    """The matrix of torchvision's ``affine`` on tensors."""
+    geometry = _geometry()
+    angle, translate, shear, center = geometry._affine_parse_args(angle, translate, scale, shear, mode, center)
+    middle = _from_middle(center, width, height)
+    matrix: list[float] = geometry._get_inverse_affine_matrix(
+        middle, angle, [float(way) for way in translate], scale, shear
+    )
+    return matrix
+
+
+def rotation_matrix(width: int, height: int, angle: float, center: Any) -> list[float]:
+    """The matrix of torchvision's ``rotate`` on tensors."""
+    middle = _from_middle(center, width, height)
+    matrix: list[float] = _geometry()._get_inverse_affine_matrix(middle, -angle, [0.0, 0.0], 1.0, [0.0, 0.0])
+    return matrix
+
+
+def _from_middle(center: Any, width: int, height: int) -> list[float]:
+    if center is None:
+        return [0.0, 0.0]
+    return [place - size * 0.5 for place, size in zip(center, (width, height), strict=True)]
+
+
+def checked_mode(interpolation: Any) -> Any:
+    """torchvision's interpolation of one of its forms."""
+    return _geometry()._check_interpolation(interpolation)
+
+
+def _affine(
+    image: Tensor,
+    angle: Any,
+    translate: Any,
+    scale: float,
+    shear: Any,
+    interpolation: Any = "nearest",
+    fill: Any = None,
+    center: Any = None,
+) -> Tensor | None:
+    if not planes.takes(image) or not samples_affine():
+        return None
+    height, width = image.shape[-2:]
+    mode = checked_mode(interpolation)
+    matrix = affine_matrix(width, height, angle, translate, scale, shear, mode, center)
+    return _sampled(image, matrix, (height, width), mode.value, fill)
+
+
+def _rotate(
+    image: Tensor,
+    angle: float,
+    interpolation: Any = "nearest",
+    expand: bool = False,
+    center: Any = None,
+    fill: Any = None,
+) -> Tensor | None:
+    angle = angle % 360
+    if not planes.takes(image) or not samples_affine() or (center is None and angle in (0, 90, 180, 270)):
+        return None
+    height, width = image.shape[-2:]
+    mode, matrix = checked_mode(interpolation), rotation_matrix(width, height, angle, center)
+    size = (height, width)
+    if expand:
+        size = _geometry()._compute_affine_output_size(matrix, width, height)[::-1]
+    return _sampled(image, matrix, size, mode.value, fill)
+
+
+def _sampled(image: Tensor, matrix: list[float], size: tuple[int, int], mode: str, fill: Any) -> Tensor | None:
+    theta = theta_of(matrix, image.shape[-1], image.shape[-2])
+    if theta is None:
+        return None
+    points = torch.tensor(theta, dtype=torch.float32, device="cpu").view(1, 3, 2)
+    return planes.sampled(image, size, mode, fill, theta=points, flags=native.V2)
+
+
+def _perspective(
+    image: Tensor,
+    startpoints: Any,
+    endpoints: Any,
+    interpolation: Any = "bilinear",
+    fill: Any = None,
+    coefficients: Any = None,
+) -> Tensor | None:
+    if not planes.takes(image):
+        return None
+    geometry = _geometry()
+    found = geometry._perspective_coefficients(startpoints, endpoints, coefficients)
+    height, width = image.shape[-2:]
+    grid = geometry._perspective_grid(found, ow=width, oh=height, dtype=torch.float32, device=image.device)
+    mode = checked_mode(interpolation).value
+    return planes.sampled(image, (height, width), mode, fill, grid=grid, flags=native.V2)
+
+
+KERNELS: Mapping[str, Kernel] = MappingProxyType(
+    {
+        "adjust_brightness": _by_table("adjust_brightness"),
+        "adjust_contrast": _adjust_contrast,
+        "adjust_gamma": _by_table("adjust_gamma"),
+        "adjust_hue": _adjust_hue,
+        "adjust_saturation": _adjust_saturation,
+        "adjust_sharpness": _adjust_sharpness,
+        "affine": _affine,
+        "autocontrast": _autocontrast,
+        "equalize": _equalize,
+        "perspective": _perspective,
+        "resize": _resize,
+        "resized_crop": _resized_crop,
+        "rgb_to_grayscale": _rgb_to_grayscale,
+        "rotate": _rotate,
+        "solarize": _by_table("solarize"),
+    }
+)
+"""The kernels by torchvision's name, with the arguments of torchvision's own."""

@@ -1,0 +1,179 @@
+"""A function of torchvision's v2 on a tensor, as an operation.
+
+Right behind the conversion to a tensor, and if it gives the same bytes there, that is an operation on pixels, which
+runs before the conversion; else a `TensorOperation`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from fastpipe.kernels.v2_tensors import resizes_natively
+from fastpipe.ops.base import Operation, interned
+from fastpipe.ops.color import AdjustBrightness, Invert, Posterize, Solarize, TableOperation
+from fastpipe.ops.geometry import Crop, HFlip, Pad, Resize, VFlip
+from fastpipe.ops.interpolation import interpolation_of
+from fastpipe.ops.sizes import padding_ltrb
+from fastpipe.ops.tensor_pixels import (
+    ON_PIXELS,
+    OnPixels,
+    PermuteChannels,
+    TensorCenterCrop,
+    TensorCrop,
+    TensorLookUp,
+    TensorPad,
+    as_theirs,
+    tensor_resize_to,
+)
+from fastpipe.ops.tensor_shape import TensorShape
+from fastpipe.ops.tensors import TensorOperation
+from fastpipe.types import ImageShape
+
+_MOVES: dict[str, Callable[..., Operation]] = {
+    "center_crop": TensorCenterCrop,
+    "crop": TensorCrop,
+    "horizontal_flip": HFlip,
+    "vertical_flip": VFlip,
+}
+_TABLES: dict[str, Callable[..., TableOperation]] = {
+    "adjust_brightness": AdjustBrightness,
+    "invert": Invert,
+    "posterize": Posterize,
+    "solarize": lambda threshold: Solarize(_as_torch_compares(threshold)),
+}
+BY_PIXEL = frozenset(
+    {
+        "adjust_brightness",
+        "adjust_gamma",
+        "adjust_hue",
+        "adjust_saturation",
+        "invert",
+        "permute_channels",
+        "posterize",
+        "solarize",
+        "to_dtype",
+    }
+)
+"""Functions whose pixels each depend on the same pixel alone."""
+
+
+def tensor_operation(
+    name: str, given: dict[str, Any], shape: TensorShape, size: tuple[int, int, int] | None = None
+) -> Operation:
+    """The operation of a function on an image tensor.
+
+    Args:
+        name: of the function in ``torchvision.transforms.v2.functional``.
+        given: its keyword arguments.
+        shape: of the image.
+        size: the result's height, width and channels, where nothing here says it; None for the image's.
+    """
+    ahead = _on_pixels(name, given, shape) if shape.ahead else None
+    if ahead is not None:
+        return ahead
+    like = _like(name, given)
+    sized = Pad(given["padding"]) if name == "pad" else like
+    if sized is not None:
+        height, width, channels = sized.output_shape(ImageShape(*shape))
+    else:
+        height, width, channels = size or shape
+    return TensorOperation(name, given, (height, width, channels), like, name in BY_PIXEL)
+
+
+def _like(name: str, given: dict[str, Any]) -> Operation | None:
+    """The operation on pixels that does the same, though it may give other bytes."""
+    if name in _MOVES:
+        return _MOVES[name](**given)
+    if name == "permute_channels":
+        return PermuteChannels(tuple(given["permutation"]))
+    if name == "resize":
+        return Resize(given["size"], interpolation_of(given.get("interpolation", "bilinear")))
+    if name == "pad" and not any(_colors(given)):
+        return Pad(given["padding"], 0, given.get("padding_mode", "constant"))
+    return None
+
+
+def _colors(given: dict[str, Any]) -> list[Any]:
+    """The border's colour; black for a border of the image's own pixels."""
+    fill = given.get("fill")
+    if isinstance(fill, (list, tuple)):
+        return list(fill)
+    return [0] if fill is None or given.get("padding_mode", "constant") != "constant" else [fill]
+
+
+def _on_pixels(name: str, given: dict[str, Any], shape: TensorShape) -> Operation | None:
+    """The operation on pixels that gives the same bytes."""
+    if name in _MOVES:
+        return _MOVES[name](**given)
+    if name == "permute_channels":
+        return PermuteChannels(tuple(given["permutation"]))
+    is_bytes = shape.dtype == torch.uint8
+    if name == "pad":
+        return _padded(given, shape)
+    if not is_bytes:
+        return None
+    if name == "resize":
+        mode = interpolation_of(given.get("interpolation", "bilinear"))
+        native = given.get("antialias", True) and resizes_natively(mode.value)
+        return tensor_resize_to(*given["size"], mode) if native else None
+    if name in _TABLES:
+        like = _TABLES[name](**given)
+        return None if like.table() is None else TensorLookUp((like,))
+    return OnPixels(name, given) if name in ON_PIXELS and not (name == "rotate" and _is_transposed(given)) else None
+
+
+def _as_torch_compares(number: float) -> float:
+    """The number that torch compares integers with: of the default dtype, where Pillow's is a double."""
+    return torch.tensor(number, dtype=torch.get_default_dtype()).item()
+
+
+def _padded(given: dict[str, Any], shape: TensorShape) -> Operation | None:
+    mode, colors = given.get("padding_mode", "constant"), _colors(given)
+    if min(padding_ltrb(given["padding"])) < 0:
+        return None
+    if not any(colors):
+        return TensorPad(given["padding"], 0, mode) if mode == "constant" or shape.dtype == torch.uint8 else None
+    whole = all(type(color) is int and 0 <= color <= 255 for color in colors)
+    if shape.dtype != torch.uint8 or not whole or mode != "constant" or len(colors) not in (1, shape.channels):
+        return None
+    return TensorPad(given["padding"], colors[0] if len(colors) == 1 or shape.channels == 1 else tuple(colors))
+
+
+def _is_transposed(given: dict[str, Any]) -> bool:
+    """Whether ``rotate`` may leave a tensor in an order of its own in memory, or change its size."""
+    return bool(given.get("expand")) or (given.get("center") is None and given["angle"] % 360 in (90, 270))
+
+
+# -- operations on pixels
+
+_NAMES = {"hflip": "horizontal_flip", "vflip": "vertical_flip"}
+_known: dict[tuple[Any, ...], tuple[Operation, Operation]] = {}
+_MOST_KNOWN = 4096
+
+
+def as_tensor_operation(operation: Operation, shape: TensorShape) -> Operation:
+    """The same function on a tensor; of an interned operation an interned one, always the same."""
+    if type(operation) is Crop and shape.ahead:
+        return TensorCrop(operation.top, operation.left, operation.height, operation.width)
+    if getattr(operation, "interned", None) is None:
+        return _as_tensor_operation(operation, shape)
+    if shape.ahead and isinstance(operation, (HFlip, VFlip)):
+        return operation
+    key = id(operation), *shape, shape.dtype, shape.ahead
+    known = _known.get(key)
+    if known is None:
+        if len(_known) >= _MOST_KNOWN:
+            _known.clear()
+        known = _known[key] = operation, interned(_as_tensor_operation(operation, shape))
+    return known[1]
+
+
+def _as_tensor_operation(operation: Operation, shape: TensorShape) -> Operation:
+    name = _NAMES.get(operation.op, operation.op)
+    given = operation.arguments()
+    if isinstance(operation, Resize):
+        given = {"size": list(operation.output_shape(shape).size), "interpolation": operation.interpolation}
+    return tensor_operation(name, as_theirs(given), shape)

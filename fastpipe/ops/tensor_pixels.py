@@ -1,0 +1,393 @@
+"""What torchvision's tensor backend does to uint8 images, as operations on pixels ``(H, W, C)``.
+
+A pipeline of v2 that begins with ``ToImage`` computes with tensors, whose bytes aren't Pillow's. These operations run
+before the conversion to a tensor, so that the core makes a sample from its file, and give the tensor's bytes: by the
+core, which has torch's arithmetic (`fastpipe.kernels.v2_tensors` finds out how this torch rounds), or by torchvision's
+own function.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
+
+import numpy as np
+import torch
+
+from fastpipe import core
+from fastpipe.kernels.v2_tensors import (
+    FILTERS,
+    SAMPLE_FILTERS,
+    affine_matrix,
+    checked_mode,
+    fused,
+    rotation_matrix,
+    samples_affine,
+    theta_of,
+)
+from fastpipe.ops.base import Operation, call, interned
+from fastpipe.ops.color import LookUp
+from fastpipe.ops.geometry import CenterCrop, Crop, Pad, Resize, ResizeWindow, makes_no_pixels
+from fastpipe.ops.interpolation import InterpolationMode
+from fastpipe.ops.tensor_shape import functional, resized
+from fastpipe.types import Box, ImageShape, Size
+
+if TYPE_CHECKING:
+    from fastpipe.core import Job
+
+_MOST_SUM = 1 << 24
+"""Up to here float32 holds a sum of whole numbers, in whatever order torch adds them up."""
+
+
+def _by_core(image: Any, add: Callable[[Job], bool], shape: ImageShape) -> Any:
+    """An operation on an array ``(H, W)`` or ``(H, W, C)`` by the core; None where that can't do it."""
+    if not core.available() or not image.size:
+        return None
+    job = core.thread_job()
+    job.read_pixels(image)
+    if not add(job):
+        core.give_back(job)
+        return None
+    out = np.empty(shape if image.ndim == 3 or shape.channels > 1 else shape.size, np.uint8)
+    job.write_array(out)
+    core.check(core.run_thread_job(job))
+    return out
+
+
+def as_theirs(given: dict[str, Any]) -> dict[str, Any]:
+    """Keyword arguments with torchvision's own interpolation."""
+    mode = given.get("interpolation")
+    if not isinstance(mode, InterpolationMode):
+        return given
+    return {**given, "interpolation": functional("InterpolationMode")(mode.value)}
+
+
+def _by_torchvision(image: Any, name: str, given: dict[str, Any]) -> Any:
+    planar = torch.from_numpy(np.ascontiguousarray(image)).reshape(*image.shape[:2], -1).permute(2, 0, 1)
+    made = functional(name)(planar, **as_theirs(given)).permute(1, 2, 0).numpy()
+    return np.ascontiguousarray(made if image.ndim == 3 or made.shape[2] > 1 else made[..., 0])
+
+
+def _applied(operation: Operation, image: Any, name: str, given: dict[str, Any]) -> Any:
+    """An operation's result, by the core or torchvision, on an array; on a tensor by torchvision."""
+    if isinstance(image, torch.Tensor):
+        return functional(name)(image, **as_theirs(given))
+    shape = _shape(image)
+    made = _by_core(image, lambda job: operation.to_core(job, shape), operation.output_shape(shape))
+    return _by_torchvision(image, name, given) if made is None else made
+
+
+def _shape(image: Any) -> ImageShape:
+    height, width, *channels = image.shape
+    return ImageShape(height, width, *(channels or [1]))
+
+
+# -- what moves pixels, and looks values up
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TensorCrop(Crop):
+    """`Crop` of a tensor."""
+
+    def output_shape(self, shape: ImageShape) -> ImageShape:
+        return resized(shape, (self.height, self.width, shape.channels))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TensorCenterCrop(CenterCrop):
+    """`CenterCrop` of a tensor."""
+
+    def output_shape(self, shape: ImageShape) -> ImageShape:
+        return resized(shape, CenterCrop.output_shape(self, shape))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TensorPad(Pad):
+    """`Pad` of a tensor."""
+
+    moves_ahead: ClassVar[bool] = True
+
+    def output_shape(self, shape: ImageShape) -> ImageShape:
+        return resized(shape, Pad.output_shape(self, shape))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TensorLookUp(LookUp):
+    """`LookUp` in a table that a function on tensors has, too."""
+
+    moves_ahead: ClassVar[bool] = True
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PermuteChannels(Operation):
+    """The channels in another order, of uint8 arrays."""
+
+    op: ClassVar[str] = "permute_channels"
+    takes_arrays_alone: ClassVar[bool] = True
+    moves_ahead: ClassVar[bool] = True
+    pointwise: ClassVar[bool] = True
+    permutation: tuple[int, ...]
+
+    def apply(self, image: Any) -> Any:
+        if isinstance(image, torch.Tensor):
+            return functional("permute_channels")(image, list(self.permutation))
+        return image if image.ndim == 2 else np.ascontiguousarray(image[..., list(self.permutation)])  # gray: (H, W)
+
+    def words(self) -> str:
+        return "channels in the order " + ", ".join(map(str, self.permutation))
+
+
+# -- resize
+
+
+def _add_resize(job: Job, whole: Any, origin: Any, result: Any, window: Any, mode: str) -> bool:
+    if mode not in FILTERS:
+        return False
+    job.resize(whole, origin, result, window, FILTERS[mode], core.PassOrder.TORCH_PASSES)
+    return True
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TensorResize(Resize):
+    """The image at another size as torch resizes uint8 tensors, antialiased: bilinear or bicubic."""
+
+    takes_arrays_alone: ClassVar[bool] = True
+    moves_ahead: ClassVar[bool] = True
+
+    def apply(self, image: Any) -> Any:
+        given = {"size": self.size, "interpolation": self.interpolation, "antialias": True}
+        return _applied(self, image, "resize", given)
+
+    def output_shape(self, shape: ImageShape) -> ImageShape:
+        return resized(shape, Resize.output_shape(self, shape))
+
+    def required_region(self, region: Box, shape: ImageShape) -> tuple[Box, tuple[Operation, ...]] | None:
+        rows, columns, _ = shape
+        height, width, _ = self.output_shape(shape)
+        if height == rows and width == columns:
+            return region, ()
+        if region == (0, 0, height, width) or rows < 1 or columns < 1 or not core.available():
+            return None
+        window = TensorResizeWindow.of(shape.size, Size(height, width), region, self.mode)
+        return window.box, (window,)
+
+    def to_core(self, job: Job, shape: ImageShape) -> bool:
+        height, width, _ = self.output_shape(shape)
+        return (
+            height > 0
+            and width > 0
+            and _add_resize(job, None, (0, 0), (height, width), (0, 0, height, width), self.mode)
+        )
+
+    def __str__(self) -> str:
+        return f"{Resize.__str__(self)} as a tensor"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TensorResizeWindow(ResizeWindow):
+    """A window of what `TensorResize` makes, from the part of the image that the window needs: by the core alone."""
+
+    takes_arrays_alone: ClassVar[bool] = True
+
+    def apply(self, image: Any) -> Any:
+        shape = _shape(image)
+        return _by_core(image, lambda job: self.to_core(job, shape), self.output_shape(shape))
+
+    def to_core(self, job: Job, shape: ImageShape) -> bool:
+        return _add_resize(job, self.whole, self.box[:2], self.result, self.window, self.mode)
+
+    def __str__(self) -> str:
+        return f"{ResizeWindow.__str__(self)}, as a tensor"
+
+
+@lru_cache(maxsize=256)
+def tensor_resize_to(height: int, width: int, interpolation: InterpolationMode) -> TensorResize:
+    """The interned resize to that size."""
+    return interned(TensorResize([height, width], interpolation))
+
+
+# -- colours and warps
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OnPixels(Operation):
+    """One of torchvision's v2 functions on tensors, on an image's pixels.
+
+    Attributes:
+        name: of the function.
+        given: its keyword arguments.
+    """
+
+    op: ClassVar[str] = "v2_on_pixels"
+    takes_arrays_alone: ClassVar[bool] = True
+    moves_ahead: ClassVar[bool] = True
+    name: str
+    given: dict[str, Any]
+
+    def apply(self, image: Any) -> Any:
+        return _applied(self, image, self.name, self.given)
+
+    def output_shape(self, shape: ImageShape) -> ImageShape:
+        if self.name != "rgb_to_grayscale":
+            return shape
+        return resized(shape, (*shape.size, self.given.get("num_output_channels", 1)))
+
+    def to_core(self, job: Job, shape: ImageShape) -> bool:
+        return _TO_CORE[self.name](job, shape, **self.given)
+
+    def required_region(self, region: Box, shape: ImageShape) -> tuple[Box, tuple[Operation, ...]] | None:
+        return (region, (self,)) if self.name in _BY_PIXEL else None
+
+    def on_mask(self) -> None:
+        return None
+
+    def words(self) -> str:
+        return self.name.replace("_", " ")
+
+    def __str__(self) -> str:
+        return f"{call(self.name, self.given)} as a tensor"
+
+
+def _add_blend(job: Job, kind: core.Kind, factor: float, flags: int | None) -> bool:
+    if flags is None or not 0 <= factor <= _LARGEST_FACTOR:
+        return False
+    job.tensor_blend(kind, factor, flags)
+    return True
+
+
+_LARGEST_FACTOR = 1e30
+
+
+def _add_contrast(job: Job, shape: ImageShape, contrast_factor: float) -> bool:
+    small = shape.height * shape.width * 255 <= _MOST_SUM
+    return small and _add_blend(job, core.Kind.TENSOR_CONTRAST, contrast_factor, fused())
+
+
+def _add_saturation(job: Job, shape: ImageShape, saturation_factor: float) -> bool:
+    return _add_blend(job, core.Kind.TENSOR_SATURATION, saturation_factor, fused())
+
+
+def _add_sharpness(job: Job, shape: ImageShape, sharpness_factor: float) -> bool:
+    return _add_blend(job, core.Kind.TENSOR_SHARPNESS, sharpness_factor, fused())
+
+
+def _add_hue(job: Job, shape: ImageShape, hue_factor: float) -> bool:
+    if not -0.5 <= hue_factor <= 0.5:
+        return False
+    job.tensor_hue(hue_factor)
+    return True
+
+
+def _add_autocontrast(job: Job, shape: ImageShape) -> bool:
+    job.tensor_autocontrast(0)
+    return True
+
+
+def _add_equalize(job: Job, shape: ImageShape) -> bool:
+    job.equalize()  # as Pillow's
+    return True
+
+
+def _add_gray(job: Job, shape: ImageShape, num_output_channels: int = 1) -> bool:
+    flags = fused()
+    if flags is None or num_output_channels not in (1, 3):
+        return False
+    job.tensor_gray(num_output_channels, flags)
+    return True
+
+
+def _add_affine(
+    job: Job,
+    shape: ImageShape,
+    angle: Any,
+    translate: Any,
+    scale: float,
+    shear: Any,
+    interpolation: Any = InterpolationMode.NEAREST,
+    fill: Any = None,
+    center: Any = None,
+) -> bool:
+    mode = checked_mode(interpolation)
+    matrix = affine_matrix(shape.width, shape.height, angle, translate, scale, shear, mode, center)
+    return _add_sample(job, shape, matrix, mode.value, fill)
+
+
+def _add_rotate(
+    job: Job,
+    shape: ImageShape,
+    angle: float,
+    interpolation: Any = InterpolationMode.NEAREST,
+    expand: bool = False,
+    center: Any = None,
+    fill: Any = None,
+) -> bool:
+    angle = angle % 360
+    if center is None and angle in (0, 180):
+        if angle:
+            job.flip()
+            job.flip_vertically()
+        return True
+    if expand or (center is None and angle in (90, 270)):
+        return False
+    mode, matrix = checked_mode(interpolation), rotation_matrix(shape.width, shape.height, angle, center)
+    return _add_sample(job, shape, matrix, mode.value, fill)
+
+
+def _add_sample(job: Job, shape: ImageShape, matrix: list[float], mode: str, fill: Any) -> bool:
+    flags = fused()
+    if flags is None or mode not in SAMPLE_FILTERS or not samples_affine():
+        return False
+    colors = None if fill is None else list(fill) if isinstance(fill, (list, tuple)) else [fill]
+    if colors is not None:
+        if len(colors) not in (1, shape.channels) or not all(0 <= color <= 255 for color in colors):
+            return False
+        colors = (colors * 3)[:3]
+    points = theta_of(matrix, shape.width, shape.height)
+    if points is None or max(shape.size) >= 1 << 22:
+        return False
+    job.tensor_sample(shape.size, points, SAMPLE_FILTERS[mode], colors, flags)
+    return True
+
+
+_TO_CORE: dict[str, Callable[..., bool]] = {
+    "adjust_contrast": _add_contrast,
+    "adjust_hue": _add_hue,
+    "adjust_saturation": _add_saturation,
+    "adjust_sharpness": _add_sharpness,
+    "affine": _add_affine,
+    "autocontrast": _add_autocontrast,
+    "equalize": _add_equalize,
+    "rgb_to_grayscale": _add_gray,
+    "rotate": _add_rotate,
+}
+ON_PIXELS = frozenset(_TO_CORE)
+"""The functions that `OnPixels` has."""
+_BY_PIXEL = frozenset({"adjust_hue", "adjust_saturation", "rgb_to_grayscale"})
+
+
+# -- memory
+
+Layout: TypeAlias = Literal["rows", "gaps", "planes"]
+"""How torchvision's tensor lies in memory: as Pillow's pixels, in rows; the same with gaps between; or contiguous."""
+
+
+def layout_behind(operation: Operation, shape: ImageShape, layout: Layout) -> Layout:
+    """The layout that torchvision leaves a tensor of that shape and layout in, when the operation is done to it."""
+    if layout == "planes":
+        return "planes"
+    if isinstance(operation, (Crop, CenterCrop)):
+        if not makes_no_pixels(operation, shape):
+            return "planes"
+        narrower = operation.output_shape(shape).width < shape.width and shape.height > 1
+        return "gaps" if narrower else layout
+    if isinstance(operation, (Pad, PermuteChannels)):
+        return "planes"
+    if isinstance(operation, Resize):
+        return "planes" if layout == "gaps" or shape.channels == 1 else layout
+    return "planes" if isinstance(operation, OnPixels) and operation.name in _TO_PLANES else "rows"
+
+
+_TO_PLANES = frozenset({"adjust_hue", "affine", "equalize", "rgb_to_grayscale", "rotate"})
+"""Functions that stack, or gather: what they make is contiguous."""

@@ -1,0 +1,49 @@
+"""The shape of an image that is a tensor by now, of which more is known than of pixels."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import torch
+
+from fastpipe.ops.base import imported
+from fastpipe.types import ImageShape
+
+
+class TensorShape(ImageShape):
+    """The shape of an image that is a tensor by now.
+
+    Attributes:
+        dtype: of its elements.
+        pure: a plain tensor, not a ``tv_tensors.Image``.
+        ahead: nothing was done to it since the conversion that isn't done before, on pixels: see `tensor_operation`.
+    """
+
+    dtype: torch.dtype
+    pure: bool
+    ahead: bool
+
+    @classmethod
+    def of(cls, size: tuple[int, ...], dtype: torch.dtype, pure: bool, ahead: bool = False) -> TensorShape:
+        """The shape of an image of that ``(height, width, channels)``."""
+        return _tensor_shape(*size, dtype, pure, ahead)
+
+
+@lru_cache(maxsize=1024)
+def _tensor_shape(height: int, width: int, channels: int, dtype: torch.dtype, pure: bool, ahead: bool) -> TensorShape:
+    made = TensorShape(height, width, channels)
+    made.dtype, made.pure, made.ahead = dtype, pure, ahead
+    return made
+
+
+def resized(shape: ImageShape, size: tuple[int, ...]) -> ImageShape:
+    """The shape of another ``(height, width, channels)`` of an image that is what it was."""
+    if isinstance(shape, TensorShape):
+        return TensorShape.of(size, shape.dtype, shape.pure, shape.ahead)
+    return ImageShape(*size)
+
+
+def functional(name: str) -> Any:
+    """A function of torchvision's v2, which alone has these kernels."""
+    return getattr(imported("torchvision.transforms.v2.functional"), name)

@@ -1,0 +1,392 @@
+"""albumentations' transforms: what asks for an image's shape alone is drawn before decoding, the crop is decoded alone.
+
+albumentations' own code draws and computes everything, by its own generators. The transforms at the beginning of a
+`Compose` get an image that has a shape and no pixels; what they would do to pixels is noted. Then the region that is
+needed is decoded, and they are applied to it.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import albumentations as A
+import numpy as np
+import torch
+from albumentations.core import composition, transforms_interface, utils
+
+from fastpipe import core
+from fastpipe.recipes.albumentations_motions import ENTRIES, Motion, place
+from fastpipe.recipes.source_code import fingerprint
+from fastpipe.transforms.adapters import Adapt
+from fastpipe.transforms.named_arrays import ONE_AT_A_TIME, Pixels, Run, pixels_of_array, pixels_of_arrays
+from fastpipe.types import Size
+
+Array = Any
+_CONTAINERS = tuple(
+    getattr(A, name)
+    for name in ("Compose", "OneOf", "OneOrOther", "RandomOrder", "Sequential", "SomeOf")
+    if hasattr(A, name)
+)
+"""Their own code runs, with members that note what they would do."""
+
+_STACKED, _NOT_PLANNED = "masks", frozenset({"images", "volume", "volumes", "mask3d", "masks3d"})
+
+
+def find_adapt(kind: type) -> Adapt | None:
+    """None: a draw changes the state of albumentations' own generators, so samples are made one after the other."""
+    return None
+
+
+def find_run(kind: type) -> Run | None:
+    """`run` for albumentations' transforms and containers."""
+    return run if issubclass(kind, (transforms_interface.BasicTransform, composition.BaseCompose)) else None
+
+
+def run(transform: Any, data: dict[str, Any]) -> dict[str, Any]:
+    """Does what ``transform(**data)`` does, where `Pixels` stand for arrays; threads take turns."""
+    windows = {name: pixels for name, value in data.items() if (pixels := _pixels(transform, name, value)) is not None}
+    with ONE_AT_A_TIME:
+        call = _Call(windows)
+        root = call.root(transform) if _fits(transform, data, windows) else None
+        if root is None:
+            whole = {name: value.whole() if isinstance(value, Pixels) else value for name, value in data.items()}
+            made: dict[str, Any] = transform(**whole)
+            return made
+        return call.result(root(**{**data, **call.blanks()}))
+
+
+def planned_members(transform: Any) -> tuple[Any, ...]:
+    """The transforms from the front that are drawn before decoding; none if there are no such."""
+    members = transform.transforms if type(transform) is A.Compose else [transform]
+    return tuple(members[: _planned_count(members)])
+
+
+# -- which are planned
+
+
+class _Known(NamedTuple):
+    motion: Any
+    why_not: str = ""
+
+
+def why_not(kind: type) -> str:
+    """The reason why an object of a class of albumentations' isn't planned."""
+    if not _core_is_known() or (kind in ENTRIES and not is_known(kind)):
+        return f"this albumentations, {A.__version__}, has other code than the one that fastpipe knows"
+    if kind in ENTRIES or kind in _CONTAINERS:
+        return "it has members or options that are not planned"
+    return "its result isn't known before albumentations has run it on the pixels"
+
+
+@lru_cache(maxsize=128)
+def is_known(kind: Any) -> bool:
+    """Whether a class asks for an image's shape alone: it has an entry, and the code that was written after."""
+    entry = ENTRIES.get(kind)
+    return entry is not None and _is_same(lambda: [*_methods(kind), *entry.behind], entry.fingerprint)
+
+
+@lru_cache(maxsize=1)
+def _core_is_known() -> bool:
+    return _is_same(core_functions, _CORE)
+
+
+def _is_same(functions: Callable[[], list[Any]], known: str) -> bool:
+    try:
+        return fingerprint(functions()) == known
+    except (AttributeError, OSError, SyntaxError, TypeError):  # a function of that name isn't there
+        return False
+
+
+_NEITHER = ("apply_to_bboxes", "apply_to_images", "apply_to_keypoints", "apply_to_volume", "apply_to_mask3d")
+
+
+def _methods(kind: Any) -> list[Any]:
+    """The methods of a class and its bases that draw, and that take images and masks."""
+    return [function for base in kind.__mro__ if base is not object for function in _own_methods(base)]
+
+
+def _own_methods(base: Any) -> Iterator[Any]:
+    if base.__module__.startswith("albumentations.core"):
+        return  # among `core_functions`
+    for name, value in sorted(vars(base).items()):
+        function = inspect.unwrap(value.__func__ if isinstance(value, staticmethod) else value)
+        if inspect.isfunction(function) and not name.startswith(("__", *_NEITHER, "apply_to_masks3d")):
+            yield function
+
+
+def core_functions() -> list[Any]:
+    """The functions that call a transform."""
+    basic, dual, compose = transforms_interface.BasicTransform, transforms_interface.DualTransform, A.Compose
+    return [
+        *(basic.__call__, basic.apply_with_params, basic.should_apply, basic.update_transform_params, basic.get_params),
+        *(basic.get_params_dependent_on_data, dual.apply_to_mask, dual.apply_to_masks, A.NoOp.apply),
+        *(compose.__call__, compose.preprocess, compose._preprocess_masks, compose.postprocess),
+        *(composition.BaseCompose.check_data_post_transform, composition.BaseCompose._track_transform_params),
+        *(kind.__call__ for kind in _CONTAINERS[1:]),
+        *(utils.ensure_contiguous_output, utils.get_shape, utils.get_image_shape),
+    ]
+
+
+_CORE = "ee7b795ed8b92692"
+
+
+def _planned_count(members: Any) -> int:
+    if not _core_is_known():
+        return 0
+    return next((number for number, member in enumerate(members) if not _is_planned(member)), len(members))
+
+
+def _is_planned(transform: Any) -> bool:
+    kind: Any = type(transform)
+    if kind in _CONTAINERS:
+        members = transform.transforms
+        return not transform.replay_mode and len(members) > 0 and all(map(_is_planned, members))
+    if not is_known(kind) or transform.replay_mode or transform.deterministic:
+        return False
+    return _METHODS.isdisjoint(vars(transform))
+
+
+_METHODS = frozenset(name for name in dir(A.DualTransform) if inspect.isfunction(getattr(A.DualTransform, name)))
+"""An object that has one of its own is another class's, in effect."""
+
+
+# -- pixels
+
+
+def _pixels(transform: Any, name: str, value: Any) -> Pixels | None:
+    """A named value that has pixels, which aren't to be touched before it is known which; None for any other."""
+    if isinstance(value, Pixels):
+        return value
+    kind = transform._additional_targets.get(name, name)
+    if kind in ("image", "mask") and isinstance(value, np.ndarray) and value.ndim in (2, 3):
+        return pixels_of_array(value)
+    if kind == _STACKED and isinstance(value, np.ndarray) and value.ndim in (3, 4):
+        return pixels_of_array(value, several=True)
+    if kind == _STACKED and isinstance(value, (list, tuple)) and value:
+        shapes = {mask.shape if isinstance(mask, np.ndarray) else () for mask in value}
+        return pixels_of_arrays(value) if len(shapes) == 1 and len(shapes.pop()) in (2, 3) else None
+    return None
+
+
+def _fits(transform: Any, data: Mapping[str, Any], windows: Mapping[str, Pixels]) -> bool:
+    """Whether all that has pixels is of the image's size, and nothing else has some."""
+    kinds = {name: transform._additional_targets.get(name, name) for name in data}
+    if "image" not in windows or not _NOT_PLANNED.isdisjoint(kinds.values()):
+        return False
+    others = [data[name] for name, kind in kinds.items() if kind in ("image", "mask", _STACKED) and name not in windows]
+    if not all(value is None or (isinstance(value, (list, tuple)) and not value) for value in others):
+        return False
+    if type(transform) is not A.Compose and any(pixels.as_list for pixels in windows.values()):
+        return False
+    return all(pixels.size == windows["image"].size for pixels in windows.values())
+
+
+class _Noted(NamedTuple):
+    """What a transform does to pixels.
+
+    Attributes:
+        transform: the transform.
+        params: as it has drawn them.
+        motion: by these.
+        size: of the image that it gets.
+    """
+
+    transform: Any
+    params: Mapping[str, Any]
+    motion: Motion
+    size: Size
+
+
+class _Call:
+    """One call of a transform, with pixels to come.
+
+    Args:
+        windows: what has pixels, by name.
+    """
+
+    def __init__(self, windows: Mapping[str, Pixels]) -> None:
+        self.windows = windows
+        self.noted: list[_Noted] = []
+        self.size = Size(*windows["image"].size) if "image" in windows else Size(0, 0)
+        self._made = False
+
+    def root(self, transform: Any) -> Any:
+        """The transform, as a stand-in whose first members note what they would do; None if there are no such."""
+        if type(transform) is not A.Compose:
+            return _stand_in(transform, self) if _planned_count([transform]) else None
+        members = transform.transforms
+        count = _planned_count(members)
+        if not count:
+            return None
+        *first, last = (_stand_in(member, self) for member in members[:count])
+        rest = (_Normalize(member, self) if _is_normalize(member) else member for member in members[count:])
+        return _Container(transform, self, [*first, _Last(last, self), *rest])
+
+    def blanks(self) -> dict[str, Array]:
+        return {name: self.blank(name) for name in self.windows}
+
+    def blank(self, name: str) -> Array:
+        """An array of the shape that a named one has by now, in one byte of memory."""
+        pixels = self.windows[name]
+        if pixels.several:
+            shape = (pixels.shape[0], *self.size, *pixels.shape[3:])
+        else:
+            shape = (*self.size, *pixels.shape[2:])
+        return np.ndarray(shape, np.uint8, b"\0", strides=(0,) * len(shape))
+
+    def note(self, transform: Any, params: Mapping[str, Any]) -> None:
+        motion = ENTRIES[type(transform)].motion(transform, params, self.size)
+        self.noted.append(_Noted(transform, params, motion, self.size))
+        self.size = motion.size
+        if motion.refused or min(motion.size) < 1:
+            self._pixels("image")  # raises what albumentations does
+
+    def with_pixels(self, data: dict[str, Any]) -> dict[str, Any]:
+        """The data, with pixels that the noted transforms were applied to."""
+        if self._made:
+            return data
+        self._made = True
+        return {name: self._pixels(name) if name in self.windows else value for name, value in data.items()}
+
+    def result(self, data: dict[str, Any]) -> dict[str, Any]:
+        """The data as it is returned."""
+        data = self.with_pixels(data)  # if the call has ended before
+        for name, pixels in self.windows.items():
+            if pixels.as_list:
+                data[name] = list(data[name])
+        return data
+
+    def _pixels(self, name: str) -> Array:
+        pixels = self.windows[name]
+        box, places = place([(one.motion, one.size) for one in self.noted], Size(*pixels.size))
+        array = loaded = pixels.load(box)
+        for one, (held, part) in zip(self.noted, places, strict=True):
+            params = one.motion.local(one.params, held, part, one.size)
+            array = utils.ensure_contiguous_output(array)
+            array = utils.ensure_contiguous_output(one.transform._key2func[name](array, **params))
+        return np.array(array) if np.may_share_memory(array, loaded) else array
+
+
+class _StandIn:
+    """An object of albumentations' whose own code runs, but for what a subclass has in its place."""
+
+    __slots__ = ("_call", "_original")
+
+    def __init__(self, original: Any, call: _Call) -> None:
+        set_ = object.__setattr__
+        set_(self, "_original", original)
+        set_(self, "_call", call)
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> Any:  # what albumentations notes the name of
+        return type(self._original)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._original, name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        setattr(self._original, name, value)
+
+    def __call__(self, *args: Any, **data: Any) -> Any:
+        return type(self._original).__call__(self, *args, **data)
+
+
+class _Container(_StandIn):
+    """A container, with these members."""
+
+    __slots__ = ("transforms",)
+
+    def __init__(self, original: Any, call: _Call, members: list[Any]) -> None:
+        super().__init__(original, call)
+        object.__setattr__(self, "transforms", members)
+
+
+class _Member(_StandIn):
+    """A transform that notes what it would do to pixels; all else is its own."""
+
+    __slots__ = ()
+
+    def __call__(self, *args: Any, force_apply: bool = False, **data: Any) -> dict[str, Any]:
+        """As ``BasicTransform.__call__``, without the detour that each attribute would be."""
+        transform, call = self._original, self._call
+        transform.params = {}
+        if not transform.should_apply(force_apply=force_apply):
+            return data
+        params = transform.update_transform_params(params=transform.get_params(), data=data)
+        missing = set(transform.targets_as_params) - data.keys()
+        if missing:
+            wanted = transform.targets_as_params
+            raise ValueError(f"{type(transform).__name__} requires {wanted} missing keys: {missing}")
+        params.update(transform.get_params_dependent_on_data(params=params, data=data))
+        transform.params = params
+        call.note(transform, params)
+        windows = call.windows
+        other = {name: value for name, value in data.items() if name not in windows}
+        made = transform.apply_with_params(params, **other) if other else other
+        return {name: call.blank(name) if name in windows else made[name] for name in data}
+
+
+class _Last:
+    """The last of the members that note: behind it there are pixels."""
+
+    __slots__ = ("_call", "_member")
+
+    def __init__(self, member: _StandIn, call: _Call) -> None:
+        self._member, self._call = member, call
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> Any:
+        return self._member.__class__
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._member, name)
+
+    def __call__(self, *args: Any, **data: Any) -> dict[str, Any]:
+        return self._call.with_pixels(self._member(*args, **data))
+
+
+def _stand_in(transform: Any, call: _Call) -> _StandIn:
+    if type(transform) in _CONTAINERS:
+        return _Container(transform, call, [_stand_in(one, call) for one in transform.transforms])
+    return _Member(transform, call)
+
+
+# -- at the end
+
+
+def _is_normalize(transform: Any) -> bool:
+    return type(transform) is A.Normalize and not transform.deterministic and transform.normalization == "standard"
+
+
+class _Normalize(_StandIn):
+    """`Normalize`, of an image in RGB by the core, or else by torch, which take less time for the same floats."""
+
+    __slots__ = ()
+
+    def apply_with_params(self, params: dict[str, Any], *args: Any, **data: Any) -> dict[str, Any]:
+        image = data.get("image")
+        mean, factor = self.mean_np, self.denominator
+        three = mean.shape == factor.shape == (3,) and mean.dtype == factor.dtype == np.float32
+        if not three or not isinstance(image, np.ndarray) or image.dtype != np.uint8 or image.shape[2:] != (3,):
+            made: dict[str, Any] = self._original.apply_with_params(params, *args, **data)
+            return made
+        made = self._original.apply_with_params(params, *args, **{**data, "image": None})
+        return {**made, "image": _normalized(np.ascontiguousarray(image), mean, factor)}
+
+
+def _normalized(image: Array, mean: Array, factor: Array) -> Array:
+    """``(image - mean) * factor`` in float32, as albumentations' table has it for each byte."""
+    if core.available() and image.size:
+        made = np.empty(image.shape, np.float32)
+        job = core.thread_job()
+        job.read_pixels(image)
+        job.write_by_factor(made, mean.tolist(), factor.tolist())
+        if not core.run_thread_job(job):
+            return made
+    height, width, _ = image.shape
+    mean, factor = (torch.from_numpy(np.tile(values, width)) for values in (mean, factor))
+    rows = torch.from_numpy(image.reshape(height, width * 3)).float()
+    return rows.sub_(mean).mul_(factor).numpy().reshape(image.shape)

@@ -1,0 +1,239 @@
+"""Motions of albumentations' transforms: the size that each gives, and the part of an image that its result needs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+from itertools import product
+from typing import Any, NamedTuple
+
+import albumentations as A
+import numpy as np
+from albumentations.augmentations.crops import functional as crop_functions
+from albumentations.augmentations.geometric import functional as geometric_functions
+
+from fastpipe.types import Box, Size
+
+Turn = tuple[bool, bool, bool]
+"""Whether rows and columns change places, whether rows then run back, and whether columns do."""
+
+
+class Motion(NamedTuple):
+    """What a transform with drawn parameters does to the places of pixels.
+
+    Attributes:
+        size: height and width of the result.
+        crop: the part of the image that it reads; None for all of it.
+        parameter: the name of the parameter that says so, as left, top, right and bottom.
+        turn: of a result that has the same pixels, turned: how.
+        resizes: a part of the result isn't made of a part of the crop.
+        refused: the crop isn't one of the image: albumentations raises when it is applied.
+    """
+
+    size: Size
+    crop: Box | None = None
+    parameter: str = ""
+    turn: Turn | None = None
+    resizes: bool = True
+    refused: bool = False
+
+    def needs(self, part: Box, size: Size) -> Box:
+        """The part of an image of that size that a part of the result is made of."""
+        if self.turn is not None:
+            return _turned_back(part, self.turn, self.size)
+        if self.crop is None:
+            return Box(0, 0, *size)
+        if self.resizes:
+            return self.crop
+        return Box(self.crop.top + part.top, self.crop.left + part.left, part.height, part.width)
+
+    def gives(self, held: Box, part: Box, size: Size) -> Box:
+        """The part of the result that is made of what is held of the image, where ``part`` is wanted."""
+        if self.turn is not None:
+            return _turned(held, self.turn, size)
+        return part if self.crop is not None and not self.resizes else Box(0, 0, *self.size)
+
+    def local(self, params: Mapping[str, Any], held: Box, part: Box, size: Size) -> Mapping[str, Any]:
+        """The parameters for the pixels that are held of an image of that size."""
+        if self.crop is None:
+            return params
+        box = self.needs(part, size)
+        left, top = box.left - held.left, box.top - held.top
+        return {**params, self.parameter: (left, top, left + box.width, top + box.height)}
+
+
+def place(steps: Sequence[tuple[Motion, Size]], size: Size) -> tuple[Box, list[tuple[Box, Box]]]:
+    """The part of an image of that size that motions need, one behind the other, each with the size of what it gets.
+
+    Returns:
+        The part; and for each motion what is held of its image, and the part of its result that is wanted.
+    """
+    wanted: list[Box] = []
+    part = Box(0, 0, *(steps[-1][0].size if steps else size))
+    for motion, gets in reversed(steps):
+        wanted.append(part)
+        part = motion.needs(part, gets)
+    wanted.reverse()
+    held, places = part, []
+    for (motion, gets), wants in zip(steps, wanted, strict=True):
+        places.append((held, wants))
+        held = motion.gives(held, wants, gets)
+    return part, places
+
+
+def _turned(box: Box, turn: Turn, size: Size) -> Box:
+    swapped, rows_back, columns_back = turn
+    if swapped:
+        box, size = Box(box.left, box.top, box.width, box.height), Size(size.width, size.height)
+    top = size.height - box.bottom if rows_back else box.top
+    left = size.width - box.right if columns_back else box.left
+    return Box(top, left, box.height, box.width)
+
+
+def _turned_back(box: Box, turn: Turn, size: Size) -> Box:
+    """The box of an image that becomes a box of the turned one, which has that size."""
+    swapped, rows_back, columns_back = turn
+    box = _turned(box, (False, rows_back, columns_back), size)
+    return Box(box.left, box.top, box.width, box.height) if swapped else box
+
+
+# -- of each class: the motion for drawn parameters and an image's size
+
+_STAYS = (False, False, False)
+
+
+def _box(corners: Sequence[Any], size: Size) -> Box | None:
+    """A box by left, top, right and bottom; None if it isn't one of the image, which albumentations refuses."""
+    left, top, right, bottom = map(int, corners)
+    box = Box(top, left, bottom - top, right - left)
+    return box if box.height > 0 and box.width > 0 and box.inside(size) else None
+
+
+def _cropped(transform: Any, params: Mapping[str, Any], size: Size) -> Motion:
+    corners = params["crop_coords"]
+    left, top, right, bottom = map(int, corners)
+    result = Size(max(bottom - top, 0), max(right - left, 0))
+    if params.get("pad_params") is not None:
+        return Motion(result)
+    box = _box(corners, size)
+    return Motion(result, box, "crop_coords", resizes=False, refused=box is None)
+
+
+def _cropped_and_resized(transform: Any, params: Mapping[str, Any], size: Size) -> Motion:
+    result = Size(*(transform.size if hasattr(transform, "size") else (transform.height, transform.width)))
+    box = _box(params["crop_coords"], size)
+    return Motion(result, box, "crop_coords", refused=box is None)
+
+
+def _cropped_and_padded(transform: Any, params: Mapping[str, Any], size: Size) -> Motion:
+    result = size if transform.keep_size else Size(*params["result_shape"])
+    corners = params["crop_params"]
+    box = None if corners is None else _box(corners, size)
+    return Motion(result, box, "crop_params", refused=box is None and corners is not None)
+
+
+def _turned_by(transform: Any, params: Mapping[str, Any], size: Size) -> Motion:
+    kind: Any = type(transform)
+    turn = _turn_of(kind, params.get("group_element"), params.get("factor"))
+    return Motion(Size(size.width, size.height) if turn[0] else size, turn=turn)
+
+
+@lru_cache(maxsize=64)
+def _turn_of(kind: Any, group_element: Any, factor: Any) -> Turn:
+    """The turn that a class makes of an image of four pixels."""
+    image = np.arange(4, dtype=np.uint8).reshape(2, 2)
+    made = kind(p=1).apply(image, group_element=group_element, factor=factor)
+    for swapped, rows_back, columns_back in product((False, True), repeat=3):
+        turned = (image.T if swapped else image)[:: -1 if rows_back else 1, :: -1 if columns_back else 1]
+        if np.array_equal(turned, made):
+            return swapped, rows_back, columns_back
+    raise LookupError(f"{kind.__name__} doesn't turn an image")
+
+
+def _resized(transform: Any, params: Mapping[str, Any], size: Size) -> Motion:
+    return Motion(Size(transform.height, transform.width))
+
+
+def _scaled_to_a_side(transform: Any, params: Mapping[str, Any], size: Size) -> Motion:
+    return Motion(Size(*(max(1, round(side * params["scale"])) for side in size)))
+
+
+def _scaled(transform: Any, params: Mapping[str, Any], size: Size) -> Motion:
+    return Motion(Size(*(int(side * params["scale"]) for side in size)))
+
+
+def _padded(transform: Any, params: Mapping[str, Any], size: Size) -> Motion:
+    top, bottom, left, right = (params[f"pad_{side}"] for side in ("top", "bottom", "left", "right"))
+    if not (top or bottom or left or right):
+        return Motion(size, turn=_STAYS)
+    return Motion(Size(size.height + top + bottom, size.width + left + right))
+
+
+def _stays(transform: Any, params: Mapping[str, Any], size: Size) -> Motion:
+    return Motion(size, turn=_STAYS)
+
+
+MotionOf = Callable[[Any, Mapping[str, Any], Size], Motion]
+
+_ENTRIES: list[tuple[str, MotionOf, str, str]] = [
+    ("AtLeastOneBBoxRandomCrop", _cropped, "crop", "176c7feb04d55316"),
+    ("BBoxSafeRandomCrop", _cropped, "crop get_crop_coords", "aa8094951c1bc396"),
+    (
+        "CenterCrop",
+        _cropped,
+        "crop get_center_crop_coords get_padding_params adjust_padding_by_position",
+        "564bd024c9dbdf9a",
+    ),
+    ("Crop", _cropped, "crop get_padding_params adjust_padding_by_position", "21a8b4d50f352ada"),
+    ("CropAndPad", _cropped_and_padded, "crop crop_and_pad", "62a646429b7a7ebf"),
+    ("D4", _turned_by, "", "a4b7a0a0a339997b"),
+    ("HorizontalFlip", _turned_by, "", "f1f7bec3818ba44f"),
+    ("LongestMaxSize", _scaled_to_a_side, "resize", "a742627c1ff139af"),
+    ("NoOp", _stays, "", "e4a6a0577479b2b4"),
+    ("Pad", _padded, "pad_with_params", "dfc31e17176f8f77"),
+    ("PadIfNeeded", _padded, "pad_with_params get_padding_params adjust_padding_by_position", "b3091f76275692e5"),
+    ("RandomCrop", _cropped, "crop get_crop_coords get_padding_params adjust_padding_by_position", "3a2fd02a1121e12f"),
+    ("RandomCropFromBorders", _cropped, "crop", "91e0def844a3f8c1"),
+    ("RandomCropNearBBox", _cropped, "crop get_center_crop_coords", "2b13e7de4cd97bca"),
+    (
+        "RandomResizedCrop",
+        _cropped_and_resized,
+        "crop get_crop_coords get_center_crop_coords resize",
+        "b8f535e650efe493",
+    ),
+    ("RandomRotate90", _turned_by, "", "38c2a157b734051d"),
+    ("RandomScale", _scaled, "scale resize", "81e910f0f2821389"),
+    ("RandomSizedBBoxSafeCrop", _cropped_and_resized, "crop get_crop_coords resize", "c58f919b48799d74"),
+    ("RandomSizedCrop", _cropped_and_resized, "crop get_crop_coords resize", "ffa9e46c74a053d8"),
+    ("Resize", _resized, "resize", "91a92bc16b89d64d"),
+    ("SmallestMaxSize", _scaled_to_a_side, "resize", "c06d04e892fc4b08"),
+    ("SquareSymmetry", _turned_by, "", "a4b7a0a0a339997b"),
+    ("Transpose", _turned_by, "", "e1a73b6c77e7c399"),
+    ("VerticalFlip", _turned_by, "", "a27b247a4631ecb6"),
+]
+"""Classes that ask for an image's shape alone: name, motion, functions behind it, and the code's fingerprint."""
+
+
+class Entry(NamedTuple):
+    """A class of albumentations'.
+
+    Attributes:
+        motion: its motion for drawn parameters and an image's size.
+        behind: functions that its methods are made of; None for one that this version hasn't.
+        fingerprint: of the code that this was written after.
+    """
+
+    motion: MotionOf
+    behind: tuple[Any, ...]
+    fingerprint: str
+
+
+def _function(name: str) -> Any:
+    return getattr(crop_functions, name, None) or getattr(geometric_functions, name, None)
+
+
+ENTRIES: dict[type, Entry] = {
+    getattr(A, name): Entry(motion, tuple(map(_function, behind.split())), fingerprint)
+    for name, motion, behind, fingerprint in _ENTRIES
+    if hasattr(A, name)
+}

@@ -1,0 +1,144 @@
+"""Calls of transforms that take and give named arrays, ``transform(image=…, mask=…)``, with pixels that are to come."""
+
+from __future__ import annotations
+
+import importlib
+import random
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from PIL import Image
+
+from fastpipe.program.lazy_image import region_of
+from fastpipe.program.lazy_source import LazySource
+from fastpipe.rng import Stream, TorchStream
+from fastpipe.transforms.adapters import recipe_of
+from fastpipe.types import Box
+
+__all__ = [
+    "ONE_AT_A_TIME",
+    "Pixels",
+    "call_with_image",
+    "image_pixels",
+    "pixels_of_array",
+    "pixels_of_arrays",
+    "random_seed",
+    "reseed",
+    "run_of",
+    "set_state",
+]
+
+Array = NDArray[Any]
+ONE_AT_A_TIME = threading.RLock()
+"""An albumentations transform keeps its random state and its last parameters in itself."""
+
+Run = Callable[[Any, "dict[str, Any]"], "dict[str, Any]"]
+"""Calls a transform with named values, some of which may be `Pixels`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pixels:
+    """Pixels that are loaded once it is known which are needed: of an image, of a mask, or of several masks.
+
+    Attributes:
+        shape: ``(H, W)`` or ``(H, W, C)``; ``(N, H, W)`` or ``(N, H, W, C)`` of several masks.
+        load: gives a box of them. Its memory may be used again by the next load.
+        several: they are masks, one behind the other.
+        as_list: the result is to be a list of masks.
+    """
+
+    shape: tuple[int, ...]
+    load: Callable[[Box], Array]
+    several: bool = False
+    as_list: bool = False
+
+    @property
+    def size(self) -> tuple[int, int]:
+        height, width = self.shape[1:3] if self.several else self.shape[:2]
+        return height, width
+
+    def whole(self) -> Any:
+        """All of them, in memory of their own: as an array, or a list of arrays."""
+        array = np.array(self.load(Box(0, 0, *self.size)))
+        return list(array) if self.as_list else array
+
+
+def image_pixels(image: Any) -> Pixels:
+    """The pixels of a file, of a PIL image, which may be a lazy one, or of an array.
+
+    Raises:
+        TypeError: another kind of image.
+    """
+    if isinstance(image, LazySource):
+        return Pixels(tuple(image.shape), image.region)
+    if isinstance(image, np.ndarray):
+        return pixels_of_array(image)
+    if not isinstance(image, Image.Image):
+        kind = "tensors: wrap it in fastpipe.transforms.Albumentations" if isinstance(image, torch.Tensor) else ""
+        what = f"no {kind}" if kind else f"no {type(image).__name__}"
+        raise TypeError(f"albumentations takes arrays (H, W, C), and PIL images for it, but {what}.")
+
+    def load(box: Box) -> Array:
+        lazy = region_of(image, box)
+        return _part(np.asarray(image), box) if lazy is None else lazy
+
+    bands = len(image.getbands())
+    return Pixels((image.height, image.width) if bands == 1 else (image.height, image.width, bands), load)
+
+
+def pixels_of_array(array: Array, *, several: bool = False) -> Pixels:
+    return Pixels(array.shape, lambda box: _part(array, box, several), several)
+
+
+def pixels_of_arrays(arrays: Sequence[Array]) -> Pixels:
+    """The pixels of masks ``(H, W)`` or ``(H, W, C)`` of one shape."""
+    shape = len(arrays), *arrays[0].shape
+    return Pixels(shape, lambda box: np.stack([_part(array, box) for array in arrays]), several=True, as_list=True)
+
+
+def _part(array: Array, box: Box, several: bool = False) -> Array:
+    rows, columns = slice(box.top, box.bottom), slice(box.left, box.right)
+    return array[:, rows, columns] if several else array[rows, columns]
+
+
+def run_of(transform: Any) -> Run | None:
+    """How a transform is called that takes named arrays; None for any other."""
+    kind: Any = type(transform)
+    return _run_of(kind)
+
+
+@lru_cache(maxsize=512)
+def _run_of(kind: Any) -> Run | None:
+    recipe = recipe_of(kind)
+    if recipe is None:
+        return None
+    find: Any = getattr(importlib.import_module(recipe), "find_run", None)
+    found: Run | None = None if find is None else find(kind)
+    return found
+
+
+def call_with_image(run: Run, transform: Any, image: Any) -> Any:
+    """The image that a transform which takes named arrays gives, an array or a tensor, for a PIL image or an array."""
+    return run(transform, {"image": image_pixels(image)})["image"]
+
+
+def random_seed(stream: Stream) -> int:
+    """A seed from ``[0, 2**63 - 1)``."""
+    return stream.randint(0, 2**63 - 1)
+
+
+def reseed(transform: Any) -> None:
+    """Seeds a transform that has generators of its own by a number that is drawn from torch's; leaves others alone."""
+    if run_of(transform) is not None:
+        set_state(transform, random_seed(TorchStream()))
+
+
+def set_state(transform: Any, seed: int) -> None:
+    """Seeds all members by one pair of generators, as set_random_seed doesn't, which starts them all alike."""
+    transform.set_random_state(np.random.default_rng(seed), random.Random(seed))

@@ -1,0 +1,163 @@
+"""Pipelines that begin with a conversion to a tensor: torchvision's bytes, by the core from the file to the batch."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import corpus
+import pytest
+import torch
+from PIL import Image
+from torchvision_here import module, torchvision
+from v2_pipelines import MEAN, STD, pipeline, same
+
+import fastpipe
+from fastpipe import core
+from fastpipe.kernels import v2_tensors
+from fastpipe.program import lower
+from fastpipe.transforms import v2
+from fastpipe.transforms.pipeline import compile_pipeline
+from fastpipe.types import ImageShape
+
+theirs, v1 = module("torchvision.transforms.v2"), module("torchvision.transforms")
+TheirFolder = torchvision.datasets.ImageFolder
+SHAPES = [(90, 121, "420"), (64, 64, "444"), (133, 71, "422"), (77, 150, "gray"), (1, 9, "444")]
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("photos")
+    (folder / "a").mkdir()
+    for number, (height, width, kind) in enumerate(SHAPES):
+        (folder / "a" / f"{number}.jpg").write_bytes(corpus.jpeg(height, width, kind, seed=number))
+    (folder / "a" / "5.png").write_bytes(corpus.save(corpus.photo(80, 111, 7), "PNG"))
+    return folder
+
+
+def tensor_first(namespace: Any, *middle: Any, size: int = 48) -> Any:
+    return namespace.Compose(
+        [
+            namespace.ToImage(),
+            namespace.RandomResizedCrop(size),
+            namespace.RandomHorizontalFlip(),
+            *middle,
+            namespace.ToDtype(torch.float32, scale=True),
+            namespace.Normalize(MEAN, STD),
+        ]
+    )
+
+
+def evaluation(namespace: Any) -> Any:
+    ending = [namespace.ToDtype(torch.float32, scale=True), namespace.Normalize(MEAN, STD)]
+    return namespace.Compose([namespace.PILToTensor(), namespace.Resize(60), namespace.CenterCrop(48), *ending])
+
+
+RECIPES: dict[str, Any] = {
+    "training": tensor_first,
+    "evaluation": evaluation,
+    "RandAugment": lambda namespace: tensor_first(namespace, namespace.RandAugment()),
+    "TrivialAugmentWide": lambda namespace: tensor_first(namespace, namespace.TrivialAugmentWide()),
+    "AutoAugment": lambda namespace: tensor_first(namespace, namespace.AutoAugment()),
+    "ColorJitter": lambda namespace: tensor_first(namespace, namespace.ColorJitter(0.4, 0.4, 0.4, 0.1)),
+    "SimCLR": lambda namespace: tensor_first(
+        namespace, namespace.RandomGrayscale(0.5), namespace.RandomSolarize(128, 0.5), namespace.GaussianBlur(5)
+    ),
+    "noise": lambda namespace: namespace.Compose(
+        [
+            namespace.ToImage(),
+            namespace.RandomResizedCrop(40),
+            namespace.ToDtype(torch.float32, scale=True),
+            namespace.GaussianNoise(),
+        ]
+    ),
+    "CIFAR": lambda namespace: namespace.Compose(
+        [namespace.ToImage(), namespace.RandomCrop(56, padding=4, pad_if_needed=True), namespace.RandomHorizontalFlip()]
+    ),
+}
+
+
+def samples(folder: Any, root: Path, transform: Any) -> list[Any]:
+    torch.manual_seed(5)
+    dataset = folder(str(root), transform)
+    return [*(dataset[index][0] for index in [*range(6)] * 4), torch.get_rng_state()]
+
+
+@pytest.mark.parametrize("name", RECIPES)
+@pytest.mark.parametrize("ours", [True, False], ids=["fastpipe's classes", "torchvision's"])
+def test_samples_and_generators(root: Path, name: str, ours: bool) -> None:
+    known = samples(TheirFolder, root, RECIPES[name](theirs))
+    made = samples(fastpipe.ImageFolder, root, RECIPES[name](v2 if ours else theirs))
+    assert same(tuple(made), tuple(known))
+    assert [type(one) for one in made] == [type(one) for one in known]
+
+
+@pytest.mark.parametrize("seed", [*range(40), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(40, 200))])
+def test_random_pipelines(root: Path, seed: int) -> None:
+    def sample(folder: Any, namespace: Any) -> Any:
+        torch.manual_seed(seed)
+        members = [one for one in pipeline(namespace, seed) if not isinstance(one, theirs.ToImage)]
+        transform = namespace.Compose([namespace.ToImage(), *members])
+        try:
+            return folder(str(root), transform)[seed % 4][0], torch.get_rng_state()
+        except (ValueError, TypeError, RuntimeError) as error:
+            return type(error) if type(error).__module__ == "builtins" else ValueError
+
+    made, known = sample(fastpipe.ImageFolder, v2), sample(TheirFolder, theirs)
+    assert isinstance(known, tuple) or not isinstance(made, tuple)
+    assert not isinstance(known, tuple) or same(made, known)
+
+
+@pytest.mark.parametrize("name", ["training", "evaluation", "RandAugment"])
+def test_batches_and_threads(root: Path, name: str) -> None:
+    transform = RECIPES[name](v2)
+    whole = fastpipe.ImageFolder(root, transform, seed=3)
+    expected = torch.stack([torch.as_tensor(image) for image, _ in (whole[index] for index in range(6))])
+    for options in ({}, {"threads": 2}):
+        dataset = fastpipe.ImageFolder(root, transform, seed=3)
+        images, _ = next(iter(fastpipe.DataLoader(dataset, batch_size=6, **options)))
+        assert torch.equal(images, expected)
+
+
+@pytest.mark.skipif(not core.available(), reason="the core isn't there")
+def test_the_whole_program_is_the_cores() -> None:
+    """Nothing stays behind the conversion, and the crop is decoded alone."""
+    if v2_tensors.fused() is None or not v2_tensors.resizes_natively("bilinear"):
+        pytest.skip("this torch rounds as the core doesn't")
+    for name in ("training", "evaluation", "RandAugment", "TrivialAugmentWide", "ColorJitter"):
+        drawn = compile_pipeline(RECIPES[name](v2))
+        for seed in range(20):
+            torch.manual_seed(seed)
+            program = lower(drawn.draw(ImageShape(300, 400)))
+            turned = any("rotate" in str(step) for step in program.after)  # by 90 degrees, which leaves another order
+            assert program.conversion is not None
+            assert program.after == () or turned
+            assert program.box.height * program.box.width < 300 * 400
+
+
+def test_explain_says_what_is_done(root: Path) -> None:
+    text = str(fastpipe.explain(fastpipe.ImageFolder(root, tensor_first(v2))))
+    assert "as a tensor" in text or not v2_tensors.resizes_natively("bilinear")
+
+
+@pytest.mark.parametrize("scale", [v1.ConvertImageDtype(torch.float32), None])
+def test_v1_on_tensors_decodes_the_crop_alone(root: Path, scale: Any) -> None:
+    members = [v1.PILToTensor(), v1.RandomResizedCrop(40, antialias=True), v1.RandomHorizontalFlip()]
+    transform = v1.Compose(members if scale is None else [*members, scale, v1.Normalize(MEAN, STD)])
+    assert same(tuple(samples(fastpipe.ImageFolder, root, transform)), tuple(samples(TheirFolder, root, transform)))
+    program = lower(compile_pipeline(transform).draw(ImageShape(300, 400)))
+    assert program.box.height * program.box.width < 300 * 400
+
+
+def test_a_compose_called_on_an_image() -> None:
+    """Strides, too: a draw for each element follows them."""
+    picture = Image.fromarray(corpus.photo(90, 121, 3))
+    for name in RECIPES:
+        for seed in range(6):
+            results = []
+            for namespace in (v2, theirs):
+                torch.manual_seed(seed)
+                made = RECIPES[name](namespace)(picture)
+                results.append((made, torch.get_rng_state()))
+            assert same(*results)
+            assert type(results[0][0]) is type(results[1][0])

@@ -1,0 +1,163 @@
+"""uint8 tensors, single and in batches, in v2's classes and functions: torchvision's bytes, classes and strides."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torchvision_here import module
+
+from fastpipe import core
+from fastpipe.kernels import v2_tensors
+from fastpipe.transforms import v2
+
+theirs, tv_tensors = module("torchvision.transforms.v2"), module("torchvision.tv_tensors")
+THEIR_F: Any = theirs.functional
+SETTINGS = settings(deadline=None, max_examples=40)
+START, END = [[0, 0], [30, 0], [30, 30], [0, 30]], [[3, 5], [29, 1], [26, 33], [-4, 27]]
+
+CALLS: dict[str, list[dict[str, Any]]] = {
+    "adjust_brightness": [{"brightness_factor": 0.3}, {"brightness_factor": 1.9}],
+    "adjust_contrast": [{"contrast_factor": 0.0}, {"contrast_factor": 1.7}],
+    "adjust_gamma": [{"gamma": 2.2}, {"gamma": 0.4, "gain": 1.3}],
+    "adjust_hue": [{"hue_factor": 0.1}, {"hue_factor": -0.5}],
+    "adjust_saturation": [{"saturation_factor": 0.4}, {"saturation_factor": 1.6}],
+    "adjust_sharpness": [{"sharpness_factor": 0.2}, {"sharpness_factor": 3.1}],
+    "affine": [
+        {"angle": 10.0, "translate": [3, -2], "scale": 1.1, "shear": [5.0, 0.0]},
+        {
+            "angle": -40.0,
+            "translate": [0, 0],
+            "scale": 0.7,
+            "shear": [0.0, 9.0],
+            "interpolation": "bilinear",
+            "fill": 7,
+        },
+    ],
+    "autocontrast": [{}],
+    "equalize": [{}],
+    "perspective": [
+        {"startpoints": START, "endpoints": END},
+        {"startpoints": START, "endpoints": END, "interpolation": "nearest", "fill": 9.5},
+    ],
+    "resize": [{"size": [20, 31]}, {"size": 17, "interpolation": "bicubic"}, {"size": [5, 90], "antialias": False}],
+    "resized_crop": [{"top": 1, "left": 0, "height": 9, "width": 40, "size": [20, 12]}],
+    "rgb_to_grayscale": [{"num_output_channels": 1}, {"num_output_channels": 3}],
+    "rotate": [{"angle": 23.0}, {"angle": 31.0, "expand": True, "fill": 3, "interpolation": "bilinear"}, {"angle": 90}],
+    "solarize": [{"threshold": 99.7}, {"threshold": 255}],
+}
+
+
+def outcome(call: Callable[[], Any]) -> Any:
+    """What a call gives, and everything that can be told of it; or its error."""
+    try:
+        made = call()
+    except Exception as error:
+        return type(error), str(error)
+    return type(made), made.dtype, tuple(made.shape), made.stride(), made.as_subclass(torch.Tensor).tolist()
+
+
+@st.composite
+def tensors(draw: st.DrawFn) -> torch.Tensor:
+    """uint8 tensors ``(…, 1 or 3, H, W)`` as people have them: batches, none in them, views, channels last, video."""
+    leading = draw(st.sampled_from(((), (), (1,), (3,), (0,), (2, 2))))
+    shape = *leading, draw(st.sampled_from((1, 3, 3))), draw(st.integers(1, 40)), draw(st.integers(1, 50))
+    generator = torch.Generator().manual_seed(draw(st.integers(0, 10**6)))
+    made = torch.randint(0, 256, shape, dtype=torch.uint8, generator=generator)
+    form = draw(st.sampled_from(("plain", "plain", "channels_last", "view", "expanded")))
+    if form == "channels_last" and made.ndim == 4:
+        made = made.contiguous(memory_format=torch.channels_last)
+    elif form == "view" and shape[-1] > 3:  # torch reads elsewhere where a column alone has a stride of its own
+        made = made.flip(-1)[..., ::2]
+    elif form == "expanded" and leading == (3,):
+        made = made[:1].expand(shape)
+    classes = [torch.Tensor, tv_tensors.Image, *([tv_tensors.Video] if made.ndim > 3 else [])]
+    kind = draw(st.sampled_from(classes))
+    return made if kind is torch.Tensor else kind(made)
+
+
+def test_every_kernel_has_a_call() -> None:
+    assert set(CALLS) == set(v2_tensors.KERNELS)
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_functions(name: str) -> None:
+    @SETTINGS
+    @given(tensors(), st.sampled_from(CALLS[name]))
+    def check(image: Any, given_arguments: dict[str, Any]) -> None:
+        known = outcome(lambda: getattr(THEIR_F, name)(image, **given_arguments))
+        if known[0] is RuntimeError and "INTERNAL ASSERT" in known[1]:  # of torch's own, for a batch of one column
+            return
+        before = image.clone()
+        assert outcome(lambda: getattr(v2.functional, name)(image, **given_arguments)) == known
+        assert torch.equal(image, before)
+
+    check()
+
+
+@pytest.mark.skipif(not core.available(), reason="the core isn't there")
+@pytest.mark.parametrize("name", CALLS)
+def test_batches_go_through_the_core(name: str) -> None:
+    batch = torch.randint(0, 256, (3, 3, 33, 47), dtype=torch.uint8, generator=torch.Generator().manual_seed(1))
+    made = v2_tensors.KERNELS[name](batch, **CALLS[name][0])
+    if made is None:  # this torch rounds as the core doesn't
+        assert core.isa() == "portable" or name == "resize"
+    else:
+        assert torch.equal(made, getattr(THEIR_F, name)(batch, **CALLS[name][0]))
+
+
+TRANSFORMS: dict[str, tuple[Any, ...]] = {
+    "AutoAugment": (),
+    "ColorJitter": (0.4, 0.4, 0.4, 0.1),
+    "RandAugment": (),
+    "RandomAdjustSharpness": (2, 1.0),
+    "RandomAffine": (10, (0.1, 0.1)),
+    "RandomAutocontrast": (1.0,),
+    "RandomEqualize": (1.0,),
+    "RandomGrayscale": (1.0,),
+    "RandomPerspective": (0.5, 1.0),
+    "RandomPhotometricDistort": (),
+    "RandomResizedCrop": (16,),
+    "RandomRotation": (30,),
+    "RandomSolarize": (100, 1.0),
+    "Resize": ((20, 22),),
+    "TrivialAugmentWide": (),
+}
+
+
+@pytest.mark.parametrize("name", TRANSFORMS)
+@pytest.mark.parametrize("kind", ["Tensor", "Image", "Video"])
+def test_transforms(name: str, kind: str) -> None:
+    batch = torch.randint(0, 256, (4, 3, 40, 50), dtype=torch.uint8, generator=torch.Generator().manual_seed(2))
+    image = batch if kind == "Tensor" else getattr(tv_tensors, kind)(batch)
+
+    def called(namespace: Any, seed: int) -> Any:
+        torch.manual_seed(seed)
+        transform = namespace.Compose([getattr(namespace, name)(*TRANSFORMS[name]), namespace.RandomHorizontalFlip()])
+        return outcome(lambda: transform(image)), torch.get_rng_state().tolist()
+
+    for seed in range(8):
+        assert called(v2, seed) == called(theirs, seed)
+
+
+def test_torchscript_compiles_torchvisions() -> None:
+    image = torch.randint(0, 256, (2, 3, 40, 50), dtype=torch.uint8)
+    scripted: Any = torch.jit.script(v2.functional.resize)
+    assert torch.equal(scripted(image, [20, 20]), THEIR_F.resize(image, [20, 20]))
+
+
+def test_a_users_kernel_is_registered_for_both() -> None:
+    class Mine(tv_tensors.TVTensor):  # type: ignore[misc,name-defined]
+        pass
+
+    @v2.functional.register_kernel(v2.functional.autocontrast, Mine)  # type: ignore[misc]
+    def kernel(image: Any) -> str:
+        return "mine"
+
+    image = torch.zeros(3, 4, 5).as_subclass(Mine)
+    assert v2.functional.autocontrast(image) == THEIR_F.autocontrast(image) == "mine"
+    assert v2.RandomAutocontrast(1.0)(image) == "mine"
