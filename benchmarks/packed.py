@@ -11,8 +11,8 @@ byte. Then, in interleaved rounds and in the processor's time where one thread w
 - training to float32 by `fastpipe.DataLoader` on two threads, in time by the clock;
 - packing, unpacking, and the proof, a photo.
 
-A figure is a median over the rounds, a ratio the median of each round's ratio. Bytes read for an epoch are the heads and
-the crops' rows of one epoch of training, beside all bytes of the JPEGs.
+A figure is a median over the rounds, a ratio the median of each round's ratio. Bytes read for an epoch are the heads
+and the crops' rows of one epoch of training, beside all bytes of the JPEGs.
 """
 
 from __future__ import annotations

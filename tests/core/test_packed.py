@@ -23,7 +23,7 @@ from fastpipe import core, readers
 from fastpipe.core import Status
 from fastpipe.core.packed import PACKED_EXTENSION, is_packed, pack, same_coefficients, unpack
 from fastpipe.core.structs import Isa
-from fastpipe.errors import DecodeError, NotPackableError
+from fastpipe.errors import DecodeError, NotPackableError, ReaderUnavailableError
 from fastpipe.transforms import Compose, RandomResizedCrop, ToTensor
 from fastpipe.types import Header
 
@@ -361,3 +361,32 @@ def test_large_images() -> None:
     status, pixels = core_jobs.decode(core.thread_context(), packed, (65000, 0, 500, 9))
     assert pixels is not None
     assert (pixels == 77).all()
+
+
+def test_verify_compares_with_the_jpeg(folders: tuple[Path, Path]) -> None:
+    """Pillow doesn't know packed images: what torchvision is given is the JPEG that they are."""
+    found = fastpipe.verify(Compose([RandomResizedCrop(32), ToTensor()]), folders[1], images=6, drawings=2)
+    assert found.equal == found.compared == 12
+
+
+def test_check_tells_a_cut_file_and_a_damaged_row(folders: tuple[Path, Path]) -> None:
+    paths = sorted(folders[1].glob("*/*"))
+    whole, damaged = paths[0].read_bytes(), bytearray(paths[1].read_bytes())
+    paths[0].write_bytes(whole[:-400])
+    damaged[struct.unpack_from("<I", damaged, 36)[0] + 7] ^= 1
+    paths[1].write_bytes(damaged)
+    rows = {Path(row.path).name: row for row in fastpipe.check(folders[1], jobs=1, progress=False).rows if row.bad}
+    cut, bad = (rows.pop(path.name) for path in paths[:2])
+    assert not rows
+    assert "truncated" in str(cut)
+    assert "unreadable" in str(bad)
+    assert "row 0 of its MCUs" in str(bad)
+
+
+def test_without_the_core_the_error_says_how_to_get_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "image.fpj"
+    path.write_bytes(pack(core_jobs.JPEGS["jpeg-420"]))
+    monkeypatch.setattr(core, "available", lambda: False)
+    monkeypatch.setattr(core, "why_not", lambda: "the core wasn't compiled: install fastpipe again")
+    with pytest.raises(ReaderUnavailableError, match=r"image\.fpj is a packed image.*install fastpipe again"):
+        readers.read_image(path)
