@@ -1,7 +1,7 @@
 /* fastpipe_core.h: the whole interface of the core.
  *
- * From the bytes of a JPEG or a PNG, or from pixels, over operations, to finished pixels in memory that the caller
- * owns. C11, no dependency, no state but a context's scratch memory. Every function may be called by several threads at
+ * From the bytes of a JPEG, a PNG or a packed image, or from pixels, over operations, to finished pixels in memory that
+ * the caller owns. C11, no dependency, no state but a context's scratch memory. Every function may be called by several threads at
  * once, each with a context of its own. Sizes and boxes are in pixels; rows go down, columns to the right.
  *
  * The reference is Pillow: what comes out equals, bit for bit, what Pillow (and torchvision on PIL images) gives, or
@@ -90,7 +90,8 @@ typedef enum fpc_color {
     FPC_RGBA
 } fpc_color;
 
-/* The header, up to a JPEG's first scan or a PNG's first IDAT chunk: the fields of fastpipe.types.Header. */
+/* The header, up to a JPEG's first scan, a PNG's first IDAT chunk or a packed image's rows: the fields of
+ * fastpipe.types.Header. */
 typedef struct fpc_header {
     int32_t height, width;
     int32_t components; /* 1 to 4; 1 with a palette */
