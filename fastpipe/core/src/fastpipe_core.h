@@ -313,7 +313,8 @@ typedef struct fpc_file {
     int32_t status;        /* of reading: FPC_OK, FPC_IO_ERROR, FPC_TOO_LARGE, FPC_NO_MEMORY, FPC_BAD_OPERATION */
     int32_t os_error;      /* errno, with FPC_IO_ERROR; EISDIR for a folder, EINVAL for what is no regular file */
     int32_t header_status; /* of fpc_read_header; of reading where it failed; FPC_TRUNCATED below `length` bytes */
-    int32_t is_head;       /* of a packed image that is in a file the head alone was read: `data` has no more */
+    /* In: 1 where of a packed image in a file the head is enough. Out: whether that is all that was read. */
+    int32_t is_head;
     fpc_header header;
 } fpc_file;
 
