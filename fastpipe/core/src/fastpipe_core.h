@@ -1,8 +1,8 @@
 /* fastpipe_core.h: the whole interface of the core.
  *
  * From the bytes of a JPEG, a PNG or a packed image, or from pixels, over operations, to finished pixels in memory that
- * the caller owns. C11, no dependency, no state but a context's scratch memory. Every function may be called by several threads at
- * once, each with a context of its own. Sizes and boxes are in pixels; rows go down, columns to the right.
+ * the caller owns. C11, no dependency, no state but a context's scratch memory. Every function may be called by several
+ * threads at once, each with a context of its own. Sizes and boxes are in pixels; rows go down, columns to the right.
  *
  * The reference is Pillow: what comes out equals, bit for bit, what Pillow (and torchvision on PIL images) gives, or
  * the job is refused with a reason, and another decoder decides about the file. With one exception: of a PNG whose
