@@ -53,6 +53,7 @@ def pictures(cells):
 def test_notebook(path, tmp_path, monkeypatch):
     nbclient = pytest.importorskip("nbclient", reason="notebooks are executed where the extra [notebooks] is installed")
     nbformat = pytest.importorskip("nbformat", reason="notebooks are executed where the extra [notebooks] is installed")
+    pytest.importorskip("skimage", reason="notebooks are executed where the extra [notebooks] is installed")
     notebook = nbformat.read(path, as_version=4)
     kept = pictures([cell for cell in notebook.cells if cell.cell_type == "code"])
     code = "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "code")
