@@ -179,7 +179,7 @@ class Header(NamedTuple):
     The claims are the file's: nothing is allocated on their word alone.
 
     Attributes:
-        format: Pillow's name of the format (``"JPEG"``, ``"PNG"``, ``"WEBP"``, ``"MPO"``, …).
+        format: Pillow's name of the format (``"JPEG"``, ``"PNG"``, ``"WEBP"``, …), or ``"FPJ"``: a packed image.
         height: rows, in pixels, before any EXIF orientation.
         width: columns, in pixels, before any EXIF orientation.
         channels: samples per pixel as stored (a palette image has 1).

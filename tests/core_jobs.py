@@ -10,6 +10,7 @@ import corpus
 import numpy as np
 import PIL
 import torch
+from hypothesis import strategies as st
 from PIL import Image
 
 from fastpipe import core
@@ -122,3 +123,29 @@ def pillows_verdict(data: bytes) -> np.ndarray | None:
             return np.asarray(image.convert("RGB"))
     except Exception:  # its plugins raise nearly anything on a damaged file
         return None
+
+
+@st.composite
+def jpegs(draw: st.DrawFn) -> bytes:
+    """A file as an encoder writes it, of any kind that the core decodes."""
+    height, width = draw(st.integers(1, 70)), draw(st.integers(1, 90))
+    image = corpus.photo(height, width, draw(st.integers(0, 3)))
+    if draw(st.booleans()):  # noise: long codes, large coefficients
+        image = np.random.default_rng(0).integers(0, 256, image.shape, np.uint8)
+    quality = draw(st.sampled_from([1, 5, 30, 75, 90, 95, 100]))
+    progressive = draw(st.booleans())
+    sampling = draw(st.sampled_from([*corpus.SUBSAMPLINGS, "gray"]))
+    if not progressive and draw(st.booleans()):
+        return corpus.jpeg(height, width, sampling, quality=quality)
+    options: dict[str, int | bool] = {"quality": quality, "progressive": progressive, "optimize": draw(st.booleans())}
+    picture = Image.fromarray(image)
+    if sampling == "gray":
+        picture = picture.convert("L")
+    else:
+        options["subsampling"] = {"444": 0, "422": 1, "420": 2}.get(sampling, 0)
+        if options["subsampling"] == 0 and draw(st.booleans()):
+            options["keep_rgb"] = True
+    restart = draw(st.sampled_from(["", "", "restart_marker_blocks", "restart_marker_rows"]))
+    if restart:
+        options[restart] = draw(st.integers(1, 9))
+    return corpus.save(picture, "JPEG", **options)

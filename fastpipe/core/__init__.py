@@ -1,4 +1,4 @@
-"""The C library: decodes JPEGs and PNGs, runs operations on pixels, and writes the result to given memory.
+"""The C library: decodes JPEGs, PNGs and packed images, runs operations on pixels, and writes to given memory.
 
 ``src/fastpipe_core.h`` is its interface; here it is loaded and called through ctypes, which releases the GIL during a
 call. Nothing is loaded before the first use. Where there is no library, `available` is False and `why_not` says what to

@@ -21,7 +21,7 @@ from fastpipe.core.pool import Pool
 from fastpipe.core.structs import RawFile, Status
 from fastpipe.types import ArchiveMember, Header
 
-_GIVEN = Struct("@6q")
+_GIVEN = Struct("@6q4i")
 _FILE = Struct("@6q4i16iq")
 _SIZE = _FILE.size
 _PLACE = Struct("@24x2q")
@@ -74,7 +74,9 @@ class Files:
         self.load(sources, max_bytes, pool)
         return self.headers()
 
-    def load(self, sources: Sequence[str | bytes], max_bytes: int = 0, pool: Pool | None = None) -> None:
+    def load(
+        self, sources: Sequence[str | bytes], max_bytes: int = 0, pool: Pool | None = None, *, whole: bool = False
+    ) -> None:
         """Reads whole files; `headers` has the outcome.
 
         Args:
@@ -82,15 +84,16 @@ class Files:
                 found. ``bytes`` are what is in a file: nothing is read then, nor copied.
             max_bytes: longer files aren't read; 0 for no limit.
             pool: its threads read; None for the calling thread.
+            whole: of packed images in files all is read, too: these files may be gone when jobs run.
         """
         with self._lock:
             try:
                 self._busy = True
-                self._load(sources, max_bytes, pool)
+                self._load(sources, max_bytes, pool, whole)
             finally:
                 self._busy = False
 
-    def _load(self, sources: Sequence[str | bytes], max_bytes: int, pool: Pool | None) -> None:
+    def _load(self, sources: Sequence[str | bytes], max_bytes: int, pool: Pool | None, whole: bool) -> None:
         self._count = 0  # until they are read: a signal handler may raise before, and nobody must look at the old ones
         if not self._address:
             self._owner = os.getpid()
@@ -116,7 +119,7 @@ class Files:
                 data = c_string(source)
                 given = (address_of_bytes(data), 0, 0, 0, 0)
             kept.append(data)
-            pack(raws, start, *given, max_bytes)
+            pack(raws, start, *given, max_bytes, 0, 0, 0, not whole)
         self._keep = kept
         if pool is None:
             self._functions.fpc_read_files(self._address, listed.address, count)

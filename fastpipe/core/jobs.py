@@ -109,22 +109,6 @@ class Job(JobOperations):
         _EXTENT.pack_into(raw, _EXTENT_AT, 0, len(data), *box, 0, 0, *limits)
         self._keep = data
 
-    def read_address(
-        self,
-        address: int,
-        length: int,
-        box: tuple[int, int, int, int] = (0, 0, 0, 0),
-        limits: tuple[int, int] = (0, 0),
-    ) -> None:
-        """Sets the source: a JPEG or PNG in memory that the caller keeps; see `Files.place`.
-
-        Args:
-            address, length: where it is.
-            box: as `box` takes it.
-            limits: as `limit` takes them.
-        """
-        _SOURCE.pack_into(self.raw, 0, 0, address, 0, 0, length, *box, 0, 0, *limits)
-
     def read_place(
         self, place: tuple[int, ...], box: tuple[int, int, int, int] = (0, 0, 0, 0), limits: tuple[int, int] = (0, 0)
     ) -> None:

@@ -21,6 +21,16 @@ from fastpipe.core.library import loaded, native, status_text
 from fastpipe.core.structs import Status
 from fastpipe.errors import DecodeError, NotPackableError
 
+__all__ = [
+    "PACKED_EXTENSION",
+    "PACKED_FORMAT",
+    "PACKED_SIGNATURE",
+    "is_packed",
+    "pack",
+    "same_coefficients",
+    "unpack",
+]
+
 PACKED_EXTENSION = ".fpj"
 """The ending of packed images' names."""
 

@@ -211,7 +211,7 @@ class CocoDetection(Wrappable):
     def named_targets_of(self, target: Any, size: tuple[int, int], transform: Any) -> tuple[Any, ...]:
         annotations = self.annotations
         fields, records = label_fields(transform), annotations.records(target)
-        made: dict[str, Any] = {"image_id": int(annotations.arrays["ids"][target])}
+        made: dict[str, Any] = {"image_id": annotations.id(target)}
         made["bboxes"] = Boxes(annotations.boxes(target), "XYWH")
         if "masks" in (self.target_keys or ()) and records:
             parts = Segmentations([record["segmentation"] for record in records], size)

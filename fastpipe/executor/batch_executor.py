@@ -39,15 +39,16 @@ class Workspace:
         batch = self._jobs.pop() if self._jobs else None
         return core.Batch(count) if batch is None or batch.size < count else batch
 
-    def read(self, sources: Sequence[str | bytes], max_bytes: int) -> core.Files:
+    def read(self, sources: Sequence[str | bytes], max_bytes: int, *, whole: bool = False) -> core.Files:
         """Reads files and looks at their headers; `give_back` takes their memory.
 
         Args:
             sources: paths of files, and what is in others.
             max_bytes: longer files aren't read; 0 for no limit.
+            whole: as of `core.Files.load`.
         """
         files = self._files.pop() if self._files else core.Files()
-        files.load(sources, max_bytes, self.pool)
+        files.load(sources, max_bytes, self.pool, whole=whole)
         return files
 
     def give_back(self, memory: core.Batch | core.Files) -> None:

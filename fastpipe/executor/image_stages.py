@@ -126,7 +126,8 @@ class ImageStages:
         if self.loader is not None or not tasks:
             return
         sources: Sequence[str | bytes] = [task.source for task in tasks]
-        if RemoteFile in map(type, sources):
+        remote = RemoteFile in map(type, sources)
+        if remote:
             sources, errors = fetched(sources)
             for number, error in errors.items():
                 self.policy.failed(tasks[number], error)
@@ -138,7 +139,7 @@ class ImageStages:
         options = self.options
         reader, config = options.reader, options.config
         limit = readers.pixel_limit(options.max_pixels)  # as it is now
-        files = here.read(sources, readers.longest_file(limit))
+        files = here.read(sources, readers.longest_file(limit), whole=remote)  # a cache may drop its copies meanwhile
         for number, (task, (header, place)) in enumerate(zip(tasks, files.outcomes(), strict=True)):
             if task.error is not None:
                 continue

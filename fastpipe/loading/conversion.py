@@ -135,9 +135,9 @@ def _transform(transform: Any) -> Any:
         return transform
     if not callable(transform):
         raise PlanError(f"fastpipe.convert takes a transform, a data set or a DataLoader, not a {name}.")
+    if look_up({"albumentations": True}, kind.__module__):
+        return importlib.import_module("fastpipe.transforms.albumentations").Albumentations(transform)
     if recipe_of(kind) is None:
-        if look_up({"albumentations": True}, kind.__module__):
-            return importlib.import_module("fastpipe.transforms.albumentations").Albumentations(transform)
         raise PlanError(
             f"fastpipe.convert doesn't know {name}: give it to a data set of fastpipe's as it is, which calls it with "
             "the PIL image, or write it with fastpipe.transforms."

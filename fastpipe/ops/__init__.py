@@ -47,17 +47,16 @@ from fastpipe.ops.geometry import (
     Pad,
     Resize,
     ResizeWindow,
-    ScaledResize,
     Transpose,
     VFlip,
     center_crop_to,
     crop_at,
     pad_by,
-    reduced_scale,
     resize_to,
 )
 from fastpipe.ops.on_tensor import BY_PIXEL, as_tensor_operation, tensor_operation
 from fastpipe.ops.pillow_filters import PillowBoxBlur, PillowGaussianBlur, radii_of
+from fastpipe.ops.scaled_resize import ScaledResize, reduced_scale
 from fastpipe.ops.tensor_pixels import Layout, PermuteChannels, layout_behind
 from fastpipe.ops.tensor_shape import TensorShape
 from fastpipe.ops.tensors import (

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from fastpipe.kernels import resizing
-from fastpipe.ops.base import APPROXIMATE, NEVER, Contract, Operation, interned, register
+from fastpipe.ops.base import NEVER, Operation, interned, register
 from fastpipe.ops.interpolation import InterpolationMode
 from fastpipe.ops.sizes import center_crop_box, padding_ltrb, resized_size
-from fastpipe.types import Box, DecodeRequest, ImageShape, Size, named
+from fastpipe.types import Box, ImageShape, Size, named
 
 if TYPE_CHECKING:
     from fastpipe.core import Job
@@ -26,7 +26,6 @@ __all__ = [
     "Pad",
     "Resize",
     "ResizeWindow",
-    "ScaledResize",
     "Transpose",
     "VFlip",
     "center_crop_to",
@@ -384,41 +383,6 @@ class ResizeWindow(Operation):
         return f"resize(size=[{self.result.height}, {self.result.width}], interpolation={self.mode}), {window} alone"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ScaledResize(Operation):
-    """A resize behind a decode at a reduced scale: approximate, and only under ``fidelity="fast"``.
-
-    Attributes:
-        source: the box of the full-size image that the result shows.
-        size: ``(height, width)`` of the result.
-        mode: the interpolation's name.
-    """
-
-    op: ClassVar[str] = "resize"
-    contract: ClassVar[Contract] = APPROXIMATE
-    takes_arrays_alone: ClassVar[bool] = True
-    source: Box
-    size: Size
-    mode: str
-
-    def apply_to(self, pixels: NDArray[Any], got: DecodeRequest) -> Any:
-        """Cuts `source`, to the nearest decoded pixel, out of what the reader returned, and resizes it."""
-        origin = got.box or Box(0, 0, 0, 0)
-        top, bottom = (round((edge - origin.top) / got.scale) for edge in (self.source.top, self.source.bottom))
-        left, right = (round((edge - origin.left) / got.scale) for edge in (self.source.left, self.source.right))
-        cut = pixels[top : max(bottom, top + 1), left : max(right, left + 1)]
-        return resizing.resize(cut, self.size.height, self.size.width, self.mode)
-
-    def apply(self, image: Any) -> Any:
-        return self.apply_to(image, DecodeRequest(self.source))
-
-    def output_shape(self, shape: ImageShape) -> ImageShape:
-        return ImageShape(self.size.height, self.size.width, shape.channels)
-
-    def __str__(self) -> str:
-        return f"approximate resize(size=[{self.size.height}, {self.size.width}], interpolation={self.mode})"
-
-
 def makes_no_pixels(operation: Operation, shape: ImageShape) -> bool:
     """Whether each pixel of the result is one of the input's."""
     if isinstance(operation, (HFlip, VFlip)):
@@ -429,14 +393,6 @@ def makes_no_pixels(operation: Operation, shape: ImageShape) -> bool:
         height, width, _ = operation.output_shape(shape)
         return height <= shape.height and width <= shape.width
     return False
-
-
-def reduced_scale(source: Size, target: Size) -> int:
-    """The largest of 1, 2, 4, 8 that leaves at least the target's pixels in both directions."""
-    if min(target) < 1:
-        return 1
-    shrink = min(source.height / target.height, source.width / target.width)
-    return next((scale for scale in (8, 4, 2) if shrink >= scale), 1)
 
 
 # -- Operations that are drawn again and again, each made once: what is worked out about one is kept with it.

@@ -19,6 +19,7 @@ from torch.utils._pytree import keystr, tree_flatten, tree_flatten_with_path
 from fastpipe import readers
 from fastpipe import transforms as fastpipe_transforms
 from fastpipe.config import MachineConfig
+from fastpipe.core.packed import PACKED_SIGNATURE, is_packed, unpack
 from fastpipe.datasets import ImageArray, ImageDataset, ImageList, JointDataset
 from fastpipe.errors import DatasetError, PlanError
 from fastpipe.index._progress import SlowBar
@@ -267,10 +268,14 @@ class Comparison:
 
 
 def loaded(path: str, apply_exif: bool = False) -> Image.Image:
-    """An image as torchvision's datasets load it."""
+    """An image as torchvision's datasets load it; of a packed one the JPEG, which Pillow reads."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        source = io.BytesIO(readers.read_file(path, None)) if isinstance(path, ArchiveMember) else path
+        source: Any = path
+        if is_packed(readers.read_start(path, len(PACKED_SIGNATURE))):
+            source = io.BytesIO(unpack(readers.read_file(path, None)))
+        elif isinstance(path, ArchiveMember):
+            source = io.BytesIO(readers.read_file(path, None))
         with Image.open(source) as opened:
             return (ImageOps.exif_transpose(opened) if apply_exif else opened).convert("RGB")
 

@@ -13,7 +13,6 @@ import pytest
 from fuzz.mutate import mutation
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from PIL import Image
 
 from fastpipe import core
 from fastpipe.core import Status
@@ -149,33 +148,7 @@ def test_no_source_or_two(context: core.Context) -> None:
     assert context.run(job) in (Status.UNKNOWN_FORMAT, Status.TRUNCATED)
 
 
-@st.composite
-def jpegs(draw: st.DrawFn) -> bytes:
-    """A file as an encoder writes it, of any kind that the core decodes."""
-    height, width = draw(st.integers(1, 70)), draw(st.integers(1, 90))
-    image = corpus.photo(height, width, draw(st.integers(0, 3)))
-    if draw(st.booleans()):  # noise: long codes, large coefficients
-        image = np.random.default_rng(0).integers(0, 256, image.shape, np.uint8)
-    quality = draw(st.sampled_from([1, 5, 30, 75, 90, 95, 100]))
-    progressive = draw(st.booleans())
-    sampling = draw(st.sampled_from([*corpus.SUBSAMPLINGS, "gray"]))
-    if not progressive and draw(st.booleans()):
-        return corpus.jpeg(height, width, sampling, quality=quality)
-    options: dict[str, int | bool] = {"quality": quality, "progressive": progressive, "optimize": draw(st.booleans())}
-    picture = Image.fromarray(image)
-    if sampling == "gray":
-        picture = picture.convert("L")
-    else:
-        options["subsampling"] = {"444": 0, "422": 1, "420": 2}.get(sampling, 0)
-        if options["subsampling"] == 0 and draw(st.booleans()):
-            options["keep_rgb"] = True
-    restart = draw(st.sampled_from(["", "", "restart_marker_blocks", "restart_marker_rows"]))
-    if restart:
-        options[restart] = draw(st.integers(1, 9))
-    return corpus.save(picture, "JPEG", **options)
-
-
-@given(data=jpegs(), seed=st.integers(0, 1 << 20))
+@given(data=core_jobs.jpegs(), seed=st.integers(0, 1 << 20))
 @settings(max_examples=3 * settings.default.max_examples)
 def test_made_files(data: bytes, seed: int) -> None:
     if not core.available():

@@ -68,7 +68,7 @@ def test_what_was_read_is_decoded(photos: list[str]) -> None:
         for job, index in zip(batch, good, strict=False):
             header = found[index]
             outs[index] = np.empty((header.height, header.width, 3), np.uint8)
-            job.read_address(*files.place(index))
+            job.read_place(files.place(index))
             job.write_array(outs[index])
         statuses = pool.run(batch, len(good))
     assert statuses.count(Status.OK) > len(good) // 2

@@ -516,7 +516,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size) {
             if (one_in(&from, 50)) job.box.top = odd_number(&from), boxed = false;
             if (one_in(&from, 50)) {
                 job.box.width = odd_number(&from), boxed = false;
-                if (job.box.width == 1 || job.box.width == 7 || job.box.width == 255)
+                if (job.box.height > 0 && (job.box.width == 1 || job.box.width == 7 || job.box.width == 255))
                     now.width = job.box.width; /* it may be inside */
             }
         }

@@ -109,18 +109,18 @@ class Decoded:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.parts = self.whole = 0
-        part, whole = LazySource._from_file, LazySource._decode_whole
+        part, whole = LazySource._decoded_by_core, LazySource._decode_whole
 
-        def from_file(source: LazySource, program: Any, *given: Any) -> Any:
+        def from_file(source: LazySource, program: Any, *given: Any, **options: Any) -> Any:
             self.parts += 1
-            return part(source, program, *given)
+            return part(source, program, *given, **options)
 
         def decode_whole(source: LazySource) -> Any:
             self.whole += 1
             self.parts -= 1
             return whole(source)
 
-        monkeypatch.setattr(LazySource, "_from_file", from_file)
+        monkeypatch.setattr(LazySource, "_decoded_by_core", from_file)
         monkeypatch.setattr(LazySource, "_decode_whole", decode_whole)
 
 

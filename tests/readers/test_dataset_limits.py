@@ -93,7 +93,7 @@ def test_the_core_takes_no_more_memory_than_the_limit_allows(root: Path, monkeyp
         monkeypatch.setattr(core.Job, name, noted)
 
     monkeypatch.setenv("FASTPIPE_MAX_PIXELS", "5000")
-    for name in ("read", "read_address"):
+    for name in ("read", "read_place"):
         noting(name)
     for least, per_pixel in ((1 << 26, 8), (1, 1)):  # the second ones are too little for 60 x 80 pixels' coefficients
         monkeypatch.setattr(limits, "_LEAST_SCRATCH", least)

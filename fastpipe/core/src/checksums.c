@@ -5,14 +5,18 @@
 #define CRC_1(i, a, b, c, d, e, f, g, h)                                                                               \
     ((i) & 1 ? a : 0u) ^ ((i) & 2 ? b : 0u) ^ ((i) & 4 ? c : 0u) ^ ((i) & 8 ? d : 0u) ^ ((i) & 16 ? e : 0u) ^          \
         ((i) & 32 ? f : 0u) ^ ((i) & 64 ? g : 0u) ^ ((i) & 128 ? h : 0u)
-#define CRC_4(i, ...)                                                                                                  \
-    CRC_1(i, __VA_ARGS__), CRC_1(i + 1, __VA_ARGS__), CRC_1(i + 2, __VA_ARGS__), CRC_1(i + 3, __VA_ARGS__)
-#define CRC_16(i, ...)                                                                                                 \
-    CRC_4(i, __VA_ARGS__), CRC_4(i + 4, __VA_ARGS__), CRC_4(i + 8, __VA_ARGS__), CRC_4(i + 12, __VA_ARGS__)
-#define CRC_64(i, ...)                                                                                                 \
-    CRC_16(i, __VA_ARGS__), CRC_16(i + 16, __VA_ARGS__), CRC_16(i + 32, __VA_ARGS__), CRC_16(i + 48, __VA_ARGS__)
-#define CRC_ROW(...)                                                                                                   \
-    {CRC_64(0, __VA_ARGS__), CRC_64(64, __VA_ARGS__), CRC_64(128, __VA_ARGS__), CRC_64(192, __VA_ARGS__)}
+#define CRC_4(i, a, b, c, d, e, f, g, h)                                                                               \
+    CRC_1(i, a, b, c, d, e, f, g, h), CRC_1(i + 1, a, b, c, d, e, f, g, h), CRC_1(i + 2, a, b, c, d, e, f, g, h),      \
+        CRC_1(i + 3, a, b, c, d, e, f, g, h)
+#define CRC_16(i, a, b, c, d, e, f, g, h)                                                                              \
+    CRC_4(i, a, b, c, d, e, f, g, h), CRC_4(i + 4, a, b, c, d, e, f, g, h), CRC_4(i + 8, a, b, c, d, e, f, g, h),      \
+        CRC_4(i + 12, a, b, c, d, e, f, g, h)
+#define CRC_64(i, a, b, c, d, e, f, g, h)                                                                              \
+    CRC_16(i, a, b, c, d, e, f, g, h), CRC_16(i + 16, a, b, c, d, e, f, g, h), CRC_16(i + 32, a, b, c, d, e, f, g, h), \
+        CRC_16(i + 48, a, b, c, d, e, f, g, h)
+#define CRC_ROW(a, b, c, d, e, f, g, h)                                                                                \
+    {CRC_64(0, a, b, c, d, e, f, g, h), CRC_64(64, a, b, c, d, e, f, g, h), CRC_64(128, a, b, c, d, e, f, g, h),       \
+     CRC_64(192, a, b, c, d, e, f, g, h)}
 
 /* ROWS[k][x] is the checksum of x followed by k zeros. */
 static const uint32_t ROWS[16][256] = {

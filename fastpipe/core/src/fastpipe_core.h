@@ -1,8 +1,8 @@
 /* fastpipe_core.h: the whole interface of the core.
  *
- * From the bytes of a JPEG or a PNG, or from pixels, over operations, to finished pixels in memory that the caller
- * owns. C11, no dependency, no state but a context's scratch memory. Every function may be called by several threads at
- * once, each with a context of its own. Sizes and boxes are in pixels; rows go down, columns to the right.
+ * From the bytes of a JPEG, a PNG or a packed image, or from pixels, over operations, to finished pixels in memory that
+ * the caller owns. C11, no dependency, no state but a context's scratch memory. Every function may be called by several
+ * threads at once, each with a context of its own. Sizes and boxes are in pixels; rows go down, columns to the right.
  *
  * The reference is Pillow: what comes out equals, bit for bit, what Pillow (and torchvision on PIL images) gives, or
  * the job is refused with a reason, and another decoder decides about the file. With one exception: of a PNG whose
@@ -93,7 +93,8 @@ typedef enum fpc_color {
     FPC_RGBA
 } fpc_color;
 
-/* The header, up to a JPEG's first scan or a PNG's first IDAT chunk: the fields of fastpipe.types.Header. */
+/* The header, up to a JPEG's first scan, a PNG's first IDAT chunk or a packed image's rows: the fields of
+ * fastpipe.types.Header. */
 typedef struct fpc_header {
     int32_t height, width;
     int32_t components; /* 1 to 4; 1 with a palette */
@@ -351,7 +352,8 @@ typedef struct fpc_file {
     int32_t status;        /* of reading: FPC_OK, FPC_IO_ERROR, FPC_TOO_LARGE, FPC_NO_MEMORY, FPC_BAD_OPERATION */
     int32_t os_error;      /* errno, with FPC_IO_ERROR; EISDIR for a folder, EINVAL for what is no regular file */
     int32_t header_status; /* of fpc_read_header; of reading where it failed; FPC_TRUNCATED below `length` bytes */
-    int32_t is_head;       /* of a packed image that is in a file the head alone was read: `data` has no more */
+    /* In: 1 where of a packed image in a file the head is enough. Out: whether that is all that was read. */
+    int32_t is_head;
     fpc_header header;
 } fpc_file;
 

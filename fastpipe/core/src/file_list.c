@@ -105,6 +105,7 @@ static uint8_t *take_of_files(void *owner, size_t size) {
 
 void fpc_files_read_one(fpc_files *files, fpc_file *file) {
     file->os_error = 0;
+    const bool head_is_enough = file->is_head;
     file->is_head = 0;
     memset(&file->header, 0, sizeof file->header);
     size_t total = 0;
@@ -112,7 +113,8 @@ void fpc_files_read_one(fpc_files *files, fpc_file *file) {
         const fpc_place place = {take_of_files, files};
         size_t size = 0;
         file->status = fpc_read_file_start(file->path, file->offset, file->length, file->max_bytes, place, &file->data,
-                                           &size, &total, &file->os_error);
+                                           &size, head_is_enough ? &total : NULL, &file->os_error);
+        if (!head_is_enough) total = size;
         file->size = (int64_t)size;
         file->is_head = size < total;
     } else if (!file->data || file->size < 0 || (uint64_t)file->size > SIZE_MAX) {

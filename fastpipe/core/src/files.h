@@ -21,7 +21,8 @@ fpc_place fpc_buffer_place(fpc_buffer *buffer);
 int fpc_read_file(const char *path, int64_t offset, int64_t length, int64_t max_bytes, fpc_place place,
                   const uint8_t **data, size_t *size, int32_t *os_error);
 
-/* The same, but of a packed image only its head: *size bytes of *total. Of other files all, and both are the same. */
+/* The same, but of a packed image only its head: *size bytes of *total. Of other files all, and both are the same.
+ * Without `total` it is fpc_read_file. */
 int fpc_read_file_start(const char *path, int64_t offset, int64_t length, int64_t max_bytes, fpc_place place,
                         const uint8_t **data, size_t *size, size_t *total, int32_t *os_error);
 

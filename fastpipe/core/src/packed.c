@@ -37,6 +37,10 @@ static void make_tables(fpc_packed_tables *tables) {
         tables->spread[0][byte] = low;
         tables->spread[1][byte] = high;
         tables->counts[byte] = count;
+        for (int half = 0; half < 2; half++) {
+            const int value = (byte >> (4 * half) & 7) + FPC_PACKED_SMALLEST;
+            tables->smalls[byte][half] = (int8_t)(byte >> (4 * half) & 8 ? -value : value);
+        }
     }
     memset(tables->orders, 0x80, sizeof tables->orders);
     for (int k = 0; k < 64; k++) {

@@ -82,6 +82,8 @@ static int read_planes(const uint8_t *data, fpc_packed_head *head, int tables[3]
         for (int j = 0; j < i; j++)
             if (head->ids[j] == head->ids[i]) return FPC_BAD_SCAN;
     }
+    /* Factors say nothing of one component alone. */
+    if (count == 1 && frame->header.sampling[0] != 0x11) return FPC_UNSUPPORTED_COLOR;
     return fpc_frame_layout(frame);
 }
 

@@ -213,13 +213,8 @@ static void packed_skip(fpc_packed_cursor *cursor, size_t count) {
 
 #if defined(FPC_PORTABLE)
 static void packed_values(const fpc_packed_row *row, const fpc_packed_tables *tables, int8_t *smalls, int8_t *values) {
-    static const int8_t by_nibble[16] = {2, 3, 4, 5, 6, 7, 8, 9, -2, -3, -4, -5, -6, -7, -8, -9};
     const fpc_packed_row in = *row; /* the results could lie in it, for all that compilers know */
-    for (size_t i = 0; i < in.smalls; i += 2) {
-        const uint8_t pair = in.small[i / 2];
-        smalls[i] = by_nibble[pair & 15];
-        smalls[i + 1] = by_nibble[pair >> 4];
-    }
+    for (size_t i = 0; i < in.smalls; i += 2) memcpy(smalls + i, tables->smalls[in.small[i / 2]], 2);
     const uint64_t every = 0x0101010101010101u;
     uint8_t from[130]; /* eight small ones, eight large ones, and behind 0x80 1 and -1 */
     from[0x80] = 1, from[0x81] = 0xFF;
@@ -242,13 +237,14 @@ static void packed_blocks(fpc_packed_cursor *cursor, size_t count, int16_t *coef
     packed_place place = packed_begin(cursor);
     const uint8_t *lengths = cursor->lengths;
     const int8_t *wide = cursor->wide;
+    const uint8_t *order = fpc_natural_order + 1;
     for (size_t i = 0, block = cursor->block; i < count; i++, block++, coefficients += 64) {
         const uint64_t mask = packed_next_mask(&place, lengths, block) << 1;
-        const int8_t *values = place.values;
+        const int8_t *values = place.values, *next = values;
         last[i] = packed_highest(mask | 1);
         fpc_clear_block(coefficients);
-        for (uint64_t left = mask; left; left &= left - 1)
-            coefficients[fpc_natural_order[packed_lowest(left) + 1]] = *place.values++;
+        for (uint64_t left = mask; left; left &= left - 1) coefficients[order[packed_lowest(left)]] = *next++;
+        place.values = next;
         if (FPC_UNLIKELY(wide < place.values)) wide = packed_widen(cursor, mask, values, place.values, coefficients);
     }
     packed_end(cursor, &place, count);

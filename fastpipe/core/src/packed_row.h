@@ -35,6 +35,7 @@ typedef struct fpc_packed_row {
 typedef struct fpc_packed_tables {
     uint64_t spread[2][256];  /* byte k: how many bits are set below bit k, or more than 127 where that isn't; in the
                               * second table 8 more */
+    int8_t smalls[256][2];    /* the two small coefficients in a byte */
     uint8_t counts[256];      /* of bits that are set */
     uint8_t orders[2][4][32]; /* for each half of a block in natural order, and each quarter of it in zigzag order: the
                                * place of a coefficient in that quarter, or more than 127 */

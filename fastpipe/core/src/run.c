@@ -70,7 +70,6 @@ static void close_parts(part_file *member) {
 
 /* Opens a job's file, where it is a packed image; *member isn't open behind it where it is none. */
 static int open_parts(fpc_context *context, fpc_job *job, part_file *member, opened *image, const fpc_header **header) {
-    uint8_t start[16];
     int status = fpc_open(job->path, &member->file, &job->os_error);
     if (status != FPC_OK) return status;
     member->is_open = true;
@@ -78,17 +77,14 @@ static int open_parts(fpc_context *context, fpc_job *job, part_file *member, ope
     member->os_error = &job->os_error;
     int64_t length = member->file.there > job->offset ? member->file.there - job->offset : 0;
     if (job->length > 0 && job->length < length) length = job->length;
-    const bool enough = length >= (int64_t)sizeof start;
-    if (enough) status = fpc_read_part(&member->file, start, sizeof start, job->offset, &job->os_error);
-    if (status != FPC_OK || !enough || fpc_format_of(start, sizeof start) != FPC_FORMAT_PACKED) {
-        close_parts(member);
-        return status;
-    }
     member->parts = (fpc_parts){read_part, member, (uint64_t)length};
     image->codec = fpc_codec_of(FPC_FORMAT_PACKED);
     image->decoder = fpc_context_decoder(context, FPC_FORMAT_PACKED);
     if (!image->decoder) return FPC_NO_MEMORY;
-    return image->codec->open_parts(image->decoder, &member->parts, job->max_bytes, header);
+    status = image->codec->open_parts(image->decoder, &member->parts, job->max_bytes, header);
+    if (status != FPC_UNKNOWN_FORMAT) return status;
+    close_parts(member);
+    return FPC_OK;
 }
 
 static int open_file(fpc_context *context, fpc_job *job, part_file *member, opened *image) {

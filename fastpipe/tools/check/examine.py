@@ -33,7 +33,9 @@ _USUAL_COLORS = frozenset({"YCbCr", "RGB", "L", "CMYK", "YCCK", "P", "RGBA", "LA
 _SAME = {"MPO": "JPEG", "DIB": "BMP"}
 
 _MEMORY = re.compile(r" <_io\.BytesIO object at 0x[0-9a-f]+>")  # how Pillow names a file that it got as bytes
-_ENDS_EARLY = re.compile(r"truncat|incomplete|premature|end of file|not enough (?:image )?data|\beof\b", re.IGNORECASE)
+_ENDS_EARLY = re.compile(
+    r"truncat|incomplete|premature|end of file|not enough (?:image )?data|ends (?:early|before)|\beof\b", re.IGNORECASE
+)
 
 # What downloads leave behind under an image's name, by how it starts.
 _OTHER_THINGS = (
