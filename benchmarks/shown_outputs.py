@@ -36,6 +36,8 @@ SHOWN = re.compile(
     re.DOTALL,
 )
 RECIPE = """\
+from PIL import ImageOps
+
 from fastpipe import transforms as T
 
 transform = T.Compose([
@@ -47,7 +49,7 @@ transform = T.Compose([
 ])
 broken = T.Compose([
     T.RandomResizedCrop(224),
-    T.Lambda(lambda image: image.convert("RGB")),
+    T.Lambda(ImageOps.autocontrast),
     T.RandomHorizontalFlip(),
     T.ToTensor(),
 ])

@@ -133,7 +133,8 @@ def test_page_runs(text, monkeypatch):
 def test_the_script_for_several_gpus_runs_on_two_ranks():
     text = (DOCS / "several_gpus.md").read_text(encoding="utf-8")
     for title, code in blocks(text):
-        Path(title).write_text(code, encoding="utf-8")
+        if title:
+            Path(title).write_text(code, encoding="utf-8")
     found = re.search(r"^torchrun (--standalone.*)$", text, re.MULTILINE)
     assert found
     command = [sys.executable, "-m", "torch.distributed.run", *found[1].split()]

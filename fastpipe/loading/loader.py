@@ -24,7 +24,7 @@ from fastpipe.datasets import BadFileCounts, ImageDataset
 from fastpipe.datasets.wrappers import image_datasets
 from fastpipe.environment import usable_cpus
 from fastpipe.errors import DatasetError, FastpipeWarning
-from fastpipe.executor import BatchSpec, SharedEpoch, Slots, StageTimes
+from fastpipe.executor import BatchSpec, SharedEpoch, Slots
 from fastpipe.loading.accelerate import prepare_loader, warn_lost
 from fastpipe.loading.checks import (
     check_output,
@@ -194,6 +194,7 @@ class DataLoader(TorchDataLoader[Any]):
         self._order, sampler = self._order_of_its_own()
         self._progress = progress = Progress(sampler)
         self._meter = meter = LoaderMeter(self._epoch, tuple(image_datasets(self.dataset)))
+        meter.listen(self, None if busy else self._iterator)
         try:
             # Workers that stay serve one iteration at a time; another one meanwhile gets workers of its own.
             batches = self._get_iterator(stays=False) if busy else super().__iter__()
@@ -202,7 +203,6 @@ class DataLoader(TorchDataLoader[Any]):
             raise
         finally:
             self._order = None
-        meter.listen(batches)
         return Iteration(self, batches, progress, epochs, meter)
 
     def stats(self, gather: bool = False) -> LoaderStatistics:
@@ -256,7 +256,7 @@ class DataLoader(TorchDataLoader[Any]):
             slots = Slots(self.num_workers, (self.prefetch_factor or 2) + 2) if sys.platform == "linux" else None
             requested = None if isinstance(self.dataset, IterableDataset) else self._requested
         user = self.worker_init_fn
-        times = StageTimes(self.num_workers) if datasets else None
+        times = self._meter.times
         self.worker_init_fn = WorkerInit(user, heartbeats, slots, epochs, times)
         try:
             iterator = MonitoredIterator(self, requested)

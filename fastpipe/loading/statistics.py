@@ -119,16 +119,15 @@ class LoaderMeter:
     def __post_init__(self) -> None:
         self.caches = {id(cache): (cache, cache.statistics()) for cache in _caches(self.datasets)}
 
-    def listen(self, batches: Any) -> None:
-        """Learns of the time of the stages: from workers, which may have been there before, or from this process."""
+    def listen(self, loader: Any, workers: Any) -> None:
+        """Learns of the time of the stages: from this process, or from workers, which may be there from before."""
         if not self.datasets:
             return
-        self.times = getattr(batches, "times", None)
-        if self.times is None:
-            self.times = StageTimes(1)
+        self.times = getattr(workers, "times", None) or StageTimes(max(loader.num_workers, 1))
+        self.times_before = self.times.total()
+        if loader.num_workers == 0:
             for dataset in self.datasets:
                 dataset._fastpipe.measure(self.times.row(0))
-        self.times_before = self.times.total()
 
     def note(self, asked: float, got: float, batch: Any, collated: bool, ready: int) -> None:
         """Notes a batch: when it was asked for and when it came, and how many were ready then."""

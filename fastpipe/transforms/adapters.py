@@ -40,10 +40,18 @@ def planned(transform: Any) -> Any:
 
 @lru_cache(maxsize=512)
 def _is_known(kind: Any) -> bool:
-    """Whether a class is fastpipe's, a subclass, or of a library that has a recipe; a ``Lambda`` is the user's code."""
+    """Whether a class draws by itself, is fastpipe's, a subclass, or of a library that has a recipe.
+
+    A ``Lambda`` is the user's code.
+    """
     if kind.__name__ == "Lambda":
         return False
-    return recipe_of(kind) is not None or any(base.__module__.startswith("fastpipe.") for base in kind.__mro__)
+    own = hasattr(kind, "draw") or any(base.__module__.startswith("fastpipe.") for base in kind.__mro__)
+    return own or recipe_of(kind) is not None
+        hasattr(kind, "draw")
+        or recipe_of(kind) is not None
+        or any(base.__module__.startswith("fastpipe.") for base in kind.__mro__)
+    )
 
 
 def recipe_of(kind: type) -> str | None:
@@ -67,7 +75,8 @@ def drawn_by_itself(transform: Any) -> tuple[Any, ...]:
     """The members of another library's transform that its own code draws before an image is decoded."""
     recipe = recipe_of(type(transform))
     find: Any = None if recipe is None else getattr(importlib.import_module(recipe), "planned_members", None)
-    return () if find is None else tuple(find(transform))
+    own = hasattr(kind, "draw") or any(base.__module__.startswith("fastpipe.") for base in kind.__mro__)
+    return own or recipe_of(kind) is not None) if find is None else tuple(find(transform))
 
 
 @lru_cache(maxsize=512)

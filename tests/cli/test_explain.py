@@ -17,7 +17,7 @@ from fastpipe.tools.bench.samples import make_folder
 PLAN = """
 from fastpipe import transforms as T
 class Holder:
-    transform = T.Compose([T.RandomResizedCrop(32), T.Lambda(lambda image: image), T.ToTensor()])
+    transform = T.Compose([T.RandomResizedCrop(32), T.Lambda(lambda image: image.rotate(3)), T.ToTensor()])
 """
 
 

@@ -61,9 +61,9 @@ def test_nothing_is_read_or_decoded_twice_and_regions_alone(root: Path, monkeypa
         boxes.extend((job.raw.box.height, job.raw.box.width) for job in list(batch)[:count])
         return run(self, batch, count)
 
-    def noted(self: Any, sources: Any, *options: Any) -> Any:
+    def noted(self: Any, sources: Any, *options: Any, **others: Any) -> Any:
         read.append(len(sources))
-        return read_files(self, sources, *options)
+        return read_files(self, sources, *options, **others)
 
     def never(*_: Any, **__: Any) -> Any:
         raise AssertionError("read or decoded another time")

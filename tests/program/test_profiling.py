@@ -9,6 +9,7 @@ from pathlib import Path
 
 import corpus
 import pytest
+from PIL import Image
 
 import fastpipe
 from fastpipe import transforms as T
@@ -26,8 +27,8 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-def unchanged(image: object) -> object:
-    return image
+def turned(image: Image.Image) -> Image.Image:
+    return image.rotate(3)
 
 
 def marks_of(work: Callable[[], object]) -> list[str]:
@@ -73,7 +74,7 @@ def test_what_is_not_planned(root: Path) -> None:
     def loader(path: str) -> str:
         return path
 
-    planned = fastpipe.ImageFolder(root, T.Compose([T.Resize(30), unchanged, T.Lambda(unchanged)]))
+    planned = fastpipe.ImageFolder(root, T.Compose([T.Resize(30), turned, T.Lambda(turned)]))
     assert marks_of(lambda: planned[0])[-4:] == ["to PIL", "function", "Lambda", "target"]
     own = fastpipe.ImageFolder(root, T.Lambda(lambda path: path), loader=loader)
     assert marks_of(lambda: own[0]) == ["look-up", "decode", "Lambda", "target"]
@@ -105,6 +106,8 @@ def test_time_goes_to_the_piece_that_took_it(root: Path) -> None:
         times[getattr(done, "op", str(done))] = now - last
         last = now
 
+    dataset[0]  # what is imported and compiled once
+    last = time.perf_counter()
     with profile(note):
         dataset[0]
     assert max(times, key=lambda name: times[name]) == "slow"

@@ -75,7 +75,7 @@ def test_pixels_that_are_wanted_later_are_there(photos: Path) -> None:
     end = states()
     seed_all(4)
     dataset = fastpipe.ImageFolder(photos, pipeline)
-    assert dataset.in_python == "a transform's own code, which is run to draw"
+    assert dataset.in_python == "a transform's own drawing code"
     assert flat(dataset.batch(list(range(len(dataset))))) == flat(expected)
     assert states() == end
     keyed = fastpipe.ImageFolder(photos, pipeline, seed=5)
