@@ -47,7 +47,8 @@ def flat(value: Any) -> list[Any]:
     if isinstance(value, (list, tuple)):
         return [type(value), *(part for one in value for part in flat(one))]
     if isinstance(value, dict):
-        return [*value, *flat(list(value.values()))]
+        keys = sorted(value)  # torchvision's wrapped data sets have them in a set's order
+        return [*keys, *flat([value[key] for key in keys])]
     if isinstance(value, torch.Tensor):
         return [type(value), value.dtype, tuple(value.shape), value.numpy().tobytes()]
     if isinstance(value, np.ndarray):

@@ -48,10 +48,6 @@ def _is_known(kind: Any) -> bool:
         return False
     own = hasattr(kind, "draw") or any(base.__module__.startswith("fastpipe.") for base in kind.__mro__)
     return own or recipe_of(kind) is not None
-        hasattr(kind, "draw")
-        or recipe_of(kind) is not None
-        or any(base.__module__.startswith("fastpipe.") for base in kind.__mro__)
-    )
 
 
 def recipe_of(kind: type) -> str | None:
@@ -75,8 +71,7 @@ def drawn_by_itself(transform: Any) -> tuple[Any, ...]:
     """The members of another library's transform that its own code draws before an image is decoded."""
     recipe = recipe_of(type(transform))
     find: Any = None if recipe is None else getattr(importlib.import_module(recipe), "planned_members", None)
-    own = hasattr(kind, "draw") or any(base.__module__.startswith("fastpipe.") for base in kind.__mro__)
-    return own or recipe_of(kind) is not None) if find is None else tuple(find(transform))
+    return () if find is None else tuple(find(transform))
 
 
 @lru_cache(maxsize=512)
