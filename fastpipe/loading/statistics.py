@@ -96,7 +96,7 @@ class _Batch:
 
 @dataclass
 class LoaderMeter:
-    """What `LoaderStatistics` are made of: one iteration's batches as they are handed out.
+    """Measures one iteration for `LoaderStatistics`: its batches as they are handed out.
 
     Attributes:
         epoch: its number.

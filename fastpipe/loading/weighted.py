@@ -100,7 +100,7 @@ class WeightedSampler(EpochPosition, Sampler[int]):
         return at
 
     def _drawn_once(self) -> _Positions:
-        """All of an epoch's indices, each once, the likelier the earlier.
+        """Draws an epoch's indices, each once, the likelier the earlier.
 
         Source: P. Efraimidis, P. Spirakis, Weighted random sampling with a reservoir, 2006: the largest of
         ``log(u) / weight``.

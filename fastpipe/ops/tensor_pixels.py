@@ -1,4 +1,4 @@
-"""What torchvision's tensor backend does to uint8 images, as operations on pixels ``(H, W, C)``.
+"""torchvision's tensor backend on uint8 images, as operations on pixels ``(H, W, C)``.
 
 A pipeline of v2 that begins with ``ToImage`` computes with tensors, whose bytes aren't Pillow's. These operations run
 before the conversion to a tensor, so that the core makes a sample from its file, and give the tensor's bytes: by the

@@ -185,7 +185,7 @@ def _fits(transform: Any, data: Mapping[str, Any], windows: Mapping[str, Pixels]
 
 
 class _Noted(NamedTuple):
-    """What a transform does to pixels.
+    """A transform's work on pixels.
 
     Attributes:
         transform: the transform.

@@ -19,7 +19,7 @@ Turn = tuple[bool, bool, bool]
 
 
 class Motion(NamedTuple):
-    """What a transform with drawn parameters does to the places of pixels.
+    """The way of pixels to other places by a transform with drawn parameters.
 
     Attributes:
         size: height and width of the result.

@@ -133,7 +133,7 @@ def _steps_of(transform: Any, shape: ImageShape) -> tuple[Step, ...]:
 
 
 def _kind_of(shape: ImageShape) -> tuple[Any, ...]:
-    """What code may tell images apart by, but for their size."""
+    """Attributes, but for the size, by which code may tell images apart."""
     if isinstance(shape, ops.TensorShape):
         return shape.channels, shape.dtype, shape.pure
     return (shape.channels,)

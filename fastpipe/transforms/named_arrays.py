@@ -64,7 +64,7 @@ class Pixels:
         return height, width
 
     def whole(self) -> Any:
-        """All of them, in memory of their own: as an array, or a list of arrays."""
+        """Copies all of them: to an array, or a list of arrays."""
         array = np.array(self.load(Box(0, 0, *self.size)))
         return list(array) if self.as_list else array
 

@@ -114,4 +114,4 @@ def _converted(dataset: Any, _: Callable[[Any], Any]) -> TransformedDataset:
 
 
 TABLE = {"Dataset": Known(_converted, methods=("__getitems__", "_getitem"))}
-"""What is known of each class."""
+"""The classes that are known, and how each is converted."""

@@ -80,4 +80,4 @@ TABLE = {
         reads=("reader", "load_bytes", "input_img_mode", "additional_features", "transform", "target_transform"),
     )
 }
-"""What is known of each class."""
+"""The classes that are known, and how each is converted."""

@@ -58,4 +58,4 @@ TABLE = {
     "Subset": Known(_subset, methods=("__getitems__",), reads=("dataset", "indices")),
     "TensorDataset": Known(_tensors, reads=("tensors",)),
 }
-"""What is known of each class."""
+"""The classes that are known, and how each is converted."""

@@ -5,4 +5,4 @@ from __future__ import annotations
 from fastpipe.datasets.conversion import torchvision_arrays, torchvision_files
 
 TABLE = {**torchvision_files.TABLE, **torchvision_arrays.TABLE}
-"""What is known of each class."""
+"""The classes that are known, and how each is converted."""

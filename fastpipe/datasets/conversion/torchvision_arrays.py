@@ -108,4 +108,4 @@ TABLE = {
     "STL10": _known(STL10, "labels", channels_first=True),
     "SVHN": _known(SVHN, "labels", channels_first=True),
 }
-"""What is known of each class."""
+"""The classes that are known, and how each is converted."""

@@ -232,7 +232,7 @@ def _pet(dataset: Any, _: Convert) -> Any:
 
 
 def _wrapped(dataset: Any, convert: Convert) -> Any:
-    """What ``torchvision.datasets.wrap_dataset_for_transforms_v2`` gives."""
+    """A data set that ``torchvision.datasets.wrap_dataset_for_transforms_v2`` has wrapped."""
     inner = copy.copy(dataset._dataset)
     both = dataset.transforms
     inner.transforms = both
@@ -268,4 +268,4 @@ TABLE = {
     "VOCSegmentation": Known(_joint(detection.VOCSegmentation), (), ("images", "targets", "transforms")),
     "VisionDatasetTVTensorWrapper": Known(_wrapped, reads=("_dataset", "_target_keys")),
 }
-"""What is known of each class."""
+"""The classes that are known, and how each is converted."""
