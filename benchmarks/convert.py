@@ -14,11 +14,10 @@ from __future__ import annotations
 
 import argparse
 import json
-import random
-import statistics
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +25,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
 import numpy as np
 import torch
+from paired import in_turns
 from recipe_conformance import flat, seed_all, states
 from rich.console import Console
 from rich.table import Table
@@ -127,6 +127,11 @@ def one_pass(loader: Any) -> tuple[float, Any]:
     return time.process_time() - start, batches
 
 
+def microseconds(pair: Sequence[Any], count: int, side: int) -> float:
+    """The processor time of a sample of one of two loaders, over a whole pass."""
+    return one_pass(pair[side])[0] / count * 1e6
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("photos", type=Path, nargs="?")
@@ -166,14 +171,8 @@ def main() -> None:
             results.append((flat(batches), states()))
         equal = results[0] == results[1]
         del results
-        spent = []
-        for _ in range(options.rounds):
-            taken = [0.0, 0.0]
-            for which in random.sample((0, 1), 2):
-                taken[which] = one_pass(pair[which])[0] / count * 1e6
-            spent.append(taken)
-        before, after = (statistics.median(taken[which] for taken in spent) for which in (0, 1))
-        ratio = statistics.median(one / other for one, other in spent)
+        task = partial(microseconds, pair, count)
+        before, after, ratio = in_turns([task], options.rounds)
         found.append({"dataset": name, "theirs_us": before, "fastpipe_us": after, "ratio": ratio, "equal": equal})
         mark = f"{MARKS[name]:g}x" if name in MARKS else ""
         table.add_row(name, f"{before:,.1f}", f"{after:,.1f}", f"{ratio:.2f}x", mark, "yes" if equal else "NO")

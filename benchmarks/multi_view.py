@@ -13,15 +13,17 @@ from __future__ import annotations
 import argparse
 import json
 import random
-import statistics
 import sys
 import time
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
 import torch
+from paired import in_turns
 from PIL import ImageFilter, ImageOps
 from recipe_conformance import flat, seed_all, states
 from rich.console import Console
@@ -97,6 +99,14 @@ class OneByOne:
         return [transform(image) for transform in self.each]
 
 
+def milliseconds(pair: Sequence[Any], indices: list[int], count: int, side: int) -> float:
+    """The processor time of some samples of one of two datasets, divided by a number."""
+    start = time.process_time()
+    for index in indices:
+        pair[side][index]
+    return (time.process_time() - start) / count * 1e3
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("photos", type=Path)
@@ -119,18 +129,9 @@ def main() -> None:
         for dataset in pair:
             seed_all(1)
             results.append(([flat(dataset[index]) for index in indices], states()))
-        spent = []
-        for _ in range(options.rounds):
-            taken = [0.0, 0.0]
-            for first in range(0, count, 20):
-                for which in random.sample((0, 1), 2):
-                    start = time.process_time()
-                    for index in indices[first : first + 20]:
-                        pair[which][index]
-                    taken[which] += (time.process_time() - start) / count * 1e3
-            spent.append(taken)
-        before, after = (statistics.median(taken[which] for taken in spent) for which in (0, 1))
-        ratio = statistics.median(one / other for one, other in spent)
+        blocks = [indices[first : first + 20] for first in range(0, count, 20)]
+        tasks = [partial(milliseconds, pair, block, count) for block in blocks]
+        before, after, ratio = in_turns(tasks, options.rounds)
         equal = results[0] == results[1]
         found.append({"views": name, "torchvision_ms": before, "fastpipe_ms": after, "ratio": ratio, "equal": equal})
         table.add_row(name, f"{before:.2f}", f"{after:.2f}", f"{ratio:.2f}x", "yes" if equal else "NO")

@@ -14,12 +14,11 @@ import argparse
 import contextlib
 import json
 import os
-import random
-import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +27,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 import numpy as np
 import torch
 from multi_view import DINO, OneByOne, moco
+from paired import in_turns
 from PIL import Image
 from recipe_conformance import flat, seed_all
 from rich.console import Console
@@ -180,6 +180,11 @@ def one_pass(loader: Any, keep: bool = False) -> tuple[float, Any]:
     return seconds() - start, kept
 
 
+def microseconds(pair: Sequence[Any], count: int, side: int) -> float:
+    """The processor time of a sample of one of two loaders, over a whole pass."""
+    return one_pass(pair[side])[0] / count * 1e6
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("photos", type=Path)
@@ -204,14 +209,8 @@ def main() -> None:
             if "workers" not in name:
                 equal = one_pass(pair[0], True)[1] == one_pass(pair[1], True)[1]
             count = len(getattr(pair[0], "loader", pair[0]).dataset)
-            spent = []
-            for _ in range(options.rounds):
-                taken = [0.0, 0.0]
-                for which in random.sample((0, 1), 2):
-                    taken[which] = one_pass(pair[which])[0] / count * 1e6
-                spent.append(taken)
-        before, after = (statistics.median(taken[which] for taken in spent) for which in (0, 1))
-        ratio = statistics.median(one / other for one, other in spent)
+            task = partial(microseconds, pair, count)
+            before, after, ratio = in_turns([task], options.rounds)
         found.append({"script": name, "theirs_us": before, "fastpipe_us": after, "ratio": ratio, "equal": equal})
         same = "" if equal is None else "yes" if equal else "NO"
         table.add_row(name, f"{before:,.0f}", f"{after:,.0f}", f"{ratio:.2f}x", same)
