@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import torch
-import torch.distributed as dist
 from torch.utils.data import DataLoader, SequentialSampler
 
 from fastpipe.datasets import ImageDataset
@@ -17,6 +16,7 @@ from fastpipe.datasets.bad_files import warn_again
 from fastpipe.environment import shared_memory_room, usable_cpus
 from fastpipe.errors import DatasetError, FastpipeError, FastpipeWarning
 from fastpipe.executor import BatchSpec, SharedEpoch, batch_bytes, too_small
+from fastpipe.loading.ranks import rank_and_count
 from fastpipe.rng import keyed_generators
 from fastpipe.types import ImageShape
 
@@ -151,11 +151,12 @@ def warn_of_whole_epochs() -> bool:
 
     Lightning, Accelerate and the Trainer make loaders with a sampler for the rank, which don't come here.
     """
-    if not (dist.is_available() and dist.is_initialized()) or dist.get_world_size() < 2:
+    rank, count = rank_and_count()
+    if count < 2:
         return False
-    if dist.get_rank() == 0:
+    if rank == 0:
         warn_again(
-            f"shuffle=True: each of {dist.get_world_size()} ranks goes through the whole dataset in every epoch. For a "
+            f"shuffle=True: each of {count} ranks goes through the whole dataset in every epoch. For a "
             "share each, give sampler=fastpipe.samplers.DistributedSampler(dataset) instead of shuffle=True; where the "
             "ranks' datasets differ, sampler=fastpipe.samplers.ShuffledSampler(dataset)."
         )

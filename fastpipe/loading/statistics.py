@@ -18,6 +18,7 @@ import torch.distributed as dist
 
 from fastpipe.environment import busy_cpu_seconds, usable_cpus
 from fastpipe.executor import Row, Stage, StageTimes
+from fastpipe.loading.ranks import rank_and_count
 from fastpipe.sources import CachedSource
 
 WINDOW_S = 60.0
@@ -172,16 +173,15 @@ class LoaderMeter:
             threads=threads,
             cpus=usable_cpus(),
             idle_cpus=idle,
-            rank=dist.get_rank() if _has_ranks() else 0,
+            rank=rank_and_count()[0],
             host=socket.gethostname(),
         )
 
 
 def gathered(own: LoaderStatistics) -> LoaderStatistics:
     """The statistics of this rank with those of all ranks in them; every rank has to ask."""
-    ranks: list[Any] = [own]
-    if _has_ranks():
-        ranks = [None] * dist.get_world_size()
+    ranks: list[Any] = [own] * rank_and_count()[1]
+    if len(ranks) > 1:
         dist.all_gather_object(ranks, own)
     slowest = max(ranks, key=lambda one: one["this_epoch"]["wait_s"]["total"])
     return LoaderStatistics(own, ranks=ranks, slowest=f"rank {slowest['rank']} ({slowest['host']})")
@@ -228,10 +228,6 @@ def _caches(datasets: tuple[Any, ...]) -> Iterator[Any]:
         source = getattr(index, "source", None)
         if isinstance(source, CachedSource):
             yield source.cache
-
-
-def _has_ranks() -> bool:
-    return dist.is_available() and dist.is_initialized()
 
 
 def _advice(now: Mapping[str, Any]) -> str:

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Sequence, Sized
+from collections.abc import Callable, Sequence, Sized
 from typing import Any
 
 import numpy as np
 import torch
-import torch.distributed as dist
 from numpy.typing import NDArray
 from torch.utils.data import ConcatDataset, Sampler, Subset
 
 from fastpipe.errors import DatasetError
 from fastpipe.loading.epoch_position import EpochPosition
+from fastpipe.loading.ranks import rank_and_count
 
 _Positions = NDArray[np.int64]
 
@@ -62,9 +62,9 @@ class WeightedSampler(EpochPosition, Sampler[int]):
                 f"num_samples={self.num_samples}: give a number from 1"
                 + ("." if replacement else f" to {positive}, the positive weights, or replacement=True.")
             )
-        ranks = dist.is_available() and dist.is_initialized()
-        self.num_replicas = num_replicas if num_replicas is not None else dist.get_world_size() if ranks else 1
-        self.rank = rank if rank is not None else dist.get_rank() if ranks else 0
+        here, ranks = rank_and_count()
+        self.num_replicas = ranks if num_replicas is None else num_replicas
+        self.rank = here if rank is None else rank
         if not 0 <= self.rank < self.num_replicas:
             raise DatasetError(f"rank={self.rank}: give one from 0 to {self.num_replicas - 1}, below num_replicas.")
         self._weights_digest = hashlib.blake2b(np.ascontiguousarray(values).data, digest_size=8).hexdigest()
@@ -147,12 +147,8 @@ def targets_of(thing: Any) -> NDArray[Any]:
         return targets_of(thing.dataset)[np.asarray(thing.indices, dtype=np.int64)]
     if isinstance(thing, ConcatDataset):
         return np.concatenate([targets_of(part) for part in thing.datasets])
-    labels = thing._fastpipe_labels() if hasattr(thing, "_fastpipe_labels") else None
-    if labels is not None:
-        return np.asarray(labels)
-    if isinstance(thing, (Sequence, np.ndarray, torch.Tensor, Iterator)) and not hasattr(thing, "targets"):
-        return np.asarray(thing)
-    targets = getattr(thing, "targets", None)
+    is_list = isinstance(thing, (Sequence, np.ndarray, torch.Tensor))
+    targets = getattr(thing, "targets", thing if is_list else None)
     if targets is None:
         raise DatasetError(
             f"a {type(thing).__name__} has no targets: give ClassBalancedSampler the class of each sample, as a list "

@@ -67,11 +67,6 @@ def planned_members(transform: Any) -> tuple[Any, ...]:
 # -- which are planned
 
 
-class _Known(NamedTuple):
-    motion: Any
-    why_not: str = ""
-
-
 def why_not(kind: type) -> str:
     """The reason why an object of a class of albumentations' isn't planned."""
     if not _core_is_known() or (kind in ENTRIES and not is_known(kind)):
