@@ -14,7 +14,6 @@ from fastpipe.datasets.folder import ImageFolder
 from fastpipe.datasets.indexed import IndexedDataset
 from fastpipe.datasets.options import ImageOptions, Unpack, with_options
 from fastpipe.index.image_index import ImageIndex
-from fastpipe.index.lazy_sequences import Samples
 from fastpipe.index.list_files import Column
 from fastpipe.index.list_source import ListSource, index_of_rows
 from fastpipe.index.table import Array
@@ -169,8 +168,9 @@ class ImageList(IndexedDataset):
 
     def _fastpipe_current_index(self) -> ImageIndex:
         """The index; of samples that were assigned, one made of them."""
-        if isinstance(self.samples, Samples):
-            return self.samples.index_
+        index = self._fastpipe_index
+        if index is not None:
+            return index
         rows = index_of_rows(([path for path, _ in self.samples], [label for _, label in self.samples]))
         known = self.index
         return ImageIndex.from_table(

@@ -21,7 +21,6 @@ from fastpipe.datasets.arrays import Arrays
 from fastpipe.errors import DatasetError
 from fastpipe.executor import BatchSpec
 from fastpipe.index.index_source import AS_USUAL, BuildOptions
-from fastpipe.index.lazy_sequences import Samples
 from fastpipe.index.listing import IMG_EXTENSIONS, is_folder
 from fastpipe.index.open import OTHER_EXTENSIONS, named_index, open_container
 from fastpipe.index.table import unpack_paths
@@ -144,10 +143,10 @@ def index_of(source: Any, options: BuildOptions = AS_USUAL) -> ImageIndex:
     if isinstance(source, Arrays):
         raise DatasetError(f"check examines images, and {type(source).__name__} holds arrays.")
     if isinstance(source, (ImageFolder, ImageList)):
-        samples = source.samples
-        if isinstance(samples, Samples):
-            return samples.index_
-        return ImageList(([path for path, _ in samples], [0] * len(samples))).index
+        index = source._fastpipe_index
+        if index is not None:
+            return index
+        return ImageList(([path for path, _ in source.samples], [0] * len(source))).index
     if not isinstance(source, (str, os.PathLike)):
         raise DatasetError(
             f"check takes a folder, a list, an image file, an ImageIndex or a dataset; not {type(source).__name__}."
