@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -139,11 +138,7 @@ def _array(name: str, value: Any, size: tuple[int, int], transform: Any) -> Any:
 
 
 def _mask(file: MaskFile, size: tuple[int, int]) -> Pixels:
-    found = file.size()
-    if found != size:
-        raise DatasetError(
-            f"{os.fspath(file.path)} is a mask of {found[0]}×{found[1]}, and its image has {size[0]}×{size[1]}."
-        )
+    file.check_size(size)
     return Pixels(size, file.values)
 
 
