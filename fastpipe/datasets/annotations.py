@@ -75,7 +75,7 @@ class Annotations:
         return int(self.arrays["ids"][number])
 
     def count(self, number: int) -> int:
-        """How many annotations an image has."""
+        """The number of an image's annotations."""
         first, last = self.range(number)
         return last - first
 

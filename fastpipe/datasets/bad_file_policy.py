@@ -79,7 +79,7 @@ class SampleSource(Protocol):
         """Samples to try in place of a bad one."""
 
     def _fastpipe_tasks(self, indices: Sequence[int], epoch: int | None) -> list[SampleTask]:
-        """As of `BatchExecutor`."""
+        """The tasks of samples: see `BatchExecutor`."""
 
 
 class BadFileHandler:

@@ -185,7 +185,7 @@ _EVER, SKIPPED, REPLACED = 2, 64, 128
 
 
 class BadFileRecord:
-    """Which samples of a dataset were bad, in memory that all its processes share.
+    """Record of a dataset's bad samples, in memory that all its processes share.
 
     Two bytes a sample, set by whichever process finds it bad: what became of it, and whether it is listed. Each is
     written without a look at what was there, as another process may write at the same time. That needs no lock,

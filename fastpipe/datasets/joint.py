@@ -117,7 +117,7 @@ class JointDataset(ImageDataset):
         )
 
     def replay(self, recipe: Recipe, index: int | None = None) -> tuple[Any, Any]:
-        """As `ImageDataset.replay`, where there are no joint transforms: a recipe says nothing of boxes and masks."""
+        """`ImageDataset.replay`, where there are no joint transforms: a recipe says nothing of boxes and masks."""
         if self._fastpipe_joint is None:
             return super().replay(recipe, index)
         raise PlanError("a recipe says nothing of boxes and masks: take dataset[index] with a seed, which repeats.")

@@ -227,7 +227,7 @@ class ArchiveSource(ContainerSource):
         return ""
 
     def listing(self, path: str) -> ContainerListing:
-        """As torchvision lists the folder that the archive would be unpacked to."""
+        """Lists the archive as torchvision lists the folder that it is unpacked to."""
         inside = self.root[len(path) :].strip("/" + os.sep).replace(os.sep, "/")
         start = inside + "/" if inside else ""
         found: dict[str, Member] = {}
@@ -264,7 +264,7 @@ class ArchiveSource(ContainerSource):
 
 
 def _order(name: str, skipped: str) -> tuple[str, str, str]:
-    """By class, then folder as os.walk's paths sort, then name."""
+    """The sort key of a name: its class, its folder as os.walk's paths sort, the name."""
     folder, _, file = name.rpartition("/")
     return name[len(skipped) :].partition("/")[0], folder.replace("/", os.sep), file
 

@@ -50,7 +50,7 @@ _WRITERS = 4  # they wait for the disk, and nothing that they do needs the inter
 
 
 class UnusableIndex(Exception):
-    """Why what is at a location can't be used; the index is built anew then."""
+    """Raised where what is at a location can't be used, with the reason; the index is built anew then."""
 
 
 def cache_folder() -> Path:
@@ -70,7 +70,7 @@ def cache_folder() -> Path:
 
 @contextlib.contextmanager
 def locked(location: Path) -> Iterator[None]:
-    """One writer at a time, so that work isn't done twice; some network disks can't lock, and need not: see above."""
+    """Locks a location, so that work isn't done twice; some network disks can't lock, and need not: see above."""
     location.mkdir(parents=True, exist_ok=True)
     lock = filelock.FileLock(location / "lock")
     try:

@@ -24,7 +24,7 @@ _HEADER_ARRAYS = ("heights", "widths", "formats", "orientations", "flags")
 
 @dataclass(frozen=True, slots=True)
 class BuildOptions:
-    """How an index is made.
+    """Options of making an index.
 
     Attributes:
         sizes: whether each file's size is wanted.
@@ -41,7 +41,7 @@ class BuildOptions:
     cluster: Cluster | None = None
 
     def missing_in(self, table: Table) -> str:
-        """Why a table won't do; ``""`` if it has what is wanted."""
+        """The reason why a table won't do; ``""`` if it has what is wanted."""
         if self.headers and table.heights is None:
             return "headers were not in it"
         return "sizes were not in it" if self.sizes and table.sizes is None else ""

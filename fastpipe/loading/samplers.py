@@ -188,7 +188,7 @@ class RandomSampler(EpochPosition, TorchRandomSampler):
         return own
 
     def state_dict(self, position: int | None = None, finished: bool | None = None) -> dict[str, Any]:
-        """As the other samplers', with the generator's state that the rest is drawn from; None where it isn't known.
+        """The state of the other samplers, and the generator's that the rest is drawn from; None if that isn't known.
 
         Of an epoch that is finished, that is the state which the next epoch's order is drawn from.
         """

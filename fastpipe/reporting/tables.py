@@ -38,7 +38,7 @@ class Table:
         self.rows.append(cells)
 
     def to_rich(self) -> RichTable:
-        """For a terminal; looks the same in a file."""
+        """The table as one of rich's, for a terminal; it looks the same in a file."""
         box = rich.box.ASCII if self.framed else None
         made = RichTable(
             title=self.title or None,

@@ -74,7 +74,7 @@ class Pin:
         self._cache, self._name = cache, name
 
     def release(self) -> None:
-        """The files may be evicted again."""
+        """Lets the files be evicted again."""
         self._cache._opened().manifest.unpin([self._name])
 
     def __enter__(self) -> Pin:
@@ -240,7 +240,7 @@ class Cache:
         return Pin(self, state.pins.add(state.owner.name, [id_of(file) for file in files]))
 
     def evict(self, files: Iterable[RemoteFile]) -> int:
-        """Removes files, also pinned ones; the bytes that this made free."""
+        """Removes files, pinned ones too; returns the bytes that this made free."""
         return self._evict(self._opened(), [id_of(file) for file in files])
 
     def clear(self) -> None:
@@ -251,7 +251,7 @@ class Cache:
         self._evict(state, [one for one, free in zip(ids, state.pins.are_free(ids), strict=True) if free])
 
     def check(self) -> int:
-        """Reads every file, and removes those that aren't what was written; how many these were."""
+        """Reads every file, and removes those that aren't what was written; returns their number."""
         state = self._opened()
         damaged = [one for one, _, checksum, _ in state.manifest.all() if not state.is_sound(one, checksum)]
         self._evict(state, damaged)
@@ -292,7 +292,7 @@ class Cache:
         return False
 
     def _make_room(self, state: State, wanted: int, capacity: int) -> int:
-        """Evicts what it takes; the bytes that are free then. Within a transaction."""
+        """Evicts files until there is room; returns the bytes that are free then. To be called in a transaction."""
         room = capacity - state.manifest.counters()["bytes"]
         if room >= wanted:
             return room
@@ -367,7 +367,7 @@ class CachedSource(ByteSource):
         return self.source.url(key)
 
     def read(self, key: str, offset: int = 0, length: int = -1) -> bytes:
-        """From the store itself: the cache knows files by their version, which a key doesn't tell."""
+        """Reads from the store itself: the cache knows files by their version, which a key doesn't tell."""
         return self.source.read(key, offset, length)
 
     def fetch(self, files: Sequence[RemoteFile]) -> Sequence[Fetched]:

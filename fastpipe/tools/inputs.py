@@ -108,7 +108,7 @@ def _images_below(folder: str, rng: random.Random, seen: set[str]) -> Iterator[s
 
 
 def _in_turn(sources: list[Iterator[str]]) -> Iterator[str]:
-    """One of each source after the other, until all are used up."""
+    """Yields one of each source after the other, until all are used up."""
     while sources:
         left = []
         for source in sources:

@@ -226,7 +226,7 @@ class _Pool:
             return deque(chunk or [self._again.popleft() for _ in list(self._again)[:1]])
 
     def _start(self) -> _Process:
-        """A process that is ready."""
+        """Starts a process, and waits until it is ready."""
         how = ""
         for _ in range(_STARTS):
             try:
@@ -289,7 +289,7 @@ def _loss(task: Task, lost: _Lost, timeout_s: float) -> Seen:
 def examine_on(
     address: str, chunks: Iterator[list[Task]], rules: Rules, timeout_s: float, quiet: bool
 ) -> Generator[tuple[int, Seen | None], None, None]:
-    """Does as `examine_all`, by the workers of the scheduler at an address.
+    """`examine_all` by the workers of the scheduler at an address.
 
     Raises:
         DatasetError: the files lie in what this machine unpacked for itself.

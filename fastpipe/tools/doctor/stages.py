@@ -71,7 +71,7 @@ def time_stages(
     """
 
     def batch_from(dataset: Any, picked: Sequence[int]) -> Any:
-        """As torch's fetcher makes it."""
+        """A batch as torch's fetcher makes it."""
         if options is not None:
             return collate(batch_of(dataset, picked, replace(options, threads=0)))
         several = getattr(dataset, "__getitems__", None)

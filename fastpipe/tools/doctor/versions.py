@@ -30,7 +30,7 @@ def versions() -> dict[str, Any]:
 
 
 def versions_text(found: dict[str, Any]) -> str:
-    """The same for people: a line each."""
+    """The `versions` for people: a line each."""
     table = Table("", ("", ""), framed=False)
     for name, value in found.items():
         if isinstance(value, str):
