@@ -17,7 +17,7 @@ from fastpipe.index.image_index import ImageIndex
 from fastpipe.index.list_files import Column
 from fastpipe.index.list_source import ListSource, index_of_rows
 from fastpipe.index.table import Array
-from fastpipe.paths import local
+from fastpipe.paths import local_path
 from fastpipe.sources import ByteSource, Cache, source_of
 
 Self = TypeVar("Self", bound="ImageList")
@@ -81,7 +81,7 @@ class ImageList(IndexedDataset):
         elif isinstance(source, (str, os.PathLike)):
             store = source_of(root, cache)
             self.root = _name_of(root, store)
-            listed = ListSource(path=local(source), columns=columns, root=self.root or "", bytes_from=store)
+            listed = ListSource(path=local_path(source), columns=columns, root=self.root or "", bytes_from=store)
             index = listed.index()
         else:
             store = source_of(root, None)
@@ -181,7 +181,7 @@ class ImageList(IndexedDataset):
 def _name_of(root: Any, store: ByteSource | None) -> str | None:
     if store is not None:
         return store.name
-    return None if root is None else local(root)
+    return None if root is None else local_path(root)
 
 
 def _positions(indices: Any, count: int) -> Array:

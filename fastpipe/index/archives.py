@@ -20,7 +20,7 @@ from fastpipe.errors import DatasetError
 from fastpipe.index.containers import ContainerListing, ContainerSource
 from fastpipe.index.listing import without_classes
 from fastpipe.sources import ByteSource, CachedSource, RemoteSource
-from fastpipe.sources.cache import origin
+from fastpipe.sources.cache import without_cache
 from fastpipe.sources.ranged import open_file, read_parts
 from fastpipe.types import RemoteFile
 
@@ -74,7 +74,7 @@ def archive_named_by(source: ByteSource) -> RemoteFile | None:
 
     The source of the archive itself is that of the folder which holds it.
     """
-    remote = origin(source)
+    remote = without_cache(source)
     if not isinstance(remote, RemoteSource):
         return None
     parts = remote.name.split("/")

@@ -35,7 +35,7 @@ from fastpipe.atomic_write import atomic_write
 from fastpipe.config import user_folder
 from fastpipe.errors import DatasetError
 from fastpipe.index.table import ENCODING, SCHEMA, Array, Table
-from fastpipe.paths import local
+from fastpipe.paths import local_path
 
 FORMAT = "fastpipe image index"
 VERSION = 1
@@ -61,7 +61,7 @@ def cache_folder() -> Path:
     """
     override = os.environ.get("FASTPIPE_CACHE")
     if override:
-        return Path(local(override))
+        return Path(local_path(override))
     folder = user_folder(platformdirs.user_cache_path)
     if folder is None:
         raise FileNotFoundError("this user has no home folder")

@@ -11,12 +11,12 @@ from fastpipe.index import format
 from fastpipe.index.archives import ENDINGS, archive_in
 from fastpipe.index.glob import expand_paths
 from fastpipe.index.image_index import ImageIndex, folder_source
-from fastpipe.index.index_source import AS_USUAL, BuildOptions
+from fastpipe.index.index_source import DEFAULT_OPTIONS, BuildOptions
 from fastpipe.index.list_source import ListSource, index_of_rows
 from fastpipe.index.listing import IMG_EXTENSIONS, is_folder, is_image_file
 from fastpipe.index.shard_source import ShardSource
 from fastpipe.index.table_source import TableSource, holds_images
-from fastpipe.paths import is_url, local
+from fastpipe.paths import is_url, local_path
 
 __all__ = ["OTHER_EXTENSIONS", "loose_images", "named_index", "open_container"]
 
@@ -34,7 +34,7 @@ def open_container(
     image: str | None = None,
     label: str | None = None,
     location: str | os.PathLike[str] | None = "auto",
-    options: BuildOptions = AS_USUAL,
+    options: BuildOptions = DEFAULT_OPTIONS,
 ) -> ImageIndex | None:
     """The index of a zip or tar of class folders, of shards, or of Parquet files with a column of images.
 
@@ -50,7 +50,7 @@ def open_container(
     Raises:
         DatasetError: it can't be used: names the member.
     """
-    path, remote = local(path), is_url(path)
+    path, remote = local_path(path), is_url(path)
     pattern = any(mark in path for mark in _PATTERN) and (remote or not os.path.exists(path))
     listed = pattern and not remote and path.lower().endswith(ENDINGS + _TABLES)
     first = expand_paths(path, "containers")[0] if listed else path
@@ -67,7 +67,7 @@ def open_container(
     return ImageIndex.load_or_build(ShardSource.of(path, image, label, options), location)
 
 
-def named_index(path: str | os.PathLike[str], options: BuildOptions = AS_USUAL) -> ImageIndex:
+def named_index(path: str | os.PathLike[str], options: BuildOptions = DEFAULT_OPTIONS) -> ImageIndex:
     """The images of whatever a path names: a container (see `open_container`), a folder, an index, a list, an image.
 
     Args:
@@ -79,7 +79,7 @@ def named_index(path: str | os.PathLike[str], options: BuildOptions = AS_USUAL) 
     """
     if (index := open_container(path, options=options)) is not None:
         return index
-    path = local(path)
+    path = local_path(path)
     if os.path.isfile(path):
         return ListSource(path=path, root="").index() if _is_list(path) else index_of_rows(([path], [0]))
     if not os.path.isdir(path):

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from torch.autograd.profiler import record_function
 
-from fastpipe.datasets.wrappers import image_datasets, shares
+from fastpipe.datasets.wrappers import image_datasets, split_samples
 from fastpipe.executor import SharedEpoch
 from fastpipe.loading.checks import note_given
 from fastpipe.loading.collate import EmptyBatch
@@ -146,7 +146,7 @@ def current_progress(loader: Any) -> Progress:
 def begin_epoch(dataset: Any, samples: int) -> None:
     """Tells each image dataset of a loader's how many of an epoch's samples it will be asked for."""
     expected: Counter[int] = Counter()
-    for part, share in shares(dataset, samples):
+    for part, share in split_samples(dataset, samples):
         expected[id(part)] += round(share)
     for part in image_datasets(dataset):
         part.begin_epoch(expected[id(part)])

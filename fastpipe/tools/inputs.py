@@ -20,14 +20,14 @@ from fastpipe.datasets import ImageDataset, ImageFolder, ImageIndex, ImageList, 
 from fastpipe.datasets.arrays import Arrays
 from fastpipe.errors import DatasetError
 from fastpipe.executor import BatchSpec
-from fastpipe.index.index_source import AS_USUAL, BuildOptions
+from fastpipe.index.index_source import DEFAULT_OPTIONS, BuildOptions
 from fastpipe.index.listing import IMG_EXTENSIONS, is_folder
 from fastpipe.index.open import OTHER_EXTENSIONS, named_index, open_container
 from fastpipe.index.table import unpack_paths
 from fastpipe.loading import DataLoader
 from fastpipe.loading.collate import DRAW_NOTHING, BatchCollate, CollateGood
 from fastpipe.loading.threads import gil_bound_part_within
-from fastpipe.paths import local
+from fastpipe.paths import local_path
 from fastpipe.tools import recipes
 
 _OTHER_ENDINGS = (
@@ -54,7 +54,7 @@ def choose_files(
         DatasetError: a path doesn't exist, or no image is found.
     """
     given = [files] if isinstance(files, (str, os.PathLike)) else list(files)
-    paths = [Path(local(path)) for path in given]
+    paths = [Path(local_path(path)) for path in given]
     rng = random.Random(seed)
     if len(paths) == 1 and (index := open_container(given[0])) is not None:
         return index.paths(np.array(sorted(rng.sample(range(len(index)), min(count, len(index)))), np.int64))
@@ -128,7 +128,7 @@ def open_dataset(path: str | os.PathLike[str], transform: Any) -> ImageDataset:
     return ImageList(index, transform, root=index.root or None)
 
 
-def index_of(source: Any, options: BuildOptions = AS_USUAL) -> ImageIndex:
+def index_of(source: Any, options: BuildOptions = DEFAULT_OPTIONS) -> ImageIndex:
     """The files of a folder, the folder of an index, a list or an image, of an `ImageIndex` or a dataset.
 
     Args:

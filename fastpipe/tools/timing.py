@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from fastpipe.errors import FastpipeError
-from fastpipe.reporting.output import Move
+from fastpipe.reporting.output import ProgressCallback
 
 _SAME = 0.03
 
@@ -57,7 +57,7 @@ def speedup(ours: Timing, theirs: Timing) -> Timing:
 def take_turns(
     passes: Mapping[_Key, Callable[[int], float]],
     rounds: int,
-    say: Move | None = None,
+    say: ProgressCallback | None = None,
     words: Callable[[_Key], str] = str,
 ) -> dict[_Key, Timing]:
     """The times of passes, one figure a round for each.

@@ -11,7 +11,14 @@ import torch
 from torch.utils.data import ConcatDataset, Dataset, Subset
 
 import fastpipe
-from fastpipe.datasets.wrappers import behind_subsets, image_datasets, is_transparent, locate, shares, wrapped
+from fastpipe.datasets.wrappers import (
+    behind_subsets,
+    image_datasets,
+    inner_datasets,
+    is_transparent,
+    locate,
+    split_samples,
+)
 
 
 @pytest.fixture
@@ -61,10 +68,10 @@ def test_a_class_that_makes_samples_of_its_own_is_not_transparent(folder: fastpi
         subset = kind(folder, [0, 1])
         assert is_transparent(subset) is expected
         assert behind_subsets(subset, [1], through=is_transparent) == ((folder, [1]) if expected else (subset, [1]))
-        assert wrapped(subset) == {"dataset": folder}
+        assert inner_datasets(subset) == {"dataset": folder}
     assert is_transparent(ConcatDataset([folder]))
     assert not is_transparent(folder)
-    assert wrapped(ConcatDataset([folder, One(folder, [0])])).keys() == {"datasets[0]", "datasets[1]"}
+    assert inner_datasets(ConcatDataset([folder, One(folder, [0])])).keys() == {"datasets[0]", "datasets[1]"}
 
 
 def test_shares_go_by_length(folder: fastpipe.ImageFolder) -> None:
@@ -74,6 +81,6 @@ def test_shares_go_by_length(folder: fastpipe.ImageFolder) -> None:
 
     part = Subset(folder, [0])
     both: Any = ConcatDataset([folder, part])
-    found = [(one, round(share, 9)) for one, share in shares(Wrapper(both), len(both))]
+    found = [(one, round(share, 9)) for one, share in split_samples(Wrapper(both), len(both))]
     assert found == [(folder, len(folder)), (folder, 1)]
     assert [*image_datasets(both)] == [folder]

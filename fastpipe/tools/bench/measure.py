@@ -32,7 +32,7 @@ from fastpipe.environment import usable_cpus
 from fastpipe.errors import ReaderError
 from fastpipe.readers import available_readers, decode, get_reader
 from fastpipe.readers.base import Pixels, Reader, scaled_size
-from fastpipe.reporting.output import Move
+from fastpipe.reporting.output import ProgressCallback
 from fastpipe.tools.bench.samples import Sample
 from fastpipe.tools.timing import Timing, Workers, take_turns
 from fastpipe.types import DecodeRequest
@@ -101,7 +101,7 @@ def measure(
     *,
     workers: int | None = None,
     rounds: int = 7,
-    progress: Move | None = None,
+    progress: ProgressCallback | None = None,
 ) -> Measurement:
     """Checks, then times every reader on every format and request of the samples.
 
@@ -229,7 +229,7 @@ def _digest(samples: Iterable[Sample]) -> str:
 
 
 def _time(
-    held: _Held, results: Sequence[Result], workers: int, rounds: int, say: Move | None
+    held: _Held, results: Sequence[Result], workers: int, rounds: int, say: ProgressCallback | None
 ) -> dict[tuple[Result, str], Timing]:
     """The times of each reader, in this process and in workers that all decode with it at once."""
     passes = {}

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from fastpipe.atomic_write import atomic_write
 from fastpipe.errors import DatasetError
-from fastpipe.paths import whole
+from fastpipe.paths import absolute_path
 from fastpipe.tools.check.findings import FileRow
 
 _STAYS = "unreachable"
@@ -41,7 +41,7 @@ def check_target(folder: str | os.PathLike[str], root: str) -> Path:
     Raises:
         DatasetError: it lies inside the data set, where it would be taken for a class, or can't be made.
     """
-    target = Path(whole(folder))
+    target = Path(absolute_path(folder))
     if root:
         real_root = os.path.realpath(root)
         if Path(os.path.realpath(target)).is_relative_to(real_root):
@@ -103,7 +103,7 @@ def undo(undo_list: str | os.PathLike[str]) -> Moved:
     Raises:
         DatasetError: it is no undo list, or can't be read.
     """
-    path = Path(whole(undo_list))
+    path = Path(absolute_path(undo_list))
     moves = _read_list(path)
     left, plan = [], []
     for source, target in moves:

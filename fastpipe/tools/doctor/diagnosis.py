@@ -13,10 +13,10 @@ from rich.padding import Padding
 from rich.text import Text
 
 from fastpipe.environment import Memory
-from fastpipe.reporting.output import encodable, in_words, rounded, size, wrapped
+from fastpipe.reporting.output import encodable, format_bytes, pluralize, round_times, wrap_text
 from fastpipe.reporting.page import page
 from fastpipe.reporting.plots import save
-from fastpipe.reporting.tables import Table, plain, to_html
+from fastpipe.reporting.tables import Table, render_html, render_text
 from fastpipe.tools.doctor.findings import SAME, Finding, is_busy
 from fastpipe.tools.doctor.measurements import Disk, Reencoding, Scaling, Stages, Threaded, Threads, Transfer
 from fastpipe.tools.doctor.picture import COLORS, draw
@@ -111,7 +111,7 @@ class Diagnosis:
         values["stages"] |= {"total_us": self.stages.total_us, "groups": self.stages.groups()}
         more = ("healthy", "recommended", "recommended_workers", "transfer_us")
         values |= {name: getattr(self, name) for name in more}
-        return {"schema": SCHEMA, **rounded(values)}
+        return {"schema": SCHEMA, **round_times(values)}
 
     def plot(self, file: str | os.PathLike[str]) -> None:
         """Draws where the time goes, and what the workers deliver.
@@ -142,12 +142,12 @@ class Diagnosis:
         _print(console, self)
 
     def __str__(self) -> str:
-        return plain(self.print_on)
+        return render_text(self.print_on)
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        return to_html(self.print_on)
+        return render_html(self.print_on)
 
 
 def _print(console: Console, diagnosis: Diagnosis) -> None:
@@ -157,7 +157,7 @@ def _print(console: Console, diagnosis: Diagnosis) -> None:
     def print_lines(text: str, indent: str = "  ", style: str | None = None) -> None:
         """Prints text broken at the console's width, behind an indentation."""
         for line in text.splitlines():
-            print_(Text(wrapped(indent + line, width=console.width), style or ""), soft_wrap=True)
+            print_(Text(wrap_text(indent + line, width=console.width), style or ""), soft_wrap=True)
 
     machine = diagnosis.machine
     about = f": {diagnosis.samples:,} samples, batches of {diagnosis.batch_size}"
@@ -214,7 +214,7 @@ def _about_disk(disk: Disk | None) -> Iterator[str]:
         yield "not measured: the dataset doesn't show its files"
         return
     yield (
-        f"{disk.all_files:,} files of {size(disk.mean_bytes)}, about {size(disk.all_bytes)} in all; "
+        f"{disk.all_files:,} files of {format_bytes(disk.mean_bytes)}, about {format_bytes(disk.all_bytes)} in all; "
         f"from the page cache {disk.cached_us:,.0f} µs a file"
     )
     if disk.resident is not None:
@@ -224,7 +224,7 @@ def _about_disk(disk: Disk | None) -> Iterator[str]:
     else:
         yield (
             f"from the disk {disk.cold_us:,.0f} µs a file, one after the other; {disk.readers} at once: "
-            f"{disk.cold_per_s:,.0f} files/s, {size(disk.cold_per_s * disk.mean_bytes)}/s"
+            f"{disk.cold_per_s:,.0f} files/s, {format_bytes(disk.cold_per_s * disk.mean_bytes)}/s"
         )
 
 
@@ -236,7 +236,7 @@ def _worker_table(diagnosis: Diagnosis, block: str) -> Table:
     rows: list[tuple[Any, float]] = [(trial.workers, trial.images_per_s) for trial in trials]
     threaded = diagnosis.threaded
     if threaded.images_per_s is not None:
-        rows.append((in_words(threaded.threads, "thread"), threaded.images_per_s))
+        rows.append((pluralize(threaded.threads, "thread"), threaded.images_per_s))
     for who, rate in rows:
         gain = rate / trials[0].images_per_s * trials[0].workers
         table.add(who, rate, f"{gain:.1f}×", Text(block * round(_BAR * rate / most), style=COLORS["read"]))
@@ -258,8 +258,8 @@ def _about_workers(diagnosis: Diagnosis) -> Iterator[str]:
     yield _about_threads(diagnosis)
     workers = good if diagnosis.workers is None else diagnosis.workers
     free = diagnosis.memory.shared_free
-    left = "how much is free isn't known here" if free is None else f"{size(free)} free"
-    yield f"shared memory: up to {size(diagnosis.shared_need)} for {in_words(workers, 'worker')}; {left}"
+    left = "how much is free isn't known here" if free is None else f"{format_bytes(free)} free"
+    yield f"shared memory: up to {format_bytes(diagnosis.shared_need)} for {pluralize(workers, 'worker')}; {left}"
     transfer = diagnosis.transfer
     if transfer is not None:
         yield (

@@ -18,7 +18,7 @@ from fastpipe.errors import DatasetError, FastpipeError
 from fastpipe.explanation.conversion_gain import conversion_gain
 from fastpipe.explanation.foreign_loading import path_of, shape_in_memory
 from fastpipe.explanation.graph_breaks import diagnose
-from fastpipe.reporting.output import Move, in_words
+from fastpipe.reporting.output import ProgressCallback, pluralize
 from fastpipe.tools.bench.measure import measure
 from fastpipe.tools.bench.samples import Sample, read_sample
 from fastpipe.tools.doctor import findings as find
@@ -47,7 +47,7 @@ def doctor(
     workers: int | None = None,
     gpu_rate: float | None = None,
     seconds: float = 20.0,
-    progress: Move | None = None,
+    progress: ProgressCallback | None = None,
 ) -> Diagnosis:
     """Finds out where the time of a training's input goes, and what would make it faster or safer; ``print`` it.
 
@@ -128,7 +128,7 @@ def doctor(
             image_bytes=stages.image_bytes,
             seconds=seconds * 0.3,
             shared_free=free,
-            say=lambda workers: say(4 + counts.index(workers), steps, f"trying {in_words(workers, 'worker')}"),
+            say=lambda workers: say(4 + counts.index(workers), steps, f"trying {pluralize(workers, 'worker')}"),
         )
     # Behind what starts workers: they had better not inherit what OpenCV sets up when it is used here.
     say(4 + len(counts), steps, "trying threads")

@@ -8,7 +8,7 @@ from typing import Literal
 
 from fastpipe.environment import Memory
 from fastpipe.explanation.conversion_gain import ConversionGain
-from fastpipe.reporting.output import in_words, size
+from fastpipe.reporting.output import format_bytes, pluralize
 from fastpipe.tools.doctor.measurements import BadFile, Disk, ObjectList, Reencoding, Scaling, Stages, Threads
 from fastpipe.tools.timing import Timing
 
@@ -51,13 +51,13 @@ def page_cache(disk: Disk, memory: Memory, needed_per_s: float) -> Finding | Non
     """The files don't fit into memory, or aren't there yet, and the disk is slower than what is needed."""
     if disk.cold_per_s is None or disk.cold_per_s >= needed_per_s:
         return None
-    gives = f"{disk.cold_per_s:,.0f} files/s ({size(disk.cold_per_s * disk.mean_bytes)}/s)"
+    gives = f"{disk.cold_per_s:,.0f} files/s ({format_bytes(disk.cold_per_s * disk.mean_bytes)}/s)"
     if memory.available is not None and disk.all_bytes > 0.9 * memory.available:
         return Finding(
             "page-cache misses",
             "problem",
-            f"The files have about {size(disk.all_bytes)}, and memory for {size(memory.available)} of them: every "
-            f"epoch reads from the disk, which gives {gives} where {needed_per_s:,.0f} are needed.",
+            f"The files have about {format_bytes(disk.all_bytes)}, and memory for {format_bytes(memory.available)} of "
+            f"them: every epoch reads from the disk, which gives {gives} where {needed_per_s:,.0f} are needed.",
             "Put the files on a faster disk, make them smaller, or give the machine more memory.",
         )
     if disk.resident is None or disk.resident > 0.9:
@@ -224,14 +224,14 @@ def object_copies(lists: Sequence[ObjectList], workers: int, memory: Memory) -> 
     total = sum(one.bytes for one in lists)
     if not lists or total * max(1, workers) < 256 << 20:
         return None
-    names = ", ".join(f"{one.name} ({one.length:,} items, {size(one.bytes)})" for one in lists[:3])
+    names = ", ".join(f"{one.name} ({one.length:,} items, {format_bytes(one.bytes)})" for one in lists[:3])
     everything = total * max(1, workers)
     short = memory.available is not None and everything > 0.25 * memory.available
     return Finding(
         "Python objects are copied into every worker",
         "problem" if short else "advice",
         f"{names}: looking at an object changes its reference count, so each worker ends up with a copy of its own, "
-        f"{size(everything)} for {in_words(workers, 'worker')}.",
+        f"{format_bytes(everything)} for {pluralize(workers, 'worker')}.",
         "Keep them in numpy arrays (fixed-width numbers or bytes), or use fastpipe.ImageFolder or ImageList, whose "
         "lists are memory-mapped arrays.",
     )
@@ -295,7 +295,7 @@ def slow_machine(scaling: Scaling, gpu_rate: float | None, gains: Mapping[str, f
     return Finding(
         "the CPUs can't feed the GPU",
         "problem",
-        f"On {scaling.cpus} CPUs {in_words(best.workers, 'worker')} can deliver {best.images_per_s:,.0f} of the "
+        f"On {scaling.cpus} CPUs {pluralize(best.workers, 'worker')} can deliver {best.images_per_s:,.0f} of the "
         f"{gpu_rate:,.0f} images/s that the GPU takes, and more workers no more: it will idle {idle:.0%} of the time.",
         f"What helps: {'; '.join(helps)}.",
     )
@@ -313,8 +313,9 @@ def shared_memory(stages: Stages, batch_size: int, workers: int, prefetch: int, 
     return Finding(
         "too little shared memory",
         "problem",
-        f"{in_words(workers, 'worker')} with prefetch_factor={prefetch} may hold {size(need)} of batches in shared "
-        f"memory; {size(free)} are free. Where it runs out, workers end in a bus error or can't allocate it.",
+        f"{pluralize(workers, 'worker')} with prefetch_factor={prefetch} may hold {format_bytes(need)} of batches in "
+        f"shared memory; {format_bytes(free)} are free. Where it runs out, workers end in a bus error, or in one of "
+        "memory that can't be allocated.",
         f"Give the container more (docker run --shm-size={gigabytes}g, or --ipc=host), or send uint8 "
         f"(fastpipe.DataLoader(device=…)), a quarter of the bytes{smaller}.",
     )
@@ -347,7 +348,7 @@ def oversubscription(threads: Threads, workers: int, cpus: int) -> Finding | Non
     return Finding(
         "too many threads",
         "problem" if busy > 2 * cpus else "advice",
-        f"In each worker {' and '.join(who)}: {in_words(workers, 'worker')} may run {busy} at once on {cpus} CPUs.",
+        f"In each worker {' and '.join(who)}: {pluralize(workers, 'worker')} may run {busy} at once on {cpus} CPUs.",
         sentences(cures),
     )
 

@@ -11,7 +11,7 @@ import cv2
 import numpy as np
 import torch
 
-from fastpipe.datasets.wrappers import wrapped
+from fastpipe.datasets.wrappers import inner_datasets
 from fastpipe.tools.doctor.measurements import ObjectList, Threads
 
 _LEAST = 1000  # shorter ones are no matter
@@ -38,7 +38,7 @@ def _look_into(dataset: Any, name: str, found: list[ObjectList], seen: set[int])
         if objects and len(value) >= _LEAST and id(value) not in seen:
             seen.add(id(value))
             found.append(ObjectList(f"{name}.{attribute}", len(value), _bytes(value)))
-    for where, part in wrapped(dataset).items():
+    for where, part in inner_datasets(dataset).items():
         _look_into(part, f"{name}.{where}", found, seen)
 
 
