@@ -254,7 +254,8 @@ def _advice(now: Mapping[str, Any]) -> str:
         return f'{waits}, since batches are made within it: threads="auto" makes them ahead.'
     wait = epoch["wait_s"]
     if epoch["starved"] < _MOST_READY and wait["p50"] * epoch["batches"] > wait["total"] / 2:
-        cure = "; num_workers=1 with threads makes them in a process of its own" if threads and not now["workers"] else ""
+        own = threads and not now["workers"]
+        cure = "; num_workers=1 with threads makes them in a process of its own" if own else ""
         return f"{waits}, though batches are ready: what delays them is in this process (Python's lock, pinning){cure}."
     python, whole = now["image_us"].get("python", 0.0), sum(now["image_us"].values())
     if whole and python > whole / 2:
