@@ -26,6 +26,10 @@ _NO_MATTER = 0.05
 """A share of the wall time that waits may take before anything is advised."""
 
 
+_MOST_READY = 0.25
+"""A share of batches that may not be ready where more of them made ahead wouldn't help."""
+
+
 class LoaderStatistics(dict[str, Any]):
     """Statistics of a `fastpipe.DataLoader`, as a plain dict; ``str()`` of it is one line.
 
@@ -239,7 +243,7 @@ def _advice(now: Mapping[str, Any]) -> str:
     waits = f"The training waits {share:.0%} of the time"
     if first > epoch["wait_s"]["total"] / 2 and epoch["batches"] > 1:
         keeps = ": persistent_workers=True keeps workers from epoch to epoch" if now["workers"] else ""
-        return f"{waits}, most of it for the epoch's first batch ({first:.1f} s){keeps}."
+        return f"{waits}, most of it for the epoch's first batch ({_duration(first)}){keeps}."
     threads = max(now["threads"], 0)
     makers = max(now["workers"], 1) * max(threads, 1)
     what = "thread" if threads else "worker"
@@ -247,6 +251,11 @@ def _advice(now: Mapping[str, Any]) -> str:
     idle = now["idle_cpus"]
     if not now["workers"] and not threads:
         return f'{waits}, since batches are made within it: threads="auto" makes them ahead.'
+    wait = epoch["wait_s"]
+    if epoch["starved"] < _MOST_READY and wait["p50"] * epoch["batches"] > wait["total"] / 2:
+        own = threads and not now["workers"]
+        cure = "; num_workers=1 with threads makes them in a process of its own" if own else ""
+        return f"{waits}, though batches are ready: what delays them is in this process (Python's lock, pinning){cure}."
     python, whole = now["image_us"].get("python", 0.0), sum(now["image_us"].values())
     if whole and python > whole / 2:
         waits += f", and an image spends {python / whole:.0%} of its time in Python (fastpipe.explain shows where)"
@@ -273,6 +282,10 @@ def _flattened(name: str, value: Any) -> Iterator[tuple[str, Any]]:
             yield from _flattened(f"{name}/{key}" if name else str(key), part)
     elif isinstance(value, (int, float)):
         yield name, value
+
+
+def _duration(seconds: float) -> str:
+    return f"{seconds:.1f} s" if seconds >= 1 else _ms(seconds)
 
 
 def _ms(seconds: float) -> str:

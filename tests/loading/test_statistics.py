@@ -125,7 +125,11 @@ def statistics(**changes: Any) -> LoaderStatistics:
     seconds = changes.pop("seconds", 10.0)
     wait = changes.pop("wait", 0.0)
     batches = changes.pop("batches", 100)
-    epoch = {"batches": batches, "seconds": seconds, "wait_s": {"total": wait}, "wait_share": wait / seconds}
+    waits = {"total": wait, "p50": changes.pop("p50", 0.0)}
+    starved = changes.pop("starved", 1.0)
+    epoch = {
+        "batches": batches, "seconds": seconds, "wait_s": waits, "wait_share": wait / seconds, "starved": starved
+    }  # fmt: skip
     known = {
         "this_epoch": epoch,
         "first_batch_s": 0.1,
@@ -164,6 +168,18 @@ def statistics(**changes: Any) -> LoaderStatistics:
             {"wait": 3.0, "first_batch_s": 2.0},
             "for the epoch's first batch (2.0 s): persistent_workers=True",
         ),
+        (
+            {"wait": 3.0, "first_batch_s": 2.0, "workers": 0, "threads": 1, "batches": 3},
+            "for the epoch's first batch (2.0 s).",
+        ),
+        ({"wait": 1.0, "first_batch_s": 0.6}, "for the epoch's first batch (600 ms)"),
+        (
+            {"wait": 3.8, "p50": 0.03, "starved": 0.04, "workers": 0, "threads": 2},
+            "38% of the time, though batches are ready: what delays them is in this process (Python's lock, pinning); "
+            "num_workers=1 with threads",
+        ),
+        ({"wait": 3.8, "p50": 0.03, "starved": 0.04}, "though batches are ready: what delays them is in this process"),
+        ({"wait": 3.8, "p50": 0.001, "starved": 0.04}, "38% of the time: 2 more workers would do"),
         ({"wait": 3.8, "image_us": {"python": 90.0, "core": 10.0}}, "an image spends 90% of its time in Python"),
     ],
 )
