@@ -10,6 +10,7 @@ from collections import Counter, deque
 from collections.abc import Iterator, Mapping
 from typing import Any, TypeVar
 
+import torch
 from torch.autograd.profiler import record_function
 
 from fastpipe.datasets.wrappers import image_datasets, split_samples
@@ -83,7 +84,10 @@ class Iteration(Iterator[_Batch]):
         asked = time.perf_counter() if self.meter.waits else self.meter.began
         ready = batches_ready(self.iterator)
         try:
-            with record_function(f"fastpipe: batch {self.progress.batches}"):
+            if torch.autograd._profiler_enabled():
+                with record_function(f"fastpipe: batch {self.progress.batches}"):
+                    batch = next(self._batches)
+            else:
                 batch = next(self._batches)
         except StopIteration:
             self.meter.ended = asked

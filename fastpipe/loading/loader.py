@@ -37,6 +37,7 @@ from fastpipe.loading.checks import (
 from fastpipe.loading.collate import DRAW_NOTHING, BatchCollate, CollateGood
 from fastpipe.loading.dataset_state import check_dataset, describe_dataset
 from fastpipe.loading.fetcher import BatchFetcher, gives_batches
+from fastpipe.loading.hand_over import context_of_queues
 from fastpipe.loading.iteration import Iteration, Progress, begin_epoch, current_progress, running
 from fastpipe.loading.mixing import mixes_alone
 from fastpipe.loading.samplers import RandomSampler, SequentialSampler, ShuffledSampler
@@ -255,13 +256,14 @@ class DataLoader(TorchDataLoader[Any]):
             # Those that are made ahead, and two that the user's loop holds.
             slots = Slots(self.num_workers, (self.prefetch_factor or 2) + 2) if sys.platform == "linux" else None
             requested = None if isinstance(self.dataset, IterableDataset) else self._requested
-        user = self.worker_init_fn
+        user, context = self.worker_init_fn, self.multiprocessing_context
         times = self._meter.times
         self.worker_init_fn = WorkerInit(user, heartbeats, slots, epochs, times)
+        self.multiprocessing_context = context_of_queues(context)
         try:
             iterator = MonitoredIterator(self, requested)
         finally:
-            self.worker_init_fn = user
+            self.worker_init_fn, self.multiprocessing_context = user, context
         iterator.heartbeats, iterator.datasets, iterator.slots, iterator.times = heartbeats, datasets, slots, times
         return iterator
 

@@ -14,7 +14,7 @@ from torch.utils.data import get_worker_info
 from fastpipe.datasets.wrappers import image_datasets
 from fastpipe.executor import Slots, StageTimes
 from fastpipe.loading.fetcher import BatchFetcher
-from fastpipe.loading.worker_monitor import Heartbeats, exit_on_unsendable_batch, silence_exit
+from fastpipe.loading.worker_monitor import Heartbeats, silence_exit
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,6 @@ class WorkerInit:
 
     def __call__(self, worker: int) -> None:
         silence_exit()
-        exit_on_unsendable_batch()
         # As many threads as cores in each worker would get in each other's way. 0 is one thread, too, but leaves alone
         # the pool that a forked worker inherits without its threads; setNumThreads(1) waits for them forever.
         cv2.setNumThreads(0)
