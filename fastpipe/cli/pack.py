@@ -47,6 +47,20 @@ def pack(
     label: Annotated[
         str | None, typer.Option("--label", metavar="NAME", help="Of Parquet files the column of the labels.")
     ] = None,
+    max_side: Annotated[
+        int | None,
+        typer.Option("--max-side", metavar="PIXELS", help="Make images whose longer side is larger smaller before."),
+    ] = None,
+    short_side: Annotated[
+        int | None,
+        typer.Option("--short-side", metavar="PIXELS", help="Make images whose shorter side is larger smaller before."),
+    ] = None,
+    quality: Annotated[
+        int | None,
+        typer.Option(
+            "--quality", metavar="Q", help="Of what is made smaller (default: 90); alone: of JPEGs of a higher quality."
+        ),
+    ] = None,
     jobs: JobsOption = None,
     scheduler: SchedulerOption = None,
     json: JsonOption = None,
@@ -61,8 +75,8 @@ def pack(
     """
     from fastpipe.packing import pack as run
 
-    columns = {"image": image, "label": label}
-    _run(run, source, target, json, quiet, shard_size, shard_samples, jobs, scheduler, **columns)
+    own = {"image": image, "label": label, "max_side": max_side, "short_side": short_side, "quality": quality}
+    _run(run, source, target, json, quiet, shard_size, shard_samples, jobs, scheduler, **own)
 
 
 def unpack(

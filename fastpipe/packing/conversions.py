@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple, Protocol
 
 from fastpipe.core.library import native
 from fastpipe.core.packed import is_packed, pack, same_coefficients, unpack
+from fastpipe.environment import versions
 from fastpipe.errors import DecodeError, NotPackableError
 from fastpipe.index.listing import has_file_allowed_extension
-from fastpipe.packing.names import _IMAGES, PACKED, UNPACKED, Ending
+from fastpipe.packing.names import IMAGES, PACKED, UNPACKED, Ending
+from fastpipe.packing.smaller import Change, Smaller
 from fastpipe.readers.header import guess_format
 
 _UNPROVED = "its proof failed: please report it"
@@ -21,12 +23,12 @@ class Converted(NamedTuple):
     Attributes:
         data: these bytes.
         kept: why they are the source's own; ``""`` where they are converted.
-        change: what was done to the image before, as JSON has it; None for nothing.
+        change: how it was made smaller before; None where it wasn't.
     """
 
     data: bytes
     kept: str = ""
-    change: Any = None
+    change: Change | None = None
 
 
 class Conversion(Protocol):
@@ -57,25 +59,39 @@ class Conversion(Protocol):
 
 @dataclass(frozen=True)
 class Packing:
-    """JPEGs → packed images."""
+    """JPEGs → packed images.
+
+    Attributes:
+        smaller: makes images smaller before; None for none.
+    """
+
+    smaller: Smaller | None = None
 
     verb = "pack"
     ending = PACKED
-    growth = 1.2
+
+    @property
+    def growth(self) -> float:
+        return 1.2 if self.smaller is None else 1.0
 
     @property
     def about(self) -> dict[str, Any]:
-        return {}
+        if self.smaller is None:
+            return {}
+        return {"smaller": {**asdict(self.smaller), "pillow": versions("pillow")["pillow"]}}
 
     def takes(self, name: str) -> bool:
-        return has_file_allowed_extension(name, _IMAGES)
+        return has_file_allowed_extension(name, IMAGES)
 
     def convert(self, data: bytes) -> Converted:
+        change = None
         try:
+            if self.smaller is not None:
+                data, change = self.smaller.apply(data)
             packed = pack(data)
         except NotPackableError as error:
-            return Converted(data, _reason(data) or error.reason)
-        return Converted(packed) if same_coefficients(data, packed) else Converted(data, _UNPROVED)
+            return Converted(data, _reason(data) or error.reason, change)
+        return Converted(packed, "", change) if same_coefficients(data, packed) else Converted(data, _UNPROVED, change)
 
 
 @dataclass(frozen=True)
@@ -91,7 +107,7 @@ class Unpacking:
         return {}
 
     def takes(self, name: str) -> bool:
-        return has_file_allowed_extension(name, (PACKED.new, *_IMAGES))
+        return has_file_allowed_extension(name, (PACKED.new, *IMAGES))
 
     def convert(self, data: bytes) -> Converted:
         if not is_packed(data):
@@ -104,7 +120,7 @@ class Unpacking:
 
 
 def _reason(data: bytes) -> str:
-    """Why a file that is no JPEG isn't packed; ``""`` for JPEGs."""
+    """The reason why a file that is no JPEG isn't packed; ``""`` for JPEGs."""
     if is_packed(data):
         return "it is packed already"
     format = guess_format(data)

@@ -11,7 +11,8 @@ from fastpipe.core.packed import PACKED_EXTENSION
 from fastpipe.errors import DatasetError
 from fastpipe.index.listing import IMG_EXTENSIONS
 
-_IMAGES = tuple(ending for ending in IMG_EXTENSIONS if ending != PACKED_EXTENSION)
+IMAGES = tuple(ending for ending in IMG_EXTENSIONS if ending != PACKED_EXTENSION)
+"""The endings of images that may be packed."""
 
 
 class Ending(NamedTuple):
@@ -40,7 +41,7 @@ class Ending(NamedTuple):
 
 
 PACKED = Ending(PACKED_EXTENSION)
-UNPACKED = Ending(".jpg", _IMAGES)
+UNPACKED = Ending(".jpg", IMAGES)
 
 
 def in_a_folder(names: Sequence[str], ending: Ending) -> list[str]:
@@ -85,7 +86,7 @@ def sample_key(name: str, whole: bool) -> str:
     folder, slash, base = name.rpartition("/")
     if not whole:
         base = posixpath.splitext(base)[0]
-        if name.lower().endswith(PACKED_EXTENSION) and base.lower().endswith(_IMAGES):
+        if name.lower().endswith(PACKED_EXTENSION) and base.lower().endswith(IMAGES):
             base = posixpath.splitext(base)[0]
     return folder + slash + base.replace(".", "_")
 

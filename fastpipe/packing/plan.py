@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from fastpipe.packing.conversions import Conversion
 from fastpipe.packing.items import Item
@@ -62,6 +63,22 @@ class Layout:
     def listed(self) -> bool:
         """Whether a list says the files' labels and their order."""
         return self.loose and self.source.kind == "list"
+
+    @property
+    def about(self) -> dict[str, Any]:
+        """The values that the target's bytes depend on: what is begun with some goes on with the same."""
+        source, limits = self.source, self.limits
+        labels: Any = None
+        if source.index is not None and source.kind != "images" and (self.listed or self.form.samples):
+            labels = "names" if source.labels_are_names else [*source.index.classes]
+        return {
+            "command": self.conversion.verb,
+            "source": source.name,
+            "columns": source.columns,
+            "labels": labels,
+            "shards": [limits.size, limits.samples] if self.target.kind == "shards" else None,
+            **self.conversion.about,
+        }
 
     def tasks(
         self,

@@ -7,7 +7,7 @@ import hashlib
 import json
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import IO, Any, NamedTuple
 
@@ -17,6 +17,7 @@ import numpy as np
 from fastpipe.errors import DatasetError
 from fastpipe.index.table import Array
 from fastpipe.packing.archives import Place
+from fastpipe.packing.smaller import Changes
 
 NAME = "fastpipe-pack.jsonl"
 """The name of records, behind the target's."""
@@ -38,7 +39,7 @@ class Row(NamedTuple):
         part: the archive that it is in, relative to the target; ``""`` for a file of its own.
         end: where the archive went on behind it, and what stands beside it.
         places: the file in the target, then what stands beside it.
-        change: what was done to it before; None for nothing.
+        change: the fields of `Changes`, where it was made smaller before; None where it wasn't.
     """
 
     key: str
@@ -51,7 +52,7 @@ class Row(NamedTuple):
     part: str
     end: int
     places: tuple[Place, ...]
-    change: Any = None
+    change: Sequence[Any] | None = None
 
     @property
     def after(self) -> int:
@@ -86,14 +87,14 @@ class Totals:
         files: how many.
         kept: how many stayed as they were, by reason.
         before, after: bytes in the source and in the target, without what stands beside the files.
-        changes: of the files that something was done to before.
+        changes: of the images that were made smaller before.
     """
 
     files: int = 0
     kept: Counter[str] = field(default_factory=Counter)
     before: int = 0
     after: int = 0
-    changes: list[Any] = field(default_factory=list)
+    changes: Changes = field(default_factory=Changes)
 
     def add(self, row: Row) -> None:
         """Counts a file."""
@@ -103,7 +104,7 @@ class Totals:
             self.before += row.before
             self.after += row.after
             if row.change is not None:
-                self.changes.append(row.change)
+                self.changes += Changes(*row.change)
 
 
 class Record:

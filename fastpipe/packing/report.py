@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from fastpipe.environment import line_width, versions
+from fastpipe.packing.smaller import Changes
 from fastpipe.reporting.output import in_words, size, wrapped
 
 if TYPE_CHECKING:
@@ -31,6 +33,7 @@ class PackResult:
         bytes_after: of these files in the target.
         parts: the archives that the target is made of, and where one would look for them.
         resumed: how many files were there before this run.
+        changes: of the images that were made smaller before.
         left_out: files beside the source's images that no data set reads, by ending; they aren't in the target.
         seconds: how long this run took.
     """
@@ -45,6 +48,7 @@ class PackResult:
     bytes_after: int
     parts: int
     resumed: int
+    changes: Changes = field(default_factory=Changes)
     left_out: dict[str, int] = field(default_factory=dict)
     seconds: float = 0.0
 
@@ -63,6 +67,7 @@ class PackResult:
             totals.after,
             len(record.parts),
             resumed,
+            totals.changes,
             layout.source.left_out(),
             seconds,
         )
@@ -82,8 +87,21 @@ class PackResult:
             "bytes_after": self.bytes_after,
             "parts": self.parts,
             "resumed": self.resumed,
+            "smaller": None if not self.changes.images else self._smaller(),
             "left_out": self.left_out,
             "seconds": round(self.seconds, 3),
+        }
+
+    def _smaller(self) -> dict[str, Any]:
+        changes = self.changes
+        return {
+            "images": changes.images,
+            "pixels_before": changes.pixels_before,
+            "pixels_after": changes.pixels_after,
+            "bytes_before": changes.bytes_before,
+            "bytes_after": changes.bytes_after,
+            "psnr": _finite(changes.psnr),
+            "lowest_psnr": _finite(changes.lowest_psnr),
         }
 
     def __str__(self) -> str:
@@ -97,6 +115,13 @@ class PackResult:
             lines.append(f"{in_words(self.resumed, 'file')} of {self.files:,} were there before")
         ratio = f", {self.bytes_after / self.bytes_before:.2f} times" if self.bytes_before else ""
         lines.append(f"bytes: {size(self.bytes_before)} before, {size(self.bytes_after)} after{ratio}")
+        if changes := self.changes if self.changes.images else None:
+            lines.append(
+                f"made smaller before: {in_words(changes.images, 'image')}, "
+                f"{changes.pixels_after / changes.pixels_before:.2f} times the pixels, "
+                f"{changes.bytes_after / changes.bytes_before:.2f} times the bytes; encoding them anew: "
+                f"{changes.psnr:.1f} dB PSNR, {changes.lowest_psnr:.1f} dB at the worst"
+            )
         if self.kept:
             lines.append("kept as they are:")
             digits = max(len(f"{count:,}") for count in self.kept.values())
@@ -105,3 +130,7 @@ class PackResult:
             found = ", ".join(f"{ending or 'no ending'} {count:,}" for ending, count in self.left_out.items())
             lines.append(f"not taken along, as no data set reads them: files with the endings {found}")
         return "\n".join(wrapped(line, width=line_width()) for line in lines)
+
+
+def _finite(value: float) -> float | None:
+    return round(value, 3) if math.isfinite(value) else None

@@ -30,6 +30,7 @@ from fastpipe.packing.items import Item
 from fastpipe.packing.plan import Layout, Limits
 from fastpipe.packing.record import Record, Row
 from fastpipe.packing.report import PackResult
+from fastpipe.packing.smaller import Smaller
 from fastpipe.packing.source import PackSource, open_source
 from fastpipe.packing.target import PART, OpenPart, Target
 from fastpipe.packing.work import (
@@ -66,6 +67,9 @@ def pack(
     shard_samples: int | None = None,
     image: str | None = None,
     label: str | None = None,
+    max_side: int | None = None,
+    short_side: int | None = None,
+    quality: int | None = None,
     jobs: int | None = None,
     scheduler: str | None = None,
     progress: bool = True,
@@ -86,6 +90,8 @@ def pack(
         shard_size: bytes of a shard, about, as an integer or a text such as ``"500 MB"``.
         shard_samples: samples of a shard; None for as many as its size takes.
         image, label: of Parquet files the columns; None for ``"image"`` and, if there is one, ``"label"``.
+        max_side, short_side, quality: make images that are larger smaller before, as `Smaller` does, and say what that
+            changed: the longer side in pixels, or the shorter one; and Pillow's quality. None for the source's pixels.
         jobs: threads; None for one a usable CPU.
         scheduler: the address of a Dask scheduler whose workers do it, with the same result; they see source and target
             under the same paths. None for threads of this process.
@@ -98,7 +104,14 @@ def pack(
         ReaderUnavailableError: there is no core here.
         FastpipeError: no cluster answers.
     """
-    return _run(source, target, Packing(), _limits(shard_size, shard_samples), image, label, jobs, scheduler, progress)
+    smaller = None
+    if (max_side, short_side, quality) != (None, None, None):
+        try:
+            smaller = Smaller(max_side, short_side, quality)
+        except ValueError as error:
+            raise ConfigError(str(error)) from None
+    limits = _limits(shard_size, shard_samples)
+    return _run(source, target, Packing(smaller), limits, image, label, jobs, scheduler, progress)
 
 
 def unpack(
@@ -161,13 +174,6 @@ def _run(
         source = open_source(given, image, label, BuildOptions(sizes=True, progress=progress, cluster=cluster))
         _check_place(source, target)
         layout = Layout(source, target, conversion, limits)
-        about = {
-            "command": conversion.verb,
-            "source": source.name,
-            "columns": [image, label],
-            "shards": [limits.size, limits.samples] if target.kind == "shards" else None,
-            **conversion.about,
-        }
         if not os.path.exists(target.record) and (other := target.in_the_way()):
             raise DatasetError(
                 f"{other} is there already, and fastpipe {conversion.verb} didn't begin it: choose another target, or "
@@ -175,7 +181,7 @@ def _run(
             )
         try:
             os.makedirs(target.folder, exist_ok=True)
-            with Record(target.record, about, target.path) as record:
+            with Record(target.record, layout.about, target.path) as record:
                 resumed = record.totals.files
                 with SlowBar(f"{conversion.verb}ing", progress) as bar:
                     _Flow(layout, record, bar, usable_cpus() if jobs is None else jobs, cluster).run()

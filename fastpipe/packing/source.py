@@ -83,16 +83,28 @@ class PackSource:
         return [*index.containers] or ([index.root] if index.root else [])
 
     @property
+    def columns(self) -> list[str | None]:
+        """The columns of images and labels that are read of Parquet files."""
+        tables = self.containers
+        return [tables.image, tables.label] if isinstance(tables, TableSource) else []
+
+    @property
     def labels(self) -> dict[int, str]:
         """The text of each label that gives the same classes and targets when it is read from shards or a list.
 
         The classes' names, where they number themselves as they are numbered here; else the numbers.
         """
         index = cast(ImageIndex, self.index)
+        names = index.classes if self.labels_are_names else map(str, index.class_values)
+        return dict(zip(index.class_values, names, strict=True))
+
+    @property
+    def labels_are_names(self) -> bool:
+        """Whether the names of the classes say their numbers."""
+        index = cast(ImageIndex, self.index)
         used = [name for name, count in zip(index.classes, index.counts(), strict=True) if count]
         _, classes, values = number_labels(used, True)
-        same = (*classes,) == index.classes and (*values,) == index.class_values
-        return dict(zip(index.class_values, index.classes if same else map(str, index.class_values), strict=True))
+        return (*classes,) == index.classes and (*values,) == index.class_values
 
     def items(self, form: Form) -> Iterator[Item]:
         """Yields the files in the order of the source."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 from collections.abc import Iterator, Sequence
+from dataclasses import astuple
 from typing import NamedTuple
 
 from fastpipe import readers
@@ -12,6 +13,7 @@ from fastpipe.packing.archives import Place, archive_of, crc_of
 from fastpipe.packing.conversions import Conversion
 from fastpipe.packing.items import BY_CONTENT, Item
 from fastpipe.packing.record import Row
+from fastpipe.packing.smaller import Changes
 from fastpipe.packing.target import PART, OpenPart, write_checked
 from fastpipe.readers.header import guess_format
 from fastpipe.sources.base import fetched
@@ -147,7 +149,9 @@ def _converted(task: Task) -> Iterator[tuple[Row, list[tuple[str, bytes]]]]:
         else:
             made, kept, change = data, _OTHERS if task.conversion.takes(item.kept) else _NO_IMAGE, None
         name = _by_content(item.kept, made) if kept else item.converted
-        row = row._replace(before=len(data), stamp=stamp, crc=crc_of(data), kept=kept, change=change)
+        row = row._replace(before=len(data), stamp=stamp, crc=crc_of(data), kept=kept)
+        if change is not None:
+            row = row._replace(change=astuple(Changes.of(change)))
         yield row, [(name, made), *item.beside]
 
 
