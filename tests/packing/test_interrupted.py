@@ -108,6 +108,7 @@ for line in sys.stdin:
         pack(*line.strip().split("|"), shard_samples=7, progress=False)
         os._exit(0)
     print(child, flush=True)
+    sys.stdin.readline()
     print(os.waitpid(child, 0)[1], flush=True)
 """
 
@@ -147,7 +148,9 @@ def test_kill_9_at_20_random_moments(forks: Any, folder: Path, tmp_path: Path, n
         forks.stdin.flush()
         child = int(forks.stdout.readline())
         time.sleep(moments.uniform(0, 0.5) * seconds)
-        os.kill(child, signal.SIGKILL)
+        os.kill(child, signal.SIGKILL)  # where it is done already, it waits to be asked about
+        forks.stdin.write("\n")
+        forks.stdin.flush()
         if int(forks.stdout.readline()):
             killed += 1
         else:  # it was done before
