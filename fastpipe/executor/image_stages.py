@@ -127,8 +127,14 @@ class ImageStages:
             return
         sources: Sequence[str | bytes] = [task.source for task in tasks]
         remote = RemoteFile in map(type, sources)
+        partial: dict[int, readers.PartialFile] = {}
         if remote:
-            sources, errors = fetched(sources)
+            # What the user's code gets may be used as a whole.
+            in_parts = here is not None and not self.pipeline.rest and not any(task.for_own_code for task in tasks)
+            if in_parts:
+                sources, errors, partial = readers.fetch_images(sources)
+            else:
+                sources, errors = fetched(sources)
             for number, error in errors.items():
                 self.policy.failed(tasks[number], error)
         if here is None:
@@ -144,7 +150,8 @@ class ImageStages:
             if task.error is not None:
                 continue
             if type(header) is Header and header.format in _FORMATS:
-                task.encoded = Encoded(b"", header, task.path, reader, config, limit, (files, number), place)
+                held = files, number
+                task.encoded = Encoded(b"", header, task.path, reader, config, limit, held, place, partial.get(number))
                 task.shape = named(ImageShape, (header[1], header[2], 3))
                 if options.apply_exif:
                     self._orient(task)
@@ -264,6 +271,7 @@ class ImageStages:
             return CoreRun(list(tasks))
         jobs = here.jobs(len(tasks))
         sinks = self._alone if places is None else _Sinks(places)
+        self._fetch_rows(tasks)
         limit: int | None = tasks[0].encoded.max_pixels
         limits = limit or 0, readers.most_scratch(limit)  # what is beyond is refused, and left to `execute`
         claimed: list[SampleTask] = []
@@ -287,6 +295,19 @@ class ImageStages:
             else:
                 rejected.append(task)
         return CoreRun(rejected, claimed, unfinished, jobs, sinks.memory, here)
+
+    def _fetch_rows(self, tasks: Sequence[SampleTask]) -> None:
+        """Reads the rows that programs need, of packed images in stores of which the beginning is there.
+
+        A file of which they can't be read is read as a whole later, and says why that can't be done.
+        """
+        wanted = []
+        for task in tasks:
+            partial, program = getattr(task.encoded, "partial", None), task.program
+            if partial is not None and program is not None:
+                wanted.append((partial, program.box))
+        if wanted:
+            readers.fetch_rows(wanted)
 
     def _is_for_core(self, task: SampleTask) -> bool:
         """Whether the core is the reader that is chosen for a file."""

@@ -84,7 +84,7 @@ class Iteration(Iterator[_Batch]):
         asked = time.perf_counter() if self.meter.waits else self.meter.began
         ready = batches_ready(self.iterator)
         try:
-            if torch.autograd._profiler_enabled():
+            if torch.autograd._profiler_enabled():  # type: ignore[attr-defined]
                 with record_function(f"fastpipe: batch {self.progress.batches}"):
                     batch = next(self._batches)
             else:

@@ -91,7 +91,7 @@ def decode_by_core(
     """
     job = core.thread_job()
     box = program.box
-    job.read(encoded.content, box, (0, readers.most_scratch(limit)))
+    encoded.give_to(job, box, (0, readers.most_scratch(limit)))
     shape = ImageShape(box.height, box.width)
     taken = 0
     if not profiled():  # who listens wants to hear the decode alone

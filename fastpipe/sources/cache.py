@@ -342,7 +342,9 @@ class Cache:
 
 
 class CachedSource(ByteSource):
-    """A source that is read through a cache: see `Cache.over`."""
+    """A source that is read through a cache: see `Cache.over`. It has files as a whole, so none is read by ranges."""
+
+    ranges_from = None
 
     def __init__(self, source: ByteSource, cache: Cache) -> None:
         self.source = without_cache(source)
