@@ -32,7 +32,7 @@ NO_ROOM = 74
 NO_DESCRIPTORS = 75
 """Exit status of a worker that has no file descriptor left for what it sends."""
 
-_SMALL = 1 << 16  # bytes of a tensor that are copied: far less work than a descriptor
+_SMALL = 1 << 13  # bytes of a tensor that are copied: less work than a descriptor
 _AT_ONCE = getattr(select, "PIPE_BUF", 0) - 4  # a pipe that takes anything takes as much, and the length before it
 _OTHERS_WRITE_S = 1.0
 

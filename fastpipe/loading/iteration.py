@@ -10,7 +10,7 @@ from collections import Counter, deque
 from collections.abc import Iterator, Mapping
 from typing import Any, TypeVar
 
-import torch
+from torch.autograd import _profiler_enabled as profiler_enabled  # type: ignore[attr-defined]
 from torch.autograd.profiler import record_function
 
 from fastpipe.datasets.wrappers import image_datasets, shares
@@ -84,7 +84,7 @@ class Iteration(Iterator[_Batch]):
         asked = time.perf_counter() if self.meter.waits else self.meter.began
         ready = batches_ready(self.iterator)
         try:
-            if torch.autograd._profiler_enabled():
+            if profiler_enabled():
                 with record_function(f"fastpipe: batch {self.progress.batches}"):
                     batch = next(self._batches)
             else:
