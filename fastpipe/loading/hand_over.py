@@ -95,7 +95,7 @@ class _Pickler(ForkingPickler):
     def reducer_override(self, obj: Any) -> Any:
         if type(obj) is not torch.Tensor or not _is_small(obj):
             return NotImplemented
-        flat = obj.detach().reshape(-1).view(torch.uint8) if obj.ndim else obj.detach().reshape(1).view(torch.uint8)
+        flat = obj.detach().resolve_conj().resolve_neg().reshape(-1).view(torch.uint8)
         return _tensor_of, (bytearray(flat.numpy()), obj.dtype, tuple(obj.shape))
 
 
@@ -105,7 +105,7 @@ def _is_small(tensor: torch.Tensor) -> bool:
         and tensor.layout == torch.strided
         and tensor.numel() * tensor.element_size() <= _SMALL
         and tensor.is_contiguous()
-        and not (tensor.requires_grad or tensor.is_quantized or tensor.is_conj() or tensor.is_neg())
+        and not (tensor.requires_grad or tensor.is_quantized)
     )
 
 
