@@ -114,7 +114,15 @@ def _tensor_of(data: bytearray, dtype: torch.dtype, shape: tuple[int, ...]) -> t
 
 
 def _dumps(obj: Any) -> bytes:
-    """Pickles indices: quickly, if they are what they always are."""
+    """Pickles a batch's number and indices.
+
+    Where these are integers, without a pickler: its buffer has malloc tidy up what all the small tensors of a step of
+    training have left behind, and that takes 0.3 ms.
+    """
+    number, indices = obj if type(obj) is tuple and len(obj) == 2 else (None, None)
+    if type(indices) is list and {*map(type, indices)} == {int}:
+        listed = "\nI".join(map(str, indices))
+        return f"(I{number}\n](I{listed}\net.".encode()  # protocol 1: a tuple of a number and a list of numbers
     try:
         return pickle.dumps(obj, pickle.HIGHEST_PROTOCOL)
     except Exception:  # what only multiprocessing can send

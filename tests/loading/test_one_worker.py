@@ -165,6 +165,30 @@ def test_messages_stay_in_order_and_nobody_waits_for_a_reader():
     queue.join_thread()
 
 
+@pytest.mark.parametrize(
+    "message",
+    [
+        (0, [0, 1]),
+        (7, [3, 1 << 40, -5]),
+        (1, []),
+        (2, [True, False]),
+        (3, [1, 2.0]),
+        (4, [(0, 1)]),
+        (5, 6),
+        None,
+        "two",
+    ],
+    ids=str,
+)
+def test_indices_arrive_as_they_were(message):
+    queue = context_of_queues(None).Queue()
+    queue.put(message)
+    found = queue.get(timeout=10)
+    assert found == message
+    assert repr(found) == repr(message)  # True isn't 1
+    queue.close()
+
+
 def test_the_context_itself_is_left_alone():
     given = multiprocessing.get_context("spawn")
     assert isinstance(context_of_queues(given).Queue(), HandOverQueue)
