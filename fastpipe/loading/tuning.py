@@ -96,8 +96,8 @@ def tune(
     Settings: no workers, and powers of two up to `max_workers`, each with and without threads where the dataset is one
     of fastpipe's (threads without workers make batches ahead in this process); then twice as many prefetched batches
     for the fastest. Each reads other files of the data set, in random order. The fastest wins; of those within 5% of
-    it, the one that needs the least memory, which is often one worker with threads. Rates without workers count for
-    four fifths: a loader in the training process delays its launches of kernels, and they delay the loader, which
+    it, one with workers, and the one that needs the least memory: often one worker with threads. Rates without workers
+    count for four fifths: a loader in the training process delays its launches of kernels, and they delay the loader, which
     a trial without training doesn't show. Global generators are put back where they were.
 
     Args:
@@ -136,7 +136,7 @@ def tune(
             trials.append(_try(dataset, batch_size, wider, share, len(trials), options))
     fastest = max(trial.beside_training for trial in trials)
     nearly = [trial for trial in trials if trial.beside_training >= _NEARLY * fastest]
-    chosen = min(nearly, key=lambda trial: trial.memory_mb)
+    chosen = min(nearly, key=lambda trial: (not trial.num_workers, trial.memory_mb))
     kwargs = {"batch_size": batch_size, "num_workers": chosen.num_workers, "threads": chosen.threads, **options}
     if chosen.prefetch_factor is not None:
         kwargs["prefetch_factor"] = chosen.prefetch_factor
