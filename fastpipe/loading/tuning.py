@@ -97,8 +97,8 @@ def tune(
     of fastpipe's (threads without workers make batches ahead in this process); then twice as many prefetched batches
     for the fastest. Each reads other files of the data set, in random order. The fastest wins; of those within 5% of
     it, one with workers, and the one that needs the least memory: often one worker with threads. Rates without workers
-    count for four fifths: a loader in the training process delays its launches of kernels, and they delay the loader, which
-    a trial without training doesn't show. Global generators are put back where they were.
+    count for four fifths: a loader in the training process and its launches of kernels delay each other, which a trial
+    without training doesn't show. Global generators are put back where they were.
 
     Args:
         dataset: a map-style dataset.
