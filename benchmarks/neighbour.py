@@ -1,6 +1,7 @@
 """What a loader leaves of the training thread: steps a second beside it, against the same steps with cached batches.
 
-    python benchmarks/neighbour.py PHOTOS [--seconds 4] [--rounds 5] [--busy 0.75] [--threads N] [--json FILE]
+    python benchmarks/neighbour.py PHOTOS [--seconds 4] [--rounds 5] [--busy 0.75] [--threads N] [--only WORD]
+        [--json FILE]
 
 PHOTOS is a folder as ImageFolder takes it. The training thread launches many small operations of torch's, as a model of
 many kernels does, for the share `--busy` of each step, and waits for the rest, as for a GPU. Each step takes one batch
@@ -160,6 +161,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--busy", type=float, default=0.75, help="share of a step in which Python launches operations")
     parser.add_argument("--threads", type=int, default=max(1, usable_cpus() - 1))
+    parser.add_argument("--only", default="", help="loaders in whose name this is")
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     torch.set_num_threads(1)
@@ -178,7 +180,8 @@ def main() -> None:
         APART: partial(apart, options.photos, batch_size, period, cached)
     }
     for name, make in ways(options.photos, batch_size, options.threads).items():
-        loaders[name] = partial(running, make)
+        if options.only in name:
+            loaders[name] = partial(running, make)
     shares: dict[str, list[float]] = {name: [] for name in loaders}
     here: dict[str, list[float]] = {name: [] for name in loaders}
     alone = []

@@ -32,7 +32,7 @@ NO_ROOM = 74
 NO_DESCRIPTORS = 75
 """Exit status of a worker that has no file descriptor left for what it sends."""
 
-_SMALL = 1 << 16  # bytes of a tensor that are copied: far less work than a descriptor
+_SMALL = 1 << 13  # bytes of a tensor that are copied: less work than a descriptor
 _AT_ONCE = getattr(select, "PIPE_BUF", 0) - 4  # a pipe that takes anything takes as much, and the length before it
 _OTHERS_WRITE_S = 1.0
 
@@ -95,7 +95,7 @@ class _Pickler(ForkingPickler):
     def reducer_override(self, obj: Any) -> Any:
         if type(obj) is not torch.Tensor or not _is_small(obj):
             return NotImplemented
-        flat = obj.detach().reshape(-1).view(torch.uint8) if obj.ndim else obj.detach().reshape(1).view(torch.uint8)
+        flat = obj.detach().resolve_conj().resolve_neg().reshape(-1).view(torch.uint8)
         return _tensor_of, (bytearray(flat.numpy()), obj.dtype, tuple(obj.shape))
 
 
@@ -105,7 +105,7 @@ def _is_small(tensor: torch.Tensor) -> bool:
         and tensor.layout == torch.strided
         and tensor.numel() * tensor.element_size() <= _SMALL
         and tensor.is_contiguous()
-        and not (tensor.requires_grad or tensor.is_quantized or tensor.is_conj() or tensor.is_neg())
+        and not (tensor.requires_grad or tensor.is_quantized)
     )
 
 
@@ -114,7 +114,15 @@ def _tensor_of(data: bytearray, dtype: torch.dtype, shape: tuple[int, ...]) -> t
 
 
 def _dumps(obj: Any) -> bytes:
-    """Pickles indices: quickly, if they are what they always are."""
+    """Pickles a batch's number and indices.
+
+    Where these are integers, without a pickler: its buffer has malloc tidy up what all the small tensors of a step of
+    training have left behind, and that takes 0.3 ms.
+    """
+    number, indices = obj if type(obj) is tuple and len(obj) == 2 else (None, None)
+    if type(indices) is list and {*map(type, indices)} == {int}:
+        listed = "\nI".join(map(str, indices))
+        return f"(I{number}\n](I{listed}\net.".encode()  # protocol 1: a tuple of a number and a list of numbers
     try:
         return pickle.dumps(obj, pickle.HIGHEST_PROTOCOL)
     except Exception:  # what only multiprocessing can send

@@ -10,8 +10,9 @@ from collections import Counter, deque
 from collections.abc import Iterator, Mapping
 from typing import Any, TypeVar
 
-import torch
+from torch.autograd import _profiler_enabled as profiler_enabled  # type: ignore[attr-defined]
 from torch.autograd.profiler import record_function
+from torch.utils.data.dataloader import _DatasetKind
 
 from fastpipe.datasets.wrappers import image_datasets, split_samples
 from fastpipe.executor import SharedEpoch
@@ -84,7 +85,7 @@ class Iteration(Iterator[_Batch]):
         asked = time.perf_counter() if self.meter.waits else self.meter.began
         ready = batches_ready(self.iterator)
         try:
-            if torch.autograd._profiler_enabled():  # type: ignore[attr-defined]
+            if profiler_enabled():
                 with record_function(f"fastpipe: batch {self.progress.batches}"):
                     batch = next(self._batches)
             else:
@@ -167,7 +168,7 @@ def _with_samples(loader: Any, batches: Iterator[_Batch], left_out: deque[int]) 
     others = 0
     while True:
         try:
-            batch = next(batches)
+            batch = _next_of(batches)
         except StopIteration:
             left_out.append(others)
             return
@@ -180,3 +181,12 @@ def _with_samples(loader: Any, batches: Iterator[_Batch], left_out: deque[int]) 
             left_out.append(others)
             others = 0
             yield batch
+
+
+def _next_of(batches: Any) -> Any:
+    """The next batch of torch's iterator, whose own ``__next__`` names a range: 0.2 ms though nobody profiles."""
+    if profiler_enabled() or batches._dataset_kind != _DatasetKind.Map:
+        return next(batches)
+    batch = batches._next_data()
+    batches._num_yielded += 1
+    return batch

@@ -215,7 +215,7 @@ class Subject:
         shared: dict[str, Any] = {"sampler": sampler, "pin_memory": given.pin_memory}
         if workers or threads:
             shared["prefetch_factor"] = self.prefetch
-        if threads is None:
+        if workers or threads is None:
             shared |= {"num_workers": workers, "worker_init_fn": given.worker_init_fn}
         if workers:
             shared["multiprocessing_context"] = self.context

@@ -79,7 +79,7 @@ CROP, TURN = T.RandomResizedCrop(24), T.Lambda(lambda image: image.rotate(0))
 @pytest.mark.parametrize(
     ("transform", "said"),
     [
-        (TRAIN, "threads, fastpipe.DataLoader(num_workers=0"),
+        (TRAIN, "threads, fastpipe.DataLoader(num_workers=1"),
         (T.Compose([T.Resize(256), T.CenterCrop(224), T.AutoAugment(), T.PILToTensor()]), "threads, "),
         (
             T.Compose([CROP, T.Lambda(lambda image: image.rotate(0)), T.ToTensor()]),

@@ -46,7 +46,7 @@ class Diagnosis:
         stages: where the time of a sample goes.
         disk: what reading the files costs; None where the dataset doesn't show its files.
         scaling: what different numbers of workers deliver.
-        threaded: what threads within the training process deliver in their place.
+        threaded: what the threads of one worker deliver in their place.
         memory: of the machine.
         shared_need: bytes of shared memory that the batches may need at once.
         threads: of each worker.
@@ -89,12 +89,12 @@ class Diagnosis:
 
     @property
     def recommended(self) -> dict[str, int]:
-        """Arguments for `fastpipe.DataLoader`: threads where they deliver as much as workers, as they take less."""
+        """Arguments for `fastpipe.DataLoader`: one worker with threads where it delivers as much as several."""
         workers, rate = self.recommended_workers, self.threaded.images_per_s
         wanted = self.scaling.rate(workers) or self.scaling.best.images_per_s
         wanted = min(wanted * (1 - SAME), self.gpu_rate or float("inf"))
         if rate is not None and rate >= wanted:
-            return {"num_workers": 0, "threads": self.threaded.threads}
+            return {"num_workers": self.threaded.workers, "threads": self.threaded.threads}
         return {"num_workers": workers}
 
     @property
@@ -272,9 +272,11 @@ def _about_threads(diagnosis: Diagnosis) -> str:
     threaded = diagnosis.threaded
     if threaded.images_per_s is None:
         return f"workers serve better than threads would: {threaded.reason}"
-    asked = f"fastpipe.DataLoader(num_workers=0, threads={threaded.threads})"
+    asked = f"fastpipe.DataLoader(num_workers={threaded.workers}, threads={threaded.threads})"
     if is_busy(diagnosis.stages):
         return f"while the machine is busy, workers aren't compared with threads, {asked}"
-    if diagnosis.recommended["num_workers"]:
+    if "threads" not in diagnosis.recommended:
         return f"workers serve better than threads here, {asked}"
-    return f"threads serve as well, {asked}: one process that starts at once, and no shared memory"
+    if not threaded.workers:
+        return f"threads serve as well, {asked}: one process that starts at once, and no shared memory"
+    return f"threads of one worker serve as well, {asked}: less memory, and the training process only takes batches"

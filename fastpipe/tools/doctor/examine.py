@@ -138,6 +138,7 @@ def doctor(
         threads=usable_cpus(),
         batch_size=scaling.batch_size,
         seconds=seconds * 0.3 / len(counts),
+        workers=0 if probe.why_here else 1,
     )
     say(5 + len(counts), steps, "comparing readers")
     reading = _reader_findings(patient, [paths[index] for index in tried.good if index in paths])

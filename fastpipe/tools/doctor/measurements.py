@@ -123,11 +123,12 @@ class Scaling:
 
 @dataclass(frozen=True, slots=True)
 class Threaded:
-    """Batches made ahead within the training process, by threads of the core's, without workers."""
+    """Batches made by threads of the core's, in one process."""
 
     threads: int
     images_per_s: float | None  # None where it makes no sense to try
     reason: str = ""  # why; empty where it was tried
+    workers: int = 1  # 0: in the training process, since the dataset can't be sent to a worker
 
 
 @dataclass(frozen=True, slots=True)

@@ -109,17 +109,20 @@ def measure_scaling(
 
 
 def measure_threads(
-    subject: Subject, indices: Sequence[int], *, threads: int, batch_size: int, seconds: float
+    subject: Subject, indices: Sequence[int], *, threads: int, batch_size: int, seconds: float, workers: int = 1
 ) -> Threaded:
-    """Delivers batches as `fastpipe.DataLoader` makes them on threads, in this process."""
+    """Delivers batches as `fastpipe.DataLoader` makes them on threads: of one worker, or without any, of this process.
+
+    With a worker, the training process has nothing to do but to take batches, so that is what is recommended.
+    """
     if subject.in_python:
         return Threaded(threads, None, f"{subject.in_python} is Python code, which holds the interpreter's lock")
     with keyed_globals(threads):
-        loader = subject.loader_for(_Endless(indices), batch_size, 0, threads)
-        found = throughput(lambda: loader, 0, seconds)
+        loader = subject.loader_for(_Endless(indices), batch_size, workers, threads)
+        found = throughput(lambda: loader, workers, seconds)
         for part in image_datasets(subject.dataset):
             part.end_threads()
-    return Threaded(threads, found.batches_per_s * batch_size)
+    return Threaded(threads, found.batches_per_s * batch_size, workers=workers)
 
 
 class _Endless:
