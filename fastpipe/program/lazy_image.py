@@ -1,8 +1,8 @@
 """Pillow images whose pixels aren't there yet: what is done to them is recorded, and done by the core in one job.
 
 A `LazyImage` is a ``PIL.Image.Image`` of which the size, the mode and ``info`` are known. Cropping, resizing, turning,
-looking up in a table and copying give further lazy images. Whatever else Pillow has takes the pixels: they are made
-then, of them only what is left, and the image is a plain ``PIL.Image.Image`` from then on.
+warping, looking up in a table and copying give further lazy images. Whatever else Pillow has takes the pixels: they are
+made then, of them only what is left, and the image is a plain ``PIL.Image.Image`` from then on.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from PIL import Image, ImageFilter
 
 from fastpipe.ops import Crop, Operation, PillowBoxBlur, PillowGaussianBlur, RgbToGrayscale, radii_of, resize_to
-from fastpipe.program.lazy_operations import TRANSPOSITIONS, BoxResize, PointTable
+from fastpipe.program.lazy_operations import TRANSPOSITIONS, BoxResize, PointTable, warp_of
 from fastpipe.program.lazy_source import LazySource
 from fastpipe.program.on_image import copied_info, to_array
 from fastpipe.types import Box, ImageShape, Size, Step
@@ -190,6 +190,16 @@ class LazyImage(Image.Image):
         if record is None or steps is None:
             return Image.Image.transpose(self, method)
         return _then(self, record, *steps)
+
+    def transform(
+        self, size: Any, method: Any, data: Any = None, resample: Any = 0, fill: Any = 1, fillcolor: Any = None
+    ) -> Image.Image:
+        record = _open_record(self)
+        own_size = record is not None and _whole_size(size) == self._size[::-1]
+        warp = warp_of(self._mode, method, data, resample, fillcolor) if own_size else None
+        if record is None or warp is None:
+            return Image.Image.transform(self, size, method, data, resample, fill, fillcolor)
+        return _then(self, record, warp)
 
     def convert(self, mode: Any = None, matrix: Any = None, *arguments: Any, **options: Any) -> Image.Image:
         record = _open_record(self)
