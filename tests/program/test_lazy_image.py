@@ -22,6 +22,7 @@ from PIL import Image, ImageEnhance, ImageFile, ImageFilter, ImageOps
 import fastpipe
 from fastpipe import core
 from fastpipe.program.lazy_image import LazyImage
+from fastpipe.program.lazy_source import LazySource
 
 FILES = corpus.files()
 PHOTO = corpus.jpeg(97, 131, "420", seed=5)
@@ -377,6 +378,35 @@ def test_crops_beyond_a_whole_image_are_taken_from_one_decode() -> None:
         assert shown(image.crop(box).resize((32, 32), 2)) == shown(whole.crop(box).resize((32, 32), 2))
         assert (source._whole is not None) is (number >= 1)
     assert shown(image) == shown(whole)
+
+
+@pytest.mark.parametrize("enhance", [ImageEnhance.Color, ImageEnhance.Contrast], ids=["colour", "contrast"])
+def test_an_image_and_itself_in_gray_are_one_decode(enhance: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    decodes = []
+    run = LazySource.run
+    monkeypatch.setattr(LazySource, "run", lambda *given, **named: (decodes.append(1), run(*given, **named))[1])
+    theirs, ours = both(PHOTO, lambda image: enhance(image.convert("RGB").resize((50, 40))).enhance(0.4))
+    assert ours == theirs
+    assert len(decodes) == 1
+
+
+def test_an_image_in_gray_stays_as_the_coloured_one_was() -> None:
+    theirs = Image.open(io.BytesIO(PHOTO)).resize((50, 40)).convert("L")
+    for name, values in (("paste", (0, (0, 0, 50, 50))), ("close", ()), ("load", ())):
+        image = fastpipe.open_image(PHOTO).resize((50, 40))
+        gray, back = image.convert("L"), image.convert("L").convert("RGB")
+        getattr(image, name)(*values)
+        assert shown(gray) == shown(theirs)
+        assert shown(back) == shown(theirs.convert("RGB"))
+    image = fastpipe.open_image(PHOTO).resize((50, 40))
+    gray = image.convert("L")
+    assert type(image) is LazyImage
+    gray.putpixel((3, 4), 9)
+    assert type(image) is Image.Image
+    assert shown(image) == shown(Image.open(io.BytesIO(PHOTO)).resize((50, 40)))
+    del image
+    gray = fastpipe.open_image(PHOTO).resize((50, 40)).convert("L")
+    assert shown(gray) == shown(theirs)
 
 
 def test_threads_share_a_lazy_image() -> None:
