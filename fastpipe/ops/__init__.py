@@ -69,7 +69,7 @@ from fastpipe.ops.tensors import (
     ToPureTensor,
     ahead_of,
 )
-from fastpipe.ops.warps import Affine, AffineOfV2, ElasticTransform, Perspective, PerspectiveBy, Rotate
+from fastpipe.ops.warps import Affine, AffineBy, AffineOfV2, ElasticTransform, Perspective, PerspectiveBy, Rotate
 
 __all__ = [
     "APPROXIMATE",
@@ -86,6 +86,7 @@ __all__ = [
     "AdjustSaturation",
     "AdjustSharpness",
     "Affine",
+    "AffineBy",
     "AffineOfV2",
     "AsTvImage",
     "Autocontrast",

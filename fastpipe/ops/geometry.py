@@ -220,12 +220,13 @@ class Pad(Operation):
         if min(left, top, right, bottom) < 0:
             return None
         inner = Crop(-top, -left, *region.size).required_region(region, shape)
-        if inner is None or not inner[1]:
-            return inner
-        if self.padding_mode != "constant":
+        if inner is None:
             return None
+        constant = self.padding_mode == "constant"
+        if not inner[1]:  # all that is added is cut off again; the others leave the fourth byte of Pillow's images 255
+            return inner[0], () if constant else (Pad(0, self.fill, self.padding_mode),)
         around: Any = inner[1][0]
-        return inner[0], (Pad(around.padding, self.fill, self.padding_mode),)
+        return (inner[0], (Pad(around.padding, self.fill, self.padding_mode),)) if constant else None
 
     def to_core(self, job: Job, shape: ImageShape) -> bool:
         sides = padding_ltrb(self.padding)

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from PIL import Image
 
 from fastpipe.core import Kind
 from fastpipe.kernels import warp as kernels
 from fastpipe.ops.base import NEVER, WARP, Contract, Operation, register
-from fastpipe.ops.interpolation import InterpolationMode
+from fastpipe.ops.interpolation import InterpolationMode, pil_modes_mapping
 from fastpipe.ops.matrices import inverse_affine_matrix, inverse_affine_matrix_of_v2, perspective_coeffs
 from fastpipe.ops.tensors import PilOperation
 from fastpipe.types import ImageShape
@@ -146,6 +147,44 @@ class AffineOfV2(Affine):
         return PilOperation("affine", {**self.arguments(), "interpolation": self.interpolation.value}, shape).apply(
             image
         )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AffineBy(Operation):
+    """Pillow's ``Image.transform`` by the matrix of the way back, from new pixels to old; of uint8 arrays alone."""
+
+    op: ClassVar[str] = "affine_by"
+    takes_arrays_alone: ClassVar[bool] = True
+    matrix: tuple[float, ...]
+    interpolation: InterpolationMode
+    fill: Any = None
+
+    def apply(self, image: Any) -> Any:
+        gray = image.ndim == 3 and image.shape[2] == 1
+        picture = Image.fromarray(image[..., 0] if gray else image)
+        resample: Any = pil_modes_mapping[self.interpolation]
+        warped = np.array(
+            picture.transform(picture.size, Image.Transform.AFFINE, self.matrix, resample, fillcolor=self.fill)
+        )
+        return warped[..., None] if gray else warped
+
+    def to_core(self, job: Job, shape: ImageShape) -> bool:
+        fill, mode = self.fill, self.interpolation.value
+        whole = fill is None or (isinstance(fill, (list, tuple)) and len(fill) == shape.channels)
+        if not whole or mode not in kernels.FILTERS:
+            return False
+        return kernels.add_warp(job, Kind.AFFINE, shape.size, self.matrix, mode, fill)
+
+    def point_transform(self, shape: ImageShape) -> NDArray[np.float64]:
+        back = np.array([*self.matrix, 0, 0, 1], dtype=np.float64)
+        return np.linalg.inv(back.reshape(3, 3)).astype(np.float64)
+
+    def words(self) -> str:
+        _, b, c, d, _, f = self.matrix
+        shears = [f"{share:.2f}" for share in (b, d) if share]
+        if shears:
+            return "sheared by " + ", ".join(shears)
+        return f"shifted by {-c:g}, {-f:g} px"
 
 
 @register
