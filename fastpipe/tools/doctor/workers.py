@@ -7,11 +7,11 @@ import random
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any, TypeVar
 
 import torch
 
-from fastpipe.datasets.wrappers import image_datasets
 from fastpipe.loading.collate import DeferredImages
 from fastpipe.loading.tuning import throughput
 from fastpipe.rng import keyed_globals
@@ -99,11 +99,8 @@ def measure_scaling(
     trials = []
     for workers in counts:
         say(workers)
-        with keyed_globals(workers), warnings.catch_warnings():
-            # Doctor has a finding for that, with figures.
-            warnings.filterwarnings("ignore", "This DataLoader will create", UserWarning)
-            loader = subject.loader_for(_Endless(indices), size, workers)
-            found = throughput(lambda made=loader: made, workers, seconds / len(counts))  # type: ignore[misc]
+        make = partial(subject.loader_for, _Endless(indices), size, workers)
+        found = throughput(make, workers, seconds / len(counts), seed=workers)
         trials.append(Trial(workers, found.batches_per_s * size))
     return Scaling(tuple(trials), cpus, size)
 
@@ -114,11 +111,8 @@ def measure_threads(
     """Delivers batches as `fastpipe.DataLoader` makes them on threads, in this process."""
     if subject.in_python:
         return Threaded(threads, None, f"{subject.in_python} is Python code, which holds the interpreter's lock")
-    with keyed_globals(threads):
-        loader = subject.loader_for(_Endless(indices), batch_size, 0, threads)
-        found = throughput(lambda: loader, 0, seconds)
-        for part in image_datasets(subject.dataset):
-            part.end_threads()
+    make = partial(subject.loader_for, _Endless(indices), batch_size, 0, threads)
+    found = throughput(make, 0, seconds, seed=threads)
     return Threaded(threads, found.batches_per_s * batch_size)
 
 
