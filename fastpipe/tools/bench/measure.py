@@ -229,7 +229,7 @@ def _digest(samples: Iterable[Sample]) -> str:
 
 
 def _time(
-    held: _Held, results: Sequence[Result], workers: int, rounds: int, say: ProgressCallback | None
+    held: _Held, results: Sequence[Result], workers: int, rounds: int, progress: ProgressCallback | None
 ) -> dict[tuple[Result, str], Timing]:
     """The times of each reader, in this process and in workers that all decode with it at once."""
     passes = {}
@@ -241,7 +241,7 @@ def _time(
             chunks = [partial(_decode_ns, result, range(at, min(at + _CHUNK, images))) for at in starts]
             # Each worker gets at least two chunks, or some would measure beside idle neighbours.
             passes[result, place] = partial(_pass, inside, chunks * max(1, -(-2 * count // len(chunks))))
-    return take_turns(passes, rounds, say, lambda key: f"{key[0].reader}, {key[0].format} {key[0].request}")
+    return take_turns(passes, rounds, progress, lambda key: f"{key[0].reader}, {key[0].format} {key[0].request}")
 
 
 def _pass(inside: Workers, chunks: Sequence[Callable[[_Held], tuple[int, int]]], turn: int) -> float:

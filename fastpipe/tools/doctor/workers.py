@@ -79,7 +79,7 @@ def measure_scaling(
     image_bytes: int,
     seconds: float,
     shared_free: int | None = None,
-    say: Callable[[int], None] = lambda workers: None,
+    before_each: Callable[[int], None] = lambda workers: None,
 ) -> Scaling:
     """Delivers batches with each number of workers, by the real loader: never assumed to be linear.
 
@@ -90,7 +90,7 @@ def measure_scaling(
         image_us, image_bytes: of a finished image; microseconds in one worker, roughly.
         seconds: for all trials together; each gets at least two batches from every worker.
         shared_free: bytes of shared memory that are free; None where that is no limit.
-        say: called with each number of workers before it is tried.
+        before_each: called with each number of workers before it is tried.
     """
     size = max(1, min(subject.batch_size, int(_BATCH_S * 1e6 / max(1.0, image_us))))
     if shared_free is not None:  # a trial must not end in a bus error: doctor is there to warn of it
@@ -98,7 +98,7 @@ def measure_scaling(
         size = max(1, min(size, int(shared_free / 2 / in_flight / max(1, image_bytes))))
     trials = []
     for workers in counts:
-        say(workers)
+        before_each(workers)
         make = partial(subject.loader_for, _Endless(indices), size, workers)
         found = throughput(make, workers, seconds / len(counts), seed=workers)
         trials.append(Trial(workers, found.batches_per_s * size))
