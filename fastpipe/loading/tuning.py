@@ -228,7 +228,7 @@ def _try(
         private.extend(_private_bytes(child.pid) for child in set(multiprocessing.active_children()) - before)
 
     found = throughput(make, workers, seconds, seed=seed, from_start=True, at_end=weigh)
-    memory = batch_bytes(found.batch) * max(1, max(1, workers) * (ahead or 0)) + sum(private)
+    memory = tensor_bytes(found.batch) * max(1, max(1, workers) * (ahead or 0)) + sum(private)
     rate = found.batches_per_s * batch_size
     return Trial(workers, threads, ahead, rate, found.first_batch_s, memory / 1e6)
 
@@ -240,7 +240,7 @@ def batch_tensors(batch: Any) -> list[torch.Tensor]:
     return found
 
 
-def batch_bytes(batch: Any) -> int:
+def tensor_bytes(batch: Any) -> int:
     return sum(tensor.numel() * tensor.element_size() for tensor in batch_tensors(batch))
 
 

@@ -131,7 +131,7 @@ def measure(
     for done, (format, request, name) in enumerate(checks):
         if progress:
             progress(done, len(checks), f"checking {name} on {format}")
-        results.append(check(held[format], request, get_reader(name)))
+        results.append(check_reader(held[format], request, get_reader(name)))
     found = [result for result in results if result is not None]
     times = _time(held, [result for result in found if result.exact], workers, rounds, progress)
     return Measurement(
@@ -156,7 +156,7 @@ def asked_of(sample: Sample, request: str) -> DecodeRequest:
     return DecodeRequest(None, 2 if request == "half" else 1)
 
 
-def check(samples: Sequence[Sample], request: str, reader: Reader) -> Result | None:
+def check_reader(samples: Sequence[Sample], request: str, reader: Reader) -> Result | None:
     """The samples that the reader serves, and whether it serves them right; None where it has nothing to do with them.
 
     Args:

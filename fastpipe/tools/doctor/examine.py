@@ -24,7 +24,7 @@ from fastpipe.tools.bench.samples import Sample, read_sample
 from fastpipe.tools.doctor import findings
 from fastpipe.tools.doctor.diagnosis import Diagnosis
 from fastpipe.tools.doctor.disk import measure_disk
-from fastpipe.tools.doctor.measurements import Reencoding, Scaling, Stages, Trial
+from fastpipe.tools.doctor.measurements import Reencoding, Scaling, StageProfile, WorkerTrial
 from fastpipe.tools.doctor.memory_risks import object_lists, threads_here
 from fastpipe.tools.doctor.reencoding import try_reencoding
 from fastpipe.tools.doctor.stages import time_stages, try_samples
@@ -117,7 +117,7 @@ def doctor(
             trial = partial(try_reencoding, indices=tried.good, output=stages.output, seconds=seconds * 0.075)
             reencodings = probe.run(trial)
     if probe.why_here:
-        scaling = Scaling((Trial(1, 1e6 / stages.whole_us),), usable_cpus(), examined.batch_size)
+        scaling = Scaling((WorkerTrial(1, 1e6 / stages.whole_us),), usable_cpus(), examined.batch_size)
     else:
         scaling = measure_scaling(
             examined,
@@ -201,7 +201,7 @@ def _decoding_threads(examined: Subject) -> int:
     return getattr(examined.dataset, "threads", 0) if asked is None else asked
 
 
-def _plan_finding(examined: Subject, stages: Stages) -> findings.Finding | None:
+def _plan_finding(examined: Subject, stages: StageProfile) -> findings.Finding | None:
     dataset = examined.dataset
     if not isinstance(dataset, ImageDataset):
         if isinstance(getattr(dataset, "dataset", None), ImageDataset) or type(dataset).__module__.startswith(

@@ -15,7 +15,7 @@ import torch
 from fastpipe.loading.collate import DeferredImages
 from fastpipe.loading.tuning import throughput
 from fastpipe.rng import keyed_globals
-from fastpipe.tools.doctor.measurements import Scaling, Threaded, Transfer, Trial
+from fastpipe.tools.doctor.measurements import Scaling, Threaded, Transfer, WorkerTrial
 from fastpipe.tools.inputs import Subject
 from fastpipe.tools.timing import Workers, take_turns
 
@@ -101,7 +101,7 @@ def measure_scaling(
         before_each(workers)
         make = partial(subject.loader_for, _Endless(indices), size, workers)
         found = throughput(make, workers, seconds / len(counts), seed=workers)
-        trials.append(Trial(workers, found.batches_per_s * size))
+        trials.append(WorkerTrial(workers, found.batches_per_s * size))
     return Scaling(tuple(trials), cpus, size)
 
 
