@@ -32,7 +32,7 @@ def deciding_time(result: Result) -> Timing | None:
     return result.workers or result.single
 
 
-def choose_readers(measurement: Measurement) -> dict[str, Choice]:
+def choose(measurement: Measurement) -> dict[str, Choice]:
     """The reader to use for each format of a measurement.
 
     The smallest median time of a region wins, under DataLoader workers where these were measured: that is what a

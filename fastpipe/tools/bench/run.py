@@ -22,7 +22,7 @@ from fastpipe.reporting.output import (
     write_file,
     write_json_if_asked,
 )
-from fastpipe.tools.bench.choose import Choice, choose_readers, print_readers, to_config
+from fastpipe.tools.bench.choose import Choice, choose, print_readers, to_config
 from fastpipe.tools.bench.measure import Measurement, measure
 from fastpipe.tools.bench.pipeline import CONTENDERS, PipelineResult, measure_pipelines
 from fastpipe.tools.bench.record import Record, to_json
@@ -138,7 +138,7 @@ def measure_record(
             tried = ", ".join(names or available_readers())
             said = [f"none of the readers {tried} decodes {', '.join(measurement.images)} images", *refused]
             raise UnsupportedRequestError("; ".join(said))
-        choices = choose_readers(measurement)
+        choices = choose(measurement)
         notes = [*([] if names else _absent(measurement.images)), *refused]
         pipelines = _pipelines(samples, choices, measurement, progress, notes) if pipeline else ()
     command = (

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from fastpipe.tools.bench.choose import choose_readers
+from fastpipe.tools.bench.choose import choose
 from fastpipe.tools.bench.measure import Measurement, Result
 from fastpipe.tools.bench.pipeline import CONTENDERS, PIPELINES, PipelineResult
 from fastpipe.tools.bench.record import Record
@@ -51,7 +51,7 @@ def make_record() -> RecordMaker:
         return Record(
             command=("fastpipe", "bench", "my photos/<train>", f"--workers={workers}"),
             measurement=measurement,
-            choices=choose_readers(measurement),
+            choices=choose(measurement),
             pipelines=tuple(pipelines),
             platform="Linux-6",
             versions={"fastpipe": "0.1.0", "pillow": "11.0", "python": "3.12.1", "torch": "2.6.0"},
