@@ -82,7 +82,7 @@ def index(
 
 def _print(made: ImageIndex, statistics: dict[str, Any]) -> None:
     from fastpipe.reporting.output import wrap_text
-    from fastpipe.reporting.tables import Table
+    from fastpipe.reporting.tables import ReportTable
 
     print(wrap_text(f"{len(made)} files in {len(made.classes)} classes of {made.root}"))
     state = "up to date" if made.origin == "opened" else made.origin
@@ -108,4 +108,4 @@ def _print(made: ImageIndex, statistics: dict[str, Any]) -> None:
     if "orientations" in statistics:
         rows.append(("files turned by EXIF", sum(statistics["orientations"].values())))
         rows += [(f"  orientation {key}", value) for key, value in statistics["orientations"].items()]
-    print(Table("", ("", " "), (" ",), least=14, framed=False, rows=rows).to_text())
+    print(ReportTable("", ("", " "), (" ",), least=14, framed=False, rows=rows).to_text())

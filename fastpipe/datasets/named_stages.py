@@ -56,7 +56,7 @@ class NamedStages(ImageStages):
         except Exception as error:
             self.policy.failed(task, error)
             return
-        data, names = named(parts, image.size, transform)
+        data, names = named_arguments(parts, image.size, transform)
         run: Any = run_of(transform)
         try:
             made = run(transform, {"image": image, **data})
@@ -73,7 +73,7 @@ class NamedStages(ImageStages):
         return task.target
 
 
-def named(
+def named_arguments(
     parts: Sequence[Any], size: tuple[int, int], transform: Any
 ) -> tuple[dict[str, Any], dict[tuple[int, Any], str]]:
     """The arguments of a transform that the parts of a sample are, and the name that each value has among them.

@@ -21,7 +21,7 @@ from fastpipe.index.containers import ContainerListing, ContainerSource
 from fastpipe.index.listing import without_classes
 from fastpipe.sources import ByteSource, CachedSource, RemoteSource
 from fastpipe.sources.cache import without_cache
-from fastpipe.sources.ranged import open_file, read_parts
+from fastpipe.sources.ranged import open_seekable, read_parts
 from fastpipe.types import RemoteFile
 
 ENDINGS = (".tar", ".zip")
@@ -97,7 +97,7 @@ def list_members(path: str) -> Iterator[Member]:
         DatasetError: it is damaged, or compressed as a whole; names the member where there is one.
         OSError: it can't be opened.
     """
-    with open_file(path) as file:
+    with open_seekable(path) as file:
         length = file.seek(0, os.SEEK_END)
         file.seek(0)
         start = file.read(6)

@@ -181,33 +181,41 @@ def throughput(
     workers: int,
     seconds: float,
     *,
+    seed: int,
     from_start: bool = False,
     at_end: Callable[[], None] = lambda: None,
 ) -> Throughput:
-    """Takes batches from an endless loader.
+    """Takes batches from an endless loader; global generators are put back, and the dataset's threads ended.
 
     Args:
         make: makes the loader.
         workers: that it has; batches are taken in rounds of as many, as those that started together deliver together.
         seconds: to take them for, but one round at least.
+        seed: of the random numbers meanwhile.
         from_start: count the seconds from the loader's making on, not from where all of its workers run.
         at_end: called while it still runs.
     """
-    start = time.perf_counter()
-    batches = iter(make())
-    batch = next(batches)
-    first = time.perf_counter()
-    for _ in range(workers):  # the first batches of each worker come while the others are still starting
-        next(batches)
-    running = time.perf_counter()
-    deadline = (start if from_start else running) + seconds
-    count = 0
-    while count == 0 or time.perf_counter() < deadline:
-        for _ in range(max(1, workers)):
+    with keyed_globals(seed), warnings.catch_warnings():
+        for advice in ("threads=.* is Python code", "This DataLoader will create"):  # whoever measures sees for itself
+            warnings.filterwarnings("ignore", advice)
+        start = time.perf_counter()
+        loader = make()
+        batches = iter(loader)
+        batch = next(batches)
+        first = time.perf_counter()
+        for _ in range(workers):  # the first batches of each worker come while the others are still starting
             next(batches)
-        count += max(1, workers)
-    taken = time.perf_counter() - running
-    at_end()
+        running = time.perf_counter()
+        deadline = (start if from_start else running) + seconds
+        count = 0
+        while count == 0 or time.perf_counter() < deadline:
+            for _ in range(max(1, workers)):
+                next(batches)
+            count += max(1, workers)
+        taken = time.perf_counter() - running
+        at_end()
+        for part in image_datasets(loader.dataset):
+            part.end_threads()
     return Throughput(count / taken, first - start, batch)
 
 
@@ -236,12 +244,8 @@ def _try(
     def weigh() -> None:
         private.extend(_private_bytes(child.pid) for child in set(multiprocessing.active_children()) - before)
 
-    with keyed_globals(seed), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "threads=.* is Python code")  # the figures say which setting is better
-        found = throughput(make, workers, seconds, from_start=True, at_end=weigh)
-        for part in image_datasets(dataset):
-            part.end_threads()
-    memory = batch_bytes(found.batch) * max(1, max(1, workers) * (ahead or 0)) + sum(private)
+    found = throughput(make, workers, seconds, seed=seed, from_start=True, at_end=weigh)
+    memory = tensor_bytes(found.batch) * max(1, max(1, workers) * (ahead or 0)) + sum(private)
     rate = found.batches_per_s * batch_size
     return Trial(workers, threads, ahead, rate, found.first_batch_s, memory / 1e6)
 
@@ -253,7 +257,7 @@ def batch_tensors(batch: Any) -> list[torch.Tensor]:
     return found
 
 
-def batch_bytes(batch: Any) -> int:
+def tensor_bytes(batch: Any) -> int:
     return sum(tensor.numel() * tensor.element_size() for tensor in batch_tensors(batch))
 
 

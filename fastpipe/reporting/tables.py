@@ -17,7 +17,7 @@ from fastpipe.environment import line_width
 
 
 @dataclass(slots=True)
-class Table:
+class ReportTable:
     """Cells in rows under headings."""
 
     title: str  # above it

@@ -41,7 +41,7 @@ class _Ranged(io.RawIOBase):
         return len(data)
 
 
-def open_file(path: str) -> IO[bytes]:
+def open_seekable(path: str) -> IO[bytes]:
     """Opens a file, of this machine or of a store, for reading.
 
     Raises:

@@ -152,7 +152,7 @@ class Comparison:
             if isinstance(dataset, ImageArray):
                 image = dataset.image(index)
             else:
-                image = loaded(self.path, dataset.apply_exif) if dataset.plans else dataset.loader(self.path)
+                image = load_reference(self.path, dataset.apply_exif) if dataset.plans else dataset.loader(self.path)
             joint = self.joint and isinstance(dataset, JointDataset)
             targets = dataset.targets_at(index, (image.height, image.width)) if joint else ()
             self.whole = (image, *targets) if targets else image
@@ -230,7 +230,7 @@ class Comparison:
         for one, other in zip(self._images_of(actual, undo), self._images_of(expected, undo), strict=True):
             largest = self.final.add(one, other)
             if largest > (0 if self.worst is None else self.worst.largest):
-                words = recipes.in_words(recipe, rest)
+                words = recipes.recipe_in_words(recipe, rest)
                 original = self.whole[0] if isinstance(self.whole, tuple) else self.whole
                 self.worst = Worst(self.path, drawing, words, largest, original, np.array(other), np.array(one))
 
@@ -253,7 +253,7 @@ class Comparison:
         )
 
 
-def loaded(path: str, apply_exif: bool = False) -> Image.Image:
+def load_reference(path: str, apply_exif: bool = False) -> Image.Image:
     """An image as torchvision's datasets load it; of a packed one the JPEG, which Pillow reads."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

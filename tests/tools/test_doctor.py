@@ -27,7 +27,7 @@ from fastpipe.explanation.foreign_loading import path_of
 from fastpipe.readers import ReaderStatus
 from fastpipe.tools.doctor import Diagnosis, examine
 from fastpipe.tools.doctor.examine import doctor
-from fastpipe.tools.doctor.measurements import Scaling, Threaded, Transfer, Trial
+from fastpipe.tools.doctor.measurements import Scaling, Threaded, Transfer, WorkerTrial
 from fastpipe.tools.doctor.workers import Probe, measure_threads, worker_counts
 from fastpipe.tools.inputs import open_dataset, subject_of
 
@@ -108,7 +108,7 @@ def test_threads_in_place_of_workers(healthy: Diagnosis) -> None:
     assert healthy.threaded.images_per_s is not None
     assert healthy.threaded.images_per_s > 0
     assert healthy.recommended == {"num_workers": 1, "threads": 2}  # the GPU takes one image a second
-    scaling = Scaling((Trial(1, 100.0), Trial(2, 200.0)), 2, 4)
+    scaling = Scaling((WorkerTrial(1, 100.0), WorkerTrial(2, 200.0)), 2, 4)
     quiet = replace(healthy, stages=replace(healthy.stages, waited=0.0), scaling=scaling)
     for gpu_rate, rate, expected in (
         (None, 195, {"num_workers": 1, "threads": 2}),

@@ -155,7 +155,8 @@ def test_a_reader_with_other_pixels_fails(root: Path, monkeypatch: pytest.Monkey
     assert "FAIL" in str(certificate)
 
 
-def test_other_pixels_of_a_step_fail(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("views", [0, 2], ids=["image", "views"])
+def test_other_pixels_of_a_step_fail(root: Path, monkeypatch: pytest.MonkeyPatch, views: int) -> None:
     from fastpipe.transforms import functional as F
 
     plain = F.adjust_contrast
@@ -163,9 +164,10 @@ def test_other_pixels_of_a_step_fail(root: Path, monkeypatch: pytest.MonkeyPatch
         F, "adjust_contrast", lambda image, contrast_factor: F.posterize(plain(image, contrast_factor), 2)
     )
     monkeypatch.setattr(ops.AdjustContrast, "to_core", lambda *_: False)
-    certificate = fastpipe.verify(
-        T.Compose([T.CenterCrop(30), T.ColorJitter(contrast=0.4)]), root, images=3, config=PLAIN
-    )
+    transform: Any = T.Compose([T.CenterCrop(30), T.ColorJitter(contrast=0.4)])
+    if views:
+        transform = fastpipe.MultiView(transform, views)
+    certificate = fastpipe.verify(transform, root, images=3, config=PLAIN)
     assert not certificate.holds
     assert check(certificate, "byte for byte").equal < certificate.compared
     assert certificate.worst is not None

@@ -177,7 +177,6 @@ def _write_list(folder: Path, plan: list[tuple[str, str, FileRow]]) -> str:
     lines += ({"from": source, "to": target, "why": ";".join(row.kinds)} for source, target, row in plan)
     with atomic_write(path) as stream:
         stream.writelines(json.dumps(line).encode() + b"\n" for line in lines)
-    _sync_folder(folder)
     return str(path)
 
 
@@ -229,14 +228,3 @@ def _copy(source: str, target: str) -> None:
             shutil.copyfileobj(old, copy)
             copy.flush()
             shutil.copystat(source, copy.name)
-    _sync_folder(Path(target).parent)  # before the original goes
-
-
-def _sync_folder(folder: Path) -> None:
-    """Makes a rename last through a loss of power, where the system can."""
-    with contextlib.suppress(OSError):  # Windows can't, and some network disks can't
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)

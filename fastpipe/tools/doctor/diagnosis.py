@@ -16,9 +16,17 @@ from fastpipe.environment import Memory
 from fastpipe.reporting.output import encodable, format_bytes, pluralize, round_times, wrap_text
 from fastpipe.reporting.page import page
 from fastpipe.reporting.plots import save
-from fastpipe.reporting.tables import Table, render_html, render_text
+from fastpipe.reporting.tables import ReportTable, render_html, render_text
 from fastpipe.tools.doctor.findings import SAME, Finding, is_busy
-from fastpipe.tools.doctor.measurements import Disk, Reencoding, Scaling, Stages, Threaded, Threads, Transfer
+from fastpipe.tools.doctor.measurements import (
+    Disk,
+    Reencoding,
+    Scaling,
+    StageProfile,
+    Threaded,
+    Transfer,
+    WorkerThreads,
+)
 from fastpipe.tools.doctor.picture import COLORS, draw
 
 if TYPE_CHECKING:
@@ -64,13 +72,13 @@ class Diagnosis:
     workers: int | None
     prefetch: int
     gpu_rate: float | None
-    stages: Stages
+    stages: StageProfile
     disk: Disk | None
     scaling: Scaling
     threaded: Threaded
     memory: Memory
     shared_need: int
-    threads: Threads
+    threads: WorkerThreads
     transfer: Transfer | None
     reencodings: tuple[Reencoding, ...]
     findings: tuple[Finding, ...]
@@ -188,9 +196,9 @@ def _print(console: Console, diagnosis: Diagnosis) -> None:
         print_lines(f"→ {finding.remedy}", "    ", style="italic")
 
 
-def _stage_table(diagnosis: Diagnosis, block: str) -> Table:
+def _stage_table(diagnosis: Diagnosis, block: str) -> ReportTable:
     stages = diagnosis.stages
-    table = Table("", ["stage", "µs an image", "share", " " * _BAR], ["µs an image", "share"], framed=False)
+    table = ReportTable("", ["stage", "µs an image", "share", " " * _BAR], ["µs an image", "share"], framed=False)
     start = 0.0
     for group, taken in stages.groups().items():
         end = start + taken / max(stages.total_us, 1e-9)
@@ -228,11 +236,11 @@ def _about_disk(disk: Disk | None) -> Iterator[str]:
         )
 
 
-def _worker_table(diagnosis: Diagnosis, block: str) -> Table:
+def _worker_table(diagnosis: Diagnosis, block: str) -> ReportTable:
     trials, gpu_rate = diagnosis.scaling.trials, diagnosis.gpu_rate
     most = max([gpu_rate or 0.0, diagnosis.threaded.images_per_s or 0.0, *(trial.images_per_s for trial in trials)])
     columns = ["workers", "images/s", "times one"]
-    table = Table("", [*columns, ""], columns, framed=False)
+    table = ReportTable("", [*columns, ""], columns, framed=False)
     rows: list[tuple[Any, float]] = [(trial.workers, trial.images_per_s) for trial in trials]
     threaded = diagnosis.threaded
     if threaded.images_per_s is not None:

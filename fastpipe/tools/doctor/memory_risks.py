@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 from fastpipe.datasets.wrappers import inner_datasets
-from fastpipe.tools.doctor.measurements import ObjectList, Threads
+from fastpipe.tools.doctor.measurements import ObjectList, WorkerThreads
 
 _LEAST = 1000  # shorter ones are no matter
 _LOOKED_AT = 500
@@ -60,6 +60,6 @@ def _item_bytes(item: Any) -> int:
     return sys.getsizeof(item) + inner
 
 
-def threads_here(dataset: Any, decoding: int, used: bool) -> Threads:
+def threads_here(dataset: Any, decoding: int, used: bool) -> WorkerThreads:
     """The threads of this process, a worker that has made samples; `used`: those of libraries did work."""
-    return Threads(torch.get_num_threads(), max(1, cv2.getNumThreads()), decoding, used)
+    return WorkerThreads(torch.get_num_threads(), max(1, cv2.getNumThreads()), decoding, used)
