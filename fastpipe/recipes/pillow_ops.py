@@ -18,7 +18,7 @@ from fastpipe.ops.interpolation import pil_modes_mapping
 from fastpipe.program.lower import lower
 from fastpipe.program.on_image import run_on_image
 from fastpipe.program.program import steps_in_words
-from fastpipe.types import ImageShape, Recipe, Step
+from fastpipe.types import ImageShape, Step
 
 if TYPE_CHECKING:
     from fastpipe.core import Job
@@ -141,7 +141,7 @@ class MixChains(ops.Operation):
     def _run(chain: tuple[Step, ...], image: Any) -> Any:
         if not chain:
             return image
-        made = run_on_image(lower(Recipe(ImageShape(*(*image.shape, 1)[:3]), chain)), image)
+        made = run_on_image(lower(chain, ImageShape(*(*image.shape, 1)[:3])), image)
         return made.reshape(image.shape)
 
     @staticmethod
