@@ -173,5 +173,5 @@ class ArrayStages(ImageStages):
 
 def _box(task: SampleTask) -> Box | None:
     """The window that was drawn: ``(top, left, height, width)``; None for all."""
-    steps: Any = () if task.recipe is None else task.recipe.steps
+    steps: Any = task.steps
     return (steps[0].top, steps[0].left, steps[0].height, steps[0].width) if steps else None

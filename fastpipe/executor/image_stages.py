@@ -21,12 +21,11 @@ from fastpipe.executor.tasks import FailurePolicy, SampleTask
 from fastpipe.kernels import memory
 from fastpipe.ops import Pad
 from fastpipe.program.borders import without_border
-from fastpipe.program.core_steps import add_steps
 from fastpipe.program.encoded import Encoded
 from fastpipe.program.execute import execute
 from fastpipe.program.lazy_image import LazyImage, load_images, source_of
 from fastpipe.program.lazy_source import LazySource
-from fastpipe.program.lower import lower
+from fastpipe.program.lower import add_steps, lower
 from fastpipe.program.on_image import DIRECT, finish_tensor
 from fastpipe.program.profiling import listener, mark
 from fastpipe.program.program import Fidelity, Program
@@ -35,7 +34,7 @@ from fastpipe.sources import fetched
 from fastpipe.transforms._base import call
 from fastpipe.transforms.adapters import planned
 from fastpipe.transforms.named_arrays import reseed, run_of
-from fastpipe.transforms.pipeline import Pipeline
+from fastpipe.transforms.pipeline import FixedSteps, Pipeline
 from fastpipe.transforms.sized_image import Untraceable
 from fastpipe.types import DecodeRequest, Generators, Header, ImageShape, Recipe, RemoteFile, named
 
@@ -195,19 +194,26 @@ class ImageStages:
         # The generators are read once for all, unless a target's transform may draw from them in between.
         ahead = self.target_transform is not None and not self.pipeline.rest
         alone = self._seeded or ahead
+        fixed = self.pipeline.fixed_steps() if len(tasks) > 1 else None
         with contextlib.nullcontext() if alone else drawing(self.generators) as held:
+            given = held or self.generators
             for task in tasks:
-                self.draw_one(task, (held or self.generators) if task.key is None else keyed_generators(task.key))
+                self.draw_one(task, given if task.key is None else keyed_generators(task.key), fixed)
         if listener.get() is not None and self.loader is None and not ahead:
             mark("draw")
 
-    def draw_one(self, task: SampleTask, generators: Generators | None) -> None:
-        """Draws for the image, then has the target transformed, if all of the image's transforms were drawn."""
+    def draw_one(self, task: SampleTask, generators: Generators | None, fixed: FixedSteps | None) -> None:
+        """Draws for the image, then has the target transformed, if all of the image's transforms were drawn.
+
+        Args:
+            task: gets the steps.
+            generators, fixed: as `Pipeline.steps` takes them.
+        """
         try:
             if task.shape is not None and self.pipeline.may_want_pixels:
                 self._draw_or_run(task, task.shape, generators)
             elif task.shape is not None:
-                task.recipe = self.pipeline.draw(task.shape, generators)
+                task.steps = self.pipeline.steps(task.shape, generators, fixed)
             if self.target_transform is not None and not self.pipeline.rest:
                 mark("draw")
                 self.transform_target(task)
@@ -218,9 +224,9 @@ class ImageStages:
         """Draws for the image; where a transform wants pixels, they run at once on the image, from the same numbers."""
         with drawing(generators) as held:
             with contextlib.suppress(Untraceable), rewound(Untraceable, held):
-                task.recipe = self.pipeline.draw(shape, held)
+                task.steps = self.pipeline.steps(shape, held)
                 return
-            whole = lower(Recipe(shape, ()), orientation=task.orientation)
+            whole = lower((), shape, orientation=task.orientation)
             task.image = execute(whole, task.encoded, as_pil=True)
             with as_globals(held):
                 for transform in self.pipeline.drawn:
@@ -250,7 +256,7 @@ class ImageStages:
             raise task.error
         if task.shape != recipe.shape:
             raise PlanError(f"the recipe is for an image of shape {tuple(recipe.shape)}, {task.path} is another one.")
-        task.recipe = recipe
+        task.steps = recipe.steps
         self.lower([task])
         self.make(task, None)
         self.transform_target(task)
@@ -259,8 +265,8 @@ class ImageStages:
     def lower(self, tasks: Sequence[SampleTask]) -> None:
         fidelity = self.options.fidelity
         for task in tasks:
-            if task.recipe is not None:
-                task.program = lower(task.recipe, fidelity, orientation=task.orientation)
+            if task.steps is not None and task.shape is not None:
+                task.program = lower(task.steps, task.shape, fidelity, orientation=task.orientation)
         if listener.get() is not None and self.loader is None:
             mark("plan")
 
@@ -349,18 +355,18 @@ class ImageStages:
         )
 
     def _lazy_image(self, task: SampleTask) -> Image.Image | LazySource:
-        file, recipe, program = task.encoded, task.recipe, task.program
-        assert recipe is not None
+        file, steps, program = task.encoded, task.steps, task.program
+        assert steps is not None
         assert program is not None
         readers.check_limit(file.header, file.max_pixels, file.source)
         own = Encoded(file.content, file.header, file.source, file.reader, file.config, file.max_pixels)
         source = LazySource(own, task.orientation)
-        if self._takes_source and not recipe.steps:
+        if self._takes_source and not steps:
             return source
         if not source.takes(program):
             image: Image.Image = source.run(program)
             return image
-        return LazyImage(source, "RGB", steps=recipe.steps, size=(program.result.width, program.result.height))
+        return LazyImage(source, "RGB", steps=steps, size=(program.result.width, program.result.height))
 
     def _load(self, task: SampleTask) -> None:
         assert self.loader is not None

@@ -234,7 +234,7 @@ def explain(subject: Any, *, shape: ImageShape | None = None, fidelity: Fidelity
     except ValueError as error:
         what = f"an image of {size.height}×{size.width} can't be transformed"
         raise PlanError(f"{what}: {error}. Give another shape.") from error
-    program = lower(recipe, chosen)
+    program = lower(recipe.steps, recipe.shape, chosen)
     box = program.box
     loaded_by = foreign.decode if foreign else ""
     by_library = drawn_by_library(pipeline.rest[0]) if pipeline.rest and not loaded_by else ()

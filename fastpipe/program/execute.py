@@ -12,8 +12,8 @@ import torch
 
 from fastpipe import core, readers
 from fastpipe.ops import ScaledResize
-from fastpipe.program.core_steps import add_steps
 from fastpipe.program.encoded import Encoded
+from fastpipe.program.lower import add_steps
 from fastpipe.program.on_image import on_pixels, pillow_sink, run, tensor_sink, to_pil
 from fastpipe.program.profiling import mark, profiled
 from fastpipe.program.program import Program

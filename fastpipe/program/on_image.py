@@ -21,12 +21,11 @@ from fastpipe.errors import PlanError
 from fastpipe.kernels import memory
 from fastpipe.ops import AsTvImage, Operation, ToNormalizedTensor, ToPlanarTensor
 from fastpipe.program.borders import behind_conversion, without_border
-from fastpipe.program.core_steps import add_steps
-from fastpipe.program.lower import lower
+from fastpipe.program.lower import add_steps, lower
 from fastpipe.program.prepared import prepared, prepared_program
 from fastpipe.program.profiling import mark, profiled
 from fastpipe.program.program import Program, Views
-from fastpipe.types import Box, ImageShape, Recipe, Step
+from fastpipe.types import Box, ImageShape, Step
 
 _CONVERSIONS = (ToPlanarTensor, ToNormalizedTensor)
 _CHANNELS = {"RGB": 3, "L": 1}
@@ -117,7 +116,7 @@ def run_steps(steps: Sequence[Step], image: Any) -> Any:
     """The result of drawn steps on a PIL image or an array: of several as a program, where they make one."""
     shape = shape_of(image) if len(steps) > 1 and core.available() else None
     if shape is not None:
-        return run_on_image(lower(Recipe(shape, tuple(steps))), image)
+        return run_on_image(lower(tuple(steps), shape), image)
     for step in steps:
         made = run_operation(step, image) if isinstance(step, Operation) else None
         image = step.apply(image) if made is None else made

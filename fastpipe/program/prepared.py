@@ -14,7 +14,7 @@ import torch
 from fastpipe import core
 from fastpipe.core.addresses import address_of
 from fastpipe.kernels import memory
-from fastpipe.program.core_steps import add_steps
+from fastpipe.program.lower import add_steps
 from fastpipe.program.program import Program
 from fastpipe.types import Box, ImageShape, Step
 

@@ -17,7 +17,7 @@ _METADATA = frozenset(
 )
 
 
-_SAID = ("_draws_from_python", "_is_compose", "_looks_at_shape")  # by each class of itself alone
+_SAID = ("_draws_from_python", "_draws_nothing", "_is_compose", "_looks_at_shape")  # by each class of itself alone
 
 
 def adapter_class(ours: type, **body: Any) -> Any:

@@ -16,7 +16,7 @@ from fastpipe.kernels import color
 from fastpipe.program.lower import lower
 from fastpipe.program.on_image import run_on_image
 from fastpipe.program.program import steps_in_words
-from fastpipe.types import ImageShape, Recipe, Step
+from fastpipe.types import ImageShape, Step
 
 _LEVELS = np.arange(256)
 
@@ -98,7 +98,7 @@ class MixChains(ops.Operation):
     def _run(chain: tuple[Step, ...], image: Any) -> Any:
         if not chain:
             return image
-        made = run_on_image(lower(Recipe(ImageShape(*(*image.shape, 1)[:3]), chain)), image)
+        made = run_on_image(lower(chain, ImageShape(*(*image.shape, 1)[:3])), image)
         return made.reshape(image.shape)
 
     @staticmethod

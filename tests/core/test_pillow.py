@@ -24,7 +24,7 @@ from fastpipe.core import Status
 from fastpipe.core.structs import Isa
 from fastpipe.ops import REGISTRY, Operation
 from fastpipe.program import lower
-from fastpipe.program.core_steps import add_steps
+from fastpipe.program.lower import add_steps
 from fastpipe.types import ImageShape, Recipe
 
 CONTEXTS: dict[Isa, core.Context] = {}
@@ -54,7 +54,7 @@ def four_bytes(image: Image.Image) -> np.ndarray:
 
 def run(context: core.Context, image: Image.Image, recipe: Recipe) -> Image.Image | None:
     """What the core makes of a recipe; None where it doesn't have all of it."""
-    program = lower(recipe)
+    program = lower(recipe.steps, recipe.shape)
     memory = core.memory_of(image)
     assert memory is not None
     job = core.Job()

@@ -128,7 +128,7 @@ def test_the_whole_program_is_the_cores() -> None:
         drawn = compile_pipeline(RECIPES[name](v2))
         for seed in range(20):
             torch.manual_seed(seed)
-            program = lower(drawn.draw(ImageShape(300, 400)))
+            program = lower(drawn.steps(ImageShape(300, 400)), ImageShape(300, 400))
             turned = any("rotate" in str(step) for step in program.after)  # by 90 degrees, which leaves another order
             assert program.conversion is not None
             assert program.after == () or turned
@@ -145,7 +145,7 @@ def test_v1_on_tensors_decodes_the_crop_alone(root: Path, scale: Any) -> None:
     members = [v1.PILToTensor(), v1.RandomResizedCrop(40, antialias=True), v1.RandomHorizontalFlip()]
     transform = v1.Compose(members if scale is None else [*members, scale, v1.Normalize(MEAN, STD)])
     assert same(tuple(samples(fastpipe.ImageFolder, root, transform)), tuple(samples(TheirFolder, root, transform)))
-    program = lower(compile_pipeline(transform).draw(ImageShape(300, 400)))
+    program = lower(compile_pipeline(transform).steps(ImageShape(300, 400)), ImageShape(300, 400))
     assert program.box.height * program.box.width < 300 * 400
 
 
