@@ -25,7 +25,7 @@ extern "C" {
 #define FPC_API __attribute__((visibility("default")))
 #endif
 
-#define FPC_ABI 11 /* changes with every struct below */
+#define FPC_ABI 12 /* changes with every struct below */
 
 /* ---- outcomes ------------------------------------------------------------------------------------------------- */
 
@@ -153,6 +153,7 @@ typedef enum fpc_kind {
     FPC_OP_TENSOR_HUE,          /* turn: adjust_hue, of v2 */
     FPC_OP_TENSOR_AUTOCONTRAST, /* autocontrast */
     FPC_OP_TENSOR_SAMPLE,       /* sample: affine and rotate; FPC_BILINEAR in `filter` or FPC_NEAREST */
+    FPC_OP_TORCH_BLUR,          /* torch_blur: gaussian_blur, also of PIL images */
     FPC_OP_COUNT
 } fpc_kind;
 
@@ -220,6 +221,14 @@ typedef struct fpc_op_blur {
     double x, y; /* 0 to 2**20; Pillow has them as float32 */
 } fpc_op_blur;
 
+/* torchvision's gaussian_blur: torch's convolution of the image, mirrored at its edges, in float32, where torch adds up
+ * the kernel's products row by row, each fused with its sum. */
+typedef struct fpc_op_torch_blur {
+    const float *weights;  /* `columns` along rows, then `rows` down columns: from 0 to 1, each of the two with a sum of
+                            * 1; the kernel's are their products */
+    int32_t columns, rows; /* of the kernel: odd, half of them less than the image's */
+} fpc_op_torch_blur;
+
 /* torchvision's adjust_hue on tensors. */
 typedef struct fpc_op_turn {
     float by; /* -0.5 to 0.5, of a whole turn */
@@ -253,6 +262,7 @@ typedef struct fpc_operation {
         fpc_op_hue hue;
         fpc_op_warp warp;
         fpc_op_blur blur;
+        fpc_op_torch_blur torch_blur;
         fpc_op_turn turn;
         fpc_op_sample sample;
     };

@@ -20,6 +20,8 @@ fpc_add_stage fpc_add_tensor_contrast, fpc_add_tensor_autocontrast;
 fpc_add_stage fpc_add_gray, fpc_add_saturation, fpc_add_sharpness, fpc_add_hue;
 /* tensors.c */
 fpc_add_stage fpc_add_tensor_gray, fpc_add_tensor_saturation, fpc_add_tensor_sharpness, fpc_add_tensor_hue;
+/* torch_blur.c */
+fpc_add_stage fpc_add_torch_blur;
 fpc_add_stage fpc_add_tensor_sample;
 /* warp.c */
 fpc_add_stage fpc_add_warp;
