@@ -20,7 +20,7 @@ from PIL import Image, ImageOps
 from program.test_any_program import ANY, by_torchvision
 
 from fastpipe import core
-from fastpipe.core import Status
+from fastpipe.core import Status, pillow
 from fastpipe.core.structs import Isa
 from fastpipe.ops import REGISTRY, Operation
 from fastpipe.program import lower
@@ -336,3 +336,38 @@ def test_blocks_that_are_reused_and_small() -> None:
     """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+def test_a_job_runs_only_inside_of_an_image(needs_core: None) -> None:
+    """`fpc_run_on_image` is told where the pixels lie: whatever it is told, it reads and writes images alone."""
+    image, context = Image.new("RGB", (7, 5), (1, 2, 3)), core.thread_context()
+    if core.memory_of(image) is None:
+        pytest.skip("this Pillow doesn't show its memory")
+    large = Image.new("RGB", (8, 5))
+    source, wrong = image.im.__arrow_c_array__(), Image.new("L", (7, 5)).im.__arrow_c_array__()
+    at = pillow.CAPSULE_POINTER_AT
+
+    def run(
+        part: tuple[int, int, int, int], count: int = 35, offset: int = 0, from_: Any = source, sink: Any = None,
+        result: tuple[int, int, int] = (5, 7, 4),
+    ) -> Status:  # fmt: skip
+        job = core.Job()
+        job.read_image_part(*part)
+        job.write_new_image(*result)
+        new = Image.new("RGB", (7, 5)).im.__arrow_c_array__() if sink is None else sink
+        status = context.run_on_image(context.address, job.address, count, offset, id(from_) + at, id(new) + at, None)
+        return Status(status)
+
+    whole = 5, 7, 28, 4
+    assert run(whole) == Status.OK
+    assert run((4, 6, 28, 4), offset=32, result=(4, 6, 4), sink=Image.new("RGB", (6, 4)).im.__arrow_c_array__()) == 0
+    for part, offset in (
+        ((5, 7, 28, 4), 1), ((6, 7, 28, 4), 0), ((5, 7, 29, 4), 0), ((5, 8, 28, 4), 0), ((4, 7, 28, 4), 29),
+        ((1, 7, 28, 4), 140), ((1, 1, 28, 4), -4), ((2, 7, -28, 4), 28), ((5, 7, 1 << 40, 4), 0), ((5, 7, 28, 3), 0),
+    ):  # fmt: skip
+        assert run(part, offset=offset) == Status.BAD_OPERATION, (part, offset)
+    for count in (0, -1, 1 << 62):
+        assert run(whole, count=count) == Status.BAD_OPERATION
+    assert run(whole, from_=wrong) == run(whole, sink=wrong) == run(whole, count=34 + 8) == Status.UNSUPPORTED_MODE
+    assert run(whole, sink=large.im.__arrow_c_array__()) == Status.UNSUPPORTED_MODE
+    assert run(whole, result=(5, 7, 3)) == run(whole, result=(5, 0, 4)) == Status.BAD_OPERATION

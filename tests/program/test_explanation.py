@@ -86,8 +86,8 @@ CROP, TURN = T.RandomResizedCrop(24), T.Lambda(lambda image: image.rotate(0))
             "worker processes, num_workers=N: Lambda is Python code",
         ),
         (
-            T.Compose([CROP, T.GaussianBlur(3), T.ToTensor()]),
-            "tune measures: the core has no gaussian_blur",
+            T.Compose([CROP, T.ElasticTransform(), T.ToTensor()]),
+            "tune measures: the core has no elastic_transform",
         ),
         (T.Compose([CROP, T.ToTensor(), T.RandomErasing(p=1)]), "the core has no erase"),
         (CROP, "as fastpipe.tune measures: the transform doesn't end in one tensor"),

@@ -32,7 +32,8 @@ static int32_t constant_of(const fpc_operation *operation, int32_t height, int32
     case FPC_OP_TENSOR_SHARPNESS:
     case FPC_OP_TENSOR_HUE:
     case FPC_OP_TENSOR_AUTOCONTRAST:
-    case FPC_OP_TENSOR_SAMPLE: return 255;
+    case FPC_OP_TENSOR_SAMPLE:
+    case FPC_OP_TORCH_BLUR: return 255;
     case FPC_OP_PAD: return operation->pad.mode == FPC_CONSTANT ? -1 : 255; /* torchvision's, by way of numpy */
     case FPC_OP_HUE:
     case FPC_OP_AUTOCONTRAST:
