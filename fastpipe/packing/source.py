@@ -251,7 +251,7 @@ def _of_index(index: ImageIndex) -> PackSource:
         return PackSource(index.root if index.source is not None else whole(index.root), "folders", index)
     if index.table.containers is not None:
         raise DatasetError("an index of containers can't be packed: give the containers' path or pattern itself.")
-    return PackSource(f"{len(index)} files in {index.root or 'any folder'}", "list", index)
+    return PackSource(f"a list of files in {index.root or 'any folder'}", "list", index)
 
 
 def _rows(index: ImageIndex) -> Iterator[tuple[str, str, int, int]]:
