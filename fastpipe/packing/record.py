@@ -8,7 +8,7 @@ import json
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from typing import IO, Any, NamedTuple
 
 import filelock
@@ -26,20 +26,21 @@ _SCHEMA = "fastpipe-pack/1"
 
 
 class Row(NamedTuple):
-    """A file of the source that is in the target; a line of the record.
+    """A file of the source that is in the target, or a whole container of samples; a line of the record.
 
     Attributes:
-        key: the item's.
+        key: the item's; the container's.
         planned: its bytes as the listing had them, which shards were planned by.
         before: its bytes as they were read.
         stamp: its time or version, as of `fastpipe.readers.stat_file`.
         crc: the checksum of these bytes.
         kept: why it is there as it was; ``""`` where it is converted.
-        begins: as of the item.
+        samples: 1 where the item begins one, else 0; all of a container's.
         part: the archive that it is in, relative to the target; ``""`` for a file of its own.
         end: where the archive went on behind it, and what stands beside it.
         places: the file in the target, then what stands beside it.
         change: the fields of `Changes`, where it was made smaller before; None where it wasn't.
+        whole: the fields of `Totals` of a container, which a worker of a cluster did; None of a file.
     """
 
     key: str
@@ -48,21 +49,12 @@ class Row(NamedTuple):
     stamp: int
     crc: int
     kept: str
-    begins: bool
+    samples: int
     part: str
     end: int
     places: tuple[Place, ...]
     change: Sequence[Any] | None = None
-
-    @property
-    def after(self) -> int:
-        """Its bytes in the target."""
-        return self.places[0].size
-
-    @property
-    def is_file(self) -> bool:
-        """Whether it isn't a folder."""
-        return not self.places[0].name.endswith("/")
+    whole: Sequence[Any] | None = None
 
 
 class PartState(NamedTuple):
@@ -97,14 +89,24 @@ class Totals:
     changes: Changes = field(default_factory=Changes)
 
     def add(self, row: Row) -> None:
-        """Counts a file."""
-        if row.is_file:
-            self.files += 1
-            self.kept.update([row.kept] if row.kept else [])
-            self.before += row.before
-            self.after += row.after
-            if row.change is not None:
-                self.changes += Changes(*row.change)
+        """Counts a file, or those of a container; folders don't count."""
+        if row.whole is not None:
+            files, kept, before, after, changes = row.whole
+        elif row.places[0].name.endswith("/"):
+            return
+        else:
+            files, kept, before, after = 1, {row.kept: 1} if row.kept else {}, row.before, row.places[0].size
+            changes = row.change or ()
+        self.files += files
+        self.kept.update(kept)
+        self.before += before
+        self.after += after
+        self.changes += Changes(*changes)
+
+    @property
+    def fields(self) -> tuple[Any, ...]:
+        """The same as JSON has it."""
+        return self.files, dict(self.kept), self.before, self.after, astuple(self.changes)
 
 
 class Record:
@@ -118,6 +120,7 @@ class Record:
     Attributes:
         totals: of all rows.
         parts: the state of each archive.
+        whole: the containers that are recorded as a whole, by key: their bytes and stamp.
 
     Raises:
         DatasetError: it is of another source or other options, or another process has it.
@@ -127,6 +130,7 @@ class Record:
         self.file = file
         self.totals = Totals()
         self.parts: dict[str, PartState] = {}
+        self.whole: dict[str, tuple[int, int]] = {}
         self._about = {"schema": _SCHEMA, **about}
         self._target = target
         self._pending: list[Row] = []
@@ -231,9 +235,11 @@ class Record:
 
     def _count(self, row: Row) -> None:
         self.totals.add(row)
+        if row.whole is not None:
+            self.whole[row.key] = row.before, row.stamp
         if row.part:
             planned, samples, _ = self.parts.get(row.part, PartState())
-            self.parts[row.part] = PartState(planned + max(row.planned, 0), samples + row.begins, row.end)
+            self.parts[row.part] = PartState(planned + max(row.planned, 0), samples + row.samples, row.end)
 
     def _write(self, lines: list[str]) -> None:
         assert self._stream is not None

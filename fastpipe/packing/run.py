@@ -12,6 +12,7 @@ import os
 import re
 import time
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,8 @@ from fastpipe.errors import ConfigError, DatasetError, FastpipeError
 from fastpipe.index._progress import SlowBar
 from fastpipe.index.cluster import Cluster, cluster_at, whole_path
 from fastpipe.index.format import cache_folder
-from fastpipe.index.index_source import BuildOptions
+from fastpipe.index.index_source import DEFAULT_OPTIONS, BuildOptions
+from fastpipe.index.shard_source import ShardSource
 from fastpipe.index.threads import map_in_threads
 from fastpipe.packing.archives import crc_of
 from fastpipe.packing.conversions import Conversion, Packing, Unpacking, check_core
@@ -30,20 +32,23 @@ from fastpipe.packing.items import Item
 from fastpipe.packing.plan import Layout, Limits
 from fastpipe.packing.record import Record, Row
 from fastpipe.packing.report import PackResult
+from fastpipe.packing.samples import shard_key
 from fastpipe.packing.smaller import Smaller
 from fastpipe.packing.source import PackSource, open_source
-from fastpipe.packing.target import PART, OpenPart, Target
+from fastpipe.packing.target import PART, OpenPart, Target, container_name
 from fastpipe.packing.work import (
     FILES,
     Made,
     Task,
     make,
     placed,
+    size_of,
     stamp_of,
     write_files,
     write_files_on_a_cluster,
     write_part,
     write_piece,
+    write_shard,
 )
 from fastpipe.sources.cache import parse_size
 from fastpipe.types import ArchiveMember
@@ -213,10 +218,11 @@ class _Flow:
         self._bar.expect(self._layout.source.expected)
         self._bar.advance(self._record.totals.files)
         try:
-            if self._cluster is None:
-                self._here()
-            else:
+            self._check_whole()
+            if self._cluster is not None:
                 self._together(self._cluster)
+            else:
+                self._here()
             self._finish_begun()
         except BaseException:
             with contextlib.suppress(OSError):  # on a full disk the last moment's work is done again
@@ -237,6 +243,9 @@ class _Flow:
 
     def _together(self, cluster: Cluster) -> None:
         """By the workers of a cluster: files a few hundred at a time, or whole shards; a single archive by pieces."""
+        shards = self._layout.source.containers
+        if self._layout.form.apart and isinstance(shards, ShardSource):
+            self._shards_together(cluster, shards)  # then what is left are shards that were begun by a process alone
         own = os.fspath(cache_folder()) + os.sep
         layout, one = self._layout, not self._layout.loose and self._target.kind == "archive"
         at_once = _FILES_OF_A_TASK["loose"] if layout.loose else _FILES_OF_A_TASK["archive"] if one else None
@@ -276,6 +285,27 @@ class _Flow:
                 os.unlink(piece)
                 turn += 1
 
+    def _shards_together(self, cluster: Cluster, shards: ShardSource) -> None:
+        """Shards that keep their names: a worker lists one, too, as this process couldn't for thousands of cores."""
+        folder, conversion = self._target.folder, self._layout.conversion
+        parts = {path: container_name(shard_key(shards, path).rstrip("/")) for path in shards.paths}
+        asked = (
+            (Task(folder, part, conversion, ()), replace(shards, paths=(path,), options=DEFAULT_OPTIONS))
+            for path, part in parts.items()
+            if part not in self._record.parts
+        )
+        for _, row in cluster.map(write_shard, asked, kept=False):
+            self._take_rows([row])
+
+    def _check_whole(self) -> None:
+        """Raises DatasetError where a shard that was done as a whole has changed since."""
+        shards = self._layout.source.containers
+        if self._record.whole and isinstance(shards, ShardSource):
+            for path in shards.paths:
+                known = self._record.whole.get(shard_key(shards, path))
+                if known is not None and known != (size_of(path), stamp_of(path)):
+                    raise self._changed(path)
+
     def _take(self, task: Task, made: Any) -> None:
         """What was made of a task: rows of files that are written, or a piece of an archive."""
         if not isinstance(made, Made):
@@ -287,9 +317,9 @@ class _Flow:
         self._take_rows(rows)
 
     def _take_rows(self, rows: Iterable[Any]) -> None:
-        rows = _rows(rows)
-        self._record.add(rows)
-        self._bar.advance(len(rows))
+        before = self._record.totals.files
+        self._record.add(_rows(rows))
+        self._bar.advance(self._record.totals.files - before)
         if time.monotonic() - self._committed >= COMMIT_S:
             self._commit()
 
@@ -339,7 +369,7 @@ class _Flow:
         return os.path.exists(self._path(name)) and not os.path.exists(self._path(name) + PART)
 
     def _tasks(self, at_once: int | None) -> Iterator[Task]:
-        items = self._layout.source.items(self._layout.form)
+        items = self._layout.source.items(self._layout.form, self._record.whole)
         return self._layout.tasks(self._left(items), dict(self._record.parts), self._is_complete, at_once)
 
     def _left(self, items: Iterator[Item]) -> Iterator[Item]:
@@ -373,8 +403,11 @@ class _Flow:
         same = now in (size, -1) and stamp_of(item.path) == stamp
         if same or (now == size and crc_of(readers.read_file(item.path, None)) == crc):
             return True
-        raise DatasetError(
-            f"{item.path} has changed since it came to {self._target.path}: choose another target, or remove this one."
+        raise self._changed(item.path)
+
+    def _changed(self, path: str) -> DatasetError:
+        return DatasetError(
+            f"{path} has changed since it came to {self._target.path}: choose another target, or remove this one."
         )
 
     def _write_list(self) -> None:

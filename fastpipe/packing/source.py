@@ -6,8 +6,8 @@ import contextlib
 import os
 import posixpath
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Container, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any, Literal, cast
 
@@ -26,7 +26,7 @@ from fastpipe.index.table import number_labels, unpack_paths
 from fastpipe.index.table_source import TableSource
 from fastpipe.packing.items import Item
 from fastpipe.packing.names import Ending, checked, in_a_folder, sample_key
-from fastpipe.packing.samples import shard_items, table_items
+from fastpipe.packing.samples import shard_items, shard_key, table_items
 from fastpipe.paths import absolute_path, is_url, local_path
 from fastpipe.sources import ByteSource
 
@@ -106,10 +106,12 @@ class PackSource:
         _, classes, values = number_labels(used, True)
         return (*classes,) == index.classes and (*values,) == index.class_values
 
-    def items(self, form: Form) -> Iterator[Item]:
-        """Yields the files in the order of the source."""
+    def items(self, form: Form, done: Container[str] = ()) -> Iterator[Item]:
+        """Yields the files in the order of the source, but for shards that are done, by their keys."""
         if isinstance(self.containers, ShardSource):
-            return shard_items(self.containers, form.ending, form.apart)
+            shards = self.containers
+            left = tuple(path for path in shards.paths if shard_key(shards, path) not in done)
+            return shard_items(replace(shards, paths=left) if form.apart else shards, form.ending, form.apart)
         if isinstance(self.containers, TableSource):
             return table_items(self.containers, cast(ImageIndex, self.index), self.labels, form.ending, form.apart)
         if self.kind == "list":
@@ -251,7 +253,7 @@ def _of_index(index: ImageIndex) -> PackSource:
         return PackSource(index.root if index.source is not None else absolute_path(index.root), "folders", index)
     if index.table.containers is not None:
         raise DatasetError("an index of containers can't be packed: give the containers' path or pattern itself.")
-    return PackSource(f"{len(index)} files in {index.root or 'any folder'}", "list", index)
+    return PackSource(f"a list of files in {index.root or 'any folder'}", "list", index)
 
 
 def _rows(index: ImageIndex) -> Iterator[tuple[str, str, int, int]]:

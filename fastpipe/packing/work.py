@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import secrets
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import astuple
 from typing import NamedTuple
 
 from fastpipe import readers
+from fastpipe.index.shard_source import ShardSource
 from fastpipe.packing.archives import Place, archive_of, crc_of
 from fastpipe.packing.conversions import Conversion
 from fastpipe.packing.items import BY_CONTENT, Item
-from fastpipe.packing.record import Row
+from fastpipe.packing.record import Row, Totals
+from fastpipe.packing.samples import shard_items, shard_key
 from fastpipe.packing.smaller import Changes
 from fastpipe.packing.target import PART, OpenPart, write_checked
 from fastpipe.readers.header import guess_format
 from fastpipe.sources.base import fetched
-from fastpipe.types import RemoteFile
+from fastpipe.types import ArchiveMember, RemoteFile
 
 UNKNOWN_SIZE = 1 << 17
 """Bytes that a file whose size nobody knows is planned with."""
@@ -98,19 +101,38 @@ def write_files(task: Task, beside: str = PART) -> list[Row]:
 
 def write_part(task: Task) -> list[Row]:
     """Writes a whole archive, in a worker of a cluster: another one may be at the same, and gives it the same bytes."""
-    rows: list[Row] = []
+    return [row for rows in _written(task, task.items) for row in rows]
+
+
+def write_shard(asked: tuple[Task, ShardSource]) -> Row:
+    """As `write_part`, of all members of the one shard of a source, which the worker lists itself."""
+    task, source = asked
+    (path,) = source.paths
+    stamp = stamp_of(path)
+    totals, planned, samples, end = Totals(), 0, 0, 0
+    for rows in _written(task, shard_items(source, task.conversion.ending, True)):
+        for row in rows:
+            totals.add(row)
+            planned, samples, end = planned + row.planned, samples + row.samples, row.end
+    return Row(
+        shard_key(source, path), planned, size_of(path), stamp, 0, "", samples, task.part, end, (), None, totals.fields
+    )
+
+
+def _written(task: Task, items: Iterable[Item]) -> Iterator[list[Row]]:
+    """Writes files to a new archive, a few at a time; yields their rows."""
     part = OpenPart(task.path, beside=f".{secrets.token_hex(4)}{PART}")
+    left = iter(items)
     try:
-        for start in range(0, len(task.items), FILES):
-            made = make(task._replace(items=task.items[start : start + FILES]))
-            new = placed(made.rows, part.end)
-            part.append(made.data, [place for row in new for place in row.places])
-            rows += new
+        while few := tuple(itertools.islice(left, FILES)):
+            made = make(task._replace(items=few))
+            rows = placed(made.rows, part.end)
+            part.append(made.data, [place for row in rows for place in row.places])
+            yield rows
         part.finish()
     except BaseException:
         part.abandon()
         raise
-    return rows
 
 
 def write_files_on_a_cluster(task: Task) -> list[Row]:
@@ -135,7 +157,7 @@ def _converted(task: Task) -> Iterator[tuple[Row, list[tuple[str, bytes]]]]:
     """For each file its row, still without places, and the names and bytes to write."""
     local, errors = fetched([item.path for item in task.items])
     for number, item in enumerate(task.items):
-        row = Row(item.key, planned_size(item), 0, 0, 0, "", item.begins, task.part, 0, ())
+        row = Row(item.key, planned_size(item), 0, 0, 0, "", int(item.begins), task.part, 0, ())
         if not item.path:
             yield row._replace(planned=0, kept="a folder"), [(item.kept, b"")]
             continue
@@ -153,6 +175,11 @@ def _converted(task: Task) -> Iterator[tuple[Row, list[tuple[str, bytes]]]]:
         if change is not None:
             row = row._replace(change=astuple(Changes.of(change)))
         yield row, [(name, made), *item.beside]
+
+
+def size_of(path: str) -> int:
+    """The bytes of a file; -1 where a store doesn't tell."""
+    return path.length if isinstance(path, ArchiveMember) else os.stat(path).st_size
 
 
 def stamp_of(path: str) -> int:

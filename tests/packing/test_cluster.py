@@ -12,6 +12,7 @@ import archives
 import pytest
 from comparison import contents
 
+from fastpipe.errors import DatasetError
 from fastpipe.packing import pack, run
 from fastpipe.packing.record import NAME
 
@@ -59,19 +60,33 @@ def test_the_bytes_are_those_of_one_process(
     with pytest.raises(KeyboardInterrupt):
         pack(source, tmp_path / "together" / name, **options)
     result = pack(source, tmp_path / "together" / name, **options)
-    assert result.resumed > 0
+    again = pack(source, tmp_path / "together" / name, shard_samples=3)  # by this process, which finds nothing to do
+    assert 0 < result.resumed < result.files == again.resumed == again.files
+    alone = pack(source, tmp_path / "alone" / name, shard_samples=3)
+    for one in (result, again):
+        totals = (one.files, one.converted, one.kept, one.bytes_before, one.bytes_after, one.parts)
+        assert totals == (alone.files, alone.converted, alone.kept, alone.bytes_before, alone.bytes_after, alone.parts)
     found = contents(tmp_path / "together")
     assert {name.partition("/")[2]: data for name, data in found.items()} == {
         name.partition("/")[2]: data for name, data in contents(tmp_path / "alone").items()
     }
     rows = next((tmp_path / "together").rglob(f"*{NAME}")).read_text().splitlines()
-    assert len(rows) - 1 == len(set(rows)) - 1 >= result.files
+    assert len(rows) - 1 == len(set(rows)) - 1 == (4 if name == "same" else result.files)
+    if name == "same":
+        archives.shard(tmp_path / "in" / "003.tar", {"a.txt": b"another"})
+        with pytest.raises(DatasetError, match=r"003\.tar has changed since"):
+            pack(source, tmp_path / "together" / name, **options)
 
 
+@pytest.mark.parametrize("name", ["{0..}.tar", "same", "out.tar"])
 def test_what_was_begun_alone_is_ended_together(
-    cluster: Any, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    cluster: Any, folder: Path, tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pack(folder, tmp_path / "alone" / "{0..}.tar", shard_samples=4)
+    source: Any = folder
+    if name == "same":
+        archives.shards(folder, tmp_path / "in", 4)
+        source = tmp_path / "in" / "*.tar"
+    pack(source, tmp_path / "alone" / name, shard_samples=4)
     take, seen = run._Flow._take_rows, [0]
     monkeypatch.setattr(run, "FILES", 2)
 
@@ -83,8 +98,10 @@ def test_what_was_begun_alone_is_ended_together(
 
     monkeypatch.setattr(run._Flow, "_take_rows", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        pack(folder, tmp_path / "both" / "{0..}.tar", shard_samples=4, jobs=1)
-    pack(folder, tmp_path / "both" / "{0..}.tar", shard_samples=4, scheduler=cluster.scheduler_address, progress=False)
-    for number in range(4):
-        one, other = (tmp_path / name / f"{number}.tar" for name in ("alone", "both"))
-        assert one.read_bytes() == other.read_bytes()
+        pack(source, tmp_path / "both" / name, shard_samples=4, jobs=1)
+    pack(source, tmp_path / "both" / name, shard_samples=4, scheduler=cluster.scheduler_address, progress=False)
+    found, expected = (
+        {file.partition("/")[2]: data for file, data in contents(tmp_path / place).items()}
+        for place in ("both", "alone")
+    )
+    assert found == expected
