@@ -10,7 +10,7 @@ from collections import Counter, deque
 from collections.abc import Iterator, Mapping
 from typing import Any, TypeVar
 
-from torch.autograd.profiler import record_function
+from torch.autograd import profiler
 
 from fastpipe.datasets.wrappers import image_datasets, shares
 from fastpipe.executor import SharedEpoch
@@ -80,10 +80,13 @@ class Iteration(Iterator[_Batch]):
 
     def __next__(self) -> _Batch:
         # The first batch is waited for from where the iteration began: workers were started before it was asked for.
-        asked = time.perf_counter() if self.meter.waits else self.meter.began
+        asked = time.perf_counter() if self.meter.rows else self.meter.began
         ready = batches_ready(self.iterator)
         try:
-            with record_function(f"fastpipe: batch {self.progress.batches}"):
+            if profiler._is_profiler_enabled:  # a range costs more than all the rest here
+                with profiler.record_function(f"fastpipe: batch {self.progress.batches}"):
+                    batch = next(self._batches)
+            else:
                 batch = next(self._batches)
         except StopIteration:
             self.meter.ended = asked
