@@ -23,6 +23,14 @@ class EpochSubset(Subset[Any]):
         """The indices in `dataset` of places in an epoch, None for the current one."""
         raise NotImplementedError
 
+    def describe_epoch(self, epoch: int) -> dict[str, Any]:
+        """The content of an epoch, for a state: `adopt_epoch` takes it."""
+        raise NotImplementedError
+
+    def adopt_epoch(self, content: Mapping[str, Any]) -> str:
+        """Gives an epoch the content that `describe_epoch` told of it; the difference, where it has another already."""
+        raise NotImplementedError
+
     def __getitem__(self, place: int) -> Any:
         """A sample of the current epoch, as the dataset gives it."""
         return self.dataset[self.inner([place])[0]]

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import time
 from enum import IntEnum
+from typing import TypeAlias
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-Row = NDArray[np.float64]
+Row: TypeAlias = "memoryview[float]"
 
 
 class Stage(IntEnum):
@@ -32,12 +33,12 @@ class StageTimes:
 
     def row(self, process: int) -> Row:
         """The row of a process, to add to: images, then seconds by `Stage`."""
-        row: Row = self._rows[process].numpy()
+        row: Row = self._rows[process].numpy().data  # an item of an array would be another object of numpy's
         return row
 
-    def total(self) -> Row:
+    def total(self) -> NDArray[np.float64]:
         """The sum of all processes so far."""
-        total: Row = self._rows.sum(0).numpy()
+        total: NDArray[np.float64] = self._rows.sum(0).numpy()
         return total
 
 

@@ -18,12 +18,15 @@ _COMPARED = 64
 """Samples that are described, spread over the dataset."""
 
 
-def describe_dataset(dataset: Any) -> dict[str, Any]:
+def describe_dataset(dataset: Any, epoch: int = 0) -> dict[str, Any]:
     """The length of a dataset, and a short digest of some of its samples' names and targets.
 
     A file's name is its last two folders and its own, so that a dataset may lie elsewhere on another machine. Of a
-    dataset whose samples have no names that are known without reading them, and of one that grows, neither is there.
+    dataset whose samples have no names that are known without reading them, neither is there. One that grows has its
+    source's, and the content of the epoch.
     """
+    if isinstance(dataset, EpochSubset):
+        return {**describe_dataset(dataset.dataset), "content": dataset.describe_epoch(epoch)}
     if not _has_names(dataset) or not hasattr(dataset, "__len__"):
         return {}
     return {"length": len(dataset), "samples": [_digest(dataset, index) for index in _compared(len(dataset))]}
@@ -54,9 +57,12 @@ def check_dataset(saved: Mapping[str, Any] | None, dataset: Any, allow_changes: 
 
 
 def _difference(saved: Mapping[str, Any] | None, dataset: Any) -> str:
-    """The difference in words; empty where none is seen."""
+    """The difference in words; empty where none is seen. An epoch that isn't decided gets the saved content."""
+    if isinstance(dataset, EpochSubset):
+        content = (saved or {}).get("content")
+        return _difference(saved, dataset.dataset) or (dataset.adopt_epoch(content) if content else "")
     now = describe_dataset(dataset)
-    if not saved or not now:
+    if not saved or "length" not in saved or not now:
         return ""
     if saved["length"] != now["length"]:
         return f"it has {now['length']:,} samples, and had {saved['length']:,}"
@@ -76,7 +82,7 @@ def _compared(length: int) -> list[int]:
 
 
 def _has_names(dataset: Any) -> bool:
-    if isinstance(dataset, EpochSubset):
+    if isinstance(dataset, EpochSubset):  # its content is an epoch's
         return False
     if is_wrapper(dataset):
         return is_transparent(dataset) and all(map(_has_names, inner_datasets(dataset).values()))

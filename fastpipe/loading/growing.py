@@ -12,7 +12,7 @@ import os
 import time
 import warnings
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -74,8 +74,9 @@ class GrowingDataset(EpochSubset):
 
     The length and the content of an epoch are fixed when it is first asked for, and kept in the cache's folder: all
     ranks and workers on a machine see the same, and so does a run that is resumed. (Ranks on several machines need a
-    cache folder that they share.) `set_epoch`, the samplers, `fastpipe.DataLoader` and its `state_dict` work as with
-    any dataset; random numbers are keyed on (seed, epoch, index in the source).
+    cache folder that they share.) A loader's state has the content of its epoch, so that a run goes on with it on a
+    machine that has none of it. `set_epoch`, the samplers, `fastpipe.DataLoader` and its `state_dict` work as with any
+    dataset; random numbers are keyed on (seed, epoch, index in the source).
 
     The source is listed once, when it is made. `rescan` lists it again, for the files that its store has got since.
 
@@ -157,6 +158,22 @@ class GrowingDataset(EpochSubset):
             raise IndexError(f"place {asked.max()} is out of range: the epoch has {len(window)} samples")
         found: list[int] = self._order.at(window.at(asked) % len(self._order)).tolist()
         return found
+
+    def describe_epoch(self, epoch: int) -> dict[str, Any]:
+        """The content of an epoch, for a state: a part of the order in which samples arrive."""
+        window = self._window(epoch)
+        return {"epoch": epoch, "first": window.first, "stop": window.stop, "missing": [*window.missing]}
+
+    def adopt_epoch(self, content: Mapping[str, Any]) -> str:
+        """Gives an epoch the content that it had where a state was saved, unless it is decided here."""
+        had = Window(content["first"], content["stop"], tuple(content["missing"]))
+        has = self._state.adopt(content["epoch"], had)
+        if has.same_samples(had):
+            return ""
+        return (
+            f"its epoch {content['epoch']} has the samples that arrived as numbers {has.first:,} to {has.stop - 1:,}, "
+            f"{len(has):,} of them, and had {had.first:,} to {had.stop - 1:,}, {len(had):,} of them"
+        )
 
     def statistics(self) -> GrowingStatistics:
         """Counts the samples of the current epoch, and those that have arrived, are missing or have left."""

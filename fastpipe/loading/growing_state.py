@@ -17,7 +17,7 @@ import math
 import os
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, astuple, dataclass, field
+from dataclasses import asdict, astuple, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +49,10 @@ class Window:
 
     def __len__(self) -> int:
         return self.stop - self.first - len(self.missing)
+
+    def same_samples(self, other: Window) -> bool:
+        """Whether another one has the same samples."""
+        return (self.first, self.stop, list(self.missing)) == (other.first, other.stop, list(other.missing))
 
     def at(self, places: Positions) -> Positions:
         """Positions in the order, of places from 0 to the length."""
@@ -175,6 +179,26 @@ class GrowingState:
             row = astuple(window)
             changed = {**epochs["epochs"], str(epoch): row}
             _write(self.folder / "epochs.json", {"latest": row, "epochs": changed})
+            return window
+
+    def adopt(self, epoch: int, window: Window) -> Window:
+        """The content of an epoch that a run had elsewhere, or the one that it has here already.
+
+        One that was decided here, but of which no sample was asked for yet, gives way. The samples that aren't here are
+        fetched, as those that a cache has lost; until then the store is read.
+        """
+        with filelock.FileLock(self.folder / "epochs.lock", is_singleton=False):
+            known, begun, epochs = self.window(epoch), self.begun(), self._epochs()
+            if known is not None and (known.same_samples(window) or known.number <= begun.number):
+                return known
+            # An epoch before the one that runs moves nothing: its samples are read from the store.
+            follows = window.first >= begun.first and window.stop >= begun.stop
+            if follows:
+                new = window.stop - max(window.first, begun.stop)
+                window = replace(window, new=new, number=self.latest().number + 1)
+            row = astuple(window)
+            latest = row if follows else epochs["latest"]
+            _write(self.folder / "epochs.json", {"latest": latest, "epochs": {**epochs["epochs"], str(epoch): row}})
             return window
 
     def forget(self) -> None:

@@ -82,7 +82,7 @@ class Iteration(Iterator[_Batch]):
 
     def __next__(self) -> _Batch:
         # The first batch is waited for from where the iteration began: workers were started before it was asked for.
-        asked = time.perf_counter() if self.meter.waits else self.meter.began
+        asked = time.perf_counter() if self.meter.rows else self.meter.began
         ready = batches_ready(self.iterator)
         try:
             if profiler_enabled():

@@ -384,7 +384,7 @@ class DataLoader(TorchDataLoader[Any]):
             behind.set_state(state["generator"])
             torch.empty((), dtype=torch.int64).random_(generator=behind)
             state["generator"] = behind.get_state()
-        return {"sampler": state, "dataset": describe_dataset(self.dataset)}
+        return {"sampler": state, "dataset": describe_dataset(self.dataset, now.sampler.epoch)}
 
     def load_state_dict(self, state: Mapping[str, Any], *, allow_changes: bool = False) -> None:
         """Goes on where the state was taken: the next iteration gives the remaining batches of its epoch.

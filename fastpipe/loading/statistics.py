@@ -7,7 +7,6 @@ import os
 import socket
 import time
 from array import array
-from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,9 +14,10 @@ from typing import Any
 import numpy as np
 import torch
 import torch.distributed as dist
+from numpy.typing import NDArray
 
 from fastpipe.environment import busy_cpu_seconds, usable_cpus
-from fastpipe.executor import Row, Stage, StageTimes
+from fastpipe.executor import Stage, StageTimes
 from fastpipe.loading.ranks import rank_and_count
 from fastpipe.sources import CachedSource
 
@@ -91,14 +91,6 @@ class LoaderStatistics(dict[str, Any]):
         return epoch + "; ".join(parts)
 
 
-@dataclass(frozen=True, slots=True)
-class _Batch:
-    at: float
-    images: int
-    wait: float
-    ready: int
-
-
 @dataclass
 class LoaderMeter:
     """Measures one iteration for `LoaderStatistics`: its batches as they are handed out.
@@ -107,6 +99,8 @@ class LoaderMeter:
         epoch: its number.
         datasets: the image datasets whose batches they are.
         times: of the stages of whoever makes the batches; None for other datasets.
+        rows: four numbers of each batch: when it came, how long it was waited for, its images, and how many batches
+            were ready when it was asked for.
     """
 
     epoch: int | None = None
@@ -114,11 +108,7 @@ class LoaderMeter:
     times: StageTimes | None = field(default=None, init=False)
     began: float = field(default_factory=time.perf_counter)
     ended: float | None = None
-    images: int = 0
-    ready: int = 0
-    starved: int = 0
-    waits: array[float] = field(default_factory=lambda: array("d"))
-    minute: deque[_Batch] = field(default_factory=deque)
+    rows: array[float] = field(default_factory=lambda: array("d"))
     busy_before: tuple[float, float] | None = field(default_factory=busy_cpu_seconds)
 
     def __post_init__(self) -> None:
@@ -136,26 +126,13 @@ class LoaderMeter:
 
     def note(self, asked: float, got: float, batch: Any, collated: bool, ready: int) -> None:
         """Notes a batch: when it was asked for and when it came, and how many were ready then."""
-        images = images_in(batch) if collated else 1
-        self.images += images
-        self.ready += ready
-        self.starved += ready == 0
-        self.waits.append(got - asked)
-        self.minute.append(_Batch(got, images, got - asked, ready))
-        while self.minute[0].at < got - WINDOW_S:
-            self.minute.popleft()
+        self.rows.extend((got, got - asked, images_in(batch) if collated else 1, ready))
 
     def statistics(self, workers: int, threads: int, bad_files: Any) -> LoaderStatistics:
         end = time.perf_counter() if self.ended is None else self.ended
-        recent = [one for one in self.minute if one.at >= end - WINDOW_S]
-        whole = _window(end - self.began, self.images, np.frombuffer(self.waits, np.float64), self.ready, self.starved)
-        minute = _window(
-            min(end - self.began, WINDOW_S),
-            sum(one.images for one in recent),
-            np.array([one.wait for one in recent]),
-            sum(one.ready for one in recent),
-            sum(one.ready == 0 for one in recent),
-        )
+        # A copy: another thread may ask, Prometheus's for one, and an array that is looked at can't grow.
+        rows = np.frombuffer(self.rows[:], np.float64).reshape(-1, 4)
+        seconds = end - self.began
         cache = {"hits": 0, "misses": 0, "fetched_bytes": 0} if self.caches else {}
         for source, before in self.caches.values():
             after = source.statistics()
@@ -163,13 +140,13 @@ class LoaderMeter:
                 cache[name] += getattr(after, name) - getattr(before, name)
         idle = None
         if self.busy_before is not None and (now := busy_cpu_seconds()) is not None and now[1] > self.busy_before[1]:
-            busy, seconds = now[0] - self.busy_before[0], now[1] - self.busy_before[1]
-            idle = max(0.0, (os.cpu_count() or 1) - busy / seconds)
+            busy, passed = now[0] - self.busy_before[0], now[1] - self.busy_before[1]
+            idle = max(0.0, (os.cpu_count() or 1) - busy / passed)
         return LoaderStatistics(
             epoch=self.epoch,
-            this_epoch=whole,
-            last_minute=minute,
-            first_batch_s=self.waits[0] if self.waits else 0.0,
+            this_epoch=_window(seconds, rows),
+            last_minute=_window(min(seconds, WINDOW_S), rows[rows[:, 0] >= end - WINDOW_S]),
+            first_batch_s=float(rows[0, 1]) if len(rows) else 0.0,
             image_us={} if self.times is None else _by_stage(self.times.total() - self.times_before),
             bad_files={"skipped": bad_files.skipped, "replaced": bad_files.replaced, "total": bad_files.total},
             cache=cache,
@@ -195,17 +172,18 @@ def images_in(batch: Any) -> int:
     """Samples in a batch: the first dimension of the first tensor in it, or the length of a list of samples."""
     if isinstance(batch, torch.Tensor):
         return len(batch) if batch.dim() else 1
-    if isinstance(batch, Mapping):
-        return images_in(next(iter(batch.values()))) if batch else 0
     if isinstance(batch, (list, tuple)) and batch:
         first = batch[0]
         collated = isinstance(first, torch.Tensor) or (isinstance(batch, tuple) and isinstance(first, Mapping))
         return images_in(first) if collated else len(batch)
+    if isinstance(batch, Mapping):
+        return images_in(next(iter(batch.values()))) if batch else 0
     return len(batch) if hasattr(batch, "__len__") else 1
 
 
-def _window(seconds: float, images: int, waits: Any, ready: int, starved: int) -> dict[str, Any]:
-    batches = len(waits)
+def _window(seconds: float, rows: NDArray[np.float64]) -> dict[str, Any]:
+    waits, ready, batches = rows[:, 1], rows[:, 3], len(rows)
+    images = int(rows[:, 2].sum())
     p50, p95, p99 = np.percentile(waits, (50, 95, 99)).tolist() if batches else (0.0, 0.0, 0.0)
     total = float(waits.sum())
     return {
@@ -216,12 +194,12 @@ def _window(seconds: float, images: int, waits: Any, ready: int, starved: int) -
         "batches_per_s": batches / seconds if seconds else 0.0,
         "wait_s": {"total": total, "p50": p50, "p95": p95, "p99": p99},
         "wait_share": min(1.0, total / seconds) if seconds else 0.0,
-        "ready": ready / batches if batches else 0.0,
-        "starved": starved / batches if batches else 0.0,
+        "ready": float(ready.mean()) if batches else 0.0,
+        "starved": float((ready == 0).mean()) if batches else 0.0,
     }
 
 
-def _by_stage(row: Row) -> dict[str, float]:
+def _by_stage(row: NDArray[np.float64]) -> dict[str, float]:
     images = row[Stage.IMAGES]
     return {one.name.lower(): float(row[one] / images * 1e6) for one in Stage if one is not Stage.IMAGES and images}
 

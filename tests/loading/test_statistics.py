@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -15,9 +16,10 @@ from loading.batches import dataset
 
 import fastpipe
 from fastpipe import transforms as T
+from fastpipe.datasets import BadFileCounts
 from fastpipe.environment import busy_cpu_seconds
 from fastpipe.loading.prometheus import export_to_prometheus
-from fastpipe.loading.statistics import LoaderStatistics, gathered, images_in
+from fastpipe.loading.statistics import LoaderMeter, LoaderStatistics, gathered, images_in
 
 WAYS = ({}, {"threads": 2}, {"num_workers": 1}, {"num_workers": 2, "persistent_workers": True})
 
@@ -76,6 +78,50 @@ def test_batches_that_are_ready(root):
     loader = fastpipe.DataLoader(dataset(root), 2)
     list(loader)
     assert (loader.stats()["this_epoch"]["ready"], loader.stats()["this_epoch"]["starved"]) == (0, 1)
+
+
+def test_the_last_minute_and_its_counts_beside_plain_sums():
+    meter = LoaderMeter(began=1000.0)
+    rng = np.random.default_rng(0)
+    now, batches = 1000.0, []
+    for _ in range(200):
+        wait, images, ready = rng.uniform(0, 0.3), int(rng.integers(1, 5)), int(rng.integers(0, 3))
+        meter.note(now, now + wait, torch.zeros(images, 2), True, ready)
+        batches.append((now + wait, wait, images, ready))
+        now += wait + 0.5
+    meter.ended = now
+    found = meter.statistics(0, 0, BadFileCounts(0, 0, 0))
+    assert found["first_batch_s"] == pytest.approx(batches[0][1])
+    for name, since in (("this_epoch", 0.0), ("last_minute", now - 60)):
+        part = [one for one in batches if one[0] >= since]
+        waits = [one[1] for one in part]
+        window = found[name]
+        assert window["seconds"] == pytest.approx(min(now - 1000, 60 if since else 1e9))
+        assert (window["batches"], window["images"]) == (len(part), sum(one[2] for one in part))
+        assert window["wait_s"]["total"] == pytest.approx(sum(waits))
+        assert window["wait_s"]["p95"] == pytest.approx(np.percentile(waits, 95))
+        assert window["ready"] == pytest.approx(sum(one[3] for one in part) / len(part))
+        assert window["starved"] == pytest.approx(sum(one[3] == 0 for one in part) / len(part))
+    assert 50 < found["last_minute"]["batches"] < 150
+
+
+def test_statistics_are_asked_for_from_another_thread_meanwhile():
+    """As Prometheus's server does; an array that somebody looks at can't grow."""
+    meter, batch, over = LoaderMeter(), torch.zeros(2), threading.Event()
+
+    def ask() -> None:
+        while not over.is_set():
+            meter.statistics(0, 0, BadFileCounts(0, 0, 0))
+
+    asking = threading.Thread(target=ask)
+    asking.start()
+    try:
+        for number in range(3000):
+            meter.note(number, number + 0.5, batch, True, 0)
+    finally:
+        over.set()
+        asking.join()
+    assert meter.statistics(0, 0, BadFileCounts(0, 0, 0))["this_epoch"]["images"] == 6000
 
 
 def test_foreign_datasets_have_no_stages():
@@ -193,7 +239,7 @@ def _rank(rank: int, root: Path, port_file: str, results: Any) -> None:
     for _ in loader:
         time.sleep(0.01)
     if rank == 1:
-        loader._meter.waits.append(100.0)
+        loader._meter.note(-100.0, 0.0, torch.zeros(1), True, 0)
     found = loader.stats(gather=True)
     results.put((rank, found["slowest"], [one["rank"] for one in found["ranks"]]))
     torch.distributed.destroy_process_group()
