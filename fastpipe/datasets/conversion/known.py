@@ -8,14 +8,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-Found = TypeVar("Found")
+from fastpipe.recipes.base import NEUTRAL_NAMES
 
-_OF_NO_ACCOUNT = frozenset(
-    {"__init__", "__repr__", "__str__", "extra_repr", *vars(type("Empty", (), {}))}
-    | {"__annotate__", "__annotate_func__", "__annotations__", "__annotations_cache__", "__classdictcell__"}
-    | {"__orig_bases__", "__parameters__", "__qualname__", "__slotnames__", "__type_params__"}
-)
-"""Names that a subclass may have without making other samples: some that the language and ``copy`` add among them."""
+Found = TypeVar("Found")
 
 
 class NotConvertible(Exception):
@@ -66,7 +61,7 @@ class KnownClass:
         kind = type(dataset)
         for between in kind.__mro__[: kind.__mro__.index(base)]:
             for name in vars(between):
-                if name in _OF_NO_ACCOUNT or name in self.free:
+                if name in NEUTRAL_NAMES or name in self.free:
                     continue
                 special = name.startswith("__") and name.endswith("__")
                 if special or name in read or hasattr(base, name):
