@@ -31,7 +31,7 @@ def main() -> None:
     known = LoaderMeter.note, LoaderMeter.listen
 
     def seconds(measured: bool) -> float:
-        LoaderMeter.note, LoaderMeter.listen = known if measured else (_nothing, _nothing)  # type: ignore[method-assign]
+        LoaderMeter.note, LoaderMeter.listen = known if measured else (_nothing, _nothing)
         dataset._fastpipe.measure(None)
         began = time.process_time()
         for _ in loader:
@@ -44,7 +44,7 @@ def main() -> None:
         order = (True, False) if turn % 2 else (False, True)
         taken = {measured: seconds(measured) for measured in order}
         ratios.append(taken[True] / taken[False] - 1)
-    LoaderMeter.note, LoaderMeter.listen = known  # type: ignore[method-assign]
+    LoaderMeter.note, LoaderMeter.listen = known
     quartiles = ", ".join(f"{one:+.2%}" for one in statistics.quantiles(ratios))
     print(f"{statistics.median(ratios):+.2%} (quartiles {quartiles})")
 

@@ -133,7 +133,7 @@ def main() -> None:
             before = steps_per_second(endless(cached), operations, rest, options.seconds)
             batches = endless(make())
             beside = steps_per_second(batches, operations, rest, options.seconds)
-            batches.close()  # type: ignore[attr-defined]
+            batches.close()
             alone.append(before)
             found.setdefault(name, []).append(beside / before)
     table = Table(title=f"{batch_size} images a step, {options.busy:.0%} of it in Python: steps a second, of cached")
