@@ -23,7 +23,7 @@ _OBJECT_SIZE = object.__basicsize__  # a capsule's pointer comes behind the obje
 
 
 class PillowMemory(NamedTuple):
-    """Where an image's pixels lie.
+    """The memory of an image's pixels.
 
     Attributes:
         address: of the first pixel.
