@@ -187,7 +187,7 @@ def available() -> bool:
 
 
 def why_not() -> str:
-    """Why the core isn't available, and what to do about it; empty where it is."""
+    """The reason that the core isn't available, and what to do about it; empty if it is."""
     return loaded().reason
 
 

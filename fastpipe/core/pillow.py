@@ -23,7 +23,7 @@ CAPSULE_POINTER_AT = object.__basicsize__  # behind the object's head
 
 
 class PillowMemory(NamedTuple):
-    """Where an image's pixels lie.
+    """The memory of an image's pixels.
 
     Attributes:
         address: of the first pixel.

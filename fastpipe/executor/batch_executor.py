@@ -165,7 +165,7 @@ class Stages(Protocol):
         """Makes programs of what was drawn."""
 
     def start(self, tasks: Sequence[SampleTask], places: Places | None, here: Workspace | None) -> CoreRun:
-        """Has the core make tasks, in their places where there are some; comes back meanwhile."""
+        """Starts tasks in the core, in their places if there are some, and returns meanwhile."""
 
     def make(self, task: SampleTask, out: Any) -> None:
         """Makes what is left of a task when the core has run; draws nothing, so that threads may do it."""
@@ -348,7 +348,7 @@ class PendingBatch:
         self._running = run, tasks
 
     def _as_list(self) -> list[SampleTask]:
-        """All tasks that there is work to do for, once more: they can't be one tensor."""
+        """Returns all unfinished tasks, lowered anew: their results don't fit into one tensor."""
         self._settle()
         self._places = None
         tasks = [task for task in self._tasks if task is not None and task.error is None and task.finished is None]

@@ -43,7 +43,7 @@ _FORMATS = ("JPEG", "PNG", PACKED_FORMAT)
 
 @dataclass(frozen=True, slots=True)
 class DecodeOptions:
-    """How files are decoded.
+    """Options of decoding files.
 
     Attributes:
         reader: a reader's name; None for the config's choice.
@@ -121,7 +121,7 @@ class ImageStages:
     # -- read
 
     def read(self, tasks: Sequence[SampleTask], here: Workspace | None) -> None:
-        """By the core, all in one call, where it is there; files of formats that it hasn't as `read_one` does."""
+        """Reads files by the core in one call, if it is there; formats that it lacks go through `read_one`."""
         if self.loader is not None or not tasks:
             return
         sources: Sequence[str | bytes] = [task.source for task in tasks]
@@ -449,7 +449,7 @@ class _Sinks:
         return self._places is not None and not (program.after and self.memory.dtype != conversion.dtype)
 
     def write(self, job: core.Job, position: int, program: Program) -> Any:
-        """Has a job write to a place; the tensor, or None for one in a batch to which nothing else is to be done."""
+        """Sets a job's sink to a place; returns the tensor, or None if it is one of a batch and is finished then."""
         conversion: Any = program.conversion
         shape, places = program.result, self._places
         out: Any = None

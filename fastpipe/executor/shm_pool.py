@@ -42,7 +42,7 @@ if hasattr(os, "register_at_fork"):
 
 
 class Slots:
-    """All pieces of memory of a loader's workers, as the main process sees them. To be made before the workers are.
+    """The shared memory of a loader's workers, as the main process sees it; made before the workers are.
 
     Args:
         workers: processes that make batches.
@@ -64,7 +64,7 @@ class Slots:
         self._pieces = {}
 
     def of_worker(self, worker: int) -> WorkerSlots:
-        """For the worker's process: its pieces, to make batches in."""
+        """The pieces of one worker, which makes batches in them."""
         return WorkerSlots(self._token, worker, self._in_use[worker].numpy())
 
     def open(
@@ -164,7 +164,7 @@ def _received(
     stride: tuple[int, ...],
     offset: int,
 ) -> torch.Tensor:
-    """In the main process: a batch as a tensor like any other."""
+    """Makes a tensor of a batch that came from a worker; called in the main process."""
     return _owners[token].open(worker, number, count, dtype, piece).as_strided(shape, stride, offset)
 
 

@@ -214,7 +214,7 @@ class Perspective(Operation):
 @register
 @dataclass(frozen=True, slots=True, eq=False)
 class ElasticTransform(Operation):
-    """Each pixel from a place of its own."""
+    """Moves each pixel by a displacement of its own."""
 
     op: ClassVar[str] = "elastic_transform"
     phrase: ClassVar[str] = "warped elastically"

@@ -78,5 +78,5 @@ class Encoded:
 
     @classmethod
     def of(cls, data: bytes, source: str = "<bytes>", **options: Any) -> Encoded:
-        """With the header parsed."""
+        """Parses the header of a file's bytes."""
         return cls(data, readers.parse_header(data, source), source, **options)

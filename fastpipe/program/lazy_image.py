@@ -41,7 +41,7 @@ _Reference: TypeAlias = "weakref.ref[LazyImage] | None"
 
 @dataclass(slots=True, eq=False)
 class _Record:
-    """Where the pixels of a lazy image come from.
+    """The source of a lazy image's pixels.
 
     Attributes:
         source: the file.
@@ -138,7 +138,7 @@ class LazyImage(Image.Image):
 
     @property
     def __array_interface__(self) -> Any:
-        """As Pillow's. The first time, the image gets no pixels of its own: many end as one array."""
+        """Pillow's array interface; the first time the image gets no pixels of its own, as many end as one array."""
         record = _record_of(self)
         if record is None or record.gave_array:
             pixels = to_array(_made(self))
@@ -243,7 +243,7 @@ _FILTERS = {number: number.name.lower() for number in Image.Resampling if number
 
 
 def _record_of(image: Image.Image) -> _Record | None:
-    """Where a lazy image has its pixels from; None of a plain one, which another thread may have made of it."""
+    """The record of a lazy image; None for a plain one, which another thread may have made of it."""
     return vars(image).get("_fastpipe")
 
 
@@ -254,7 +254,7 @@ def _open_record(image: Image.Image) -> _Record | None:
 
 
 def _shown(image: Image.Image, record: _Record) -> tuple[Step, ...]:
-    """All steps to the image as it is in its mode."""
+    """The steps to the image in its mode."""
     return record.steps if image.mode == "RGB" else (*record.steps, _GRAY_IN_ONE)
 
 

@@ -105,7 +105,7 @@ class LazySource:
         return to_array(made) if as_array and isinstance(made, Image.Image) else made
 
     def run_by_core(self, program: Program, out: torch.Tensor | None, in_rows: bool) -> Any:
-        """As `run`; None where the core refuses the file, or doesn't have all steps."""
+        """Runs a program as `run` does; None if the core refuses the file or lacks a step."""
         return self._run(program, out, in_rows, all_steps=True)
 
     def region(self, box: Box, steps: tuple[Step, ...] = ()) -> NDArray[Any]:

@@ -329,7 +329,7 @@ def _all_of(shape: ImageShape) -> Box:
 
 
 def _put_before(local: list[Step], operation: Step) -> None:
-    """Two flips the same way, one behind the other, are none."""
+    """Adds an operation in front of others; two flips the same way cancel out."""
     if isinstance(operation, (HFlip, VFlip)) and local and type(local[-1]) is type(operation):
         local.pop()
     else:

@@ -121,7 +121,7 @@ def run_steps(steps: Sequence[Step], image: Any) -> Any:
 
 
 def run_operation(operation: Operation, image: Any, box: Box | None = None) -> Any:
-    """One operation on a PIL image, or on a box inside of it, by the core, as a new PIL image.
+    """Runs one operation by the core on a PIL image, or on a box inside of it; returns a new PIL image.
 
     None where Pillow is to do it: the object is no PIL image that `shape_of` knows, or of too few pixels, the box isn't
     inside of it, or the core doesn't take it or the arguments, about which Pillow then says what it thinks.

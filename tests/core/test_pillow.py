@@ -307,7 +307,7 @@ def test_files_come_with_pillows_fourth_byte(context: core.Context, mode: str, k
         job = core.Job()
         job.read(file.getvalue())
         if margin:
-            job.pad(3, 3, 3, 3, core.Padding.CONSTANT, known.getpixel((0, 0)), 0)  # type: ignore[arg-type]
+            job.pad(3, 3, 3, 3, core.Padding.CONSTANT, known.getpixel((0, 0)), 0)
         job.write_image(new[1])
         assert context.run(job) == Status.OK
         np.testing.assert_array_equal(four_bytes(new[0]), four_bytes(known))

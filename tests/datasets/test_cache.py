@@ -284,7 +284,7 @@ def test_what_is_no_cache_or_no_capacity(tmp_path: Path) -> None:
     ]  # fmt: skip
     for wrong in ("much", "-1 GB", -1, 1.5, True, None):
         with pytest.raises(DatasetError, match="give bytes, as an integer or a text such as '500 GB'"):
-            parse_size(wrong)  # type: ignore[arg-type]
+            parse_size(wrong)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")

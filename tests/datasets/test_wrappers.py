@@ -29,7 +29,7 @@ def folder(tmp_path: Path) -> fastpipe.ImageFolder:
 
 def test_locate_finds_what_the_wrappers_give(folder: fastpipe.ImageFolder) -> None:
     numbers = torch.arange(7)
-    both: Any = ConcatDataset([Subset(folder, [3, -1, 0]), Subset(Subset(numbers, [6, 5, 4]), [2, 0])])  # type: ignore[arg-type]
+    both: Any = ConcatDataset([Subset(folder, [3, -1, 0]), Subset(Subset(numbers, [6, 5, 4]), [2, 0])])
     assert [locate(both, place) for place in range(3)] == [(folder, 3), (folder, -1), (folder, 0)]
     for place in (3, 4, -1, -2):
         found, index = locate(both, place)
@@ -44,7 +44,7 @@ def test_behind_subsets_asks_nothing_without_indices(folder: fastpipe.ImageFolde
         def __getitem__(self, place: int) -> int:
             raise AssertionError
 
-    subset: Any = Subset(folder, Unopened())  # type: ignore[arg-type]
+    subset: Any = Subset(folder, Unopened())
     assert behind_subsets(Subset(subset, [1])) == (folder, ())
     assert behind_subsets(Subset(Subset(folder, [4, 2, 0]), [2, 1]), [0, 1, 0]) == (folder, [0, 2, 0])
 

@@ -172,7 +172,7 @@ def test_an_image_of_several_blocks_is_run_by_pillow(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(core, "new_image", lambda *shape: None)
     steps: tuple[Operation, ...] = drawn(
         [fastpipe_transforms.Resize(30), fastpipe_transforms.CenterCrop(20)], ImageShape(60, 50), 0
-    ).steps  # type: ignore[assignment]
+    ).steps
     made = run_on_image(lower(steps, ImageShape(60, 50)), image)
     known = expected([torchvision.transforms.Resize(30), torchvision.transforms.CenterCrop(20)], image, 0)
     assert made.tobytes("raw", "RGBX") == known.tobytes("raw", "RGBX")

@@ -145,7 +145,7 @@ typedef enum fpc_kind {
     FPC_OP_PERSPECTIVE,   /* warp: the same with PERSPECTIVE */
     FPC_OP_BOX_BLUR,      /* blur: ImageFilter.BoxBlur */
     FPC_OP_GAUSSIAN_BLUR, /* blur: ImageFilter.GaussianBlur */
-    /* What torchvision does to uint8 tensors, in the rounding that `reserved` says (FPC_FUSED, FPC_V1). */
+    /* torchvision's operations on uint8 tensors, in the rounding that `reserved` says (FPC_FUSED, FPC_V1). */
     FPC_OP_TENSOR_GRAY,         /* gray: rgb_to_grayscale */
     FPC_OP_TENSOR_SATURATION,   /* blend: adjust_saturation */
     FPC_OP_TENSOR_CONTRAST,     /* blend: adjust_contrast of an image whose gray values' sum is at most 2**24 */

@@ -68,7 +68,7 @@ static void blend_table(const fpc_kernels *kernels, const fpc_operation *operati
     memcpy(table, blended, 256);
 }
 
-/* What becomes of one value in all pixels; FPC_FOURTH_PLANE where that isn't one value. */
+/* The value that the same value in all pixels becomes; FPC_FOURTH_PLANE if it becomes several. */
 static int32_t result_of(const fpc_kernels *kernels, const fpc_operation *operation, uint8_t value) {
     uint8_t table[256];
     switch (operation->kind) {

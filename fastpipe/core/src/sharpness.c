@@ -6,7 +6,7 @@
 #include "operations.h"
 #include "tensors.h"
 
-/* What both need: rows above and below. */
+/* The part that both share: rows above and below. */
 typedef struct smooth_stage {
     fpc_stage stage;
     uint8_t *ring, *smooth; /* three rows of the input, and one of the smoothed image */

@@ -83,7 +83,7 @@ class PlannedApply(Planned):
     """`Planned`, for ``RandomApply``."""
 
     def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
-        """As `Planned.draw`, member by member."""
+        """Draws for one member after the other."""
         own: Any = self
         return draw_all(own.transforms, shape, generators) if stream_of(generators).bernoulli(own.p) else ()
 
@@ -92,7 +92,7 @@ class PlannedV2Compose(Planned):
     """`Planned`, for ``Compose``; one image goes through it as a program. See `fastpipe.transforms.image_call`."""
 
     def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
-        """As `Planned.draw`, member by member."""
+        """Draws for one member after the other."""
         own: Any = self
         return draw_all(own.transforms, shape, generators)
 

@@ -10,7 +10,7 @@ import pytest
 import torch
 from PIL import Image
 from torchvision_here import module, torchvision
-from v2_pipelines import MEAN, STD, pipeline, same
+from v2_pipelines import MEAN, STD, pipeline, same, write_photos
 
 import fastpipe
 from fastpipe import core
@@ -22,17 +22,11 @@ from fastpipe.types import ImageShape
 
 theirs, v1 = module("torchvision.transforms.v2"), module("torchvision.transforms")
 TheirFolder = torchvision.datasets.ImageFolder
-SHAPES = [(90, 121, "420"), (64, 64, "444"), (133, 71, "422"), (77, 150, "gray"), (1, 9, "444")]
 
 
 @pytest.fixture(scope="module")
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("photos")
-    (folder / "a").mkdir()
-    for number, (height, width, kind) in enumerate(SHAPES):
-        (folder / "a" / f"{number}.jpg").write_bytes(corpus.jpeg(height, width, kind, seed=number))
-    (folder / "a" / "5.png").write_bytes(corpus.save(corpus.photo(80, 111, 7), "PNG"))
-    return folder
+    return write_photos(tmp_path_factory.mktemp("photos"), (1, 9, "444"))
 
 
 def tensor_first(namespace: Any, *middle: Any, size: int = 48) -> Any:
