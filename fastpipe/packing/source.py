@@ -74,7 +74,7 @@ class PackSource:
 
     @property
     def places(self) -> list[str]:
-        """The folders and files of this machine that it is read from."""
+        """The folders and files of this machine that it is read from, as far as they are known; of a store none."""
         if self.containers is not None:
             return [path for path in self.containers.paths if not is_url(str(path))]
         index = cast(ImageIndex, self.index)
