@@ -457,7 +457,7 @@ def _check_place(source: PackSource, target: Target) -> None:
 
 def _usual_jobs(source: PackSource) -> int:
     """A thread for each CPU; two where half of the time is waiting for a store."""
-    return usable_cpus() * (1 if source.places else 2)
+    return usable_cpus() * (2 if source.is_remote else 1)
 
 
 def _with_task(function: Callable[[Task], Any]) -> Callable[[Task], tuple[Task, Any]]:
