@@ -300,7 +300,7 @@ def report(folder: Path, pairs: list[tuple[bytes, bytes]], given: argparse.Names
         figures["AVX2 / AVX-512"] = ratio(whole["avx2 packed"], whole["avx512 packed"])
         console.print(f"AVX2 takes {figures['AVX2 / AVX-512']:.2f} times AVX-512's time (mark: 1.3)")
 
-    table = Table("dataset[i]", "torchvision µs", "JPEG ×", "packed ×")
+    table = Table(r"dataset\[i]", "torchvision µs", "JPEG ×", "packed ×")
     for name, times in samples(folder, given.rounds).items():
         ratios = {kind: ratio(times["torchvision"], times[kind]) for kind in ("JPEG", "packed")}
         table.add_row(

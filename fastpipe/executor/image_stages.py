@@ -30,6 +30,7 @@ from fastpipe.program.lower import lower
 from fastpipe.program.on_image import DIRECT, finish_tensor
 from fastpipe.program.profiling import listener, mark
 from fastpipe.program.program import Fidelity, Program
+from fastpipe.readers.partial import PartialFile, fetch_images, fetch_rows
 from fastpipe.rng import as_globals, drawing, keyed_generators, keyed_globals, rewound
 from fastpipe.sources import fetched
 from fastpipe.transforms._base import call
@@ -127,12 +128,12 @@ class ImageStages:
             return
         sources: Sequence[str | bytes] = [task.source for task in tasks]
         remote = RemoteFile in map(type, sources)
-        partial: dict[int, readers.PartialFile] = {}
+        partial: dict[int, PartialFile] = {}
         if remote:
             # What the user's code gets may be used as a whole.
             in_parts = here is not None and not self.pipeline.rest and not any(task.for_own_code for task in tasks)
             if in_parts:
-                sources, errors, partial = readers.fetch_images(sources)
+                sources, errors, partial = fetch_images(sources)
             else:
                 sources, errors = fetched(sources)
             for number, error in errors.items():
@@ -307,7 +308,7 @@ class ImageStages:
             if partial is not None and program is not None:
                 wanted.append((partial, program.box))
         if wanted:
-            readers.fetch_rows(wanted)
+            fetch_rows(wanted)
 
     def _is_for_core(self, task: SampleTask) -> bool:
         """Whether the core is the reader that is chosen for a file."""

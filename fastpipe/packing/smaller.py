@@ -1,8 +1,10 @@
-"""Images made smaller before they are packed: `Smaller` does it, `Change` says what it did, `Changes` adds that up.
+"""Images made smaller before they are packed.
 
-smaller = Smaller(max_side=512)
-data, change = smaller.apply(data)  # the same bytes, and None, where the image isn't larger
-changes += Changes.of(change)
+    smaller = Smaller(max_side=512)
+    data, change = smaller.apply(data)  # the same bytes, and None, where the image isn't larger
+    changes += Changes.of(change)
+
+`Smaller` does it, `Change` says what it did, `Changes` adds that up.
 """
 
 from __future__ import annotations

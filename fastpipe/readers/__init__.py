@@ -12,7 +12,6 @@ from fastpipe.readers.base import Capabilities, Reader, Scratch, thread_scratch
 from fastpipe.readers.defects import Defect
 from fastpipe.readers.header import parse_header, read_header, upright_orientation
 from fastpipe.readers.limits import MaxPixels, check_limit, longest_file, most_scratch, pixel_limit
-from fastpipe.readers.partial import PartialFile, fetch_images, fetch_rows
 from fastpipe.readers.registry import (
     ReaderStatus,
     available_readers,
@@ -30,7 +29,6 @@ __all__ = [
     "Defect",
     "Header",
     "MaxPixels",
-    "PartialFile",
     "Reader",
     "ReaderStatus",
     "Scratch",
@@ -41,8 +39,6 @@ __all__ = [
     "configured_reader",
     "decode",
     "default_order",
-    "fetch_images",
-    "fetch_rows",
     "get_reader",
     "longest_file",
     "most_scratch",

@@ -83,7 +83,10 @@ def fetch_images(
     for position in large:
         start = found[position]
         if position not in errors and isinstance(start, bytes) and is_packed(start):
-            partial[position] = PartialFile(files[position], start)  # type: ignore[arg-type]
+            try:
+                partial[position] = PartialFile(files[position], start)  # type: ignore[arg-type]
+            except (MemoryError, ValueError) as error:  # of a length that nobody has memory for
+                left[position] = error
         elif isinstance(errors.get(position), (StoreError, type(None))):  # no packed image, or a store without ranges
             whole.append(position)
     again, errors_again = fetched([files[position] for position in whole])

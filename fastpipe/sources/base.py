@@ -16,8 +16,8 @@ __all__ = ["RANGES_FROM", "ByteSource", "Entry", "Fetched", "by_source", "fetche
 RANGES_FROM = 4 << 20
 """Bytes of a packed image from which on its parts are asked for; see `ByteSource.ranges_from`.
 
-A second request to S3 waits for some 25 ms. In these a connection brings 2 MB, or 1 MB where 32 of them share 10 Gbit/s,
-and that is the quarter of 4 MiB that random crops don't need; ``benchmarks/packed.py`` has both.
+A second request to S3 waits for some 25 ms. In these one connection brings 2 MB, or 1 MB where 32 share 10 Gbit/s:
+the quarter of 4 MiB that random crops don't need. ``benchmarks/packed.py`` has an epoch of each kind.
 """
 
 Fetched = bytes | str | Exception

@@ -259,6 +259,14 @@ class TestStoresThatFail:
         assert part is not None
         assert part.offset + part.length == LONGEST_HEAD + 500
 
+    def test_a_length_that_nobody_has_memory_for(self) -> None:
+        store = Store(FILES)
+        good = store.file(Entry("class1/1.fpj", len(FILES["class1/1.fpj"])))
+        absurd = store.file(Entry("class0/0.fpj", 1 << 62))
+        _, errors, partial = fetch_images([absurd, good])
+        assert ([*errors], [*partial]) == ([0], [1])
+        assert isinstance(errors[0], MemoryError | ValueError)
+
 
 class TestRows:
     @pytest.mark.parametrize("kind", ["420", "444", "422", "440", "411", "gray"])

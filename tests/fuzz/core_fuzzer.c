@@ -492,6 +492,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size) {
     if (length > 20 && memcmp(data, "\x89PNG", 4) == 0 && !one_in(&from, 8)) mend_checksums(data, length);
     if (is_packed && !made_up && !one_in(&from, 8)) mend_packed(data, length);
     if (made_up || is_packed || one_in(&other, 4)) pack_and_unpack(&other, data, length);
+    if ((made_up || is_packed) && one_in(&other, 4)) read_by_parts(&other, data, length);
 
     fpc_header header;
     const int status = fpc_read_header(data, length, &header);
