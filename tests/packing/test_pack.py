@@ -396,6 +396,7 @@ def test_archives_are_those_that_others_read(folder: Path, tmp_path: Path) -> No
         assert {name: archive.extractfile(name).read() for name in names} == members  # type: ignore[union-attr]
 
 
+@pytest.mark.slow  # where a file has no holes, 4 GB are written
 def test_a_zip_beyond_4_gb(tmp_path: Path) -> None:
     """Members behind 4 GB have their place in zip64's records; the file has a hole before them."""
     from fastpipe.packing.archives import Place, Zip, crc_of
