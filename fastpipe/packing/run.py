@@ -189,7 +189,7 @@ def _run(
             with Record(target.record, layout.about, target.path) as record:
                 resumed = record.totals.files
                 with SlowBar(f"{conversion.verb}ing", progress) as bar:
-                    _Flow(layout, record, bar, usable_cpus() if jobs is None else jobs, cluster).run()
+                    _Flow(layout, record, bar, jobs or _usual_jobs(source), cluster).run()
                 return PackResult.of(layout, record, resumed, time.perf_counter() - begun)
         except FastpipeError:
             raise
@@ -453,6 +453,11 @@ def _check_place(source: PackSource, target: Target) -> None:
         raise DatasetError(
             f"{name} would be one of the source's files, {source.name}: choose another name or folder for the target."
         )
+
+
+def _usual_jobs(source: PackSource) -> int:
+    """A thread for each CPU; two where half of the time is waiting for a store."""
+    return usable_cpus() * (2 if source.is_remote else 1)
 
 
 def _with_task(function: Callable[[Task], Any]) -> Callable[[Task], tuple[Task, Any]]:

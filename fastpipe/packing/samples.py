@@ -7,6 +7,7 @@ import itertools
 import json
 import os
 import posixpath
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -41,6 +42,7 @@ def shard_items(source: ShardSource, ending: Ending, apart: bool) -> Iterator[It
         container = source.name_of(path).rstrip("/")
         start = "" if apart or len(source.paths) == 1 else _flat(container) + "-"
         files = (member for member in list_members(path) if member.start >= 0)
+        seen = Counter[str]()  # shards that were drawn with replacement have a member twice
         for _, sample in itertools.groupby(files, key=lambda member: _key(member.name)):
             members = list(sample)
             names = [member.name for member in members]
@@ -49,8 +51,9 @@ def shard_items(source: ShardSource, ending: Ending, apart: bool) -> Iterator[It
                 name = checked(member.name, path)
                 image = name.lower().endswith(IMG_EXTENSIONS)
                 new = in_a_sample(name, names, ending) if image else ""
+                seen[name] += 1
                 yield Item(
-                    f"{container}/{name}",
+                    f"{container}/{name}" + (f"#{seen[name]}" if seen[name] > 1 else ""),
                     _member_path(path, member),
                     _with_start(name, start),
                     new and _with_start(new, start),

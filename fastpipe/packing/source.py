@@ -73,13 +73,19 @@ class PackSource:
         return 0 if self.index is None else len(self.index)
 
     @property
+    def is_remote(self) -> bool:
+        """Whether a store has it."""
+        store = cast(ImageIndex, self.index).source if self.containers is None else self.containers.bytes_from
+        return store is not None
+
+    @property
     def places(self) -> list[str]:
-        """The folders and files of this machine that it is read from."""
-        if self.containers is not None:
-            return [path for path in self.containers.paths if not is_url(str(path))]
-        index = cast(ImageIndex, self.index)
-        if index.source is not None:
+        """The folders and files of this machine that it is read from. None of a store."""
+        if self.is_remote:
             return []
+        if self.containers is not None:
+            return [*self.containers.paths]
+        index = cast(ImageIndex, self.index)
         return [*index.containers] or ([index.root] if index.root else [])
 
     @property

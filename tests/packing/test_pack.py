@@ -146,6 +146,30 @@ def test_shards_keep_what_stands_beside_images(folder: Path, tmp_path: Path) -> 
     assert_same(fastpipe.ImageShards(tmp_path / "back" / "*.tar", label="json:label"), given)
 
 
+def test_a_member_that_is_there_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in shards that were drawn with replacement; both come, also where the run was interrupted between them."""
+    monkeypatch.setattr(run, "FILES", 1)
+    with tarfile.open(tmp_path / "in.tar", "w") as tar:
+        for name in ("a.jpg", "b.jpg", "a.jpg", "a.cls", "b.jpg"):
+            about, data = tarfile.TarInfo(name), corpus.jpeg(9, 9)
+            about.size = len(data)
+            tar.addfile(about, io.BytesIO(data))
+    take, taken = run._Flow._take, [0]
+
+    def interrupted(self: Any, *arguments: Any) -> None:
+        taken[0] += 1
+        if taken[0] == 3:
+            raise KeyboardInterrupt
+        take(self, *arguments)
+
+    monkeypatch.setattr(run._Flow, "_take", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        pack(tmp_path / "in.tar", tmp_path / "out.tar", jobs=1)
+    pack(tmp_path / "in.tar", tmp_path / "out.tar", jobs=1)
+    with tarfile.open(tmp_path / "out.tar") as tar:
+        assert tar.getnames() == ["a.fpj", "b.fpj", "a.fpj", "a.cls", "b.fpj"]
+
+
 def test_parquet(folder: Path, tmp_path: Path) -> None:
     pytest.importorskip("pyarrow", reason="Parquet takes pyarrow: pip install 'fastpipe[parquet]'")
     import pyarrow.parquet
@@ -372,6 +396,7 @@ def test_archives_are_those_that_others_read(folder: Path, tmp_path: Path) -> No
         assert {name: archive.extractfile(name).read() for name in names} == members  # type: ignore[union-attr]
 
 
+@pytest.mark.slow  # where a file has no holes, 4 GB are written
 def test_a_zip_beyond_4_gb(tmp_path: Path) -> None:
     """Members behind 4 GB have their place in zip64's records; the file has a hole before them."""
     from fastpipe.packing.archives import Place, Zip, crc_of
