@@ -84,11 +84,9 @@ class Iteration(Iterator[_Batch]):
         # The first batch is waited for from where the iteration began: workers were started before it was asked for.
         asked = time.perf_counter() if self.meter.rows else self.meter.began
         ready = batches_ready(self.iterator)
+        name = f"fastpipe: batch {self.progress.batches}"
         try:
-            if profiler_enabled():
-                with record_function(f"fastpipe: batch {self.progress.batches}"):
-                    batch = next(self._batches)
-            else:
+            with record_function(name) if profiler_enabled() else contextlib.nullcontext():
                 batch = next(self._batches)
         except StopIteration:
             self.meter.ended = asked

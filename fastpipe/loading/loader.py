@@ -58,7 +58,8 @@ class DataLoader(TorchDataLoader[Any]):
       Linux that memory serves for another batch when nothing of this one is left in the main process.
     - A worker uses one thread for cv2 as for torch.
     - With ``num_workers=1, threads=N`` one process makes the batches on N threads, and the training process has nothing
-      to do but to take them: no thread of the loader's runs there, and nothing is unpickled or copied but targets.
+      to do but to take them: nothing is unpickled or copied there but targets, and no thread of the loader's runs, but
+      torch's where `pin_memory` is asked for.
     - With ``num_workers=0, threads=N`` batches are made ahead of time in this process, by N threads without the GIL:
       no processes, no shared memory, no pickling. The batches are those of one worker, whatever N is: without a
       ``seed``, random numbers come from generators of the loader's own, seeded for each epoch as torch seeds worker 0,
