@@ -33,7 +33,8 @@ class StageTimes:
 
     def row(self, process: int) -> Row:
         """The row of a process, to add to: images, then seconds by `Stage`."""
-        row: Row = self._rows[process].numpy().data  # an item of an array would be another object of numpy's
+        # An item of an array would be another object of numpy's.
+        row: Row = self._rows[process].numpy().data  # type: ignore[assignment]
         return row
 
     def total(self) -> NDArray[np.float64]:

@@ -53,7 +53,7 @@ class AdjustSharpness(Enhancement):
     sharpness_factor: float
 
     def least_pixels(self, channels: int) -> float:
-        return 0 if channels == 3 else 2000
+        return 0 if channels == 3 else 600
 
     def required_region(self, region: Box, shape: ImageShape) -> tuple[Box, tuple[Operation, ...]]:
         """A pixel's neighbours; the ring of pixels that stay is the image's where the region touches its edge."""

@@ -132,7 +132,7 @@ class HFlip(Operation):
     moves_ahead: ClassVar[bool] = True
 
     def least_pixels(self, channels: int) -> float:
-        return 30_000
+        return 8000
 
     def required_region(self, region: Box, shape: ImageShape) -> tuple[Box, tuple[Operation, ...]]:
         return Box(region.top, shape.width - region.right, region.height, region.width), (self,)
@@ -300,7 +300,7 @@ class Resize(Operation):
 
     def least_pixels(self, channels: int) -> float:
         if self.mode == "nearest":  # which takes as long as its result is large
-            least = 60_000 if channels == 3 else 20_000
+            least = 12_000 if channels == 3 else 8000
             return 0 if self.fixed and self.size[0] * self.size[1] >= least else NEVER
         return 0 if self.fixed and self.size[0] * self.size[1] >= 3000 else 3000
 

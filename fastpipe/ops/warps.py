@@ -28,12 +28,14 @@ def _takes(operation: Rotate | Affine | PerspectiveBy, shape: ImageShape) -> boo
     return isinstance(mode, InterpolationMode) and mode.value in kernels.FILTERS and values in (1, shape.channels)
 
 
-_NEAREST = 40_000
+_NEAREST = InterpolationMode.NEAREST, InterpolationMode.NEAREST_EXACT
 
 
-def _least_pixels(interpolation: Any, channels: int) -> float:
-    nearest = interpolation in (InterpolationMode.NEAREST, InterpolationMode.NEAREST_EXACT)
-    return (_NEAREST if nearest else 2500) if channels == 3 else (NEVER if nearest else 30_000)
+def least_pixels_of_warp(interpolation: Any, channels: int) -> float:
+    """`Operation.least_pixels` of a rotation, an affine warp that turns or shears, or a perspective."""
+    if interpolation in _NEAREST:
+        return 40_000 if channels == 3 else NEVER
+    return 800 if channels == 3 else 6000
 
 
 def _turned(degrees: float) -> str:
@@ -53,7 +55,7 @@ class Rotate(Operation):
     fill: Any = None
 
     def least_pixels(self, channels: int) -> float:
-        return _least_pixels(self.interpolation, channels)
+        return least_pixels_of_warp(self.interpolation, channels)
 
     def output_shape(self, shape: ImageShape) -> ImageShape:
         *_, height, width = kernels.rotation(*shape.size, self.angle, self.expand, self.center)
@@ -94,9 +96,10 @@ class Affine(Operation):
     center: Any = None
 
     def least_pixels(self, channels: int) -> float:
-        least = _least_pixels(self.interpolation, channels)
-        # Pillow moves whole pixels where nothing is turned or sheared.
-        return NEVER if least == _NEAREST and not self.angle and not any(self._shears()) else least
+        if self.interpolation not in _NEAREST or self.angle or any(self._shears()):
+            return least_pixels_of_warp(self.interpolation, channels)
+        # Pillow moves whole pixels where nothing is turned or sheared, the core whole rows where nothing is scaled.
+        return 100_000 if self.scale == 1 else NEVER
 
     def to_core(self, job: Job, shape: ImageShape) -> bool:
         if not _takes(self, shape) or self.scale <= 0:
@@ -240,7 +243,7 @@ class PerspectiveBy(Operation):
     fill: Any = None
 
     def least_pixels(self, channels: int) -> float:
-        return _least_pixels(self.interpolation, channels)
+        return least_pixels_of_warp(self.interpolation, channels)
 
     def apply(self, image: Any) -> Any:
         given = {"startpoints": None, "endpoints": None, "coefficients": self.coefficients}
