@@ -1,11 +1,13 @@
 """The cost of compiling the core with its protections (CMake's `FPC_HARDEN`): the same photos by two builds of it.
 
-    python benchmarks/hardening.py PHOTOS [--rounds 100] [--count 10] [--instructions]
+    python benchmarks/hardening.py PHOTOS [--processes 12] [--rounds 20] [--count 10] [--instructions] [--null]
 
 PHOTOS holds JPEGs, in folders of any depth. Needs cmake, ninja and a compiler. Each build has a process of its own,
-which decodes whole photos; the two take turns. The figure is what the protected build takes beyond the other: the
-median of the rounds' ratios of processor time less 1, with its 95% interval (a bootstrap), or the ratio of
-instructions, counted by valgrind, which has no AVX-512: the core takes AVX2 then.
+which decodes whole photos; the two take turns, and are started again and again, since where a process lies in memory
+moves its speed by more than what is looked for. The figure is what the protected build takes beyond the other in
+processor time: the median over the pairs of processes, with the 95% interval of resampling these pairs. ``--null`` has
+the plain build on both sides, and shows how far off the figure may be. ``--instructions`` has valgrind count
+instead; it has no AVX-512, so that the core takes AVX2.
 """
 
 from __future__ import annotations
@@ -31,7 +33,9 @@ RESAMPLED = 2000
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("photos")
-    parser.add_argument("--rounds", type=int, default=100)
+    parser.add_argument("--processes", type=int, default=12, help="pairs of processes")
+    parser.add_argument("--rounds", type=int, default=20, help="of each pair")
+    parser.add_argument("--null", action="store_true", help="compare the plain build with itself")
     parser.add_argument("--count", type=int, default=10, help="photos that a round decodes")
     parser.add_argument("--instructions", action="store_true", help="count instructions instead")
     parser.add_argument("--library", help=argparse.SUPPRESS)
@@ -43,13 +47,13 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         commands = [
             [__file__, options.photos, "--count", str(options.count), "--library", build(folder, hardened)]
-            for hardened in (True, False)
+            for hardened in (not options.null, False)
         ]
         if options.instructions:
             hard, plain = (count(*command, "--counted")[1] for command in commands)
             print(f"{hard / plain - 1:+.2%} ({hard / 1e6:.1f} and {plain / 1e6:.1f} million instructions)")
             return
-        times = in_turns(commands, options.rounds)
+        times = np.array([np.median(in_turns(commands, options.rounds), 0) for _ in range(options.processes)])
     ratios = times[:, 0] / times[:, 1]
     rng = np.random.default_rng(0)
     found = [np.median(ratios[rng.integers(0, len(ratios), len(ratios))]) for _ in range(RESAMPLED)]
