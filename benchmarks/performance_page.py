@@ -17,6 +17,7 @@ older figures, marked with their own date and machine:
     python benchmarks/sampler.py --json FOLDER/sampler.json
     fastpipe bench PHOTOS --json FOLDER/readers.json
     python benchmarks/png.py PHOTOS --json FOLDER/png.json
+    python benchmarks/third_party/run_imread.py PHOTOS --json FOLDER/imread.json
 
 Only what the page shows is kept: no path and no round's single times.
 """
@@ -95,6 +96,7 @@ REDUCED: dict[str, Callable[[Any], Any]] = {
     "readers": _from_readers,
     "index": lambda raw: raw,
     "sampler": lambda raw: {"rows": raw},
+    "imread": lambda raw: raw,
 }
 
 

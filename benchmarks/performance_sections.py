@@ -238,6 +238,20 @@ def sampler_part(data: Any) -> str:
     return f"## Shuffling\n\n{table(head, rows)}"
 
 
+def imread_part(data: Any) -> str:
+    rows = [
+        [row["decoder"], f"{row['images_per_s']:,.0f}", "" if row["decoder"] == "fastpipe" else f"{row['ratio']:.2f}×"]
+        for row in data["rows"]
+    ]
+    return f"""## In somebody else's benchmark
+
+Whole JPEGs by [imread_benchmark](https://github.com/ternaus/imread_benchmark)'s own measurement (its protocol
+`decode-memory`), {data["images"]} photos as bytes in memory, one thread, each decoder by its adapter there and fastpipe
+by the one in `benchmarks/third_party`. What fastpipe gains by decoding a crop alone doesn't show in it.
+
+{table(["decoder", "images/s", "fastpipe to it"], rows)}"""
+
+
 # name → (what makes the section, the command whose output it shows)
 PARTS: dict[str, tuple[Callable[[Any], str], str]] = {
     "pipeline": (pipeline_part, "python benchmarks/pipeline.py PHOTOS"),
@@ -250,4 +264,5 @@ PARTS: dict[str, tuple[Callable[[Any], str], str]] = {
     "fidelity": (fidelity_part, "python benchmarks/fidelity.py LARGE_PHOTOS"),
     "index": (index_part, "python benchmarks/index.py"),
     "sampler": (sampler_part, "python benchmarks/sampler.py"),
+    "imread": (imread_part, "python benchmarks/third_party/run_imread.py PHOTOS"),
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from enum import IntEnum
-from typing import TypeAlias
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 import torch
@@ -33,9 +33,8 @@ class StageTimes:
 
     def row(self, process: int) -> Row:
         """The row of a process, to add to: images, then seconds by `Stage`."""
-        # An item of an array would be another object of numpy's.
-        row: Row = self._rows[process].numpy().data  # type: ignore[assignment]
-        return row
+        row: Any = self._rows[process].numpy().data  # an item of an array would be another object of numpy's
+        return cast(Row, row)
 
     def total(self) -> NDArray[np.float64]:
         """The sum of all processes so far."""
