@@ -104,7 +104,7 @@ def fetch_rows(wanted: Iterable[tuple[PartialFile, Box]]) -> None:
     got, errors = fetched([part for _, part in missing])
     for number, (file, part) in enumerate(missing):
         data = got[number]
-        if number not in errors and isinstance(data, bytes):
+        if number not in errors and isinstance(data, bytes) and len(data) == part.length:
             file.add(part, data)
 
 
