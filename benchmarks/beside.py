@@ -148,7 +148,8 @@ def main() -> None:
     from rich.table import Table
 
     sides = [Side(options.new, options.photos), Side(options.old, options.photos)]
-    table = Table("", "old, µs an image", "new, µs", "new to old", "quartiles", "equal")
+    table = Table("", "old, µs", "new, µs", "ratio", "quartiles", "equal")
+    table.columns[0].no_wrap = True
     found = []
     for name, count in sides[0].rows.items():
         if options.only not in name:
@@ -164,7 +165,7 @@ def main() -> None:
             f"{row['old_us']:,.0f}",
             f"{row['new_us']:,.0f}",
             f"{ratio:.3f}",
-            f"{low:.3f} to {high:.3f}",
+            f"{low:.2f}–{high:.2f}",
             "yes" if equal else "NO",
         )
     for side in sides:
